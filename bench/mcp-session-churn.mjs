@@ -1,0 +1,155 @@
+// node bench/mcp-session-churn.mjs [--sessions 1000] [--concurrency 16] [--bin PATH]
+// Opens sessions on a gateway with one stdio target, calls one tool in each, and deletes them. Then counts what
+// the gateway still holds. Exits 1 when a call went wrong, or when a child process or a file descriptor is left.
+
+import { randomUUID } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { Pool } from 'undici';
+import { startStdioGateway } from '../test/conformance/targets.ts';
+
+// The access log and the event loop may each hold a descriptor more or less at the moment of counting.
+const fdTolerance = 2;
+const settleMs = 10_000;
+const protocolVersion = '2025-11-25';
+
+const { values } = parseArgs({
+  options: {
+    sessions: { type: 'string', default: '1000' },
+    concurrency: { type: 'string', default: '16' },
+    bin: { type: 'string' },
+  },
+});
+const total = Number(values.sessions);
+const concurrency = Number(values.concurrency);
+// A child whose parent died belongs to init, so parentage alone does not find every leak; this variable does.
+const mark = `AGCTL_CHURN=${randomUUID()}`;
+
+/** The reply to a JSON-RPC request, whether it came as JSON or at the end of an event stream. */
+async function rpc(pool, session, method, params) {
+  const { statusCode, headers, body } = await send(pool, session, { jsonrpc: '2.0', id: 1, method, params });
+  const text = await body.text();
+  if (statusCode !== 200) throw new Error(`${method}: ${statusCode} ${text}`);
+  const frames = text.split('\n').filter((line) => line.startsWith('data: {'));
+  const reply = JSON.parse(frames.length > 0 ? frames.at(-1).slice('data: '.length) : text);
+  if (reply.result === undefined) throw new Error(`${method}: ${JSON.stringify(reply.error)}`);
+  return { result: reply.result, session: headers['mcp-session-id'] };
+}
+
+function send(pool, session, message) {
+  const headers = { accept: 'application/json, text/event-stream' };
+  if (session !== undefined)
+    Object.assign(headers, { 'mcp-session-id': session, 'mcp-protocol-version': protocolVersion });
+  if (message === undefined) return pool.request({ path: '/mcp', method: 'DELETE', headers });
+  headers['content-type'] = 'application/json';
+  return pool.request({ path: '/mcp', method: 'POST', headers, body: JSON.stringify(message) });
+}
+
+async function expectSuccess(what, response) {
+  const { statusCode, body } = await response;
+  const text = await body.text();
+  if (statusCode < 200 || statusCode > 299) throw new Error(`${what}: ${statusCode} ${text}`);
+}
+
+async function oneSession(pool) {
+  const clientInfo = { name: 'churn', version: '1.0.0' };
+  const { session } = await rpc(pool, undefined, 'initialize', {
+    protocolVersion,
+    capabilities: {},
+    clientInfo,
+  });
+  if (session === undefined) throw new Error('initialize: no Mcp-Session-Id');
+  const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' };
+  await expectSuccess('initialized', send(pool, session, initialized));
+  const { result } = await rpc(pool, session, 'tools/call', { name: 'test_simple_text', arguments: {} });
+  if (result.isError || result.content?.[0]?.type !== 'text')
+    throw new Error(`tools/call: ${JSON.stringify(result)}`);
+  await expectSuccess('DELETE', send(pool, session, undefined));
+}
+
+/** Runs `count` sessions, `concurrency` at a time; resolves to what went wrong. */
+async function churn(origin, count) {
+  const pool = new Pool(origin, { connections: concurrency });
+  const errors = [];
+  let started = 0;
+  const worker = async () => {
+    while (started < count) {
+      started += 1;
+      if (started % Math.ceil(count / 10) === 0 && count > concurrency) console.error(`${started}/${count}`);
+      await oneSession(pool).catch((error) => errors.push(error.message));
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+  await pool.destroy();
+  return errors;
+}
+
+/** Processes that the gateway started, directly or through one of them, by id. */
+async function descendants(gatewayPid) {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== gatewayPid);
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      // A process may end between the listing and the reading, and a foreign one may not be read.
+      const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+      const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+      return environment.includes(mark) || new RegExp(`^PPid:\\t${gatewayPid}$`, 'm').test(status);
+    }),
+  );
+  return pids.filter((_pid, index) => found[index]);
+}
+
+async function holdings(pid) {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return {
+    children: (await descendants(pid)).length,
+    fds: (await readdir(`/proc/${pid}/fd`)).length,
+    rssMiB: Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024),
+  };
+}
+
+/** What the gateway holds once `done` says so, or 10 s later. */
+async function settle(pid, done) {
+  const deadline = performance.now() + settleMs;
+  for (;;) {
+    const held = await holdings(pid);
+    if (done(held) || performance.now() > deadline) return held;
+    await delay(100);
+  }
+}
+
+/** Says yes once the counts were the same for a second: closed sockets and children have gone by then. */
+function steady() {
+  let last = '';
+  let times = 0;
+  return ({ children, fds }) => {
+    const now = `${children} ${fds}`;
+    times = now === last ? times + 1 : 0;
+    last = now;
+    return times >= 10;
+  };
+}
+
+const [name, value] = mark.split('=');
+const gateway = await startStdioGateway(values.bin, { [name]: value });
+try {
+  const { origin } = new URL(gateway.url);
+  // Code and pools that are set up once must not count as a leak.
+  await churn(origin, concurrency);
+  const before = await settle(gateway.pid, steady());
+  const start = performance.now();
+  const errors = await churn(origin, total);
+  const seconds = (performance.now() - start) / 1000;
+  const isClean = ({ children, fds }) => children === 0 && fds <= before.fds + fdTolerance;
+  const after = await settle(gateway.pid, isClean);
+
+  console.log(`sessions: ${total}, ${concurrency} at a time, ${(total / seconds).toFixed(1)}/s`);
+  console.log(`errors: ${errors.length}${errors.length > 0 ? ` (first: ${errors[0]})` : ''}`);
+  console.log(`seconds: ${seconds.toFixed(1)}`);
+  console.log(`children left: ${after.children}`);
+  console.log(`fds: ${before.fds} before, ${after.fds} after`);
+  console.log(`rss: ${before.rssMiB} MiB before, ${after.rssMiB} MiB after`);
+  process.exitCode = errors.length === 0 && isClean(after) ? 0 : 1;
+} finally {
+  await gateway.stop();
+}

@@ -1,0 +1,48 @@
+// Lists the tools of an MCP endpoint and calls some, with nothing but Node's fetch:
+//   node examples/call-tool.mjs http://127.0.0.1:3000/mcp [tool] [arguments as JSON]
+const [url = 'http://127.0.0.1:3000/mcp', tool, argumentsJson = '{}'] = process.argv.slice(2);
+let session;
+let id = 0;
+
+async function send(message) {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...(session === undefined ? {} : { 'mcp-session-id': session }),
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`HTTP ${response.status}: ${text}`);
+  session ??= response.headers.get('mcp-session-id') ?? undefined;
+  const messages = [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data));
+  const answer = messages.find((candidate) => candidate.id === message.id);
+  if (answer?.error) throw new Error(answer.error.message);
+  return answer?.result;
+}
+
+const request = (method, params = {}) => send({ id: ++id, method, params });
+
+const { serverInfo } = await request('initialize', {
+  protocolVersion: '2025-06-18',
+  capabilities: {},
+  clientInfo: { name: 'call-tool', version: '1' },
+});
+await send({ method: 'notifications/initialized' });
+console.log(`connected to ${serverInfo.name} ${serverInfo.version}`);
+const { tools } = await request('tools/list');
+console.log(`${tools.length} tools: ${tools.map(({ name }) => name).join(', ')}`);
+const calls =
+  tool === undefined
+    ? [
+        ['everything_echo', { message: 'hello through the gateway' }],
+        ['files_list_allowed_directories', {}],
+      ]
+    : [[tool, JSON.parse(argumentsJson)]];
+for (const [name, args] of calls) {
+  const { content } = await request('tools/call', { name, arguments: args });
+  console.log(`${name} -> ${content.map((part) => part.text ?? `(${part.type})`).join(' ')}`);
+}
+await fetch(url, { method: 'DELETE', headers: { 'mcp-session-id': session } });

@@ -1,0 +1,7 @@
+// Everything that must hold before a change lands: `npm test`.
+import { run } from './run.mjs';
+
+run('tsc', ['-p', 'tsconfig.json']);
+run('tsc', ['-p', 'tsconfig.test.json']);
+run('biome', ['check', '--error-on-warnings', '.']);
+run('vitest', ['run', ...process.argv.slice(2)], { CI: '1' });

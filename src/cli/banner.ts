@@ -1,0 +1,53 @@
+import { VERSION } from '../core/version.ts';
+import type { RoutePlan } from '../server/config/plan.ts';
+import type { Config } from '../server/config/schema.ts';
+import type { Gateway } from '../server/gateway.ts';
+
+interface BannerFacts {
+  readonly file: string;
+  readonly warnings: string;
+  readonly gateway: Gateway;
+  readonly config: Config;
+  readonly ms: number;
+}
+
+/** What `serve` prints on stderr once it serves: where everything is, and how to stop it. */
+export function banner({ file, warnings, gateway, config, ms }: BannerFacts): string {
+  const lines = [`agctl ${VERSION}   ${file}   valid${warnings}`, ''];
+  for (const {
+    gateway: { plan },
+    port,
+  } of gateway.listeners) {
+    lines.push(`  gateway ${plan.name.padEnd(12)} http://${urlHost(plan.address)}:${port}`);
+    for (const route of plan.routes) lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
+  }
+  const seconds = config.config.connectionTerminationDeadline / 1000;
+  lines.push(
+    '',
+    `ready in ${Math.round(ms)} ms. Ctrl-C stops after open requests finish (at most ${seconds} s); twice stops now.`,
+    '',
+  );
+  return lines.join('\n');
+}
+
+function urlHost(address: string | undefined): string {
+  if (address === undefined || address === '0.0.0.0' || address === '::') return '127.0.0.1';
+  return address.includes(':') ? `[${address}]` : address;
+}
+
+function paths({ config }: RoutePlan): string {
+  const all = (config.matches ?? [{ path: { pathPrefix: '/' } }]).map(({ path }) =>
+    Object.values(path).find((value) => value !== undefined),
+  );
+  return all.join(', ');
+}
+
+/** What answers on a route, and the policies before it. */
+function target({ config }: RoutePlan): string {
+  const backends = config.backends.map(({ mcp, host }) => {
+    if (mcp === undefined) return host ?? '';
+    return `mcp ${mcp.targets.map(({ name, stdio }) => `${name} (${stdio ? `stdio: ${stdio.cmd}` : 'http'})`).join(', ')}`;
+  });
+  const policies = Object.keys(config.policies ?? {}).join(', ');
+  return `${backends.join(' | ')}${policies === '' ? '' : `   [${policies}]`}`;
+}

@@ -1,0 +1,7 @@
+import { configJsonSchema } from '../../server/config/json-schema.ts';
+import type { Run } from '../program.ts';
+
+export const run: Run<object> = async (_options, { stdout }) => {
+  stdout.write(`${JSON.stringify(configJsonSchema(), null, 2)}\n`);
+  return 0;
+};

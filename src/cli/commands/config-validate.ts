@@ -1,0 +1,88 @@
+import { dirname, resolve } from 'node:path';
+import type { Diagnostic } from '../../core/diagnostic.ts';
+import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { createLog } from '../../core/log.ts';
+import type { DiagnosticFormat } from '../../core/render-diagnostics.ts';
+import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
+import { compileRuntime } from '../../server/runtime.ts';
+import { type Context, wantsColor } from '../context.ts';
+import type { Run } from '../program.ts';
+import { report } from '../report.ts';
+
+interface Options {
+  readonly file?: string;
+  readonly operands?: readonly string[];
+  readonly output: DiagnosticFormat;
+  readonly strict?: boolean;
+  readonly color: string;
+}
+
+export const run: Run<Options> = async (options, context) => {
+  const files = [...(options.file === undefined ? [] : [options.file]), ...(options.operands ?? [])];
+  if (files.length === 0)
+    throw new CommandError('usage', 'no configuration file given', 'agctl config validate -f gateway.yaml');
+  const started = performance.now();
+  const checked = await Promise.all(files.map((file) => checkFile(file, context)));
+  const diagnostics = checked.flatMap((file) => file.diagnostics);
+  const isMachine = options.output !== 'text';
+  const stream = isMachine ? context.stdout : context.stderr;
+  if (diagnostics.length > 0 || options.output === 'json' || options.output === 'sarif') {
+    const text = report(
+      diagnostics,
+      checked.map(({ loaded }) => loaded),
+      {
+        format: options.output,
+        color: !isMachine && wantsColor(stream, options.color, context.env),
+        width: stream.columns ?? 100,
+      },
+    );
+    stream.write(text.endsWith('\n') || text === '' ? text : `${text}\n`);
+  }
+  if (!isMachine)
+    for (const file of checked) context.stderr.write(summary(file, performance.now() - started));
+  const failing = diagnostics.some(({ severity }) => severity === 'error' || options.strict === true);
+  return failing ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
+};
+
+interface CheckedFile {
+  readonly file: string;
+  readonly loaded: LoadedConfig;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** Everything that can be known of a file without opening a port, starting a process or sending a byte. */
+async function checkFile(file: string, { env, cwd }: Context): Promise<CheckedFile> {
+  const loaded = loadConfigText(readConfigFile(file), file, env);
+  if (loaded.config === undefined) return { file, loaded, diagnostics: loaded.diagnostics };
+  const silent = createLog(
+    { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
+    'error',
+    'text',
+  );
+  const { runtime, diagnostics } = compileRuntime({
+    config: loaded.config,
+    source: loaded.source,
+    log: silent,
+    folder: file === '-' ? cwd : dirname(resolve(cwd, file)),
+    env,
+  });
+  await runtime.close();
+  return { file, loaded, diagnostics: sorted([...loaded.diagnostics, ...diagnostics]) };
+}
+
+function sorted(diagnostics: readonly Diagnostic[]): Diagnostic[] {
+  return diagnostics.toSorted((a, b) => a.range.start.offset - b.range.start.offset);
+}
+
+function summary({ file, loaded, diagnostics }: CheckedFile, milliseconds: number): string {
+  const count = (severity: Diagnostic['severity']): number =>
+    diagnostics.filter((diagnostic) => diagnostic.severity === severity).length;
+  const errors = count('error');
+  const warnings = count('warning');
+  const plural = (amount: number, noun: string): string => `${amount} ${noun}${amount === 1 ? '' : 's'}`;
+  if (errors > 0)
+    return `${file}: ${plural(errors, 'error')}${warnings > 0 ? `, ${plural(warnings, 'warning')}` : ''}\n`;
+  const gateways = Object.keys(loaded.config?.gateways ?? {}).length;
+  const noted = warnings > 0 ? `, ${plural(warnings, 'warning')}` : '';
+  return `${file}: valid${noted} (${plural(gateways, 'gateway')}) in ${Math.round(milliseconds)} ms\n`;
+}

@@ -1,0 +1,110 @@
+import { dirname, resolve } from 'node:path';
+import type { Diagnostic } from '../../core/diagnostic.ts';
+import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { createLog, fileSink, type Log } from '../../core/log.ts';
+import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
+import { type Gateway, PortError, startGateway } from '../../server/gateway.ts';
+import { compileRuntime } from '../../server/runtime.ts';
+import { banner } from '../banner.ts';
+import { type Context, wantsColor } from '../context.ts';
+import type { Run } from '../program.ts';
+import { report } from '../report.ts';
+
+interface Options {
+  readonly file: string;
+  readonly color: string;
+}
+
+const STDOUT = 1;
+const STDERR = 2;
+
+/** Runs the gateway until it is told to stop. The only command that knows how its parts are wired. */
+export const run: Run<Options> = async ({ file, color }, context) => {
+  const started = performance.now();
+  const loaded = loadConfigText(readConfigFile(file), file, context.env);
+  const show = (diagnostics: readonly Diagnostic[]): void => {
+    if (diagnostics.length === 0) return;
+    const options = {
+      format: 'text',
+      color: wantsColor(context.stderr, color, context.env),
+      width: context.stderr.columns ?? 100,
+    } as const;
+    context.stderr.write(`${report(diagnostics, [loaded], options)}\n`);
+  };
+  if (loaded.config === undefined) {
+    show(loaded.diagnostics);
+    throw new CommandError('not_ok', `${file} is not a valid configuration`);
+  }
+  const { config, source } = loaded;
+  const logSink = fileSink(STDERR);
+  const accessLog = fileSink(STDOUT);
+  const log = createLog(logSink, config.config.logging.level, config.config.logging.format);
+  const folder = file === '-' ? context.cwd : dirname(resolve(context.cwd, file));
+  const { runtime, diagnostics } = compileRuntime({ config, source, log, folder, env: context.env });
+  const all = [...loaded.diagnostics, ...diagnostics];
+  show(all);
+  if (all.some(({ severity }) => severity === 'error')) {
+    await runtime.close();
+    throw new CommandError('not_ok', `${file} is not a valid configuration`);
+  }
+  let gateway: Gateway;
+  try {
+    gateway = await startGateway({ config, runtime, log, accessLog });
+  } catch (error) {
+    if (!(error instanceof PortError)) throw error;
+    show([portDiagnostic(error, file, source.valueRange(error.path))]);
+    return EXIT_CODES.not_ok.code;
+  }
+  const warnings = all.length === 0 ? '' : `, ${all.length} warning${all.length === 1 ? '' : 's'}`;
+  context.stderr.write(banner({ file, warnings, gateway, config, ms: performance.now() - started }));
+  const code = await untilStopped(gateway, log, context);
+  await Promise.all([logSink.flush(), accessLog.flush()]);
+  return code;
+};
+
+function portDiagnostic(error: PortError, file: string, range: Diagnostic['range']): Diagnostic {
+  return {
+    severity: 'error',
+    code: 'AGW0401',
+    message: error.message,
+    file,
+    path: error.path,
+    range,
+    help:
+      error.code === 'EADDRINUSE'
+        ? 'stop the other process, or set another port here'
+        : 'set another port or address here',
+  };
+}
+
+/**
+ * Resolves once the gateway has drained after the first signal; a second signal ends the process at once. An
+ * error that nobody caught is a bug of ours: it is logged once, and the gateway drains rather than serve on in
+ * an unknown state.
+ */
+function untilStopped(gateway: Gateway, log: Log, { stderr }: Context): Promise<number> {
+  return new Promise((done) => {
+    let stopping = false;
+    const onBug = (error: unknown): void => {
+      log.error('agctl', 'internal error, stopping', {
+        problem: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      });
+      if (stopping) return;
+      stopping = true;
+      void gateway.close().then(() => done(EXIT_CODES.bug.code));
+    };
+    process.on('uncaughtException', onBug);
+    process.on('unhandledRejection', onBug);
+    const stop = (signal: NodeJS.Signals): void => {
+      if (stopping) {
+        // Children are killed by the exit handler of their supervisor.
+        process.exit(signal === 'SIGINT' ? EXIT_CODES.interrupted.code : EXIT_CODES.not_ok.code);
+      }
+      stopping = true;
+      stderr.write(`${signal}: finishing open requests; again stops now\n`);
+      void gateway.close().then(() => done(EXIT_CODES.ok.code));
+    };
+    process.on('SIGTERM', stop);
+    process.on('SIGINT', stop);
+  });
+}

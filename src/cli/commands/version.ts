@@ -1,0 +1,12 @@
+import { VERSION } from '../../core/version.ts';
+import type { Run } from '../program.ts';
+
+export const run: Run<{ output: string }> = async ({ output }, { stdout }) => {
+  const node = process.versions.node;
+  stdout.write(
+    output === 'json'
+      ? `${JSON.stringify({ version: VERSION, node })}\n`
+      : `agctl ${VERSION} (Node.js ${node})\n`,
+  );
+  return 0;
+};

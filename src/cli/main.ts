@@ -1,0 +1,49 @@
+import { CommanderError } from 'commander';
+import { CommandError, EXIT_CODES } from '../core/exit-codes.ts';
+import type { Context } from './context.ts';
+import { createProgram } from './program.ts';
+
+/** Runs `agctl` with the arguments after the program's name. Resolves to the exit code; never throws. */
+export async function main(argv: readonly string[], context: Context = processContext()): Promise<number> {
+  quietOnClosedPipe(context);
+  let exit = EXIT_CODES.ok.code as number;
+  const program = createProgram(context, (code) => {
+    exit = code;
+  });
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return exit;
+  } catch (error) {
+    return explain(error, context);
+  }
+}
+
+function explain(error: unknown, context: Context): number {
+  if (error instanceof CommanderError) {
+    // Commander has printed its own message; it uses 1 for what is wrong usage.
+    return error.exitCode === 0 ? EXIT_CODES.ok.code : EXIT_CODES.usage.code;
+  }
+  if (error instanceof CommandError) {
+    context.stderr.write(
+      `error: ${error.message}\n${error.help === undefined ? '' : `  = help: ${error.help}\n`}`,
+    );
+    return EXIT_CODES[error.exit].code;
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  context.stderr.write(`agctl: internal error, please report it with the lines below\n${text}\n`);
+  return EXIT_CODES.bug.code;
+}
+
+/** `agctl … | head -1` is no failure: the reader has what it wanted. */
+function quietOnClosedPipe(context: Context): void {
+  for (const stream of [context.stdout, context.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error;
+    });
+  }
+}
+
+function processContext(): Context {
+  // biome-ignore lint/style/noProcessEnv: the one place where the environment enters.
+  return { stdout: process.stdout, stderr: process.stderr, env: process.env, cwd: process.cwd() };
+}

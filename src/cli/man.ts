@@ -1,0 +1,43 @@
+import { Writable } from 'node:stream';
+import type { Command } from 'commander';
+import { configJsonSchema } from '../server/config/json-schema.ts';
+import { commandNodes, commandPage, pageName } from './man/command-page.ts';
+import { configPage } from './man/config-page.ts';
+import { errorsPage } from './man/errors-page.ts';
+import { createProgram } from './program.ts';
+
+/**
+ * The generated reference: file name in `man/` to its whole text. One page per command from the command tree, the
+ * configuration from its schema, errors from their tables. The same sources always give the same bytes.
+ */
+export function referenceFiles(): ReadonlyMap<string, string> {
+  const help = new TextSink();
+  // What a page says must not depend on who generates it: no terminal, no environment.
+  const program = createProgram({ stdout: help, stderr: help, env: {}, cwd: '/' }, () => undefined);
+  const commands = commandNodes(program).map(
+    (node) => [`${pageName(node.words)}.1`, commandPage(node, textAfterHelp(node.command, help))] as const,
+  );
+  const schema = configJsonSchema();
+  return new Map<string, string>([
+    ...commands,
+    ['agctl-config.5', configPage(schema)],
+    ['agctl-errors.7', errorsPage()],
+    ['config.schema.json', `${JSON.stringify(schema, null, 2)}\n`],
+  ]);
+}
+
+/** Commander hands out added help text only by printing it, after the help that it builds itself. */
+function textAfterHelp(command: Command, help: TextSink): string {
+  help.text = '';
+  command.outputHelp();
+  return help.text.slice(command.helpInformation().length);
+}
+
+class TextSink extends Writable {
+  text = '';
+
+  override write(chunk: unknown): boolean {
+    this.text += String(chunk);
+    return true;
+  }
+}

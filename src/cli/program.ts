@@ -1,0 +1,95 @@
+import { Command, Option } from 'commander';
+import { EXIT_CODES } from '../core/exit-codes.ts';
+import { VERSION } from '../core/version.ts';
+import type { Context } from './context.ts';
+
+/** What a command's file exports: options in, exit code out. Loaded on use, so that `--version` stays fast. */
+export type Run<Options> = (options: Options, context: Context) => Promise<number>;
+
+/**
+ * The whole command tree: names, options and help. Each leaf's work is in `commands/<noun>-<verb>.ts`.
+ * `setExit` receives the exit code of the command that ran.
+ */
+export function createProgram(context: Context, setExit: (code: number) => void): Command {
+  const program = new Command('agctl')
+    .description('Run, check and inspect a gateway for MCP servers and LLM providers.')
+    .version(VERSION, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help for a command')
+    .addOption(
+      new Option('--color <when>', 'colour the output').choices(['auto', 'always', 'never']).default('auto'),
+    )
+    .option('--no-color', 'same as --color never')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.stdout.write(text),
+      writeErr: (text) => context.stderr.write(text),
+    })
+    .showHelpAfterError('(agctl --help lists all commands)')
+    .action(() => {
+      context.stdout.write(program.helpInformation());
+    });
+  const run =
+    <Options>(load: () => Promise<{ run: Run<Options> }>) =>
+    async (...args: unknown[]): Promise<void> => {
+      const command = args.at(-1) as Command;
+      const { run: runCommand } = await load();
+      const operands = command.args.length > 0 ? { operands: command.args } : {};
+      setExit(await runCommand({ ...(command.optsWithGlobals() as Options), ...operands }, context));
+    };
+
+  const serve = (parent: Command, hidden: boolean): Command =>
+    parent
+      .command('serve', { hidden })
+      .description('run the gateway')
+      .requiredOption('-f, --file <path>', 'configuration file, or - for standard input')
+      .addHelpText('after', '\nExamples:\n  agctl serve -f gateway.yaml\n')
+      .action(run(() => import('./commands/gateway-serve.ts')));
+
+  program.commandsGroup('Start:');
+  serve(program, false);
+  const gateway = program.command('gateway').description('the gateway itself');
+  serve(gateway, false);
+
+  program.commandsGroup('Configuration:');
+  const config = program.command('config').description('check and describe configuration files');
+  config
+    .command('validate')
+    .argument('[files...]', 'configuration files, or - for standard input')
+    .description('check configuration files and report every problem at its place')
+    .option('-f, --file <path>', 'configuration file, or - for standard input')
+    .addOption(
+      new Option('-o, --output <format>', 'form of the report')
+        .choices(['text', 'concise', 'json', 'github', 'sarif'])
+        .default('text'),
+    )
+    .option('--strict', 'treat warnings as errors')
+    .addHelpText(
+      'after',
+      '\nExit code 0: no errors. 1: errors. 2: a file that cannot be read.\n\nExamples:\n  agctl config validate -f gateway.yaml\n  agctl config validate -o github *.yaml\n',
+    )
+    .action(run(() => import('./commands/config-validate.ts')));
+  config
+    .command('schema')
+    .description('print the JSON Schema of configuration files, for editors')
+    .action(run(() => import('./commands/config-schema.ts')));
+
+  program.commandsGroup('More:');
+  program
+    .command('version')
+    .description('print the version')
+    .addOption(
+      new Option('-o, --output <format>', 'form of the answer').choices(['text', 'json']).default('text'),
+    )
+    .action(run(() => import('./commands/version.ts')));
+  program.helpCommand('help [command]', 'print help for a command');
+  program.addHelpText('after', `\nExit codes:\n${exitCodes()}\n\nTry:  agctl serve -f gateway.yaml\n`);
+  for (const group of [gateway, config])
+    group.action(() => void context.stdout.write(group.helpInformation()));
+  return program;
+}
+
+function exitCodes(): string {
+  return Object.values(EXIT_CODES)
+    .map(({ code, doc }) => `  ${String(code).padStart(3)}  ${doc}`)
+    .join('\n');
+}

@@ -1,0 +1,65 @@
+/**
+ * A located problem in a file that a person wrote. Every check of a configuration reports these, all at once,
+ * and every front end (start-up, `config validate`, admin API, web) prints the same ones.
+ */
+
+/** `line` and `column` count from 1 and `offset` from 0; columns and offsets are UTF-16 units, as editors count. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+  readonly offset: number;
+}
+
+export interface Range {
+  readonly start: Position;
+  readonly end: Position;
+}
+
+/** Keys and indexes from the root of the document, as in `['gateways', 'default', 'routes', 0]`. */
+export type Path = readonly (string | number)[];
+
+export type Severity = 'error' | 'warning';
+
+/**
+ * One problem. `message` says what is wrong, in lower case and without a full stop; `label` stands beside the
+ * caret; `help` says how to fix it; `notes` give background.
+ */
+export interface Diagnostic {
+  readonly severity: Severity;
+  readonly code: DiagnosticCode;
+  readonly message: string;
+  readonly file: string;
+  readonly path: Path;
+  readonly range: Range;
+  readonly label?: string;
+  readonly help?: string;
+  readonly notes?: readonly string[];
+}
+
+/** Every code that `agctl config validate` can print, with one line of documentation. Codes are never reused. */
+export const DIAGNOSTIC_CODES = {
+  AGW0001: 'The file is not valid YAML.',
+  AGW0002: 'A mapping holds the same key twice.',
+  AGW0003: 'An alias, anchor, tag or nesting depth goes beyond what a configuration may use.',
+  AGW0004: 'An environment variable in the file is not defined and has no fallback.',
+  AGW0005: 'The file could not be read, or is too large.',
+  AGW0101: 'A key is not known at this place.',
+  AGW0102: 'A value has the wrong type.',
+  AGW0103: 'A required key is missing.',
+  AGW0104: 'A value is not one of the allowed ones, or out of range.',
+  AGW0105: 'Keys that exclude each other stand together, or none of a set of alternatives is present.',
+  AGW0106: 'A name or port is used twice.',
+  AGW0107: 'A reference names something that does not exist.',
+  AGW0201: 'A CEL expression does not parse.',
+  AGW0202: 'A CEL expression uses a variable that this place does not have.',
+  AGW0203: 'A CEL expression calls a function that does not exist.',
+  AGW0204: 'A CEL expression is over a limit (length, nodes, depth).',
+  AGW0301: 'An expression reads `jwt`, but nothing on this route validates a token.',
+  AGW0302: 'A secret stands literally in the file.',
+  AGW0303: 'A setting has no effect here.',
+  AGW0304: 'An authentication policy lets requests without credentials through.',
+  AGW0310: 'The admin server is reachable from other machines.',
+  AGW0401: 'A port could not be opened.',
+} as const;
+
+export type DiagnosticCode = keyof typeof DIAGNOSTIC_CODES;

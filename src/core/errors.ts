@@ -1,0 +1,120 @@
+/**
+ * Every failure that a client or a caller of the command line can see. Code throws `AppError` with a code where
+ * the failure happens; `server/http/respond.ts` turns it into a response, `cli/main.ts` into an exit code.
+ */
+
+/** Why a request did not reach its backend, as printed in the access log (`reason`). */
+export type Reason =
+  | 'Upstream'
+  | 'DirectResponse'
+  | 'NotFound'
+  | 'Internal'
+  | 'InvalidRequest'
+  | 'JwtAuth'
+  | 'APIKeyAuth'
+  | 'ExtAuth'
+  | 'Authorization'
+  | 'Timeout'
+  | 'RateLimit'
+  | 'Guardrail'
+  | 'MCP'
+  | 'UpstreamFailure';
+
+interface ErrorEntry {
+  readonly status: number;
+  readonly reason: Reason;
+  /** Public text when the thrower gives none. Never holds anything of the request or of an upstream. */
+  readonly text: string;
+}
+
+const entry = (status: number, reason: Reason, text: string): ErrorEntry => ({ status, reason, text });
+
+/** Failures of a request: status, access-log reason, default public text. */
+export const ERRORS = {
+  bad_request: entry(400, 'InvalidRequest', 'bad request'),
+  request_timeout_reading: entry(408, 'InvalidRequest', 'the request was not received in time'),
+  headers_too_large: entry(431, 'InvalidRequest', 'request header fields too large'),
+  version_not_supported: entry(505, 'InvalidRequest', 'HTTP version not supported'),
+  transfer_encoding_not_supported: entry(501, 'InvalidRequest', 'transfer-encoding not supported'),
+  method_not_allowed: entry(405, 'InvalidRequest', 'method not allowed'),
+  body_too_large: entry(413, 'InvalidRequest', 'request body is too large'),
+  encoding_not_supported: entry(
+    415,
+    'InvalidRequest',
+    'content-encoding is not supported: send identity, gzip, deflate or br',
+  ),
+  route_not_found: entry(404, 'NotFound', 'route not found'),
+  host_not_allowed: entry(403, 'MCP', 'Host or Origin is not allowed'),
+  api_key_failed: entry(401, 'APIKeyAuth', 'api key authentication failure'),
+  authorization_failed: entry(403, 'Authorization', 'authorization failed'),
+  // The text is the specification's, for every denial.
+  ext_authz_failed: entry(403, 'ExtAuth', 'external authorization failed'),
+  // The text is the specification's ("error" of the access log).
+  rate_limited: entry(429, 'RateLimit', 'rate limit exceeded'),
+  overloaded: entry(503, 'Internal', 'the gateway is at its limit, try again later'),
+  no_backend: entry(500, 'Internal', 'no valid backends'),
+  internal: entry(500, 'Internal', 'internal error'),
+  upstream_unreachable: entry(503, 'UpstreamFailure', 'upstream call failed'),
+  upstream_invalid: entry(502, 'UpstreamFailure', 'upstream call failed'),
+  upstream_timeout: entry(504, 'Timeout', 'upstream call timeout'),
+  request_timeout: entry(504, 'Timeout', 'request timeout'),
+  mcp_invalid: entry(400, 'MCP', 'mcp: the request is not valid'),
+  mcp_session_missing: entry(400, 'MCP', 'mcp: session header is required for non-initialize requests'),
+  mcp_session_not_found: entry(
+    404,
+    'MCP',
+    'mcp: session not found: start a new one with an initialize request',
+  ),
+  mcp_method_not_allowed: entry(405, 'MCP', 'mcp: method not allowed; must be GET, POST, or DELETE'),
+  // The text is the specification's, word for word ("Errors" table of the gateway document).
+  mcp_not_acceptable: entry(406, 'MCP', 'Not Acceptable: Client must accept text/event-stream'),
+  mcp_unsupported_media_type: entry(415, 'MCP', 'mcp: client must send application/json'),
+  mcp_session_failed: entry(500, 'MCP', 'mcp: failed to create session'),
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+interface AppErrorOptions {
+  /** Public text instead of the table's. */
+  readonly message?: string;
+  /** For the log only: may name upstream addresses, never secrets. */
+  readonly detail?: string;
+  readonly headers?: readonly string[];
+  /** Status instead of the table's, where the configuration sets one. */
+  readonly status?: number;
+  /** Body with another content type than text/plain. */
+  readonly body?: { readonly type: string; readonly text: string };
+  readonly cause?: unknown;
+}
+
+/** A failure with a code of the table. `message` is public; `detail` goes to the log only. */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly detail: string | undefined;
+  /** Extra response headers, as alternating names and values. */
+  readonly headers: readonly string[];
+  readonly body: { readonly type: string; readonly text: string } | undefined;
+  readonly status: number;
+
+  constructor(code: ErrorCode, options: AppErrorOptions = {}) {
+    super(
+      options.message ?? ERRORS[code].text,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
+    this.name = 'AppError';
+    this.code = code;
+    this.detail = options.detail;
+    this.headers = options.headers ?? [];
+    this.body = options.body;
+    this.status = options.status ?? ERRORS[code].status;
+  }
+
+  get reason(): Reason {
+    return ERRORS[this.code].reason;
+  }
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

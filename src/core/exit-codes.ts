@@ -1,0 +1,31 @@
+/** Exit codes of every `agctl` command, in one table (`agctl help exit-codes` prints it). */
+export const EXIT_CODES = {
+  ok: { code: 0, doc: 'The command did what was asked; a configuration is valid.' },
+  not_ok: {
+    code: 1,
+    doc: 'The thing asked about is not in order: a configuration with errors, a server that could not start.',
+  },
+  usage: {
+    code: 2,
+    doc: 'Wrong usage: unknown command or option, bad value, or an input file that cannot be read.',
+  },
+  unreachable: { code: 3, doc: 'The server could not be reached, or the connection broke.' },
+  refused: { code: 4, doc: 'The server refused the caller.' },
+  bug: { code: 70, doc: 'An error inside agctl. Please report it.' },
+  interrupted: { code: 130, doc: 'Ended by Ctrl-C.' },
+} as const;
+
+export type ExitName = keyof typeof EXIT_CODES;
+
+/** Ends a command with a message on stderr and an exit code, without a stack trace. */
+export class CommandError extends Error {
+  readonly exit: ExitName;
+  readonly help: string | undefined;
+
+  constructor(exit: ExitName, message: string, help?: string) {
+    super(message);
+    this.name = 'CommandError';
+    this.exit = exit;
+    this.help = help;
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * Every bound of the product, once. Exceeding one has a stated outcome; nothing grows without a number.
+ * Values marked (Node) or (upstream) are theirs, the others were chosen for a small shared machine.
+ */
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const SECOND = 1000;
+
+export const LIMITS = {
+  /** Request line and headers together (Node's own default); more is 431. */
+  headerBytes: 16 * KIB,
+  /** Header lines of a request (upstream `http1MaxHeaders`); more is 431. Node's own limit drops lines silently. */
+  headerCount: 100,
+  connections: 10_000,
+  /** Time for all headers to arrive, for the whole request, and for an idle connection, in ms. */
+  headersTimeout: 10 * SECOND,
+  requestTimeout: 60 * SECOND,
+  keepAliveTimeout: 65 * SECOND,
+  /** How often Node looks for connections over those times; its default of 30 s makes 10 s mean 40 s. */
+  connectionsCheckingInterval: SECOND,
+  /** Buffered request body (upstream `maxBufferSize`), also after decompression; more is 413. */
+  requestBodyBytes: 2 * MIB,
+  /** A JSON text of 10^6 nested arrays parses in 263 ms and cannot be printed again; 128 keeps parsing under 70 ms. */
+  jsonDepth: 128,
+  jsonKeys: 100_000,
+
+  /** A response that the client does not read: pause the source over this, destroy after that long. */
+  streamHighWaterBytes: 64 * KIB,
+  writeStall: 30 * SECOND,
+  /** Comment line on an idle event stream: balancers and clients drop streams silent for 60 to 300 s. */
+  heartbeat: 15 * SECOND,
+
+  sessions: 5_000,
+  sessionIdle: 30 * 60 * SECOND,
+  /** Ids of ended sessions kept, so that they are not resumed; the oldest is forgotten. */
+  endedSessions: 10_000,
+  sessionSweep: 30 * SECOND,
+  /** Child processes of stdio targets, over all sessions; more is 503. */
+  children: 64,
+  /** Time for a target to answer `initialize`; generous, because `npx` may download first. */
+  initializeTimeout: 60 * SECOND,
+  /** Requests in flight per session; more is a JSON-RPC error. */
+  inFlightPerSession: 256,
+  /** Pages followed when a target's list is merged (upstream). */
+  listPages: 64,
+  /** Messages of a target kept for a client without an open stream; the oldest is dropped. */
+  queuedMessages: 64,
+  /** One message of a target: a line on stdout, or one event or body over HTTP. */
+  targetMessageBytes: 8 * MIB,
+  /** Bytes waiting for a child that does not read its stdin; more fails the call. */
+  childInputBytes: 4 * MIB,
+  childErrorBytes: 64 * KIB,
+  childErrorLinesPerSecond: 10,
+  /** Closing a child: stdin end, then SIGTERM, then SIGKILL to its process group. */
+  childExitGrace: 500,
+  childKillGrace: 2 * SECOND,
+  /** Wait before a target that failed is tried again: doubles from the first to the last. */
+  retryFirst: 100,
+  retryLast: 5 * SECOND,
+  connectTimeout: 10 * SECOND,
+  /** Silence of an MCP server over HTTP before its response headers. */
+  upstreamHeadersTimeout: 300 * SECOND,
+
+  /** extAuthz: time for an answer (upstream), and how much of its body expressions may read. */
+  authorizationTimeout: 2 * SECOND,
+  authorizationBody: 64 * KIB,
+  /** Clients of one rate limit that are told apart; beyond, the one seen longest ago starts anew. */
+  rateLimitKeys: 10_000,
+  /** 1xx responses of an upstream before its real one; more is 502. */
+  informationalResponses: 100,
+
+  /** Access-log and log lines waiting for a slow reader of stdout or stderr; more are dropped and counted. */
+  logQueueBytes: MIB,
+  logFieldLength: KIB,
+  /** SIGTERM: how long open requests may take to finish. */
+  drain: 10 * SECOND,
+} as const;

@@ -1,0 +1,104 @@
+import { pino } from 'pino';
+import { LIMITS } from './limits.ts';
+
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+export type LogFormat = 'text' | 'json';
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** Where lines go. Bounded: a reader that stopped costs lines (`dropped`), never memory or a blocked loop. */
+export interface LineSink {
+  write(line: string): void;
+  readonly dropped: number;
+  /** Resolves when everything written so far has left, or cannot. */
+  flush(): Promise<void>;
+}
+
+/**
+ * A sink on a file descriptor. Node writes pipes synchronously, so a stuck reader of stdout would block every
+ * request; pino's writer keeps its own queue instead, which drops over `LIMITS.logQueueBytes`.
+ */
+export function fileSink(fd: number): LineSink {
+  const destination = pino.destination({ fd, sync: false, maxLength: LIMITS.logQueueBytes });
+  let dropped = 0;
+  destination.on('drop', () => {
+    dropped += 1;
+  });
+  // The reader of a pipe may leave (EPIPE): logging ends, the gateway goes on.
+  destination.on('error', () => undefined);
+  return {
+    write: (line) => void destination.write(line),
+    get dropped() {
+      return dropped;
+    },
+    flush: () =>
+      new Promise((resolve) => {
+        const timer = setTimeout(resolve, 500);
+        destination.flush(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      }),
+  };
+}
+
+/** Messages of the gateway about itself: `log.warn('mcp::stdio', 'target exited', { target })`. */
+export interface Log {
+  error(scope: string, message: string, fields?: LogFields): void;
+  warn(scope: string, message: string, fields?: LogFields): void;
+  info(scope: string, message: string, fields?: LogFields): void;
+  debug(scope: string, message: string, fields?: LogFields): void;
+  readonly level: LogLevel;
+}
+
+export function createLog(sink: LineSink, level: LogLevel, format: LogFormat): Log {
+  const threshold = LOG_LEVELS.indexOf(level);
+  const at =
+    (lineLevel: LogLevel) =>
+    (scope: string, message: string, fields: LogFields = {}): void => {
+      if (LOG_LEVELS.indexOf(lineLevel) > threshold) return;
+      sink.write(
+        format === 'json'
+          ? jsonLine(lineLevel, scope, message, fields)
+          : textLine(lineLevel, scope, message, fields),
+      );
+    };
+  return { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), level };
+}
+
+/** UTC with six digits after the second, as the access log prints it. */
+export function timestamp(milliseconds: number): string {
+  return `${new Date(milliseconds).toISOString().slice(0, -1)}000Z`;
+}
+
+function textLine(level: LogLevel, scope: string, message: string, fields: LogFields): string {
+  let line = `${timestamp(Date.now())}\t${level}\t${scope}\t${escapeControls(message)}\t`;
+  const pairs = Object.entries(fields).filter(([, value]) => value !== undefined);
+  line += pairs
+    .map(([key, value]) => `${key}=${typeof value === 'string' ? quote(value) : JSON.stringify(value)}`)
+    .join(' ');
+  return `${line}\n`;
+}
+
+function jsonLine(level: LogLevel, scope: string, message: string, fields: LogFields): string {
+  return `${escapeInJson(JSON.stringify({ level, time: timestamp(Date.now()), scope, message, ...fields }))}\n`;
+}
+
+/** Double quotes with escapes, cut at `LIMITS.logFieldLength`: one physical line whatever a client sends. */
+export function quote(value: string): string {
+  const cut = value.length > LIMITS.logFieldLength ? `${value.slice(0, LIMITS.logFieldLength)}…` : value;
+  return escapeControls(JSON.stringify(cut));
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not reach a terminal.
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Control, line-separating and direction-changing characters as `\u{…}`: no input can forge a line or drive a terminal. */
+export function escapeControls(value: string): string {
+  return value.replace(CONTROLS, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
+}
+
+/** The same for a JSON text, which escapes with four digits. */
+export function escapeInJson(json: string): string {
+  return json.replace(CONTROLS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

@@ -1,0 +1,71 @@
+import type { z } from 'zod';
+import type { Diagnostic, Path, Range } from './diagnostic.ts';
+import { type Finding, IssueTranslator, MAX_FINDINGS, valueAt } from './schema-issue.ts';
+import type { YamlSource } from './yaml-source.ts';
+
+export interface SchemaResult<T> {
+  /** Undefined when there are problems, here or already in the YAML. */
+  readonly value: T | undefined;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/**
+ * Checks the values of `source` against `schema` and reports every problem in plain words, in source order, codes
+ * AGW0101 to AGW0105 or those of custom issues. Consequences of a problem that was reported already are left out, so
+ * `value` may be undefined without a diagnostic from here when the YAML itself had some. Texts of the file that may
+ * be secret never appear in messages.
+ */
+export function checkSchema<T>(schema: z.ZodType<T>, source: YamlSource): SchemaResult<T> {
+  if (source.value === undefined) return { value: undefined, diagnostics: [] };
+  // An empty message tells a check without words of its own from one whose author wrote some.
+  const result = schema.safeParse(source.value, { error: () => '' });
+  if (result.success) return { value: result.data, diagnostics: [] };
+  const translator = new IssueTranslator(schema, source);
+  const findings: Finding[] = [];
+  for (const issue of result.error.issues) {
+    if (findings.length >= MAX_FINDINGS) break;
+    findings.push(...translator.translate(issue, { schema, path: [] }));
+  }
+  const meant = new Set(findings.flatMap(({ meant: path }) => (path === undefined ? [] : [pathKey(path)])));
+  const seen = new Set<string>();
+  const diagnostics = findings
+    .filter(
+      (finding) => !source.isPoisoned(finding.path) && !(finding.missing && meant.has(pathKey(finding.path))),
+    )
+    .map((finding) => locate(finding, source))
+    .filter(({ code, message, range }) => {
+      const key = `${code} ${range.start.offset} ${message}`;
+      return !seen.has(key) && seen.add(key);
+    })
+    .slice(0, MAX_FINDINGS)
+    .sort((a, b) => a.range.start.offset - b.range.start.offset);
+  return { value: undefined, diagnostics };
+}
+
+function pathKey(path: Path): string {
+  return JSON.stringify(path);
+}
+
+function locate(finding: Finding, source: YamlSource): Diagnostic {
+  const { code, path, at, message, label, help, notes } = finding;
+  const place = finding.missing ? path.slice(0, -1) : path;
+  return {
+    severity: 'error',
+    code,
+    message,
+    file: source.file,
+    path,
+    range: at === 'key' ? holderRange(place, source) : source.valueRange(place),
+    ...(label !== undefined && { label }),
+    ...(help !== undefined && { help }),
+    ...(notes !== undefined && { notes }),
+  };
+}
+
+/** The key of `path`; the root and list items have none, and their first key stands for them. */
+function holderRange(path: Path, source: YamlSource): Range {
+  const value = valueAt(source.value, path);
+  const isMapping = value !== null && typeof value === 'object' && !Array.isArray(value);
+  const first = isMapping && typeof path.at(-1) !== 'string' ? Object.keys(value)[0] : undefined;
+  return source.keyRange(first === undefined ? path : [...path, first]);
+}

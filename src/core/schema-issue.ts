@@ -1,0 +1,268 @@
+import type { z } from 'zod';
+import type { DiagnosticCode, Path } from './diagnostic.ts';
+import { adviseOnKey, type Base, schemasIn } from './schema-keys.ts';
+import { isSecretAt } from './schema-secrets.ts';
+import { type CheckWords, describeFormat, describeSize } from './schema-size.ts';
+import { judgeUnion, rivalOf, unionBranches } from './schema-union.ts';
+import { fittingObjects, keysOf, type Schema } from './schema-walk.ts';
+import { joinWords, kindOf, placeholder, schemaWords, typeWords } from './schema-words.ts';
+import { nearest } from './suggest.ts';
+import type { YamlSource } from './yaml-source.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/** A person reads the first few; without a bound a hostile file would have one finding for each of its keys. */
+export const MAX_FINDINGS = 200;
+
+/** One problem before it has a place in the text. */
+export interface Finding {
+  readonly code: DiagnosticCode;
+  readonly path: Path;
+  readonly at: 'key' | 'value';
+  readonly message: string;
+  readonly label?: string | undefined;
+  readonly help?: string | undefined;
+  readonly notes?: readonly string[] | undefined;
+  /** Of an unknown key: the path of the key that was probably meant. */
+  readonly meant?: Path | undefined;
+  /** Set when the finding is that `path` is missing; the place is then what should hold it. */
+  readonly missing?: boolean;
+}
+
+/** What a refinement may say about its issue, as `params` of a custom issue. */
+export interface IssueParams {
+  readonly code?: DiagnosticCode;
+  readonly help?: string;
+  readonly label?: string;
+  readonly notes?: readonly string[];
+  readonly at?: 'key' | 'value';
+}
+
+/** Puts the issues of zod into words. `root` is the schema of the whole file. */
+export class IssueTranslator {
+  readonly #root: Schema;
+  readonly #source: YamlSource;
+
+  constructor(root: Schema, source: YamlSource) {
+    this.#root = root;
+    this.#source = source;
+  }
+
+  /** The findings for one issue, whose path counts from `base`. */
+  translate(issue: Issue, base: Base): Finding[] {
+    const path = [...base.path, ...issue.path] as Path;
+    const value = valueAt(this.#source.value, path);
+    if (value === undefined && path.length > 0 && issue.code !== 'custom') return [this.#missing(path, base)];
+    switch (issue.code) {
+      case 'unrecognized_keys':
+        return this.#unknownKeys(fittingObjects(schemasIn(base, path), value), path, issue.keys);
+      case 'invalid_type':
+        return [this.#wrongType(path, this.#expected(path, base, issue.expected), value, issue.message)];
+      case 'invalid_value':
+        return [this.#wrongValue(path, issue.values, value, issue.message)];
+      case 'invalid_union':
+        return this.#union(issue, path, value, base);
+      case 'invalid_key':
+        return [this.#wrongKey(path, issue.issues[0])];
+      case 'custom':
+        return [custom(path, issue.message, (issue.params ?? {}) as IssueParams)];
+      case 'invalid_format':
+        return [checkFinding(path, issue, describeFormat(issue))];
+      case 'too_big':
+      case 'too_small':
+      case 'not_multiple_of':
+        return [checkFinding(path, issue, describeSize(issue))];
+      case 'invalid_element':
+        return issue.issues.flatMap((each) => this.translate(each, { ...base, path }));
+    }
+  }
+
+  /** The schema knows more than the issue: that a number must be whole, say. */
+  #expected(path: Path, base: Base, type: string): string {
+    return joinWords(schemasIn(base, path).map(schemaWords)) || typeWords(type);
+  }
+
+  #missing(path: Path, base: Base): Finding {
+    const key = String(path.at(-1));
+    const [schema] = schemasIn(base, path);
+    const line = `${key}:${schema ? placeholder(schema) : ' …'}`;
+    return {
+      code: 'AGW0103',
+      path,
+      at: 'key',
+      missing: true,
+      message: `required field \`${key}\` is missing`,
+      ...(path.length > 1 && { label: `\`${key}\` belongs in here` }),
+      help: `add the line \`${line}\``,
+    };
+  }
+
+  #unknownKeys(objects: readonly Schema[], path: Path, keys: readonly string[]): Finding[] {
+    return keys.slice(0, MAX_FINDINGS).map((key) => this.#unknownKey(objects, path, key));
+  }
+
+  #unknownKey(objects: readonly Schema[], path: Path, key: string): Finding {
+    if (keysOf(objects).includes(key)) {
+      const rival = rivalOf(objects, key, Object.keys(valueAt(this.#source.value, path) ?? {}));
+      if (rival !== undefined) return exclusive(path, rival, key);
+    }
+    const advice = adviseOnKey(this.#root, objects, path, key);
+    return {
+      code: 'AGW0101',
+      path: [...path, key],
+      at: 'key',
+      message: `unknown field \`${key}\``,
+      label: 'not known here',
+      help: advice.help,
+      notes: [advice.note],
+      meant: advice.suggestion === undefined ? undefined : [...path, advice.suggestion],
+    };
+  }
+
+  #wrongType(path: Path, expected: string, value: unknown, message: string): Finding {
+    if (value === null && path.length === 0) {
+      return { code: 'AGW0102', path, at: 'value', message: 'the file is empty' };
+    }
+    return {
+      code: 'AGW0102',
+      path,
+      at: 'value',
+      message: message || `expected ${expected}, found ${kindOf(value)}`,
+      help: this.#typeHelp(path, expected, value),
+    };
+  }
+
+  #typeHelp(path: Path, expected: string, value: unknown): string | undefined {
+    if (value === null) return 'give it a value, or delete the key';
+    const wantsText = /\btext\b/.test(expected);
+    if (
+      wantsText &&
+      (typeof value === 'number' || typeof value === 'boolean') &&
+      this.#source.isPlain(path)
+    ) {
+      return this.#source.isFromEnvironment(path)
+        ? 'put the reference in quotes, so that whatever the variable holds stays text'
+        : 'put it in quotes to make it text';
+    }
+    if (expected.startsWith('a list') && !Array.isArray(value)) return 'start each entry with `- `';
+    if (typeof value !== 'string') return undefined;
+    const truth = /^(?:yes|on|true)$/i.test(value)
+      ? 'true'
+      : /^(?:no|off|false)$/i.test(value)
+        ? 'false'
+        : undefined;
+    if (expected.includes('`true`') && truth !== undefined) return `write \`${truth}\`, without quotes`;
+    const isNumber = /number/.test(expected) && value.trim() !== '' && Number.isFinite(Number(value));
+    return isNumber && !this.#source.isPlain(path) ? 'remove the quotes' : undefined;
+  }
+
+  #wrongValue(path: Path, values: readonly unknown[], value: unknown, message: string): Finding {
+    const allowed = values.map(String);
+    const isScalar = value !== null && typeof value !== 'object';
+    if (!isScalar)
+      return this.#wrongType(path, joinWords(allowed.map((each) => `\`${each}\``)), value, message);
+    const near = allowed.length > 1 ? nearest(String(value), allowed) : undefined;
+    return {
+      code: 'AGW0104',
+      path,
+      at: 'value',
+      message: message || `${this.#shown(path, value)} is not an allowed value`,
+      label: allowed.length === 1 ? `only \`${allowed[0]}\` is allowed` : 'not one of the allowed values',
+      help: near === undefined ? undefined : `a value with a similar name exists: \`${near}\``,
+      notes: allowed.length === 1 ? undefined : [`allowed values: ${allowed.join(', ')}`],
+    };
+  }
+
+  /** The value in backquotes, unless it could be a secret or would fill the screen. */
+  #shown(path: Path, value: unknown): string {
+    const text = String(value);
+    const isPrivate = this.#source.isFromEnvironment(path) || isSecretAt(this.#root, path);
+    return isPrivate || text.length > 60 || text === '' ? 'this' : `\`${text}\``;
+  }
+
+  #wrongKey(path: Path, inner: Issue | undefined): Finding {
+    const key = String(path.at(-1));
+    const words = inner?.code === 'invalid_format' ? describeFormat(inner) : undefined;
+    return {
+      code: 'AGW0104',
+      path,
+      at: 'key',
+      message: `\`${key}\` is not a valid name here`,
+      label: inner?.message || words?.label,
+      notes: words?.notes,
+    };
+  }
+
+  #union(issue: z.core.$ZodIssueInvalidUnion, path: Path, value: unknown, base: Base): Finding[] {
+    if (issue.discriminator !== undefined) {
+      const options = 'options' in issue ? (issue.options ?? []) : [];
+      return [this.#wrongValue(path, options, value, issue.message)];
+    }
+    if ('matches' in issue)
+      return [{ code: 'AGW0105', path, at: 'key', message: 'this fits several alternatives' }];
+    const schemas = schemasIn(base, path);
+    const branches = unionBranches(schemas, issue.errors);
+    const verdict = judgeUnion(branches, value);
+    switch (verdict.kind) {
+      case 'type':
+        return [this.#wrongType(path, joinWords(schemas.map(schemaWords)), value, issue.message)];
+      case 'values':
+        return [this.#wrongValue(path, verdict.values, value, issue.message)];
+      case 'branch': {
+        const inside = { schema: verdict.branch.schema, path };
+        return verdict.branch.issues.flatMap((each) => this.translate(each, inside));
+      }
+      case 'unknown':
+        return this.#unknownKeys(verdict.objects, path, verdict.keys);
+      case 'choice':
+        return [oneOf(path, verdict.keys, issue.message)];
+      case 'exclusive':
+        return [exclusive(path, verdict.key, verdict.other)];
+    }
+  }
+}
+
+/** The author's own message for a check says all there is to say. */
+function checkFinding(path: Path, issue: Issue, words: CheckWords): Finding {
+  return {
+    code: 'AGW0104',
+    path,
+    at: 'value',
+    ...(issue.message === '' ? words : { message: issue.message }),
+  };
+}
+
+function custom(path: Path, message: string, params: IssueParams): Finding {
+  const { code = 'AGW0104', at = 'value', label, help, notes } = params;
+  return { code, path, at, message: message || 'this value is not allowed', label, help, notes };
+}
+
+function oneOf(path: Path, keys: readonly string[], message: string): Finding {
+  const names = joinWords(keys.map((key) => `\`${key}\``));
+  return {
+    code: 'AGW0105',
+    path,
+    at: 'key',
+    message: message || `one of ${names} is missing`,
+    label: `${names} belongs in here`,
+  };
+}
+
+function exclusive(path: Path, key: string, other: string): Finding {
+  return {
+    code: 'AGW0105',
+    path: [...path, other],
+    at: 'key',
+    message: `\`${key}\` and \`${other}\` exclude each other`,
+    help: 'keep one of the two',
+  };
+}
+
+/** The plain value at `path`, or undefined. */
+export function valueAt(root: unknown, path: Path): unknown {
+  return path.reduce<unknown>((at, segment) => {
+    return at !== null && typeof at === 'object' && Object.hasOwn(at, segment)
+      ? (at as Record<string | number, unknown>)[segment]
+      : undefined;
+  }, root);
+}

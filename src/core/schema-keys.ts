@@ -1,0 +1,111 @@
+import type { Path } from './diagnostic.ts';
+import { childSchemas, keysOf, objectSchemas, type Schema, schemasAt } from './schema-walk.ts';
+import { nearest } from './suggest.ts';
+
+/** A schema and the path at which it holds: the root, or the branch of a union that fits. */
+export interface Base {
+  readonly schema: Schema;
+  readonly path: Path;
+}
+
+/** What to say about a key that is not known. */
+export interface KeyAdvice {
+  /** The known key that was probably meant. */
+  readonly suggestion?: string;
+  readonly help?: string;
+  readonly note: string;
+}
+
+/** The schemas at `path`, which must lie inside `base`. */
+export function schemasIn(base: Base, path: Path): Schema[] {
+  return schemasAt(base.schema, path.slice(base.path.length));
+}
+
+/** Advice about the unknown `key` of the mapping at `path`; `objects` are the schemas of that mapping. */
+export function adviseOnKey(root: Schema, objects: readonly Schema[], path: Path, key: string): KeyAdvice {
+  const allowed = keysOf(objects);
+  const note =
+    allowed.length === 0 ? 'no fields are allowed here' : `fields allowed here: ${allowed.join(', ')}`;
+  const place = placeBelow(objects, key) ?? placeAbove(root, path, key);
+  if (place !== undefined) return { help: `\`${key}\` belongs ${place}`, note };
+  const suggestion = nearest(key, allowed);
+  if (suggestion !== undefined) {
+    return { suggestion, help: `a field with a similar name exists: \`${suggestion}\``, note };
+  }
+  const below = similarBelow(objects, key);
+  if (below !== undefined) return { help: `a field with a similar name exists ${below}`, note };
+  const places = placesAnywhere(root, key, objectSchemas(schemasAt(root, path)));
+  // A name such as `host` is known at many places; a list of them would not help.
+  if (places.length === 0 || places.length > 2) return { note };
+  return { help: `\`${key}\` is a field of ${places.map((each) => `\`${each}\``).join(' and ')}`, note };
+}
+
+/** The sibling under which the key is known, as for a policy that stands beside `policies`. */
+function placeBelow(objects: readonly Schema[], key: string): string | undefined {
+  const parent = keysOf(objects).find((sibling) => keysBelow(objects, sibling).includes(key));
+  return parent === undefined ? undefined : `under \`${parent}\``;
+}
+
+function similarBelow(objects: readonly Schema[], key: string): string | undefined {
+  for (const sibling of keysOf(objects)) {
+    const near = nearest(key, keysBelow(objects, sibling));
+    if (near !== undefined) return `under \`${sibling}\`: \`${near}\``;
+  }
+  return undefined;
+}
+
+function keysBelow(objects: readonly Schema[], sibling: string): string[] {
+  return keysOf(objectSchemas(objects.flatMap((each) => childSchemas(each, sibling))));
+}
+
+/** The enclosing mapping in which the key is known, as for a key that is indented too far. */
+function placeAbove(root: Schema, path: Path, key: string): string | undefined {
+  for (let depth = path.length - 1; depth >= 0; depth--) {
+    const above = path.slice(0, depth);
+    if (!keysOf(objectSchemas(schemasAt(root, above))).includes(key)) continue;
+    return depth === 0 ? 'at the top level' : `in \`${pathText(above)}\``;
+  }
+  return undefined;
+}
+
+/** A path as people write it: `gateways.default.routes[0]`. */
+function pathText(path: Path): string {
+  return path
+    .map((each) => (typeof each === 'number' ? `[${each}]` : `.${each}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+/** Where in the schema, but not `here`, the key is known, as in `gateways.*.routes[]`; the shortest way to each. */
+function placesAnywhere(root: Schema, key: string, here: readonly Schema[]): string[] {
+  const places: string[] = [];
+  const seen = new Set<Schema>();
+  let level: { at: string; schemas: readonly Schema[] }[] = [{ at: '', schemas: [root] }];
+  while (level.length > 0) {
+    const next: typeof level = [];
+    for (const { at, schemas } of level) {
+      const objects = objectSchemas(schemas).filter((each) => !seen.has(each));
+      for (const each of objects) seen.add(each);
+      if (at !== '' && keysOf(objects).includes(key) && !objects.some((each) => here.includes(each)))
+        places.push(at);
+      for (const name of keysOf(objects)) {
+        next.push({
+          at: at === '' ? name : `${at}.${name}`,
+          schemas: objects.flatMap((each) => childSchemas(each, name)),
+        });
+      }
+      // A segment that no mapping names leads into the values of a record, a number into the items of a list.
+      const collections = schemas.filter((each) => objectSchemas([each]).length === 0 && !seen.has(each));
+      for (const each of collections) seen.add(each);
+      next.push({ at: `${at}.*`, schemas: collections.flatMap((each) => childSchemas(each, '*')) });
+      next.push({ at: `${at}[]`, schemas: collections.flatMap((each) => listItems(each)) });
+    }
+    level = next.filter(({ schemas }) => schemas.length > 0);
+  }
+  return places;
+}
+
+function listItems(schema: Schema): Schema[] {
+  const asRecord = new Set(childSchemas(schema, '*'));
+  return childSchemas(schema, 0).filter((each) => !asRecord.has(each));
+}

@@ -1,0 +1,99 @@
+import type { Path, Range } from './diagnostic.ts';
+import {
+  alternatives,
+  childSchemas,
+  keysOf,
+  layerMeta,
+  metaOf,
+  objectSchemas,
+  type Schema,
+  schemasAt,
+} from './schema-walk.ts';
+import { typeFits } from './schema-words.ts';
+import { nearest } from './suggest.ts';
+import type { YamlSource } from './yaml-source.ts';
+
+/**
+ * The paths of all texts and numbers in `value` that `schema` marks with `.meta({ secret: true })`. A mark on a
+ * mapping or list covers everything in it. Unknown keys that look like a secret one count too, since their values
+ * are most likely secrets behind a typing error.
+ */
+export function secretPaths(schema: Schema, value: unknown): Path[] {
+  const found: Path[] = [];
+  collect([schema], false, value, [], found);
+  return found;
+}
+
+function collect(
+  schemas: readonly Schema[],
+  secret: boolean,
+  value: unknown,
+  path: Path,
+  found: Path[],
+): void {
+  const marked = secret || schemas.some((schema) => isMarked(schema, value));
+  if (value === null || typeof value !== 'object') {
+    if (marked && (typeof value === 'string' || typeof value === 'number')) found.push(path);
+    return;
+  }
+  const entries: [string | number, unknown][] = Array.isArray(value)
+    ? [...value.entries()]
+    : Object.entries(value);
+  const objects = Array.isArray(value) ? [] : objectSchemas(schemas);
+  for (const [key, child] of entries) {
+    const inside = schemas.flatMap((schema) => childSchemas(schema, key));
+    const suspect = inside.length === 0 && (isSuspect(objects, String(key)) || schemas.some(layersMarked));
+    collect(inside, marked || suspect, child, [...path, key], found);
+  }
+}
+
+/**
+ * Whether the mark on `schema` concerns `value`: in `text | { file }` a mark on the text leaves a mapping alone, but
+ * not a list, which nobody allowed and which most likely holds the secret.
+ */
+function isMarked(schema: Schema, value: unknown): boolean {
+  if (metaOf(schema).secret === true) return true;
+  const branches = alternatives(schema);
+  const fitting = branches.filter((branch) => typeFits(branch._zod.def.type, value));
+  const isOneOfSeveral = branches.length > 1 && fitting.length > 0;
+  return isOneOfSeveral ? fitting.some(layersMarked) : layersMarked(schema);
+}
+
+/** Whether the value at `path` is a secret, by a mark on its schema or on one that it is part of. */
+export function isSecretAt(root: Schema, path: Path): boolean {
+  return path.some((_, depth) => schemasAt(root, path.slice(0, depth + 1)).some(layersMarked));
+}
+
+function layersMarked(schema: Schema): boolean {
+  return layerMeta(schema).some((meta) => meta.secret === true);
+}
+
+const SECRET_NAME = /key|secret|token|passw|credential/i;
+
+function isSuspect(objects: readonly Schema[], key: string): boolean {
+  if (objects.length === 0) return false;
+  if (SECRET_NAME.test(key)) return true;
+  const near = nearest(key, keysOf(objects));
+  if (near === undefined) return false;
+  return objects.flatMap((each) => childSchemas(each, near)).some(layersMarked);
+}
+
+// The bounds keep a hostile line from being scanned again and again.
+const SECRET_LINE =
+  /^[ \t]{0,128}(?:-[ \t]{1,8}){0,8}["']?[\w.-]{0,64}(?:key|secret|token|passw\w{0,8}|credentials?)["']?[ \t]*:[ \t]+(\S.*)$/gim;
+
+/**
+ * The places of the secrets in a file, for masking excerpts. References such as `$API_KEY` stay readable. In text
+ * that is not valid YAML there are no paths, so every value whose key has a telling name is taken.
+ */
+export function secretRanges(schema: Schema, source: YamlSource): Range[] {
+  if (source.value === undefined) {
+    return [...source.text.matchAll(SECRET_LINE)].map((match) => {
+      const end = match.index + match[0].length;
+      return source.range(end - (match[1] ?? '').length, end);
+    });
+  }
+  return secretPaths(schema, source.value)
+    .filter((path) => !source.isReference(path))
+    .map((path) => source.valueRange(path));
+}

@@ -1,0 +1,75 @@
+import type { z } from 'zod';
+
+/** Words for one failed check. */
+export interface CheckWords {
+  readonly message: string;
+  readonly label?: string;
+  readonly notes?: readonly string[];
+}
+
+const UNITS: Readonly<Record<string, string>> = {
+  string: 'character',
+  array: 'entry',
+  set: 'entry',
+  file: 'byte',
+};
+
+/** Words for a number, text or list that is too large, too small, or between two allowed steps. */
+export function describeSize(
+  issue: z.core.$ZodIssueTooBig | z.core.$ZodIssueTooSmall | z.core.$ZodIssueNotMultipleOf,
+): CheckWords {
+  if (issue.code === 'not_multiple_of')
+    return { message: `the number must be a multiple of ${issue.divisor}` };
+  const limit = Number(issue.code === 'too_big' ? issue.maximum : issue.minimum);
+  const unit = UNITS[issue.origin];
+  if (unit === undefined) return describeNumber(issue.code, limit, issue.inclusive !== false);
+  const thing = issue.origin === 'string' ? 'text' : 'list';
+  if (issue.code === 'too_small' && limit === 1) return { message: `the ${thing} must not be empty` };
+  const words = `${limit} ${plural(unit, limit)}`;
+  if (issue.exact === true) return { message: `the ${thing} must have exactly ${words}` };
+  const size = issue.code === 'too_big' ? 'long' : 'short';
+  const bound = issue.code === 'too_big' ? 'at most' : 'at least';
+  return { message: `the ${thing} is too ${size}`, label: `${bound} ${words}` };
+}
+
+function plural(unit: string, count: number): string {
+  if (count === 1) return unit;
+  return unit === 'entry' ? 'entries' : `${unit}s`;
+}
+
+function describeNumber(code: 'too_big' | 'too_small', limit: number, inclusive: boolean): CheckWords {
+  if (code === 'too_big') {
+    return { message: 'the number is too large', label: `${inclusive ? 'at most' : 'less than'} ${limit}` };
+  }
+  return { message: 'the number is too small', label: `${inclusive ? 'at least' : 'more than'} ${limit}` };
+}
+
+const FORMATS: Readonly<Record<string, string>> = {
+  url: 'a URL',
+  email: 'an e-mail address',
+  uuid: 'a UUID',
+  ipv4: 'an IPv4 address',
+  ipv6: 'an IPv6 address',
+  cidrv4: 'an IPv4 network',
+  cidrv6: 'an IPv6 network',
+  hostname: 'a host name',
+  base64: 'base64',
+  datetime: 'a date and time',
+  date: 'a date',
+  duration: 'an ISO 8601 duration',
+};
+
+/** Words for text of the wrong form. */
+export function describeFormat(issue: z.core.$ZodIssueInvalidStringFormat): CheckWords {
+  const { format, pattern } = issue;
+  const affixes = issue as { prefix?: string; suffix?: string; includes?: string };
+  if (affixes.prefix !== undefined) return { message: `the text must start with \`${affixes.prefix}\`` };
+  if (affixes.suffix !== undefined) return { message: `the text must end with \`${affixes.suffix}\`` };
+  if (affixes.includes !== undefined) return { message: `the text must contain \`${affixes.includes}\`` };
+  const name = FORMATS[format];
+  if (name !== undefined) return { message: `this is not ${name}` };
+  return {
+    message: 'the text does not have the expected form',
+    ...(pattern !== undefined && { notes: [`expected form: ${pattern}`] }),
+  };
+}

@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import type { Path } from './diagnostic.ts';
+
+/** A schema of any kind. */
+export type Schema = z.core.$ZodType;
+
+interface Definition {
+  readonly type: string;
+  readonly innerType?: Schema;
+  readonly in?: Schema;
+  readonly out?: Schema;
+  readonly options?: readonly Schema[];
+  readonly left?: Schema;
+  readonly right?: Schema;
+  readonly shape?: Readonly<Record<string, Schema>>;
+  readonly catchall?: Schema;
+  readonly keyType?: Schema;
+  readonly valueType?: Schema;
+  readonly element?: Schema;
+  readonly items?: readonly Schema[];
+  readonly rest?: Schema | null;
+  readonly entries?: Readonly<Record<string, string | number>>;
+  readonly values?: readonly unknown[];
+  readonly format?: string;
+  readonly checks?: readonly { readonly _zod: { readonly def: { readonly format?: string } } }[];
+}
+
+/** The definition of `schema`, with what any kind of schema may have as optional properties. */
+export function definition(schema: Schema): Definition {
+  return schema._zod.def as unknown as Definition;
+}
+
+/** What `schema` wraps: the inside of optional, default, lazy and the like, the input side of a pipe, or nothing. */
+function inner(schema: Schema): Schema | undefined {
+  const def = definition(schema);
+  // zod keeps what the getter returned; calling it again could build a new schema each time.
+  if (def.type === 'lazy') return (schema as z.core.$ZodLazy)._zod.innerType;
+  // `z.preprocess` is a pipe that starts with a transform, which says nothing about its input.
+  if (def.type === 'pipe') return def.in && definition(def.in).type === 'transform' ? def.out : def.in;
+  return def.innerType;
+}
+
+/**
+ * The alternatives that `schema` consists of, without wrappers: one schema, or all branches of a union. `layers`
+ * receives every schema on the way, wrappers too, because metadata may sit on any of them.
+ */
+export function alternatives(schema: Schema, layers: Schema[] = []): Schema[] {
+  layers.push(schema);
+  const wrapped = inner(schema);
+  if (wrapped !== undefined) return alternatives(wrapped, layers);
+  const { options, left, right } = definition(schema);
+  const parts = options ?? (left && right ? [left, right] : undefined);
+  return parts === undefined ? [schema] : parts.flatMap((part) => alternatives(part, layers));
+}
+
+/** The schemas of what stands at `segment` inside `schema`; empty when nothing is allowed there. */
+export function childSchemas(schema: Schema, segment: string | number): Schema[] {
+  return alternatives(schema).flatMap((each) => {
+    const def = definition(each);
+    const own = def.shape && Object.hasOwn(def.shape, segment) ? def.shape[segment] : undefined;
+    const item =
+      typeof segment === 'number'
+        ? (def.element ?? def.items?.[segment] ?? def.rest ?? undefined)
+        : undefined;
+    const child = own ?? def.catchall ?? def.valueType ?? item;
+    return child === undefined || definition(child).type === 'never' ? [] : [child];
+  });
+}
+
+/** The schemas that may hold at `path`, from all branches of the unions on the way. */
+export function schemasAt(root: Schema, path: Path): Schema[] {
+  return path.reduce<Schema[]>((at, segment) => at.flatMap((each) => childSchemas(each, segment)), [root]);
+}
+
+/** The object schemas among the alternatives of `schemas`. */
+export function objectSchemas(schemas: readonly Schema[]): Schema[] {
+  return schemas
+    .flatMap((schema) => alternatives(schema))
+    .filter((each) => definition(each).shape !== undefined);
+}
+
+/** Those object schemas whose literal fields, such as the discriminator of a union, do not rule `value` out. */
+export function fittingObjects(schemas: readonly Schema[], value: unknown): Schema[] {
+  const objects = objectSchemas(schemas);
+  const fitting = objects.filter((each) =>
+    Object.entries(definition(each).shape ?? {}).every(([key, field]) => {
+      const values = definition(field).values;
+      const given = (value as Readonly<Record<string, unknown>>)[key];
+      return values === undefined || given === undefined || values.includes(given);
+    }),
+  );
+  return fitting.length > 0 ? fitting : objects;
+}
+
+/** The keys that the object schemas name, in schema order and without repetition. */
+export function keysOf(objects: readonly Schema[]): string[] {
+  return [...new Set(objects.flatMap((each) => Object.keys(definition(each).shape ?? {})))];
+}
+
+/** Whether a key may be left out. */
+export function isOptional(schema: Schema): boolean {
+  return schema._zod.optin === 'optional';
+}
+
+/** What `.meta()` may say about a value, besides what zod itself uses. */
+interface SchemaMeta {
+  /** The value is masked wherever it would be shown. */
+  readonly secret?: boolean;
+  /** The first one is shown when the key is missing. */
+  readonly examples?: readonly unknown[];
+}
+
+/** What `.meta()` says on `schema` itself, not on what it wraps. */
+export function metaOf(schema: Schema): SchemaMeta {
+  return (z.globalRegistry.get(schema) ?? {}) as SchemaMeta;
+}
+
+/** What `.meta()` says on `schema` and on all its wrappers and branches. */
+export function layerMeta(schema: Schema): readonly SchemaMeta[] {
+  const layers: Schema[] = [];
+  alternatives(schema, layers);
+  return layers.map(metaOf);
+}

@@ -1,0 +1,82 @@
+import { alternatives, definition, layerMeta, type Schema } from './schema-walk.ts';
+
+const TYPE_WORDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  template_literal: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  nan: 'a number',
+  boolean: '`true` or `false`',
+  array: 'a list',
+  tuple: 'a list',
+  object: 'a mapping',
+  record: 'a mapping',
+  null: 'nothing',
+};
+
+/** The words for a type as zod names it. */
+export function typeWords(type: string): string {
+  return TYPE_WORDS[type] ?? type;
+}
+
+/** The words for what stands in the file; never the value itself, which may be a secret. */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'string') return 'text';
+  if (typeof value === 'boolean') return `\`${value}\``;
+  if (typeof value !== 'number') return 'a mapping';
+  if (!Number.isFinite(value)) return 'a number that is not finite';
+  return Number.isInteger(value) ? 'a number' : 'a number with a fraction';
+}
+
+/** Whether a zod type name fits the kind of value, so that a failing check is about details. */
+export function typeFits(type: string, value: unknown): boolean {
+  if (Array.isArray(value)) return type === 'array' || type === 'tuple';
+  if (value !== null && typeof value === 'object') return type === 'object' || type === 'record';
+  if (type === 'enum' || type === 'literal') return true;
+  return type === typeof value || (type === 'template_literal' && typeof value === 'string');
+}
+
+/** `a`, `a or b`, `a, b or c`. */
+export function joinWords(words: readonly string[], conjunction = 'or'): string {
+  const unique = [...new Set(words)];
+  const last = unique.at(-1) ?? '';
+  return unique.length < 2 ? last : `${unique.slice(0, -1).join(', ')} ${conjunction} ${last}`;
+}
+
+/** The words for all types that `schema` accepts. */
+export function schemaWords(schema: Schema): string {
+  return joinWords(alternatives(schema).map(alternativeWords));
+}
+
+function alternativeWords(schema: Schema): string {
+  const def = definition(schema);
+  const values = def.values ?? (def.entries && Object.values(def.entries));
+  if (values !== undefined) return joinWords(values.slice(0, 8).map((value) => `\`${String(value)}\``));
+  return isWhole(def) ? 'a whole number' : typeWords(def.type);
+}
+
+/** Whether a number schema takes whole numbers only: `z.int()` is a format of its own, `.int()` a check. */
+function isWhole(def: ReturnType<typeof definition>): boolean {
+  return [def, ...(def.checks ?? []).map((check) => check._zod.def)].some(({ format }) =>
+    /int/.test(format ?? ''),
+  );
+}
+
+/** What to write for `schema` in an example line; an example from `.meta({ examples })` is preferred. */
+export function placeholder(schema: Schema): string {
+  const example = layerMeta(schema).flatMap((meta) => meta.examples ?? [])[0];
+  if (typeof example === 'string' || typeof example === 'number') return ` ${example}`;
+  const [first] = alternatives(schema);
+  const def = first && definition(first);
+  const value = def?.values?.[0] ?? (def?.entries && Object.values(def.entries)[0]);
+  if (value !== undefined) return ` ${String(value)}`;
+  const words: Readonly<Record<string, string>> = {
+    string: ' <text>',
+    number: ' <number>',
+    boolean: ' true',
+    array: ' [ … ]',
+  };
+  return words[def?.type ?? ''] ?? ' …';
+}

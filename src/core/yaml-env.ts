@@ -1,0 +1,58 @@
+/** A snapshot of environment variables, as the caller took it. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A reference without a value; `start` and `end` are offsets in the text before expansion. */
+export interface UndefinedReference {
+  readonly name: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Expansion {
+  readonly text: string;
+  readonly undefinedReferences: readonly UndefinedReference[];
+  /** The variables hold more than the limit together; `text` lacks some of them. */
+  readonly isTooLong: boolean;
+}
+
+type ReferenceMatch = [
+  whole: string,
+  dollar: string | undefined,
+  bare: string | undefined,
+  braced: string | undefined,
+  fallback: string | undefined,
+  start: number,
+];
+
+const REFERENCE = /\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-([^}]*))?\})/g;
+
+/**
+ * Replaces `$NAME`, `${NAME}` and `${NAME:-fallback}`, and `$$` by one dollar sign; any other `$` stays.
+ * As in a POSIX shell (XCU 2.6.2) the `:-` fallback also stands in for an empty variable. What a variable holds is
+ * not expanded again, and a reference that has no value stays as written and is reported. `limit` is in UTF-16 units.
+ */
+export function expandEnvironment(text: string, env: Environment, limit: number): Expansion {
+  const undefinedReferences: UndefinedReference[] = [];
+  let added = 0;
+  const take = (value: string): string => {
+    added += value.length;
+    return added > limit ? '' : value;
+  };
+  const replace = (...[whole, dollar, bare, braced, fallback, start]: ReferenceMatch): string => {
+    if (dollar !== undefined) return '$';
+    const name = bare ?? braced ?? '';
+    // An own property only: a plain object would otherwise answer for `$constructor`.
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
+    if (fallback !== undefined) return value === undefined || value === '' ? fallback : take(value);
+    if (value !== undefined) return take(value);
+    undefinedReferences.push({ name, start, end: start + whole.length });
+    return whole;
+  };
+  const expanded = text.replace(REFERENCE, replace);
+  return { text: expanded, undefinedReferences, isTooLong: added > limit };
+}
+
+/** Whether `text` is one reference without a fallback and nothing else, so that it gives no secret away. */
+export function isPureReference(text: string): boolean {
+  return /^\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})$/.test(text);
+}

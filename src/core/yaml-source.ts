@@ -1,0 +1,210 @@
+import type { Node, Pair, YAMLMap } from 'yaml';
+import { isAlias, isMap, isNode, isScalar, isSeq } from 'yaml';
+import type { Diagnostic, Path, Range } from './diagnostic.ts';
+import { type BuiltTree, buildTree, isMerge, keyText } from './yaml-build.ts';
+import { type Environment, isPureReference } from './yaml-env.ts';
+import type { YamlProblem } from './yaml-limits.ts';
+import { LineIndex } from './yaml-lines.ts';
+import { type DecodedScalar, decodeScalar } from './yaml-scalar.ts';
+import { scalarSite } from './yaml-site.ts';
+import { parseYamlSyntax } from './yaml-syntax.ts';
+
+export interface ParsedYaml {
+  readonly source: YamlSource;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+interface Place {
+  readonly node: Node | undefined;
+  readonly key: Node | undefined;
+}
+
+/** A YAML (or JSON) file as plain values, with the way back from every value to its place in the text. */
+export class YamlSource {
+  readonly text: string;
+  readonly file: string;
+  /** Null for an empty file, and undefined when the text is not valid YAML. */
+  readonly value: unknown;
+  readonly #lines: LineIndex;
+  readonly #root: Node | null;
+  readonly #tree: BuiltTree | undefined;
+  readonly #pairs = new Map<YAMLMap, ReadonlyMap<string, Pair>>();
+  readonly #decoded = new Map<Node, DecodedScalar | undefined>();
+
+  private constructor(text: string, file: string, root: Node | null, tree: BuiltTree | undefined) {
+    this.text = text;
+    this.file = file;
+    this.value = tree?.value;
+    this.#lines = new LineIndex(text);
+    this.#root = root;
+    this.#tree = tree;
+  }
+
+  /**
+   * Reads `text` and expands environment variables in its scalar values, never in keys or comments. Never throws:
+   * every problem (AGW0001 to AGW0005, and AGW0101 for keys such as `__proto__`) is a diagnostic, in source order.
+   */
+  static parse(text: string, file: string, env: Environment): ParsedYaml {
+    const syntax = parseYamlSyntax(text);
+    if ('problem' in syntax) {
+      const source = new YamlSource(text, file, null, undefined);
+      return { source, diagnostics: [source.#diagnostic(syntax.problem)] };
+    }
+    const contents = syntax.document?.contents;
+    const root = isNode(contents) ? contents : null;
+    const tree = buildTree(root, text, env);
+    const source = new YamlSource(text, file, root, tree);
+    const problems = tree.problems.toSorted((a, b) => a.start - b.start);
+    return { source, diagnostics: problems.map((problem) => source.#diagnostic(problem)) };
+  }
+
+  #diagnostic({ start, end, ...rest }: YamlProblem): Diagnostic {
+    return { severity: 'error', file: this.file, range: this.#lines.range(start, end), ...rest };
+  }
+
+  /** The place of the half-open offsets `[start, end)`. */
+  range(start: number, end: number): Range {
+    return this.#lines.range(start, end);
+  }
+
+  /** The key that leads to `path`; for a list item the item itself. A path that does not exist gives its ancestor. */
+  keyRange(path: Path): Range {
+    const { key, node } = this.#nearest(path);
+    return this.#nodeRange(key ?? node);
+  }
+
+  /** The value at `path`, or its key where nothing is written (`port:`). A missing path gives its ancestor. */
+  valueRange(path: Path): Range {
+    const { key, node } = this.#nearest(path);
+    const isEmpty = node?.range?.[0] === node?.range?.[1];
+    return this.#nodeRange(isEmpty ? (key ?? node) : node);
+  }
+
+  /**
+   * The source of units `[start, end)` of the text at `path`, as an expression engine counts them. Falls back to the
+   * whole value when environment variables changed the text.
+   */
+  rangeInside(path: Path, start: number, end: number): Range {
+    const node = this.#find(path)?.node;
+    const target = node && this.#resolve(node);
+    const decoded = target && this.#decode(target);
+    if (decoded === undefined) return this.valueRange(path);
+    const { length } = decoded.value;
+    const first = Math.min(Math.max(start, 0), length);
+    const last = Math.min(Math.max(end, first), length);
+    const after = decoded.ends[length - 1] ?? this.#nodeRange(target).start.offset;
+    const from = first < length ? (decoded.starts[first] ?? after) : after;
+    return this.#lines.range(from, last > first ? (decoded.ends[last - 1] ?? from) : from);
+  }
+
+  /** Whether a problem at `path`, or at what holds it, was reported when the file was read. */
+  isPoisoned(path: Path): boolean {
+    let node: Node | undefined = this.#root ?? undefined;
+    for (let depth = 0; node !== undefined; depth++) {
+      const target: Node | undefined = this.#resolve(node);
+      if (this.#tree?.poisoned.has(node) || (target && this.#tree?.poisoned.has(target))) return true;
+      if (depth === path.length) return false;
+      node = this.#child(node, path[depth] ?? '')?.node;
+    }
+    return false;
+  }
+
+  /** Whether the text at `path` came, in part or whole, from environment variables. */
+  isFromEnvironment(path: Path): boolean {
+    const target = this.#target(path);
+    return target !== undefined && (this.#tree?.expanded.has(target) ?? false);
+  }
+
+  /** Whether `path` holds one environment variable without a fallback and nothing else. */
+  isReference(path: Path): boolean {
+    const target = this.#target(path);
+    return isScalar(target) && isPureReference(target.source ?? '');
+  }
+
+  /** Whether the value at `path` is written without quotes, so that YAML chose its type. */
+  isPlain(path: Path): boolean {
+    const target = this.#target(path);
+    return isScalar(target) && target.type === 'PLAIN';
+  }
+
+  #target(path: Path): Node | undefined {
+    const node = this.#find(path)?.node;
+    return node && this.#resolve(node);
+  }
+
+  #decode(node: Node): DecodedScalar | undefined {
+    if (!isScalar(node) || this.#tree?.expanded.has(node)) return undefined;
+    if (!this.#decoded.has(node)) {
+      const site = scalarSite(node);
+      const decoded = site && decodeScalar(this.text, site);
+      // The library is the authority on the value; a decoding that differs would point to wrong places.
+      this.#decoded.set(node, decoded?.value === node.source ? decoded : undefined);
+    }
+    return this.#decoded.get(node);
+  }
+
+  #nodeRange(node: Node | undefined): Range {
+    const [start, end] = node?.range ?? [0, 0];
+    // A block collection's range runs on over blank lines and comments to the next token.
+    const trimmed = this.text.slice(start, end).trimEnd().length;
+    return this.#lines.range(start, isMap(node) || isSeq(node) ? start + trimmed : end);
+  }
+
+  #find(path: Path): Place | undefined {
+    const place = this.#walk(path);
+    return place.rest === 0 ? place : undefined;
+  }
+
+  #nearest(path: Path): Place {
+    return this.#walk(path);
+  }
+
+  #walk(path: Path): Place & { rest: number } {
+    let place: Place = { node: this.#root ?? undefined, key: undefined };
+    for (const [depth, segment] of path.entries()) {
+      const next: Place | undefined = place.node && this.#child(place.node, segment);
+      if (next === undefined) return { ...place, rest: path.length - depth };
+      place = next;
+    }
+    return { ...place, rest: 0 };
+  }
+
+  #resolve(node: Node): Node | undefined {
+    return isAlias(node) ? this.#tree?.targets.get(node) : node;
+  }
+
+  #child(node: Node, segment: string | number): Place | undefined {
+    const target = this.#resolve(node);
+    if (isSeq(target)) {
+      const item = target.items[Number(segment)];
+      return isNode(item) ? { node: item, key: undefined } : undefined;
+    }
+    if (!isMap(target)) return undefined;
+    const pair = this.#pairsOf(target).get(String(segment));
+    if (pair === undefined) return undefined;
+    const key = pair.key as Node;
+    return { node: isNode(pair.value) ? pair.value : key, key };
+  }
+
+  /** The pairs by key, merged ones included; the first of two equal keys counts, as in `value`. */
+  #pairsOf(map: YAMLMap): ReadonlyMap<string, Pair> {
+    const known = this.#pairs.get(map);
+    if (known !== undefined) return known;
+    const pairs = new Map<string, Pair>();
+    this.#pairs.set(map, pairs);
+    for (const pair of map.items) {
+      const key = keyText(pair.key);
+      if (key !== undefined && !isMerge(pair) && !pairs.has(key)) pairs.set(key, pair);
+    }
+    for (const pair of map.items.filter(isMerge)) {
+      for (const [key, inherited] of this.#merged(pair.value)) if (!pairs.has(key)) pairs.set(key, inherited);
+    }
+    return pairs;
+  }
+
+  #merged(value: unknown): [string, Pair][] {
+    const target = isNode(value) ? this.#resolve(value) : undefined;
+    if (isMap(target)) return [...this.#pairsOf(target)];
+    return isSeq(target) ? target.items.flatMap((item) => this.#merged(item)) : [];
+  }
+}

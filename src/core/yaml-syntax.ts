@@ -1,0 +1,201 @@
+import type { CST, Document, Node, YAMLError } from 'yaml';
+import { Composer, Lexer, Parser, visit } from 'yaml';
+import { YAML_LIMITS, type YamlProblem } from './yaml-limits.ts';
+
+/** The tree of one document, or the one problem that kept it from being built. */
+export type SyntaxResult =
+  | { readonly document: Document.Parsed | undefined }
+  | { readonly problem: YamlProblem };
+
+/**
+ * Parses `text` as one YAML 1.2 (core) document. Only the first syntax error is reported: what a parser finds after
+ * it guessed is noise. Time and memory are bounded by `YAML_LIMITS` for any input.
+ */
+export function parseYamlSyntax(text: string): SyntaxResult {
+  const unreadable = findUnreadable(text);
+  if (unreadable !== undefined) return { problem: unreadable };
+  const tokens = readTokens(text);
+  if (!Array.isArray(tokens)) return { problem: tokens };
+  // Duplicate keys are found by our own walk: the library compares every key with every other one.
+  const composer = new Composer({
+    version: '1.2',
+    schema: 'core',
+    resolveKnownTags: false,
+    uniqueKeys: false,
+    keepSourceTokens: true,
+  });
+  const [document] = composer.compose(tokens, true, text.length);
+  const [error] = (document?.errors ?? []).toSorted((a, b) => a.pos[0] - b.pos[0]);
+  if (error !== undefined) return { problem: describeError(error, document, text) };
+  return { document: document as Document.Parsed | undefined };
+}
+
+function problemAt(
+  start: number,
+  end: number,
+  rest: Pick<YamlProblem, 'code' | 'message' | 'label' | 'help'>,
+): YamlProblem {
+  return { start, end, path: [], ...rest };
+}
+
+/** Finds what no YAML file may contain: too much, UTF-16, control characters. */
+function findUnreadable(text: string): YamlProblem | undefined {
+  if (text.length > YAML_LIMITS.bytes || Buffer.byteLength(text) > YAML_LIMITS.bytes) {
+    return problemAt(0, 0, { code: 'AGW0005', message: 'the file is larger than 5 MiB' });
+  }
+  // UTF-16 read as UTF-8: its byte order mark becomes two replacement characters, ASCII text gets a NUL per letter.
+  if (/^\uFFFD\uFFFD|^\uFEFF?[^\0]?\0/.test(text)) {
+    return problemAt(0, 0, {
+      code: 'AGW0001',
+      message: 'the file is not UTF-8 text',
+      help: 'it looks like UTF-16: save it as UTF-8',
+    });
+  }
+  const control = /(?![\t\r\n\u0085])\p{Cc}|\r(?!\n)/u.exec(text);
+  if (control === null) return undefined;
+  const code = (control[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+  return problemAt(control.index, control.index + 1, {
+    code: 'AGW0001',
+    message: `the control character U+${code} is not allowed in YAML`,
+    help: 'delete it, or write it as an escape in double quotes',
+  });
+}
+
+/** Runs lexer and parser step by step, so that a limit or the first error stops them before they did the work. */
+function readTokens(text: string): CST.Token[] | YamlProblem {
+  const parser = new Parser();
+  const tokens: CST.Token[] = [];
+  let lexemes = 0;
+  let previous = '';
+  for (const lexeme of new Lexer().lex(text)) {
+    if (++lexemes > YAML_LIMITS.lexemes) {
+      return problemAt(parser.offset, parser.offset, {
+        code: 'AGW0005',
+        message: 'the file holds too many values',
+      });
+    }
+    const badQuote = previous === CST_SCALAR ? undefined : checkQuoted(lexeme, parser.offset);
+    if (badQuote !== undefined) return badQuote;
+    for (const token of parser.next(lexeme)) tokens.push(token);
+    // The stack is the document, its open collections, and at most one scalar.
+    if (parser.stack.length > YAML_LIMITS.depth + 2) return tooDeep(parser.offset);
+    if (tokens.at(-1)?.type === 'error') break;
+    previous = lexeme;
+  }
+  tokens.push(...parser.end());
+  const second = tokens.filter((token) => token.type === 'document')[1];
+  if (second === undefined) return tokens;
+  return problemAt(second.offset, second.offset + 3, {
+    code: 'AGW0001',
+    message: 'the file holds more than one YAML document',
+    help: 'delete the `---` line, or split the file',
+  });
+}
+
+/** The lexeme before a plain or block scalar, whose text may then start with a quote that quotes nothing. */
+const CST_SCALAR = '\u001f';
+const ESCAPE = /\\(?:x[\dA-Fa-f]{2}|u[\dA-Fa-f]{4}|U000[\dA-Fa-f]{5}|U0010[\dA-Fa-f]{4}|[^xuU])/y;
+
+/**
+ * Checks a quoted text before the library sees it: that one would tell where an open quote ends instead of where it
+ * starts, and would report each of a million bad escapes.
+ */
+function checkQuoted(lexeme: string, offset: number): YamlProblem | undefined {
+  const quote = lexeme[0];
+  if (quote !== '"' && quote !== "'") return undefined;
+  if (!isClosed(lexeme, quote)) {
+    return problemAt(offset, offset + 1, { code: 'AGW0001', message: `this \`${quote}\` is not closed` });
+  }
+  if (quote === "'") return undefined;
+  for (let at = lexeme.indexOf('\\'); at !== -1; at = lexeme.indexOf('\\', ESCAPE.lastIndex)) {
+    ESCAPE.lastIndex = at;
+    if (ESCAPE.test(lexeme) && '0abefnrtvN_LPxuU "/\\\t\r\n'.includes(lexeme[at + 1] ?? '')) continue;
+    return problemAt(offset + at, offset + at + 2, {
+      code: 'AGW0001',
+      message: 'unknown escape sequence in double quotes',
+      help: 'write `\\\\` for a backslash, or use single quotes',
+    });
+  }
+  return undefined;
+}
+
+/** Whether the last character closes the text: not a `\\"`, and not the second half of a `''`. */
+function isClosed(lexeme: string, quote: string): boolean {
+  const escaping = quote === '"' ? '\\' : quote;
+  let at = lexeme.length - 1;
+  if (at < 1 || lexeme[at] !== quote) return false;
+  let run = 0;
+  while (--at > 0 && lexeme[at] === escaping) run++;
+  return run % 2 === 0;
+}
+
+/** The problem of a nesting beyond the limit at `offset`. */
+export function tooDeep(offset: number): YamlProblem {
+  const message = `the file is nested deeper than ${YAML_LIMITS.depth} levels`;
+  return problemAt(offset, offset + 1, { code: 'AGW0003', message });
+}
+
+interface Words {
+  readonly message: string;
+  readonly help?: string;
+}
+
+/** Plain words for the library's error codes; the rest is a plain "not valid YAML". */
+const WORDS: Readonly<Record<string, Words>> = {
+  ALIAS_PROPS: { message: 'an alias cannot have an anchor or a tag' },
+  BAD_ALIAS: { message: 'the name of an anchor or alias is not valid' },
+  BAD_DIRECTIVE: { message: 'this `%` directive is not valid' },
+  BAD_INDENT: { message: 'wrong indentation', help: 'line the keys of one mapping up in the same column' },
+  BAD_PROP_ORDER: { message: 'an anchor or tag stands at the wrong place' },
+  BAD_SCALAR_START: { message: 'text cannot start with this character', help: 'put the text in quotes' },
+  BLOCK_AS_IMPLICIT_KEY: {
+    message: 'a mapping cannot stand here',
+    help: 'put the value in quotes if it contains `: `, or start the mapping on the next line, indented',
+  },
+  BLOCK_IN_FLOW: { message: 'indented YAML cannot stand inside `[` `]` or `{` `}`' },
+  KEY_OVER_1024_CHARS: { message: 'a key is longer than 1,024 characters' },
+  MULTILINE_IMPLICIT_KEY: {
+    message: 'a key must end on its line',
+    help: 'is a `:` missing on the line before, or a closing quote?',
+  },
+  MULTIPLE_ANCHORS: { message: 'a value can have only one anchor' },
+  MULTIPLE_TAGS: { message: 'a value can have only one tag' },
+  TAB_AS_INDENT: { message: 'a tab cannot be used for indentation', help: 'use spaces' },
+};
+
+function describeError(error: YAMLError, document: Document | undefined, text: string): YamlProblem {
+  const [start, end] = error.pos;
+  const closing = /end with (?:a )?([\]}])/.exec(error.message)?.[1];
+  if (closing !== undefined && text[start] !== closing) {
+    const opening = closing === ']' ? '[' : '{';
+    const open = findOpening(document, text, opening, closing) ?? start;
+    return problemAt(open, open + 1, { code: 'AGW0001', message: `this \`${opening}\` is not closed` });
+  }
+  const words = WORDS[error.code] ?? wordsFromMessage(error.message, text.slice(start, end));
+  const code = error.code === 'TAG_RESOLVE_FAILED' ? 'AGW0003' : 'AGW0001';
+  return problemAt(start, Math.min(end, start + 80), { code, ...words });
+}
+
+function wordsFromMessage(message: string, found: string): Words {
+  const missing = /^Missing ([,:]) /.exec(message)?.[1];
+  if (missing !== undefined) return { message: `\`${missing}\` is missing` };
+  if (/^(?:Comments must be|Missing space)/.test(message)) return { message: 'a space is missing' };
+  const shown = found.trim().slice(0, 20);
+  return { message: shown === '' ? 'not valid YAML' : `not valid YAML: unexpected \`${shown}\`` };
+}
+
+/** What is not closed is reported where the text ends; the place to look at is where it was opened. */
+function findOpening(
+  document: Document | undefined,
+  text: string,
+  opening: string,
+  closing: string,
+): number | undefined {
+  let found: number | undefined;
+  const check = (_key: unknown, node: Node): void => {
+    const [start, end] = node.range ?? [0, 0];
+    if (text[start] === opening && text[end - 1] !== closing) found = start;
+  };
+  if (document !== undefined) visit(document, { Map: check, Seq: check });
+  return found;
+}

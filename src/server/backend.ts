@@ -1,0 +1,23 @@
+import type { z } from 'zod';
+import type { CompileContext } from './compile-context.ts';
+import type { Exchange, Reply } from './http/exchange.ts';
+
+/** What answers a request that the policies let through. */
+export interface Backend {
+  handle(x: Exchange): Promise<Reply>;
+  /** Ends what it holds open (children, connections); called once, after its last request. */
+  close(): Promise<void>;
+}
+
+/** A backend kind: its key in `backends[]`, its schema, and how to open it. */
+export interface BackendKind<Key extends string = string, Schema extends z.ZodType = z.ZodType> {
+  readonly key: Key;
+  readonly schema: Schema;
+  open(config: z.output<Schema>, context: CompileContext): Backend;
+}
+
+export function defineBackend<Key extends string, Schema extends z.ZodType>(
+  kind: BackendKind<Key, Schema>,
+): BackendKind<Key, Schema> {
+  return kind;
+}

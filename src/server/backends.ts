@@ -1,0 +1,5 @@
+import { mcp } from './mcp/backend.ts';
+import { host } from './static/backend.ts';
+
+/** Every kind of backend; each entry of `backends[]` has exactly one of these keys. */
+export const backendKinds = [mcp, host] as const;

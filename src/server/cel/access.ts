@@ -1,0 +1,189 @@
+import { type Compilation, findLocal, problem, type Scope, type Step } from './compilation.ts';
+import { CelEvaluationError } from './errors.ts';
+import { item, member, throughOptional } from './maps.ts';
+import type { Node, NodeOf } from './syntax.ts';
+import { CelOptional, CelType, isList, type Value } from './values.ts';
+import { misspelledMember, unknownVariable } from './variables.ts';
+
+type Access = NodeOf<'member'> | NodeOf<'index'>;
+
+const TYPES: ReadonlyMap<string, CelType> = new Map(
+  [
+    'bool',
+    'bytes',
+    'double',
+    'int',
+    'list',
+    'map',
+    'null_type',
+    'optional_type',
+    'string',
+    'type',
+    'uint',
+    'google.protobuf.Timestamp',
+    'google.protobuf.Duration',
+    'net.IP',
+    'net.CIDR',
+  ].map((name) => [name, new CelType(name)]),
+);
+
+/** `a.b.c` as written, or undefined when anything but plain names is in it. */
+export function dottedName(node: Node): string | undefined {
+  if (node.kind === 'name') return node.name;
+  if (node.kind !== 'member' || node.optional) return undefined;
+  const before = dottedName(node.target);
+  return before === undefined ? undefined : `${before}.${node.name}`;
+}
+
+/** A bare name: a local, a root variable or a type. */
+export function compileName(node: NodeOf<'name'>, scope: Scope | undefined, c: Compilation): Step {
+  const local = findLocal(scope, node.name);
+  if (local !== undefined) {
+    const { slot } = local;
+    return (frame) => frame.slots[slot] as Value;
+  }
+  if (c.variables.has(node.name)) {
+    c.paths.add(node.name);
+    return c.root(node.name);
+  }
+  const type = TYPES.get(node.name);
+  if (type !== undefined) return () => type;
+  const { message, help } = unknownVariable(node.name, [...c.variables]);
+  throw problem('AGW0202', node, message, help);
+}
+
+/** `a.b`, `a.?b`, `a["b"]`, `a[?0]`. */
+export function compileAccess(node: Access, scope: Scope | undefined, c: Compilation): Step {
+  const qualified = compileQualified(node, scope, c);
+  if (qualified !== undefined) return qualified;
+  const target = compileTarget(node, scope, c);
+  if (node.kind === 'member') {
+    const { name } = node;
+    return reader(target, (value) => member(value, name), node.optional, `no such key \`${name}\``);
+  }
+  if (node.index.kind === 'literal' && typeof node.index.value === 'string') {
+    const name = node.index.value;
+    return reader(
+      target,
+      (value) => (isList(value) ? item(value, name) : member(value, name)),
+      node.optional,
+      `no such key \`${name}\``,
+    );
+  }
+  return indexReader(target, c.compile(node.index, scope), node.optional);
+}
+
+/** What stands before the last dot or bracket. Notes the whole path when it is known, so that its root is not. */
+export function compileTarget(node: Access, scope: Scope | undefined, c: Compilation): Step {
+  const path = staticPath(node, scope, c);
+  if (path === undefined) return c.compile(node.target, scope);
+  c.paths.add(path.join('.'));
+  return compilePrefix(node.target, scope, c);
+}
+
+/** Compiles the inner part of a path that has been noted already. */
+function compilePrefix(node: Node, scope: Scope | undefined, c: Compilation): Step {
+  c.nodes++;
+  if (node.kind === 'name') return c.root(node.name);
+  const { target, optional } = node as Access;
+  const name = memberName(node) as string;
+  return reader(
+    compilePrefix(target, scope, c),
+    (value) => member(value, name),
+    optional,
+    `no such key \`${name}\``,
+  );
+}
+
+/** The names from a root variable to this member, or undefined when it does not start at one or is computed. */
+function staticPath(node: Node, scope: Scope | undefined, c: Compilation): string[] | undefined {
+  if (node.kind === 'name') {
+    return findLocal(scope, node.name) === undefined && c.variables.has(node.name) ? [node.name] : undefined;
+  }
+  const name = memberName(node);
+  if (name === undefined) return undefined;
+  const before = staticPath((node as Access).target, scope, c);
+  if (before === undefined) return undefined;
+  if (before.length === 1) checkMember(node as Access, before[0] as string, name);
+  return [...before, name];
+}
+
+function memberName(node: Node): string | undefined {
+  if (node.kind === 'member') return node.name;
+  return node.kind === 'index' && node.index.kind === 'literal' && typeof node.index.value === 'string'
+    ? node.index.value
+    : undefined;
+}
+
+function checkMember(node: Access, root: string, name: string): void {
+  const meant = misspelledMember(root, name);
+  if (meant === undefined) return;
+  const span = node.kind === 'member' ? { start: node.nameStart, end: node.end } : node.index;
+  throw problem(
+    'AGW0202',
+    span,
+    `\`${root}\` has no member \`${name}\``,
+    `a member with a similar name exists: \`${root}.${meant}\``,
+  );
+}
+
+/** Names with dots that mean one thing: `google.protobuf.Timestamp`, or a variable that is declared so. */
+function compileQualified(node: Access, scope: Scope | undefined, c: Compilation): Step | undefined {
+  const name = dottedName(node);
+  if (name === undefined || findLocal(scope, name.slice(0, name.indexOf('.'))) !== undefined)
+    return undefined;
+  if (c.variables.has(name)) {
+    c.paths.add(name);
+    return c.root(name);
+  }
+  const type = TYPES.get(name);
+  return type === undefined ? undefined : () => type;
+}
+
+type Read = (value: Value) => Value | undefined;
+
+function reader(target: Step, read: Read, optional: boolean, missing: string): Step {
+  if (optional) return (frame) => readOptional(target(frame), read);
+  return (frame) => {
+    const value = target(frame);
+    const found = read(value);
+    if (found !== undefined) return found;
+    if (value instanceof CelOptional) return throughOptional(value, read);
+    throw new CelEvaluationError('no_such_key', missing);
+  };
+}
+
+function indexReader(target: Step, index: Step, optional: boolean): Step {
+  return (frame) => {
+    const value = target(frame);
+    const at = index(frame);
+    if (optional) return readOptional(value, (inner) => item(inner, at));
+    if (value instanceof CelOptional) return throughOptional(value, (inner) => item(inner, at));
+    const found = item(value, at);
+    if (found !== undefined) return found;
+    if (isList(value)) throw new CelEvaluationError('index_out_of_range', 'a list has no item at that index');
+    throw new CelEvaluationError('no_such_key', 'no such key');
+  };
+}
+
+function readOptional(value: Value, read: Read): CelOptional {
+  return throughOptional(value instanceof CelOptional ? value : new CelOptional(value), read);
+}
+
+/** `has(a.b)`: whether the last step of a path finds something. What is before it must exist. */
+export function compileHas(node: NodeOf<'call'>, scope: Scope | undefined, c: Compilation): Step {
+  const [access] = node.args;
+  if (access?.kind !== 'member' && access?.kind !== 'index') {
+    throw problem('AGW0201', access ?? node, '`has` needs a member, as in `has(jwt.sub)`');
+  }
+  const target = compileTarget(access, scope, c);
+  const name = memberName(access);
+  const index: Step = name === undefined ? c.compile((access as NodeOf<'index'>).index, scope) : () => name;
+  return (frame) => {
+    const value = target(frame);
+    const at = index(frame);
+    if (value instanceof CelOptional)
+      return throughOptional(value, (inner) => item(inner, at)).value !== undefined;
+    return item(value, at) !== undefined;
+  };
+}

@@ -1,0 +1,123 @@
+import { CelEvaluationError } from './errors.ts';
+import { chargeItems, chargeText } from './limits.ts';
+import { isMap, item, mapKeys } from './maps.ts';
+import { Duration, Timestamp } from './time.ts';
+import { CelOptional, CelType, isBytes, isList, Keyed, typeName, Uint, type Value } from './values.ts';
+
+/** The number behind a numeric value, or undefined. `bigint` and `number` compare exactly in JavaScript. */
+export function numeric(value: Value): bigint | number | undefined {
+  if (typeof value === 'bigint' || typeof value === 'number') return value;
+  return value instanceof Uint ? value.value : undefined;
+}
+
+/** CEL `==`: numbers compare across types, values of different types are not equal, never an error. */
+export function equal(a: Value, b: Value): boolean {
+  if (a === b) return true;
+  if (typeof a === 'string' || typeof a === 'boolean' || a === null || b === null) return false;
+  const left = numeric(a);
+  if (left !== undefined) {
+    const right = numeric(b);
+    // biome-ignore lint/suspicious/noDoubleEquals: only loose equality compares bigint with number.
+    return right !== undefined && left == right;
+  }
+  if (isList(a)) return isList(b) && listsEqual(a, b);
+  if (isBytes(a)) return isBytes(b) && compareBytes(a, b) === 0;
+  if (isMap(a)) return isMap(b) && mapsEqual(a, b);
+  return objectsEqual(a, b);
+}
+
+function objectsEqual(a: Value, b: Value): boolean {
+  if (
+    (a instanceof Timestamp && b instanceof Timestamp) ||
+    (a instanceof Duration && b instanceof Duration)
+  ) {
+    return a.nanos === b.nanos;
+  }
+  if (a instanceof CelType) return b instanceof CelType && a.name === b.name;
+  if (a instanceof Keyed) return b instanceof Keyed && a.typeName === b.typeName && a.key === b.key;
+  if (!(a instanceof CelOptional && b instanceof CelOptional)) return false;
+  if (a.value === undefined || b.value === undefined) return a.value === b.value;
+  return equal(a.value, b.value);
+}
+
+function listsEqual(a: readonly Value[], b: readonly Value[]): boolean {
+  if (a.length !== b.length) return false;
+  chargeItems(a.length);
+  return a.every((value, index) => equal(value, b[index] as Value));
+}
+
+function mapsEqual(a: Value, b: Value): boolean {
+  const keys = mapKeys(a) ?? [];
+  if (keys.length !== (mapKeys(b) ?? []).length) return false;
+  return keys.every((key) => {
+    const other = item(b, key);
+    return other !== undefined && equal(item(a, key) as Value, other);
+  });
+}
+
+/**
+ * Order of two values: negative, zero or positive, NaN when there is none (NaN itself). Throws `no_such_overload` for
+ * types without an order or of different kinds.
+ */
+export function compare(a: Value, b: Value): number {
+  const left = numeric(a);
+  const right = numeric(b);
+  if (left !== undefined && right !== undefined)
+    return left < right ? -1 : left > right ? 1 : left >= right ? 0 : Number.NaN;
+  if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
+  if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b);
+  if (isBytes(a) && isBytes(b)) return compareBytes(a, b);
+  if (
+    (a instanceof Timestamp && b instanceof Timestamp) ||
+    (a instanceof Duration && b instanceof Duration)
+  ) {
+    return a.nanos < b.nanos ? -1 : a.nanos > b.nanos ? 1 : 0;
+  }
+  throw new CelEvaluationError('no_such_overload', `${typeName(a)} and ${typeName(b)} cannot be compared`);
+}
+
+// JavaScript orders by UTF-16 unit, CEL by code point: they differ where only one side has a surrogate.
+function compareText(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  chargeText(length);
+  for (let i = 0; i < length; i++) {
+    const left = a.charCodeAt(i);
+    const right = b.charCodeAt(i);
+    if (left !== right)
+      return isSurrogate(left) === isSurrogate(right) ? left - right : isSurrogate(left) ? 1 : -1;
+  }
+  return a.length - b.length;
+}
+
+function isSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdfff;
+}
+
+function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  chargeText(Math.min(a.length, b.length));
+  return Buffer.compare(a, b);
+}
+
+/** CEL `in`: item of a list, key of a map, and part of a text (upstream's addition). */
+export function contains(container: Value, value: Value): boolean {
+  if (isList(container)) {
+    chargeItems(container.length);
+    // `includes` is the fast way for texts, which are equal only to themselves.
+    return typeof value === 'string'
+      ? container.includes(value)
+      : container.some((entry) => equal(entry, value));
+  }
+  if (typeof container === 'string' && typeof value === 'string') {
+    chargeText(container.length);
+    return container.includes(value);
+  }
+  if (isMap(container)) return isKey(value) && item(container, value) !== undefined;
+  throw new CelEvaluationError(
+    'no_such_overload',
+    `\`in\` needs a list, map or string, not ${typeName(container)}`,
+  );
+}
+
+function isKey(value: Value): boolean {
+  return typeof value === 'string' || typeof value === 'boolean' || numeric(value) !== undefined;
+}

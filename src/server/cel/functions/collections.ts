@@ -1,0 +1,59 @@
+import { contains } from '../equality.ts';
+import { chargeItems, chargeText } from '../limits.ts';
+import { isMap, mapEntries, mapKeys } from '../maps.ts';
+import {
+  type CelObject,
+  type HostMap,
+  isBytes,
+  isList,
+  type MapKey,
+  type MapValue,
+  type Value,
+} from '../values.ts';
+import { type FunctionDefinition, fn, isText, method, mismatch, octets, text } from './define.ts';
+
+function size(value: Value): bigint {
+  if (typeof value === 'string') {
+    chargeText(value.length);
+    let count = value.length;
+    // A pair of surrogates is one code point.
+    for (let i = 1; i < value.length; i++) {
+      if ((value.charCodeAt(i) & 0xfc00) === 0xdc00 && (value.charCodeAt(i - 1) & 0xfc00) === 0xd800) count--;
+    }
+    return BigInt(count);
+  }
+  if (isList(value) || isBytes(value)) return BigInt(value.length);
+  const keys = mapKeys(value);
+  if (keys === undefined) throw mismatch('string, bytes, list or map', value);
+  return BigInt(keys.length);
+}
+
+/** The right side wins; keys keep the place of their first appearance, as in a JSON object that is edited. */
+function merge(left: Value, right: Value): Value {
+  const added = mapEntries(right);
+  if (added === undefined) throw mismatch('map', right);
+  const merged = new Map<MapKey, Value>(mapEntries(left));
+  for (const [key, value] of added) merged.set(key, value);
+  chargeItems(merged.size);
+  return merged;
+}
+
+const isAnyMap = (value: Value): value is MapValue | HostMap | CelObject => isMap(value);
+const isAny = (_value: Value): _value is Value => true;
+
+/** Functions over lists, maps and other values of a size. */
+export const collections: readonly FunctionDefinition[] = [
+  fn('size', 1, (value) => size(value as Value)),
+  method(isAny, 'size', 0, size),
+  method(isText, 'contains', 1, (value, part) => {
+    chargeText(value.length);
+    return value.includes(text(part));
+  }),
+  method(isBytes, 'contains', 1, (value, part) => {
+    chargeText(value.length);
+    return Buffer.from(value.buffer, value.byteOffset, value.length).includes(octets(part));
+  }),
+  method(isList, 'contains', 1, (items, wanted) => contains(items, wanted as Value)),
+  method(isAnyMap, 'contains', 1, (map, key) => contains(map, key as Value)),
+  method(isAnyMap, 'merge', 1, (left, right) => merge(left, right as Value)),
+];

@@ -1,0 +1,82 @@
+import { CelEvaluationError } from '../errors.ts';
+import { isBytes, isList, typeName, type Value } from '../values.ts';
+
+/**
+ * A function of the language. `name` is `size` for a call, `.size` for a method (its receiver is the first argument),
+ * `math.abs` for one in a namespace. Several definitions may share a name: the first one whose `on` accepts the receiver
+ * runs. `min` and `max` count arguments without the receiver.
+ */
+export interface FunctionDefinition {
+  readonly name: string;
+  readonly min: number;
+  readonly max: number;
+  readonly on: ((receiver: Value) => boolean) | undefined;
+  readonly call: (...args: Value[]) => Value;
+}
+
+/** A function called by its name or `namespace.name`. `arity` is a count, or the least and the most arguments. */
+export function fn(
+  name: string,
+  arity: number | readonly [number, number],
+  call: (...args: Value[]) => Value,
+): FunctionDefinition {
+  const [min, max] = typeof arity === 'number' ? [arity, arity] : arity;
+  return { name, min, max, on: undefined, call };
+}
+
+/** A method of the values that `on` accepts. */
+export function method<R extends Value>(
+  on: (receiver: Value) => receiver is R,
+  name: string,
+  arity: number | readonly [number, number],
+  call: (receiver: R, ...args: Value[]) => Value,
+): FunctionDefinition {
+  return { ...fn(`.${name}`, arity, call as (...args: Value[]) => Value), on };
+}
+
+export function isText(value: Value): value is string {
+  return typeof value === 'string';
+}
+
+/** Narrows an argument. Throws `no_such_overload` naming the types, never the value. */
+export function text(value: Value | undefined): string {
+  if (typeof value === 'string') return value;
+  throw mismatch('string', value);
+}
+
+export function integer(value: Value | undefined): bigint {
+  if (typeof value === 'bigint') return value;
+  throw mismatch('int', value);
+}
+
+/** An int as a JavaScript number; beyond 2^53 the nearest one, which no length of anything reaches. */
+export function position(value: Value | undefined): number {
+  return Number(integer(value));
+}
+
+export function list(value: Value | undefined): readonly Value[] {
+  if (value !== undefined && isList(value)) return value;
+  throw mismatch('list', value);
+}
+
+/** A text or byte string as bytes. */
+export function octets(value: Value | undefined): Uint8Array {
+  if (typeof value === 'string') return Buffer.from(value);
+  if (value !== undefined && isBytes(value)) return value;
+  throw mismatch('string or bytes', value);
+}
+
+/** A text, or bytes read as UTF-8. */
+export function textOrOctets(value: Value | undefined): string {
+  if (typeof value === 'string') return value;
+  return Buffer.from(octets(value)).toString();
+}
+
+export function mismatch(wanted: string, value: Value | undefined): CelEvaluationError {
+  const found = value === undefined ? 'nothing' : typeName(value);
+  return new CelEvaluationError('no_such_overload', `a ${wanted} is needed here, not ${found}`);
+}
+
+export function invalid(message: string): CelEvaluationError {
+  return new CelEvaluationError('invalid_argument', message);
+}

@@ -1,0 +1,92 @@
+import { int, uint } from '../arithmetic.ts';
+import { compare, numeric } from '../equality.ts';
+import { chargeItems } from '../limits.ts';
+import { isList, Uint, type Value } from '../values.ts';
+import { type FunctionDefinition, fn, invalid, mismatch } from './define.ts';
+
+const MANY = 32;
+
+/** The smallest (`sign` 1) or largest (-1) of the arguments or of one list; ties keep the first, NaN is skipped. */
+function extreme(sign: 1 | -1, args: readonly Value[]): Value | undefined {
+  const values = args.length === 1 && isList(args[0] as Value) ? (args[0] as readonly Value[]) : args;
+  chargeItems(values.length);
+  let best = values[0];
+  for (const value of values.slice(1)) if (compare(value, best as Value) * sign < 0) best = value;
+  return best;
+}
+
+/** `min` and `max`: of numbers or of texts; null for nothing. */
+function anyExtreme(sign: 1 | -1): (...args: Value[]) => Value {
+  return (...args) => {
+    const best = extreme(sign, args);
+    if (best !== undefined && numeric(best) === undefined && typeof best !== 'string')
+      throw mismatch('number or string', best);
+    return best ?? null;
+  };
+}
+
+/** `math.least` and `math.greatest`: of numbers only, at least one. */
+function numericExtreme(sign: 1 | -1): (...args: Value[]) => Value {
+  return (...args) => {
+    const best = extreme(sign, args);
+    if (best === undefined || numeric(best) === undefined) throw mismatch('number', best);
+    return best;
+  };
+}
+
+function double(value: Value | undefined): number {
+  if (typeof value === 'number') return value;
+  throw mismatch('double', value);
+}
+
+function abs(value: Value): Value {
+  if (typeof value === 'bigint') return value < 0n ? int(-value) : value;
+  return value instanceof Uint ? value : Math.abs(double(value));
+}
+
+function sign(value: Value): Value {
+  if (typeof value === 'bigint') return value > 0n ? 1n : value < 0n ? -1n : 0n;
+  if (value instanceof Uint) return uint(value.value > 0n ? 1n : 0n);
+  return Math.sign(double(value));
+}
+
+function sqrt(value: Value): number {
+  const number = numeric(value);
+  if (number === undefined) throw mismatch('number', value);
+  return Math.sqrt(Number(number));
+}
+
+// Halves go away from zero, where Math.round takes them up.
+function round(value: number): number {
+  return value < 0 ? -Math.round(-value) : Math.round(value);
+}
+
+function overDoubles(name: string, compute: (value: number) => number | boolean): FunctionDefinition {
+  return fn(`math.${name}`, 1, (value) => compute(double(value)));
+}
+
+/** Numbers: upstream's `min` and `max`, and the math extension of cel-go (its bit functions are in `bits.ts`). */
+export const math: readonly FunctionDefinition[] = [
+  fn('min', [0, MANY], anyExtreme(1)),
+  fn('max', [0, MANY], anyExtreme(-1)),
+  fn('math.least', [1, MANY], numericExtreme(1)),
+  fn('math.greatest', [1, MANY], numericExtreme(-1)),
+  fn('math.abs', 1, (value) => abs(value as Value)),
+  fn('math.sign', 1, (value) => sign(value as Value)),
+  fn('math.sqrt', 1, (value) => sqrt(value as Value)),
+  overDoubles('ceil', Math.ceil),
+  overDoubles('floor', Math.floor),
+  overDoubles('round', round),
+  overDoubles('trunc', Math.trunc),
+  overDoubles('isNaN', Number.isNaN),
+  overDoubles('isFinite', Number.isFinite),
+  overDoubles('isInf', (value) => value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY),
+  fn('random', 0, () => Math.random()),
+];
+
+/** How many bits a shift may move: a negative count is an error, from 64 on nothing is left. */
+export function shiftBy(count: Value | undefined): bigint | undefined {
+  if (typeof count !== 'bigint') throw mismatch('int', count);
+  if (count < 0n) throw invalid('a shift needs a count that is not negative');
+  return count >= 64n ? undefined : count;
+}

@@ -1,0 +1,161 @@
+import { isIP, isIPv4, SocketAddress } from 'node:net';
+import { Keyed, type Value } from '../values.ts';
+import { type FunctionDefinition, fn, invalid, method, text } from './define.ts';
+
+type Family = 4 | 6;
+
+const width = (family: Family): number => (family === 4 ? 32 : 128);
+
+/** An IPv4 or IPv6 address. */
+class Address extends Keyed {
+  readonly typeName = 'net.IP';
+  readonly family: Family;
+  readonly bits: bigint;
+
+  constructor(family: Family, bits: bigint) {
+    super();
+    this.family = family;
+    this.bits = bits;
+  }
+
+  get key(): string {
+    return this.family === 4 ? v4Text(this.bits) : v6Text(this.bits);
+  }
+
+  /** Whether the first `length` bits are those of `prefix`, an address of the same family. */
+  within(prefix: string, length: number): boolean {
+    const shift = BigInt(width(this.family) - length);
+    return this.bits >> shift === parseAddress(prefix).bits >> shift;
+  }
+}
+
+/** An address with a prefix length; the bits after the prefix are kept as written. */
+class Block extends Keyed {
+  readonly typeName = 'net.CIDR';
+  readonly address: Address;
+  readonly length: number;
+
+  constructor(address: Address, length: number) {
+    super();
+    this.address = address;
+    this.length = length;
+  }
+
+  get key(): string {
+    return `${this.address.key}/${this.length}`;
+  }
+
+  masked(): Block {
+    const shift = BigInt(width(this.address.family) - this.length);
+    return new Block(new Address(this.address.family, (this.address.bits >> shift) << shift), this.length);
+  }
+
+  contains(address: Address): boolean {
+    const shift = BigInt(width(address.family) - this.length);
+    return address.family === this.address.family && address.bits >> shift === this.address.bits >> shift;
+  }
+}
+
+/** Reads an address without zone or port. Throws `invalid_argument`. */
+function parseAddress(source: string): Address {
+  const family = source.includes('%') ? 0 : isIP(source);
+  if (family === 0) throw invalid('ip() needs an IPv4 or IPv6 address');
+  if (family === 4) return new Address(4, v4Bits(source));
+  // An IPv4 tail stands for the last two groups.
+  const tail = source.slice(source.lastIndexOf(':') + 1);
+  const hex = isIPv4(tail) ? source.slice(0, -tail.length) + v4Groups(tail) : source;
+  const [head = '', rest] = hex.split('::');
+  const before = head === '' ? [] : head.split(':');
+  const after = rest === undefined || rest === '' ? [] : rest.split(':');
+  const groups =
+    rest === undefined ? before : [...before, ...Array(8 - before.length - after.length).fill('0'), ...after];
+  return new Address(
+    6,
+    groups.reduce((bits, group) => (bits << 16n) | BigInt(`0x${group}`), 0n),
+  );
+}
+
+function v4Bits(source: string): bigint {
+  return source.split('.').reduce((bits, part) => (bits << 8n) | BigInt(part), 0n);
+}
+
+function v4Groups(source: string): string {
+  const bits = v4Bits(source);
+  return `${(bits >> 16n).toString(16)}:${(bits & 0xffffn).toString(16)}`;
+}
+
+function v4Text(bits: bigint): string {
+  return [24n, 16n, 8n, 0n].map((shift) => (bits >> shift) & 0xffn).join('.');
+}
+
+// The platform knows the shortest form of RFC 5952.
+function v6Text(bits: bigint): string {
+  const groups = bits.toString(16).padStart(32, '0').match(/.{4}/g) as string[];
+  return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address;
+}
+
+/** Reads `address/length`. Throws `invalid_argument`. */
+function parseBlock(source: string): Block {
+  const parts = /^([^/]+)\/(\d{1,3})$/.exec(source);
+  const length = Number(parts?.[2]);
+  if (parts === null || isIP(parts[1] as string) === 0) throw invalid('cidr() needs a block like 10.0.0.0/8');
+  const address = parseAddress(parts[1] as string);
+  if (length > width(address.family)) throw invalid('cidr() needs a prefix length that fits the address');
+  return new Block(address, length);
+}
+
+function addressOf(value: Value | undefined): Address {
+  return value instanceof Address ? value : parseAddress(text(value));
+}
+
+function blockOf(value: Value | undefined): Block {
+  return value instanceof Block ? value : parseBlock(text(value));
+}
+
+function inFamily(address: Address, v4: readonly [string, number], v6: readonly [string, number]): boolean {
+  return address.within(...(address.family === 4 ? v4 : v6));
+}
+
+const isUnspecified = (address: Address): boolean => address.bits === 0n;
+const isLoopback = (address: Address): boolean => inFamily(address, ['127.0.0.0', 8], ['::1', 128]);
+const isLinkLocalMulticast = (address: Address): boolean =>
+  inFamily(address, ['224.0.0.0', 24], ['ff02::', 16]);
+const isLinkLocalUnicast = (address: Address): boolean =>
+  inFamily(address, ['169.254.0.0', 16], ['fe80::', 10]);
+const isMulticast = (address: Address): boolean => inFamily(address, ['224.0.0.0', 4], ['ff00::', 8]);
+const isBroadcast = (address: Address): boolean => address.family === 4 && address.bits === 0xffff_ffffn;
+
+// As Go's net.IP.IsGlobalUnicast, which Kubernetes' library and upstream follow: private ranges count as global.
+function isGlobalUnicast(address: Address): boolean {
+  return !(
+    isUnspecified(address) ||
+    isLoopback(address) ||
+    isMulticast(address) ||
+    isLinkLocalUnicast(address) ||
+    isBroadcast(address)
+  );
+}
+
+const isAddress = (value: Value): value is Address => value instanceof Address;
+const isBlock = (value: Value): value is Block => value instanceof Block;
+
+/** Addresses and blocks, after Kubernetes' IP and CIDR libraries. */
+export const network: readonly FunctionDefinition[] = [
+  fn('isIP', 1, (value) => !text(value).includes('%') && isIP(text(value)) !== 0),
+  fn('ip', 1, addressOf),
+  fn('cidr', 1, blockOf),
+  method(isAddress, 'family', 0, (address) => BigInt(address.family)),
+  method(isAddress, 'isUnspecified', 0, isUnspecified),
+  method(isAddress, 'isLoopback', 0, isLoopback),
+  method(isAddress, 'isLinkLocalMulticast', 0, isLinkLocalMulticast),
+  method(isAddress, 'isLinkLocalUnicast', 0, isLinkLocalUnicast),
+  method(isAddress, 'isGlobalUnicast', 0, isGlobalUnicast),
+  method(isBlock, 'containsIP', 1, (block, address) => block.contains(addressOf(address))),
+  method(isBlock, 'containsCIDR', 1, (block, value) => {
+    const inner = blockOf(value);
+    return inner.length >= block.length && block.contains(inner.address);
+  }),
+  method(isBlock, 'ip', 0, (block) => block.address),
+  method(isBlock, 'masked', 0, (block) => block.masked()),
+  method(isBlock, 'prefixLength', 0, (block) => BigInt(block.length)),
+];

@@ -1,0 +1,145 @@
+import { CelEvaluationError } from '../errors.ts';
+import { chargeItems, chargeText } from '../limits.ts';
+import { isList, type Value } from '../values.ts';
+import { type FunctionDefinition, isText, method, position, text } from './define.ts';
+
+/** Text as it is indexed: by code point. Without surrogates that is the text itself, which costs nothing. */
+type Characters = string | readonly string[];
+
+const SURROGATE = /[\ud800-\udfff]/;
+
+function characters(value: string): Characters {
+  chargeText(value.length);
+  return SURROGATE.test(value) ? Array.from(value) : value;
+}
+
+function slice(from: Characters, start: number, end: number): string {
+  return typeof from === 'string' ? from.slice(start, end) : from.slice(start, end).join('');
+}
+
+function outOfRange(): CelEvaluationError {
+  return new CelEvaluationError('index_out_of_range', 'a position lies outside of the text');
+}
+
+function charAt(value: string, at: Value): string {
+  const chars = characters(value);
+  const index = position(at);
+  if (index < 0 || index > chars.length) throw outOfRange();
+  return chars[index] ?? '';
+}
+
+function substring(value: string, from: Value, to?: Value): string {
+  const chars = characters(value);
+  const start = position(from);
+  const end = to === undefined ? chars.length : position(to);
+  if (start < 0 || end < start || end > chars.length) throw outOfRange();
+  return slice(chars, start, end);
+}
+
+/** Position in code points; -1 when absent. A start beyond the end finds nothing (upstream; cel-go fails there). */
+function indexOf(value: string, search: Value, from?: Value): bigint {
+  const wanted = text(search);
+  const start = from === undefined ? 0 : position(from);
+  if (start < 0) throw outOfRange();
+  const chars = characters(value);
+  if (start > chars.length) return -1n;
+  if (typeof chars === 'string') return BigInt(chars.indexOf(wanted, start));
+  const found = value.indexOf(wanted, slice(chars, 0, start).length);
+  return found < 0 ? -1n : BigInt(Array.from(value.slice(0, found)).length);
+}
+
+function lastIndexOf(value: string, search: Value, from?: Value): bigint {
+  const wanted = text(search);
+  const chars = characters(value);
+  const start = from === undefined ? chars.length : position(from);
+  if (start < 0) throw outOfRange();
+  if (from !== undefined && start > chars.length) return -1n;
+  if (typeof chars === 'string') return BigInt(chars.lastIndexOf(wanted, start));
+  const found = value.lastIndexOf(wanted, slice(chars, 0, start).length);
+  return found < 0 ? -1n : BigInt(Array.from(value.slice(0, found)).length);
+}
+
+/** At most `limit` parts, the last one holding the rest; a negative limit means all. */
+function split(value: string, separator: Value, limit?: Value): string[] {
+  const by = text(separator);
+  const most = limit === undefined ? -1 : position(limit);
+  if (most === 0) return [];
+  chargeText(value.length);
+  const parts = by === '' ? Array.from(value) : value.split(by);
+  chargeItems(parts.length);
+  if (most < 0 || parts.length <= most) return parts;
+  return [...parts.slice(0, most - 1), parts.slice(most - 1).join(by)];
+}
+
+/** Replaces every match, or the first `count`; a negative count means all. */
+function replace(value: string, search: Value, replacement: Value, count?: Value): string {
+  const wanted = text(search);
+  const by = text(replacement);
+  const most = count === undefined ? -1 : position(count);
+  if (most === 0) return value;
+  chargeText(value.length);
+  const parts = wanted === '' ? ['', ...Array.from(value), ''] : value.split(wanted);
+  const hits = most < 0 ? parts.length - 1 : Math.min(most, parts.length - 1);
+  chargeText(value.length + hits * by.length);
+  return (
+    parts
+      .slice(0, hits)
+      .map((part) => part + by)
+      .join('') + parts.slice(hits).join(wanted)
+  );
+}
+
+function join(items: readonly Value[], separator: Value = ''): string {
+  const by = text(separator);
+  chargeItems(items.length);
+  const parts = items.map((part) => text(part));
+  chargeText(parts.reduce((length, part) => length + part.length + by.length, 0));
+  return parts.join(by);
+}
+
+function lower(value: string): string {
+  chargeText(value.length);
+  return value.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+function upper(value: string): string {
+  chargeText(value.length);
+  return value.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
+}
+
+// White space by Unicode's property: JavaScript's own `trim` also takes the byte order mark and leaves NEL. Two loops,
+// because a regular expression for the end of a text starts again at each run of blanks inside of it.
+const BLANK = /\p{White_Space}/u;
+
+function trim(value: string): string {
+  chargeText(value.length);
+  let start = 0;
+  let end = value.length;
+  while (start < end && BLANK.test(value[start] as string)) start++;
+  while (end > start && BLANK.test(value[end - 1] as string)) end--;
+  return value.slice(start, end);
+}
+
+/** Methods of texts, after the strings extension of cel-go with upstream's additions. */
+export const strings: readonly FunctionDefinition[] = [
+  method(isText, 'startsWith', 1, (value, prefix) => value.startsWith(text(prefix))),
+  method(isText, 'endsWith', 1, (value, suffix) => value.endsWith(text(suffix))),
+  method(isText, 'charAt', 1, charAt),
+  method(isText, 'indexOf', [1, 2], indexOf),
+  method(isText, 'lastIndexOf', [1, 2], lastIndexOf),
+  method(isText, 'substring', [1, 2], substring),
+  method(isText, 'split', [1, 2], split),
+  method(isText, 'replace', [2, 3], replace),
+  method(isList, 'join', [0, 1], join),
+  method(isText, 'lowerAscii', 0, lower),
+  method(isText, 'upperAscii', 0, upper),
+  method(isText, 'trim', 0, trim),
+  method(isText, 'stripPrefix', 1, (value, prefix) =>
+    value.startsWith(text(prefix)) ? value.slice(text(prefix).length) : value,
+  ),
+  method(isText, 'stripSuffix', 1, (value, suffix) =>
+    value.endsWith(text(suffix)) ? value.slice(0, value.length - text(suffix).length) : value,
+  ),
+  // A secret reads as its text; where it is printed, the printer redacts it.
+  method(isText, 'unredacted', 0, (value) => value),
+];

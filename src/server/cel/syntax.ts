@@ -1,0 +1,51 @@
+/** The syntax tree that everything behind `engine.ts` works on. `start` and `end` are UTF-16 offsets in the source. */
+
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+export type BinaryOperator = '==' | '!=' | '<' | '<=' | '>' | '>=' | 'in' | '+' | '-' | '*' | '/' | '%';
+
+export type Literal = string | bigint | number | boolean | null | Uint8Array | { readonly uint: bigint };
+
+export type Node =
+  | (Span & { readonly kind: 'literal'; readonly value: Literal })
+  | (Span & { readonly kind: 'name'; readonly name: string })
+  | (Span & {
+      readonly kind: 'member';
+      readonly target: Node;
+      readonly name: string;
+      /** Where the name itself stands. */
+      readonly nameStart: number;
+      /** `a.?b`: gives an optional. */
+      readonly optional: boolean;
+    })
+  | (Span & {
+      readonly kind: 'index';
+      readonly target: Node;
+      readonly index: Node;
+      readonly optional: boolean;
+    })
+  | (Span & {
+      readonly kind: 'call';
+      readonly name: string;
+      /** What stands before the dot; absent for `size(x)`. */
+      readonly target: Node | undefined;
+      readonly args: readonly Node[];
+    })
+  | (Span & { readonly kind: 'list'; readonly items: readonly Node[] })
+  | (Span & { readonly kind: 'map'; readonly entries: readonly (readonly [Node, Node])[] })
+  | (Span & { readonly kind: 'choice'; readonly test: Node; readonly yes: Node; readonly no: Node })
+  | (Span & { readonly kind: 'and'; readonly left: Node; readonly right: Node })
+  | (Span & { readonly kind: 'or'; readonly left: Node; readonly right: Node })
+  | (Span & { readonly kind: 'not'; readonly operand: Node })
+  | (Span & { readonly kind: 'negate'; readonly operand: Node })
+  | (Span & {
+      readonly kind: 'binary';
+      readonly operator: BinaryOperator;
+      readonly left: Node;
+      readonly right: Node;
+    });
+
+export type NodeOf<K extends Node['kind']> = Extract<Node, { readonly kind: K }>;

@@ -1,0 +1,117 @@
+import type { Diagnostic, DiagnosticCode, Path } from '../core/diagnostic.ts';
+import type { Log } from '../core/log.ts';
+import type { YamlSource } from '../core/yaml-source.ts';
+import { CelEvaluationError, CelSyntaxError, compileExpression, type Expression } from './cel/expression.ts';
+import { PLACES, type Place } from './variables.ts';
+
+/** What a policy, backend or target may use while a configuration is compiled. The only way out of its own file. */
+export interface CompileContext {
+  /** Where in the configuration the thing being compiled stands. */
+  readonly path: Path;
+  /** The same context for a part of it. */
+  at(...path: Path): CompileContext;
+  readonly log: Log;
+  /** Folder of the configuration file: relative paths in it start there. */
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly settings: RuntimeSettings;
+  /** Host names, lower case, under which the configuration says this route is reached. */
+  readonly hostnames: ReadonlySet<string>;
+  /**
+   * Compiles the expression at this place. What it reads is recorded: a request body, say, is only kept for
+   * routes on which an expression reads it. A wrong expression is reported and fails on every evaluation.
+   */
+  cel(source: string, place: Place): Expression;
+  /** Reports a problem at this place. Compiling goes on, so that all problems are seen at once. */
+  report(problem: Problem): void;
+}
+
+export interface Problem extends Pick<Diagnostic, 'message' | 'label' | 'help' | 'notes'> {
+  readonly code: DiagnosticCode;
+  readonly severity?: Diagnostic['severity'];
+  /** Part of the text value at this place, as offsets into it: a spot in an expression. */
+  readonly inside?: { readonly start: number; readonly end: number };
+  /** Point at the key instead of the value. */
+  readonly atKey?: boolean;
+}
+
+/** Process-wide settings that compiled parts read. */
+export interface RuntimeSettings {
+  /** Key for session ids: 32 bytes. */
+  readonly sessionKey: Buffer;
+  /** Milliseconds without a request after which a session ends. */
+  readonly sessionIdle: number;
+  readonly maxSessions: number;
+  /** Shared count of child processes over all stdio targets. */
+  readonly children: { readonly max: number; count: number };
+  /** Bytes of a body that expressions may read. */
+  readonly maxBufferSize: number;
+}
+
+export interface ContextOptions extends Pick<CompileContext, 'log' | 'folder' | 'env' | 'settings'> {
+  readonly source: YamlSource;
+  /** Receives every problem, located. */
+  readonly diagnostics: Diagnostic[];
+}
+
+/** The context of one route, or of the whole file. `expressions` collects what is compiled through it. */
+export function createContext(
+  options: ContextOptions,
+  path: Path,
+  hostnames: ReadonlySet<string>,
+  expressions: Expression[],
+): CompileContext {
+  const { source, diagnostics, ...shared } = options;
+  const report = (problem: Problem): void => void diagnostics.push(locate(source, path, problem));
+  return {
+    ...shared,
+    path,
+    hostnames,
+    report,
+    at: (...more) => createContext(options, [...path, ...more], hostnames, expressions),
+    cel(text, place) {
+      try {
+        const expression = compileExpression(text, PLACES[place]);
+        expressions.push(expression);
+        return expression;
+      } catch (error) {
+        if (!(error instanceof CelSyntaxError)) throw error;
+        const { code, message, label, help, start, end } = error;
+        report({
+          code,
+          message,
+          inside: { start, end },
+          ...(label === undefined ? {} : { label }),
+          ...(help === undefined ? {} : { help }),
+        });
+        return failing(text);
+      }
+    },
+  };
+}
+
+/** Stands in for a wrong expression until the configuration is refused. */
+function failing(source: string): Expression {
+  return {
+    source,
+    roots: new Set(),
+    reads: () => false,
+    evaluate: () => {
+      throw new CelEvaluationError('failed', 'the expression is not valid');
+    },
+  };
+}
+
+/** A problem at its place in the file. */
+export function locate(
+  source: YamlSource,
+  path: Path,
+  { inside, atKey, severity, ...problem }: Problem,
+): Diagnostic {
+  const range = inside
+    ? source.rangeInside(path, inside.start, inside.end)
+    : atKey
+      ? source.keyRange(path)
+      : source.valueRange(path);
+  return { severity: severity ?? 'error', file: source.file, path, range, ...problem };
+}

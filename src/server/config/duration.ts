@@ -1,0 +1,17 @@
+import { z } from 'zod';
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const DURATION = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/;
+
+/** A time span as text, such as `300ms`, `5m` or `1h30m`; the value is in milliseconds. */
+export const durationSchema = z
+  .string()
+  .regex(DURATION, { error: 'expected a duration such as `300ms`, `5m` or `1h30m`' })
+  .transform(toMilliseconds);
+
+function toMilliseconds(text: string): number {
+  let total = 0;
+  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g))
+    total += Number(amount) * (UNITS[unit as string] as number);
+  return total;
+}

@@ -1,0 +1,43 @@
+import { readFileSync, statSync } from 'node:fs';
+import type { Diagnostic } from '../../core/diagnostic.ts';
+import { messageOf } from '../../core/errors.ts';
+import { CommandError } from '../../core/exit-codes.ts';
+import { checkSchema } from '../../core/schema-check.ts';
+import { YamlSource } from '../../core/yaml-source.ts';
+import { type Config, configSchema } from './schema.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A configuration file as read: its value when the schema accepts it, every problem found, and the way back to the text. */
+export interface LoadedConfig {
+  readonly config: Config | undefined;
+  readonly diagnostics: readonly Diagnostic[];
+  readonly source: YamlSource;
+}
+
+/** Parses and checks the text of a configuration. Never throws. */
+export function loadConfigText(text: string, file: string, env: Environment): LoadedConfig {
+  const { source, diagnostics } = YamlSource.parse(text, file, env);
+  // A tree with syntax errors would only give follow-up problems.
+  if (diagnostics.some(({ severity }) => severity === 'error'))
+    return { config: undefined, diagnostics, source };
+  const checked = checkSchema(configSchema, source);
+  return { config: checked.value, diagnostics: [...diagnostics, ...checked.diagnostics], source };
+}
+
+/** Reads a configuration file; `-` is standard input. Throws `CommandError` (usage) when it cannot be read. */
+export function readConfigFile(file: string): string {
+  try {
+    if (file === '-') return readFileSync(0, 'utf8');
+    if (statSync(file).isDirectory())
+      throw new CommandError('usage', `${file} is a directory`, 'give the path of a configuration file');
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw new CommandError(
+      'usage',
+      missing ? `no such file: ${file}` : `cannot read ${file}: ${messageOf(error)}`,
+    );
+  }
+}

@@ -1,0 +1,60 @@
+import { RE2JS } from 're2js';
+import { messageOf } from '../../core/errors.ts';
+import type { CompileContext } from '../compile-context.ts';
+import type { RequestMatcher, TextMatcher } from '../http/router.ts';
+import type { MatchConfig } from './match-schema.ts';
+
+/** Compiles `matches[]` of a route; without any, the route takes every request. */
+export function compileMatches(
+  matches: readonly MatchConfig[] | undefined,
+  context: CompileContext,
+): RequestMatcher[] {
+  if (matches === undefined) return [{ path: { kind: 'prefix', value: '' }, headers: [], query: [] }];
+  return matches.map((match, index): RequestMatcher => {
+    const at = context.at('matches', index);
+    return {
+      path: compilePath(match.path, at.at('path')),
+      headers: compileTexts(match.headers, at.at('headers')),
+      query: compileTexts(match.query, at.at('query')),
+      ...(match.method === undefined ? {} : { method: match.method }),
+    };
+  });
+}
+
+function compileTexts(
+  list: MatchConfig['headers'],
+  context: CompileContext,
+): { name: string; value: TextMatcher }[] {
+  return list.map(({ name, value: { exact, regex } }, index) => ({
+    name,
+    value:
+      exact !== undefined
+        ? { exact }
+        : { regex: compileRegex(regex ?? '', context.at(index, 'value', 'regex')) },
+  }));
+}
+
+function compilePath(
+  { exact, pathPrefix, regex }: MatchConfig['path'],
+  context: CompileContext,
+): RequestMatcher['path'] {
+  if (exact !== undefined) return { kind: 'exact', value: exact };
+  // A trailing slash of the pattern is ignored; the root prefix becomes the empty text, which every path begins with.
+  if (pathPrefix !== undefined) return { kind: 'prefix', value: pathPrefix.replace(/\/+$/, '') };
+  const source = regex ?? '';
+  return { kind: 'regex', value: compileRegex(source, context.at('regex')), source };
+}
+
+function compileRegex(source: string, context: CompileContext): RE2JS {
+  try {
+    return RE2JS.compile(source);
+  } catch (error) {
+    context.report({
+      code: 'AGW0104',
+      message: 'invalid regular expression',
+      label: messageOf(error).replace(/^error parsing regexp: /, ''),
+      notes: ['expressions are RE2: no look-around and no back-references'],
+    });
+    return RE2JS.compile('');
+  }
+}

@@ -1,0 +1,187 @@
+import type { Path } from '../../core/diagnostic.ts';
+import type { Problem } from '../compile-context.ts';
+import { type Config, type RouteConfig, routeSchema } from './schema.ts';
+
+/** A port to open, with everything that is reached on it. */
+export interface GatewayPlan {
+  readonly name: string;
+  readonly port: number;
+  readonly address: string | undefined;
+  /** Where the port stands in the file; the section that implies it when the default is used. */
+  readonly portPath: Path;
+  readonly routes: RoutePlan[];
+}
+
+export interface RoutePlan {
+  /** Unique within its gateway. */
+  readonly key: string;
+  readonly name: string;
+  readonly config: RouteConfig;
+  readonly path: Path;
+  /** Paths of the configuration that differ from the shape of `config`, for short forms. */
+  readonly backendPath: Path | undefined;
+}
+
+export interface LocatedProblem extends Problem {
+  readonly path: Path;
+}
+
+/** Port of the simplified `mcp` section (the specification: 3000 is reserved for MCP). */
+const MCP_PORT = 3000;
+const DEFAULT_GATEWAY = 'default';
+
+/**
+ * Puts every form in which a configuration may name gateways and routes into one: a list of ports, each with
+ * its routes. Names that a person left out are filled in here. Pure; problems are returned.
+ */
+export function planGateways(config: Config): { gateways: GatewayPlan[]; problems: LocatedProblem[] } {
+  const problems: LocatedProblem[] = [];
+  const gateways = Object.entries(config.gateways).map(
+    ([name, gateway]): GatewayPlan => ({
+      name,
+      port: gateway.port,
+      address: gateway.address,
+      portPath: ['gateways', name, 'port'],
+      routes: gateway.routes.map((route, index) =>
+        planRoute(route, index, ['gateways', name, 'routes', index]),
+      ),
+    }),
+  );
+  for (const [index, { gateways: references, ...route }] of config.routes.entries()) {
+    const path: Path = ['routes', index];
+    for (const gateway of referenced(
+      gateways,
+      references,
+      path,
+      `route \`${route.name ?? index}\``,
+      problems,
+    )) {
+      gateway.routes.push(planRoute(route, gateway.routes.length, path));
+    }
+  }
+  if (config.mcp !== undefined) placeMcp(config.mcp, gateways, problems);
+  checkPorts(gateways, problems);
+  checkRouteNames(gateways, problems);
+  return { gateways, problems };
+}
+
+function planRoute(config: RouteConfig, index: number, path: Path): RoutePlan {
+  const name = config.name ?? `route${index}`;
+  return { key: name, name: `default/${name}`, config, path, backendPath: undefined };
+}
+
+function referenced(
+  gateways: readonly GatewayPlan[],
+  references: string | readonly string[] | undefined,
+  path: Path,
+  owner: string,
+  problems: LocatedProblem[],
+): GatewayPlan[] {
+  const wanted = references === undefined ? [DEFAULT_GATEWAY] : [references].flat();
+  return wanted.flatMap((name, index) => {
+    const gateway = gateways.find((candidate) => candidate.name === name);
+    if (gateway !== undefined) return [gateway];
+    const known = gateways.map((candidate) => `\`${candidate.name}\``).join(', ') || 'none';
+    problems.push({
+      code: 'AGW0107',
+      path:
+        references === undefined
+          ? path
+          : [...path, 'gateways', ...(Array.isArray(references) ? [index] : [])],
+      message: references === undefined ? `${owner} belongs to no gateway` : `unknown gateway \`${name}\``,
+      help:
+        references === undefined
+          ? 'add `gateways: <name>`, or a gateway called `default`'
+          : `gateways of this file: ${known}`,
+    });
+    return [];
+  });
+}
+
+/** The simplified section: on its own port it takes every path, on a shared gateway only the paths of MCP. */
+function placeMcp(
+  config: NonNullable<Config['mcp']>,
+  gateways: GatewayPlan[],
+  problems: LocatedProblem[],
+): void {
+  const { port, gateways: references, policies, ...mcp } = config;
+  if (port !== undefined && references !== undefined) {
+    problems.push({
+      code: 'AGW0105',
+      path: ['mcp', 'gateways'],
+      message: '`mcp.gateways` cannot be used with `mcp.port`',
+      help: 'keep one of them',
+    });
+    return;
+  }
+  const prefixes = ['/mcp', '/sse', '/.well-known'].map((pathPrefix) => ({ path: { pathPrefix } }));
+  const route = (matches: object[] | undefined): RoutePlan => ({
+    key: 'internal/mcp',
+    name: 'internal/default',
+    config: routeSchema.parse({
+      ...(matches && { matches }),
+      backends: [{ mcp }],
+      ...(policies && { policies }),
+    }),
+    path: ['mcp'],
+    backendPath: ['mcp'],
+  });
+  const shares =
+    port === undefined && (references !== undefined || gateways.some(({ name }) => name === DEFAULT_GATEWAY));
+  if (shares) {
+    for (const gateway of referenced(gateways, references, ['mcp'], '`mcp`', problems))
+      gateway.routes.push(route(prefixes));
+    return;
+  }
+  gateways.push({
+    name: 'mcp',
+    port: port ?? MCP_PORT,
+    address: undefined,
+    portPath: port === undefined ? ['mcp'] : ['mcp', 'port'],
+    routes: [route(undefined)],
+  });
+}
+
+function checkPorts(gateways: readonly GatewayPlan[], problems: LocatedProblem[]): void {
+  const taken = new Map<string, GatewayPlan>();
+  for (const gateway of gateways) {
+    if (gateway.routes.length === 0) {
+      problems.push({
+        code: 'AGW0303',
+        severity: 'warning',
+        path: gateway.portPath,
+        message: `port ${gateway.port} is not used: gateway \`${gateway.name}\` has no routes`,
+        label: 'every request would get 404 `route not found`',
+        help: 'add `routes` to it, or remove it',
+      });
+    }
+    const key = `${gateway.address ?? '*'}:${gateway.port}`;
+    const first = taken.get(key);
+    if (gateway.port === 0) continue;
+    taken.set(key, first ?? gateway);
+    if (first === undefined) continue;
+    problems.push({
+      code: 'AGW0106',
+      path: gateway.portPath,
+      message: `port ${gateway.port} is configured by both \`${first.name}\` and \`${gateway.name}\``,
+      help: 'give each gateway its own port, or put the routes under one gateway',
+    });
+  }
+}
+
+function checkRouteNames(gateways: readonly GatewayPlan[], problems: LocatedProblem[]): void {
+  for (const gateway of gateways) {
+    const seen = new Set<string>();
+    for (const { key, config, path } of gateway.routes) {
+      if (seen.has(key)) {
+        problems.push({
+          code: 'AGW0106',
+          path: config.name === undefined ? path : [...path, 'name'],
+          message: `two routes of gateway \`${gateway.name}\` are called \`${key}\``,
+          help: 'give each route its own `name`',
+        });
+      }
+      seen.add(key);
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import { z } from 'zod';
+import { LIMITS } from '../../core/limits.ts';
+import { LOG_LEVELS } from '../../core/log.ts';
+import { backendKinds } from '../backends.ts';
+import { mcpFields } from '../mcp/backend.ts';
+import { accessLogSchema } from '../observe/access-log-policy.ts';
+import { policyKinds } from '../policies/index.ts';
+import { durationSchema } from './duration.ts';
+import { matchSchema } from './match-schema.ts';
+
+type Optional<Kind extends { key: string; schema: z.ZodType }> = {
+  [K in Kind as K['key']]: z.ZodOptional<K['schema']>;
+};
+
+/** A schema with one optional key per kind of a tuple. */
+function optionalKeys<Kind extends { key: string; schema: z.ZodType }>(
+  kinds: readonly Kind[],
+): Optional<Kind> {
+  return Object.fromEntries(kinds.map((kind) => [kind.key, kind.schema.optional()])) as Optional<Kind>;
+}
+
+const gatewayReference = z.union([z.string(), z.array(z.string()).min(1)]);
+const port = z.int().min(0).max(65_535);
+
+export const policiesSchema = z.strictObject(optionalKeys<(typeof policyKinds)[number]>(policyKinds));
+
+const backendSchema = z.strictObject({
+  weight: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe('Share of requests, among the weights of all backends of the route.'),
+  ...optionalKeys(backendKinds),
+});
+
+const routeFields = {
+  name: z.string().min(1).optional().describe('Name of the route in logs; `routeN` by default.'),
+  hostnames: z
+    .array(
+      z.string().regex(/^(?:\*\.)?[A-Za-z0-9.-]+$/, {
+        error: 'expected a host name such as `api.example.com` or `*.example.com`',
+      }),
+    )
+    .default([])
+    .describe(
+      'Host names that this route answers; all of them when empty. `*.example.com` matches any name below it.',
+    ),
+  matches: z
+    .array(matchSchema)
+    .min(1)
+    .optional()
+    .describe(
+      'Requests that this route takes: those for which one of the entries matches. Every request by default.',
+    ),
+  policies: policiesSchema.optional().describe('Policies of this route, run before its backend.'),
+  backends: z
+    .array(backendSchema)
+    .default([])
+    .describe('What answers: one backend, or several that share requests by weight.'),
+};
+
+export const routeSchema = z.strictObject(routeFields).describe('Where requests of one kind go.');
+
+const attachedRouteSchema = z
+  .strictObject({
+    gateways: gatewayReference
+      .optional()
+      .describe(
+        'Gateway, or list of gateways, that this route belongs to; the gateway named `default` when absent.',
+      ),
+    ...routeFields,
+  })
+  .describe('A route that names its gateways.');
+
+const gatewaySchema = z
+  .strictObject({
+    port: port.describe('Port to listen on. 0 takes any free port.'),
+    protocol: z.enum(['HTTP']).default('HTTP').describe('Protocol of the listener.'),
+    address: z
+      .union([z.ipv4(), z.ipv6()])
+      .optional()
+      .describe('IP address to listen on; all addresses of the machine by default.'),
+    routes: z.array(routeSchema).default([]).describe('Routes of this gateway.'),
+  })
+  .describe('A port that the gateway listens on.');
+
+const processSchema = z
+  .strictObject({
+    adminAddr: z
+      .string()
+      .default('127.0.0.1:15000')
+      .describe('Address of the admin server: `host:port`, `unix:/path`, or `off`.'),
+    logging: z
+      .strictObject({
+        level: z.enum(LOG_LEVELS).default('info').describe('Least severe messages to log.'),
+        format: z.enum(['text', 'json']).default('text').describe('Form of log and access-log lines.'),
+      })
+      .prefault({})
+      .describe('Logging.'),
+    session: z
+      .strictObject({
+        key: z
+          .string()
+          .regex(/^[0-9a-fA-F]{64}$/, { error: 'expected 64 hexadecimal digits' })
+          .optional()
+          .meta({ secret: true })
+          .describe(
+            'Key that session ids are encrypted with. With the same key, other processes can continue sessions.',
+          ),
+      })
+      .prefault({})
+      .describe('MCP session ids.'),
+    mcp: z
+      .strictObject({
+        sessionTtl: durationSchema
+          .default(LIMITS.sessionIdle)
+          .describe('Time without a request after which a session ends.'),
+        maxSessions: z
+          .int()
+          .min(1)
+          .default(LIMITS.sessions)
+          .describe('Sessions at once; more are refused with 503.'),
+        maxChildren: z
+          .int()
+          .min(1)
+          .default(LIMITS.children)
+          .describe('Child processes of stdio targets at once; more are refused with 503.'),
+      })
+      .prefault({})
+      .describe('Bounds of MCP sessions.'),
+    connectionTerminationDeadline: durationSchema
+      .default(LIMITS.drain)
+      .describe('How long open requests may go on after a stop was asked for.'),
+  })
+  .describe('Settings of the process. Read at start.');
+
+const simpleMcpSchema = z
+  .strictObject({
+    port: port
+      .optional()
+      .describe(
+        'Port of the MCP endpoint, 3000 by default. Without it, a gateway named `default` takes the endpoint in.',
+      ),
+    gateways: gatewayReference
+      .optional()
+      .describe('Gateway, or list of gateways, that takes the endpoint in, on its own port.'),
+    ...mcpFields,
+    policies: policiesSchema.optional().describe('Policies of the endpoint.'),
+  })
+  .describe('The short form for one MCP endpoint. On a port of its own, every path leads to its targets.');
+
+const frontendSchema = z
+  .strictObject({
+    accessLog: accessLogSchema.prefault({}),
+    http: z
+      .strictObject({
+        maxBufferSize: z
+          .int()
+          .min(1)
+          .max(64 * 1024 * 1024)
+          .default(LIMITS.requestBodyBytes)
+          .describe(
+            'Bytes of a body that expressions may read. Of a larger one, only the beginning is there (`bodyPrefix`).',
+          ),
+      })
+      .prefault({})
+      .describe('Bounds of HTTP.'),
+  })
+  .describe('What applies to every request, before routing and after the response.');
+
+export const configSchema = z
+  .strictObject({
+    config: processSchema.prefault({}),
+    frontendPolicies: frontendSchema.prefault({}),
+    gateways: z
+      .record(
+        z
+          .string()
+          .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, { error: 'expected letters, digits, `.`, `_` and `-`' }),
+        gatewaySchema,
+      )
+      .default({})
+      .describe('Gateways by name.'),
+    routes: z
+      .array(attachedRouteSchema)
+      .default([])
+      .describe('Routes that name the gateways they belong to.'),
+    mcp: simpleMcpSchema.optional(),
+  })
+  .describe('Configuration of agctl.');
+
+export type Config = z.output<typeof configSchema>;
+export type GatewayConfig = Config['gateways'][string];
+export type RouteConfig = z.output<typeof routeSchema>;

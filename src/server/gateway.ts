@@ -1,0 +1,84 @@
+import type { Path } from '../core/diagnostic.ts';
+import type { LineSink, Log } from '../core/log.ts';
+import type { Config } from './config/schema.ts';
+import { type Listener, openListener } from './http/listener.ts';
+import { handleRequest } from './http/pipeline.ts';
+import { createAccessLog } from './observe/access-log.ts';
+import type { GatewayRuntime, Runtime } from './runtime.ts';
+
+export interface GatewayOptions {
+  readonly config: Config;
+  readonly runtime: Runtime;
+  readonly log: Log;
+  /** Where access-log lines go. */
+  readonly accessLog: LineSink;
+}
+
+/** A port that could not be opened, with the place of the port in the configuration. */
+export class PortError extends Error {
+  readonly path: Path;
+  readonly code: string;
+
+  constructor(path: Path, port: number, cause: NodeJS.ErrnoException) {
+    super(explainPort(port, cause), { cause });
+    this.name = 'PortError';
+    this.path = path;
+    this.code = cause.code ?? '';
+  }
+}
+
+/** A serving gateway. */
+export interface Gateway {
+  /** The open ports, in the order of the configuration. */
+  readonly listeners: readonly { readonly gateway: GatewayRuntime; readonly port: number }[];
+  /** Drains: no new connections, open requests finish within the configured time, then children end. */
+  close(): Promise<void>;
+}
+
+/** Opens every port of the runtime, or none: rejects with `PortError` after closing those that were open. */
+export async function startGateway({ config, runtime, log, accessLog }: GatewayOptions): Promise<Gateway> {
+  const ended = createAccessLog(accessLog, config.config.logging.format, runtime.accessLog);
+  const opened: { gateway: GatewayRuntime; listener: Listener }[] = [];
+  const drain = config.config.connectionTerminationDeadline;
+  try {
+    for (const gateway of runtime.gateways) {
+      const { name, port, address, portPath } = gateway.plan;
+      const listener = await openListener({
+        gateway: `default/${name}`,
+        listener: name,
+        port,
+        address,
+        handle: (x) => handleRequest(x, gateway.router),
+        ended,
+      }).catch((error: unknown) => {
+        throw new PortError(portPath, port, error as NodeJS.ErrnoException);
+      });
+      opened.push({ gateway, listener });
+      log.info('proxy::gateway', 'started bind', { bind: `bind/${listener.port}`, gateway: name });
+    }
+  } catch (error) {
+    await Promise.all(opened.map(({ listener }) => listener.close(0)));
+    await runtime.close();
+    throw error;
+  }
+  return {
+    listeners: opened.map(({ gateway, listener }) => ({ gateway, port: listener.port })),
+    async close() {
+      await Promise.all(opened.map(({ listener }) => listener.close(drain)));
+      await runtime.close();
+    },
+  };
+}
+
+function explainPort(port: number, { code, message }: NodeJS.ErrnoException): string {
+  switch (code) {
+    case 'EADDRINUSE':
+      return `port ${port} is already in use`;
+    case 'EACCES':
+      return `port ${port} needs privileges that this process does not have`;
+    case 'EADDRNOTAVAIL':
+      return `the address for port ${port} does not exist on this machine`;
+    default:
+      return `port ${port} could not be opened: ${message}`;
+  }
+}

@@ -1,0 +1,152 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Reason } from '../../core/errors.ts';
+import type { EventStream } from '../../core/sse.ts';
+import type { TraceSink } from '../../core/trace.ts';
+import { HeadersView } from '../cel/headers-view.ts';
+import { RequestBody } from './body.ts';
+import type { HeaderList } from './header-list.ts';
+import type { UpstreamBody } from './upstream-body.ts';
+
+/** What a backend or a policy answers. The listener writes it; nothing else touches the socket. */
+export interface Reply {
+  status: number;
+  readonly headers: HeaderList;
+  readonly body: ReplyBody;
+}
+
+export type ReplyBody = undefined | string | Uint8Array | UpstreamBody | EventStream;
+
+/** Access-log values that a backend knows of one MCP message. */
+export interface McpLogFields {
+  method?: string;
+  target?: string;
+  resourceType?: 'tool' | 'prompt' | 'resource' | 'templates' | 'task';
+  resourceUri?: string;
+  tool?: string;
+  prompt?: string;
+  sessionId?: string;
+  errorCode?: number;
+  errorMessage?: string;
+}
+
+/** One request and what is known of it so far. Created by the listener, passed down the pipeline, logged at the end. */
+export class Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Gateway and listener names, as the access log prints them. */
+  readonly gateway: string;
+  readonly listener: string;
+  /** The peer of the connection. Forwarding headers never change it: anybody can send those. */
+  readonly sourceAddress: string;
+  readonly sourcePort: number;
+  readonly startedAt = Date.now();
+  readonly startedClock = performance.now();
+
+  /** Canonical path without query, query with `?`, lower-case authority: set by `admitRequest`. */
+  path = '';
+  query = '';
+  host = '';
+  /** Request headers for everyone after admission: policies edit these, the backend receives these. */
+  readonly headers: HeaderList;
+  readonly body: RequestBody;
+
+  route: string | undefined;
+  /** Address of the upstream that was called, `host:port`. */
+  endpoint: string | undefined;
+  protocol: 'http' | 'mcp' | 'llm' = 'http';
+  mcp: McpLogFields | undefined;
+  /** Who the caller is, when a policy established it: sessions are bound to it. */
+  principal: string | undefined;
+  /** Set by `mcpAuthorization`: which items of MCP targets this caller may see and use. */
+  itemAccess: ((kind: string, target: string, name: string) => boolean) | undefined;
+  /** Claims of the validated token, metadata of the key, values of external authorization: set by their policies. */
+  jwt: Readonly<Record<string, unknown>> | undefined;
+  apiKey: Readonly<Record<string, unknown>> | undefined;
+  extauthz: Readonly<Record<string, unknown>> | undefined;
+  /** Set by `timeout`: how long one call to a backend may take until its response headers, in ms. */
+  backendTimeout: number | undefined;
+  /** Somebody watches this request; otherwise stages need not even build their events. */
+  trace: TraceSink | undefined;
+
+  /** What was answered, from the moment it is known. */
+  reply: Reply | undefined;
+  /** The response body, as far as an access-log expression needs it. */
+  responseBody: Uint8Array | string | undefined;
+  endedAt: number | undefined;
+
+  /** What the client was told, and why, which only the log is told. */
+  error: string | undefined;
+  errorDetail: string | undefined;
+  reason: Reason | undefined;
+
+  readonly #variables = new Map<string, unknown>();
+  #headersView: HeadersView | undefined;
+  #gone: AbortController | undefined;
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    gateway: string,
+    listener: string,
+    headers: HeaderList,
+  ) {
+    this.request = request;
+    this.response = response;
+    this.gateway = gateway;
+    this.listener = listener;
+    this.headers = headers;
+    this.body = new RequestBody(request);
+    // Read now: a socket that has closed knows its peer no more.
+    this.sourceAddress = canonicalAddress(request.socket.remoteAddress ?? '');
+    this.sourcePort = request.socket.remotePort ?? 0;
+  }
+
+  get method(): string {
+    return this.request.method ?? 'GET';
+  }
+
+  /** The value of a root variable of expressions, built by `create` when first read. */
+  variable(root: string, create: (x: Exchange) => unknown): unknown {
+    if (this.#variables.has(root)) return this.#variables.get(root);
+    const value = create(this);
+    this.#variables.set(root, value);
+    return value;
+  }
+
+  /** Forgets a root variable after a policy changed what it is made of. */
+  changed(root: string): void {
+    this.#variables.delete(root);
+  }
+
+  /** Request headers for expressions. The view reads the list as it is now. */
+  get headersView(): HeadersView {
+    this.#headersView ??= new HeadersView(this.headers.raw);
+    return this.#headersView;
+  }
+
+  /** Gives the request up: what runs for it at an upstream is ended as if the client had left. */
+  abandon(): void {
+    void this.signal;
+    this.#gone?.abort();
+  }
+
+  /** Aborted when the client leaves before its response has ended. */
+  get signal(): AbortSignal {
+    if (this.#gone === undefined) {
+      const gone = new AbortController();
+      this.#gone = gone;
+      if (this.response.destroyed && !this.response.writableFinished) gone.abort();
+      else {
+        this.response.once('close', () => {
+          if (!this.response.writableFinished) gone.abort();
+        });
+      }
+    }
+    return this.#gone.signal;
+  }
+}
+
+/** An IPv4 client of a dual-stack socket shows as `::ffff:a.b.c.d`; rules and logs want `a.b.c.d`. */
+function canonicalAddress(address: string): string {
+  return address.startsWith('::ffff:') ? address.slice(7) : address;
+}

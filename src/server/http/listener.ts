@@ -1,0 +1,147 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { LIMITS } from '../../core/limits.ts';
+import { EventStream } from '../../core/sse.ts';
+import { Exchange, type Reply } from './exchange.ts';
+import { HeaderList } from './header-list.ts';
+import { UpstreamBody } from './upstream-body.ts';
+
+export interface ListenerOptions {
+  readonly gateway: string;
+  readonly listener: string;
+  readonly port: number;
+  /** IP address; all of them, IPv4 and IPv6, when absent. */
+  readonly address?: string | undefined;
+  /** Answers one request. Must not throw. */
+  handle(x: Exchange): Promise<Reply>;
+  /** Called once per request, when its response has ended, however it ended. */
+  ended(x: Exchange, status: number): void;
+}
+
+/** One open port. */
+export interface Listener {
+  readonly port: number;
+  /** Stops accepting, lets open requests finish until the deadline (ms), then cuts what is left. */
+  close(deadline: number): Promise<void>;
+}
+
+/** Opens a port. Rejects with Node's error (`EADDRINUSE`, `EACCES`, …) when that is not possible. */
+export async function openListener(options: ListenerOptions): Promise<Listener> {
+  const server = createServer({
+    headersTimeout: LIMITS.headersTimeout,
+    requestTimeout: LIMITS.requestTimeout,
+    keepAliveTimeout: LIMITS.keepAliveTimeout,
+    connectionsCheckingInterval: LIMITS.connectionsCheckingInterval,
+    maxHeaderSize: LIMITS.headerBytes,
+    noDelay: true,
+  });
+  // Node would drop lines over its count silently, Authorization among them; admission counts and refuses.
+  server.maxHeadersCount = 0;
+  server.maxConnections = LIMITS.connections;
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    void serve(request, response, options);
+  };
+  server.on('request', onRequest);
+  // Only a request whose declared body may be taken is told to go on (RFC 9110 §10.1.1).
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    if (Number(request.headers['content-length'] ?? 0) <= LIMITS.requestBodyBytes) response.writeContinue();
+    onRequest(request, response);
+  });
+  server.on('connect', (_request, socket: Socket) =>
+    socket.end(rawError('405 Method Not Allowed', 'method not allowed')),
+  );
+  server.on('clientError', onClientError);
+  await listen(server, options);
+  return { port: (server.address() as AddressInfo).port, close: (deadline) => closeServer(server, deadline) };
+}
+
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: ListenerOptions,
+): Promise<void> {
+  const x = new Exchange(
+    request,
+    response,
+    options.gateway,
+    options.listener,
+    new HeaderList(request.rawHeaders),
+  );
+  response.once('close', () => options.ended(x, response.headersSent ? response.statusCode : 0));
+  const reply = await options.handle(x);
+  if (response.destroyed) return discard(reply);
+  writeReply(request, response, reply);
+}
+
+function writeReply(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, headers, body }: Reply,
+): void {
+  // A body that nobody read would be taken for the next request, or keep the client sending.
+  if (!request.readableEnded && !request.complete) {
+    headers.set('connection', 'close');
+    request.resume();
+  }
+  if (typeof body === 'string') headers.set('content-length', String(Buffer.byteLength(body)));
+  else if (body instanceof Uint8Array) headers.set('content-length', String(body.byteLength));
+  else if (
+    body === undefined &&
+    status >= 200 &&
+    status !== 204 &&
+    status !== 304 &&
+    !headers.has('content-length')
+  ) {
+    headers.set('content-length', '0');
+  }
+  response.writeHead(status, headers.raw);
+  if (body instanceof EventStream) body.attach(response, request.method === 'GET');
+  else if (body instanceof UpstreamBody) body.attach(response);
+  else response.end(body);
+}
+
+function discard({ body }: Reply): void {
+  if (body instanceof EventStream) body.onClose?.(false);
+  else if (body instanceof UpstreamBody) body.discard();
+}
+
+function listen(server: Server, { port, address }: ListenerOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, host: address }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function closeServer(server: Server, deadline: number): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), deadline);
+    server.close(() => {
+      clearTimeout(cut);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
+
+/** What Node's parser refuses never becomes a request: it is answered here and the connection ends. */
+function onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, text] = CLIENT_ERRORS[error.code ?? ''] ?? ['400 Bad Request', 'bad request'];
+  socket.end(rawError(status, text));
+}
+
+const CLIENT_ERRORS: Readonly<Record<string, readonly [status: string, text: string]>> = {
+  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'request header fields too large'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['413 Content Too Large', 'chunk extensions too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request was not received in time'],
+};
+
+function rawError(status: string, text: string): string {
+  return `HTTP/1.1 ${status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`;
+}

@@ -1,0 +1,75 @@
+import { AppError } from '../../core/errors.ts';
+import type { Backend } from '../backend.ts';
+import type { Policy } from '../policy.ts';
+import { admitRequest } from './admit.ts';
+import type { Exchange, Reply } from './exchange.ts';
+import { replyToError } from './respond.ts';
+import type { Routable, Router } from './router.ts';
+
+/** A route as requests see it: compiled once per configuration, never changed. */
+export interface Route extends Routable {
+  /** As printed in the access log, `default/<name>`. */
+  readonly name: string;
+  /** In the order of `policies/index.ts`. */
+  readonly policies: readonly Policy[];
+  /** Those of them that wrap the rest. */
+  readonly wrappers: readonly Policy[];
+  /** Whether an expression reads the request body, which is only then kept in memory. */
+  readonly readsBody: boolean;
+  readonly maxBufferSize: number;
+  /** Backends with their weights; empty weights are left out. */
+  readonly backends: readonly { readonly weight: number; readonly backend: Backend }[];
+}
+
+/**
+ * THE request flow. Each step may stop it with a reply or an error; what was entered is left again in reverse
+ * order, so that a refusal also carries, say, its CORS headers.
+ */
+export async function handleRequest(x: Exchange, router: Router<Route>): Promise<Reply> {
+  const entered: Policy[] = [];
+  let reply: Reply;
+  try {
+    const { path, query, host } = admitRequest(x.request);
+    x.path = path;
+    x.query = query;
+    x.host = host;
+    const route = router(x);
+    if (route === undefined) throw new AppError('route_not_found');
+    x.route = route.name;
+    reply = await wrapped(route, x, () => answer(route, x, entered));
+  } catch (error) {
+    reply = replyToError(error, x);
+  }
+  x.reply = reply;
+  for (const policy of entered.reverse()) policy.response?.(x, reply);
+  return reply;
+}
+
+async function answer(route: Route, x: Exchange, entered: Policy[]): Promise<Reply> {
+  if (route.readsBody) await x.body.capture(route.maxBufferSize);
+  for (const policy of route.policies) {
+    entered.push(policy);
+    const verdict = policy.request?.(x);
+    const reply = verdict instanceof Promise ? await verdict : verdict;
+    if (reply === undefined) continue;
+    x.reason ??= 'DirectResponse';
+    return reply;
+  }
+  return pickBackend(route).handle(x);
+}
+
+function wrapped({ wrappers }: Route, x: Exchange, flow: () => Promise<Reply>): Promise<Reply> {
+  return wrappers.reduceRight((next, policy) => () => policy.around?.(x, next) ?? next(), flow)();
+}
+
+function pickBackend(route: Route): Backend {
+  const { backends } = route;
+  if (backends.length === 1) return (backends[0] as Route['backends'][number]).backend;
+  const total = backends.reduce((sum, { weight }) => sum + weight, 0);
+  let point = Math.random() * total;
+  for (const { weight, backend } of backends) {
+    point -= weight;
+    if (point < 0) return backend;
+  }
+  throw new AppError('no_backend');
+}

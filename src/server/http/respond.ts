@@ -1,0 +1,31 @@
+import { AppError, messageOf } from '../../core/errors.ts';
+import type { Exchange, Reply } from './exchange.ts';
+import { HeaderList } from './header-list.ts';
+
+/**
+ * The only place where a failure becomes an answer. A table error gives its status and public text; anything
+ * else is a bug and gives a plain 500 whose cause goes to the log alone.
+ */
+export function replyToError(thrown: unknown, x: Exchange): Reply {
+  const error =
+    thrown instanceof AppError
+      ? thrown
+      : new AppError('internal', { detail: messageOf(thrown), cause: thrown });
+  x.reason = error.reason;
+  x.error = error.message;
+  x.errorDetail = error.detail;
+  const { type, text } = error.body ?? { type: 'text/plain; charset=utf-8', text: error.message };
+  const headers = new HeaderList(error.headers);
+  headers.append('content-type', type);
+  return { status: error.status, headers, body: text };
+}
+
+/** A reply with a text body. */
+export function textReply(status: number, body: string, contentType = 'text/plain; charset=utf-8'): Reply {
+  return { status, headers: new HeaderList(['content-type', contentType]), body };
+}
+
+/** An empty reply, as 202 for a notification. */
+export function emptyReply(status: number): Reply {
+  return { status, headers: new HeaderList(), body: undefined };
+}

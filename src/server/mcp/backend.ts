@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { defineBackend } from '../backend.ts';
+import type { CompileContext } from '../compile-context.ts';
+import { checkHostAndOrigin } from './rebinding.ts';
+import { SessionStore } from './session-store.ts';
+import { handleHttp } from './streamable-http.ts';
+import type { Target, TargetKind } from './target.ts';
+import { targetKinds } from './targets/index.ts';
+
+// Lower-case labels joined by dots; `_` and `+` separate a target's name from the names of its items.
+const TARGET_NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+
+const kindSchemas = Object.fromEntries(targetKinds.map((kind) => [kind.key, kind.schema.optional()])) as {
+  [Kind in (typeof targetKinds)[number] as Kind['key']]: z.ZodOptional<Kind['schema']>;
+};
+
+const targetSchema = z.strictObject({
+  name: z
+    .string()
+    .max(253)
+    .regex(TARGET_NAME, { error: 'expected lower-case letters, digits, `-` and `.`' })
+    .describe('Name of the target. Prefixes the names of its tools when there are several targets.'),
+  ...kindSchemas,
+});
+
+/** Fields of an MCP backend; also of the simplified top-level `mcp`. */
+export const mcpFields = {
+  targets: z.array(targetSchema).min(1).describe('MCP servers that this endpoint offers together.'),
+  prefixMode: z
+    .enum(['conditional', 'always', 'never'])
+    .default('conditional')
+    .describe('Whether tools are named `target_tool`: with several targets only, always, or never.'),
+  failureMode: z
+    .enum(['failOpen', 'failClosed'])
+    .default('failOpen')
+    .describe('What one target that does not work means: the others serve on, or every session fails.'),
+  dnsRebindingProtection: z
+    .union([z.literal('auto'), z.boolean()])
+    .default('auto')
+    .describe(
+      'Refuse foreign Host and Origin headers: `auto` on connections that came in on a loopback address, `true` on all, `false` never.',
+    ),
+};
+
+const schema = z.strictObject(mcpFields).describe('One or more MCP servers behind one endpoint.');
+export type McpBackendConfig = z.output<typeof schema>;
+
+export const mcp = defineBackend({
+  key: 'mcp',
+  schema,
+  open(config, context) {
+    const targets = config.targets.map((target, index) =>
+      compileTarget(target, context.at('targets', index)),
+    );
+    refuseDuplicates(config, context);
+    const sessions = new SessionStore(
+      {
+        backend: context.path.join('.'),
+        targets,
+        prefixed:
+          config.prefixMode === 'always' || (config.prefixMode === 'conditional' && targets.length > 1),
+        failClosed: config.failureMode === 'failClosed',
+        log: context.log,
+      },
+      context.settings,
+    );
+    return {
+      async handle(x) {
+        if (config.dnsRebindingProtection !== false)
+          checkHostAndOrigin(x, context.hostnames, config.dnsRebindingProtection === true);
+        return handleHttp(x, sessions);
+      },
+      async close() {
+        await sessions.close();
+        await Promise.all(targets.map((target) => target.close()));
+      },
+    };
+  },
+});
+
+function compileTarget(config: McpBackendConfig['targets'][number], context: CompileContext): Target {
+  const present = targetKinds.filter(({ key }) => config[key] !== undefined);
+  const keys = targetKinds.map(({ key }) => `\`${key}\``).join(' or ');
+  const [kind] = present;
+  if (present.length !== 1 || kind === undefined) {
+    context.report({
+      code: 'AGW0105',
+      message:
+        present.length === 0
+          ? `target \`${config.name}\` says no way to reach it`
+          : `target \`${config.name}\` has more than one kind`,
+      label: `expected exactly one of ${keys}`,
+      help: 'add `stdio: { cmd: … }` for a local command, or `mcp: { host: https://… }` for a remote server',
+    });
+    return {
+      name: config.name,
+      resumable: false,
+      endpoint: undefined,
+      open: () => Promise.reject(new Error('not configured')),
+      close: () => Promise.resolve(),
+    };
+  }
+  return (kind as TargetKind).compile(config.name, config[kind.key], context.at(kind.key));
+}
+
+function refuseDuplicates({ targets }: McpBackendConfig, context: CompileContext): void {
+  const seen = new Map<string, number>();
+  for (const [index, { name }] of targets.entries()) {
+    const first = seen.get(name);
+    seen.set(name, first ?? index);
+    if (first === undefined) continue;
+    context.at('targets', index, 'name').report({
+      code: 'AGW0106',
+      message: `two targets are called \`${name}\``,
+      label: `the first is targets.${first}`,
+      help: 'give each target its own name',
+    });
+  }
+}

@@ -1,0 +1,153 @@
+import { messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Log } from '../../core/log.ts';
+import type { RpcMessage } from './message.ts';
+import { Peer } from './peer.ts';
+import { notificationMessage } from './protocol.ts';
+import type { Target } from './target.ts';
+
+export interface InitializeResult {
+  readonly protocolVersion: string;
+  readonly capabilities: Readonly<Record<string, unknown>>;
+  readonly serverInfo?: { readonly name?: string };
+  readonly instructions?: string;
+}
+
+/** An initialized server: the peer to talk to, and what it said of itself. */
+export interface Ready {
+  readonly peer: Peer;
+  readonly result: InitializeResult;
+  /** The initialize response, whole. */
+  readonly message: RpcMessage;
+}
+
+/**
+ * One target within one session. Connects on demand and again after the server went away, at most once per
+ * back-off interval; everybody who asks meanwhile gets the same attempt.
+ */
+export class Connection {
+  readonly target: Target;
+  readonly #log: Log;
+  readonly #unrelated: (connection: Connection, message: RpcMessage) => void;
+  /** What the client said of itself in `initialize`, as JSON text: servers are told the same. */
+  readonly #initializeParams: string;
+  #ready: Promise<Ready> | undefined;
+  #peer: Peer | undefined;
+  #failedAt = 0;
+  #wait: number = LIMITS.retryFirst;
+  #closed = false;
+  /** Why the target is not available, or undefined while it is. */
+  problem: string | undefined;
+  /** The revision agreed on with the server. */
+  version: string | undefined;
+  capabilities: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(
+    target: Target,
+    log: Log,
+    initializeParams: string,
+    unrelated: (connection: Connection, message: RpcMessage) => void,
+  ) {
+    this.target = target;
+    this.#log = log;
+    this.#initializeParams = initializeParams;
+    this.#unrelated = unrelated;
+  }
+
+  /** The live peer, or undefined. */
+  get peer(): Peer | undefined {
+    return this.#peer;
+  }
+
+  /** Connects and initializes, unless that is done or under way. Rejects with the reason in words. */
+  ready(headers: readonly string[], isFirst = false): Promise<Ready> {
+    if (this.#closed) return Promise.reject(new Error('the session ended'));
+    if (this.#ready !== undefined) return this.#ready;
+    const since = performance.now() - this.#failedAt;
+    if (this.problem !== undefined && since < this.#wait) return Promise.reject(new Error(this.problem));
+    this.#ready = this.#connect(headers, isFirst);
+    return this.#ready;
+  }
+
+  /** Continues a session that another process began: no `initialize` is sent. */
+  async resume(sessionId: string, version: string): Promise<void> {
+    const peer = this.#createPeer();
+    const channel = await this.target.open(peer.events, sessionId);
+    peer.bind(channel);
+    channel.agreed(version);
+    this.#peer = peer;
+    this.version = version;
+    this.#ready = Promise.resolve({ peer, result: { protocolVersion: version, capabilities: {} } } as Ready);
+  }
+
+  /** Forgets the server's session, so that the next use begins a new one. */
+  lost(): void {
+    const peer = this.#peer;
+    this.#peer = undefined;
+    this.#ready = undefined;
+    void peer?.close();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const peer = this.#peer;
+    this.#peer = undefined;
+    await peer?.close();
+  }
+
+  #createPeer(): Peer {
+    const peer = new Peer(this.target.name, this.#log, (message) => this.#unrelated(this, message));
+    peer.onClosed = (error) => {
+      // While connecting, the attempt itself reports the failure.
+      if (this.#peer === peer) this.#fail(error);
+    };
+    return peer;
+  }
+
+  async #connect(headers: readonly string[], isFirst: boolean): Promise<Ready> {
+    const peer = this.#createPeer();
+    try {
+      const channel = await this.target.open(peer.events);
+      peer.bind(channel);
+      const message = await withTimeout(peer.call('initialize', this.#initializeParams, headers));
+      const result = message.result as InitializeResult;
+      if (typeof result?.protocolVersion !== 'string')
+        throw new Error('its initialize result has no protocolVersion');
+      this.version = result.protocolVersion;
+      this.capabilities =
+        typeof result.capabilities === 'object' && result.capabilities !== null ? result.capabilities : {};
+      channel.agreed(result.protocolVersion);
+      this.problem = undefined;
+      this.#wait = LIMITS.retryFirst;
+      if (this.#closed) throw new Error('the session ended');
+      this.#peer = peer;
+      // On the first connection the client's own notification follows; later ones it knows nothing of.
+      if (!isFirst) peer.send(notificationMessage('notifications/initialized'), headers);
+      return { peer, result, message };
+    } catch (error) {
+      this.#fail(error);
+      void peer.close();
+      throw error;
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (this.problem !== undefined) this.#wait = Math.min(this.#wait * 2, LIMITS.retryLast);
+    this.#failedAt = performance.now();
+    this.#ready = undefined;
+    this.#peer = undefined;
+    this.problem = messageOf(error);
+    if (!this.#closed)
+      this.#log.warn('mcp', 'target is not available', { target: this.target.name, problem: this.problem });
+  }
+}
+
+function withTimeout<T>(promise: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => reject(new Error(`no answer to initialize within ${LIMITS.initializeTimeout / 1000} s`)),
+      LIMITS.initializeTimeout,
+    );
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

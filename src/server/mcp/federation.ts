@@ -1,0 +1,256 @@
+import type { ClientCall, Rewrite } from './call.ts';
+import { answerError, forward } from './call.ts';
+import type { Connection } from './connection.ts';
+import { type Edit, edit, elements, valueAt } from './json-text.ts';
+import { filterList, type Listing, listAll, renamedItem, UNAVAILABLE_META_KEY } from './lists.ts';
+import { parseMessage, type RpcMessage } from './message.ts';
+import {
+  type ItemKind,
+  inwardName,
+  itemOf,
+  LIST_METHODS,
+  type ListMethod,
+  nameAt,
+  outwardName,
+} from './names.ts';
+import { RPC, RpcError, resultMessage } from './protocol.ts';
+
+/**
+ * Runs one request of a client over the targets of its session. The stream gets the response, whatever
+ * happens; nothing is thrown.
+ */
+export async function dispatch(call: ClientCall): Promise<void> {
+  const { message, session } = call;
+  try {
+    note(call);
+    if (session.connections.length === 1 && !session.options.prefixed)
+      return await runOnSingle(call, session.connections[0] as Connection);
+    const list = LIST_METHODS[message.method];
+    if (list !== undefined) return await runList(call, list);
+    const item = itemOf(message.method, message.params);
+    if (item !== undefined) return await runOnOwner(call, item.kind, item.namePath);
+    if (message.method === 'ping') return call.stream.end(resultMessage(message.id ?? 'null', '{}'));
+    if (message.method === 'logging/setLevel') return await runOnEach(call, 'logging');
+    throw new RpcError(RPC.methodNotFound, `method not found: ${message.method}`);
+  } catch (error) {
+    answerError(call, error instanceof RpcError ? error : new RpcError(RPC.internalError, 'internal error'));
+    if (!(error instanceof RpcError)) throw error;
+  }
+}
+
+/** What the access log says of the call. */
+function note({ message: { method, params }, log }: ClientCall): void {
+  const item = itemOf(method, params);
+  const kind = item?.kind ?? LIST_METHODS[method]?.kind;
+  if (kind !== undefined) log.resourceType = kind === 'template' ? 'templates' : kind;
+  const name = item && nameAt(params, item.namePath);
+  if (name === undefined) return;
+  if (kind === 'tool') log.tool = name;
+  else if (kind === 'prompt') log.prompt = name;
+  else log.resourceUri = name;
+}
+
+/** One target under its own names: everything passes, methods that we do not know included. */
+async function runOnSingle(call: ClientCall, connection: Connection): Promise<void> {
+  const { message, access } = call;
+  const target = connection.target.name;
+  const item = itemOf(message.method, message.params);
+  if (access !== undefined && item !== undefined)
+    checkAccess(call, item.kind, target, nameAt(message.params, item.namePath) ?? '');
+  const list = LIST_METHODS[message.method];
+  const rewrite: Rewrite | undefined =
+    access === undefined || list === undefined
+      ? undefined
+      : (text) => filterList(text, list, (name) => access(list.kind, target, name));
+  await forward(call, connection, message, rewrite);
+}
+
+async function runList(call: ClientCall, list: ListMethod): Promise<void> {
+  const { message, session, stream } = call;
+  const listing = await listAll(call, message.method, list);
+  if (listing.listed.length === 0 || (session.options.failClosed && listing.unavailable.length > 0)) {
+    const reasons = listing.unavailable.map(({ name, error }) => `target "${name}": ${error}`).join('; ');
+    throw new RpcError(RPC.internalError, `no target answered: ${reasons}`);
+  }
+  const items = session.options.prefixed
+    ? prefixedItems(call, list, listing)
+    : unambiguousItems(call, list, listing);
+  const meta =
+    listing.unavailable.length === 0
+      ? ''
+      : `,"_meta":${JSON.stringify({ [UNAVAILABLE_META_KEY]: listing.unavailable })}`;
+  stream.end(
+    resultMessage(message.id ?? 'null', `{${JSON.stringify(list.member)}:[${items.join(',')}]${meta}}`),
+  );
+}
+
+function prefixedItems({ access }: ClientCall, list: ListMethod, { listed }: Listing): string[] {
+  return listed.flatMap(({ connection, items }) => {
+    const target = connection.target.name;
+    return items
+      .filter(({ name }) => access?.(list.kind, target, name) ?? true)
+      .map(({ text }) => renamedItem(text, list, target));
+  });
+}
+
+/** `prefixMode: never`: a name that two targets offer belongs to neither, because a call could not say which. */
+function unambiguousItems({ access, session }: ClientCall, list: ListMethod, { listed }: Listing): string[] {
+  const owners = new Map<string, number>();
+  for (const { items } of listed) for (const { name } of items) owners.set(name, (owners.get(name) ?? 0) + 1);
+  for (const [name, count] of owners) {
+    if (count > 1)
+      session.options.log.warn('mcp', 'several targets offer the same name; it is left out', {
+        kind: list.kind,
+        name,
+      });
+  }
+  return listed.flatMap(({ connection, items }) =>
+    items
+      .filter(
+        ({ name }) => owners.get(name) === 1 && (access?.(list.kind, connection.target.name, name) ?? true),
+      )
+      .map(({ text }) => text),
+  );
+}
+
+async function runOnOwner(call: ClientCall, kind: ItemKind, namePath: readonly string[]): Promise<void> {
+  const { message, session } = call;
+  const outward = nameAt(message.params, namePath);
+  if (outward === undefined)
+    throw new RpcError(RPC.invalidParams, `expected params.${namePath.join('.')} to be a string`);
+  const { connection, name } = session.options.prefixed
+    ? prefixedOwner(call, kind, outward)
+    : await listedOwner(call, kind, outward);
+  checkAccess(call, kind, connection.target.name, name);
+  noteName(call, kind, name);
+  const span = valueAt(message.text, ['params', ...namePath]);
+  const inward: RpcMessage =
+    span === undefined
+      ? message
+      : parseMessage(edit(message.text, [{ ...span, text: JSON.stringify(name) }]));
+  const rewrite: Rewrite | undefined = session.options.prefixed
+    ? (text) => outwardUris(text, connection.target.name)
+    : undefined;
+  await forward(call, connection, inward, rewrite);
+}
+
+function prefixedOwner(
+  { session }: ClientCall,
+  kind: ItemKind,
+  outward: string,
+): { connection: Connection; name: string } {
+  const addressed = inwardName(kind, outward);
+  const connection = session.connections.find(({ target }) => target.name === addressed?.target);
+  if (addressed === undefined || connection === undefined) throw unknownItem(kind, outward);
+  return { connection, name: addressed.name };
+}
+
+async function listedOwner(
+  call: ClientCall,
+  kind: ItemKind,
+  name: string,
+): Promise<{ connection: Connection; name: string }> {
+  const method = Object.keys(LIST_METHODS).find((key) => LIST_METHODS[key]?.kind === kind) as string;
+  const { listed } = await listAll(call, method, LIST_METHODS[method] as ListMethod);
+  const owners = listed.filter(({ items }) => items.some((item) => item.name === name));
+  if (owners.length > 1)
+    throw new RpcError(
+      RPC.invalidParams,
+      `several targets offer the ${kind} "${name}": set prefixMode to tell them apart`,
+    );
+  // A resource may be readable without being listed (templates): the only target that has resources gets it.
+  const [owner] =
+    owners.length === 1 || kind === 'tool' || kind === 'prompt' ? owners : offering(call, 'resources');
+  if (owner === undefined) throw unknownItem(kind, name);
+  return { connection: owner.connection, name };
+}
+
+function offering({ session }: ClientCall, capability: string): { connection: Connection }[] {
+  const able = session.connections.filter(
+    (connection) => connection.capabilities !== undefined && capability in connection.capabilities,
+  );
+  return able.length === 1 ? able.map((connection) => ({ connection })) : [];
+}
+
+function checkAccess({ access, message }: ClientCall, kind: ItemKind, target: string, name: string): void {
+  // The same words as for a name that does not exist: who may not use it need not know that it does.
+  if (access !== undefined && !access(kind, target, name))
+    throw unknownItem(
+      kind,
+      nameAt(message.params, itemOf(message.method, message.params)?.namePath ?? []) ?? name,
+    );
+}
+
+function unknownItem(kind: ItemKind, name: string): RpcError {
+  return new RpcError(RPC.invalidParams, `Unknown ${kind === 'template' ? 'resource' : kind}: ${name}`);
+}
+
+function noteName({ log }: ClientCall, kind: ItemKind, name: string): void {
+  if (kind === 'tool') log.tool = name;
+  else if (kind === 'prompt') log.prompt = name;
+  else log.resourceUri = name;
+}
+
+async function runOnEach(call: ClientCall, capability: string): Promise<void> {
+  const { session, message, headers, stream } = call;
+  const able = session.connections.filter(
+    (connection) => connection.capabilities !== undefined && capability in connection.capabilities,
+  );
+  const paramsSpan = valueAt(message.text, ['params']);
+  const params = paramsSpan && message.text.slice(paramsSpan.start, paramsSpan.end);
+  const outcomes = await Promise.allSettled(
+    able.map(async (connection) =>
+      (await connection.ready(headers)).peer.call(message.method, params, headers),
+    ),
+  );
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (failed !== undefined && outcomes.every((outcome) => outcome.status === 'rejected')) {
+    throw failed.reason instanceof RpcError
+      ? failed.reason
+      : new RpcError(RPC.internalError, 'no target answered');
+  }
+  stream.end(resultMessage(message.id ?? 'null', '{}'));
+}
+
+/** Resource URIs in a result, as the client must write them to read them: contents, links, embedded resources. */
+function outwardUris(text: string, target: string): string {
+  // Most results hold none; looking costs less than walking.
+  if (!text.includes('"uri"')) return text;
+  const edits: Edit[] = [];
+  const rename = (path: readonly string[], base: { start: number; end: number }): void => {
+    const item = text.slice(base.start, base.end);
+    const span = valueAt(item, path);
+    if (span === undefined || item[span.start] !== '"') return;
+    const uri = JSON.parse(item.slice(span.start, span.end)) as string;
+    edits.push({
+      start: base.start + span.start,
+      end: base.start + span.end,
+      text: JSON.stringify(outwardName('resource', target, uri)),
+    });
+  };
+  for (const item of itemsAt(text, ['result', 'contents'])) rename(['uri'], item);
+  for (const item of itemsAt(text, ['result', 'content'])) renameContent(text, item, rename);
+  for (const item of itemsAt(text, ['result', 'messages'])) {
+    const content = valueAt(text.slice(item.start, item.end), ['content']);
+    if (content !== undefined)
+      renameContent(text, { start: item.start + content.start, end: item.start + content.end }, rename);
+  }
+  return edit(text, edits);
+}
+
+function renameContent(
+  text: string,
+  item: { start: number; end: number },
+  rename: (path: readonly string[], base: typeof item) => void,
+): void {
+  const content = text.slice(item.start, item.end);
+  const typeSpan = valueAt(content, ['type']);
+  const type = typeSpan && content.slice(typeSpan.start, typeSpan.end);
+  if (type === '"resource_link"') rename(['uri'], item);
+  else if (type === '"resource"') rename(['resource', 'uri'], item);
+}
+
+function itemsAt(text: string, path: readonly string[]): { start: number; end: number }[] {
+  const span = valueAt(text, path);
+  return span !== undefined && text[span.start] === '[' ? elements(text, span.start) : [];
+}

@@ -1,0 +1,88 @@
+import { VERSION } from '../../core/version.ts';
+import type { Connection, InitializeResult } from './connection.ts';
+import { edit, valueAt } from './json-text.ts';
+import type { RpcMessage } from './message.ts';
+import { RPC, RpcError, resultMessage, SESSION_REVISIONS } from './protocol.ts';
+import type { Session } from './session.ts';
+
+/** The `params` of an initialize request, as JSON text. Throws `RpcError` when a member that every server needs is missing. */
+export function initializeParams(message: RpcMessage): string {
+  const { params, text } = message;
+  if (typeof params['protocolVersion'] !== 'string') {
+    throw new RpcError(
+      RPC.invalidParams,
+      'expected params.protocolVersion to be a string, as in "2025-11-25"',
+    );
+  }
+  const span = valueAt(text, ['params']);
+  return span === undefined ? '{}' : text.slice(span.start, span.end);
+}
+
+/**
+ * The gateway's answer to `initialize`: a single target's own answer unchanged, or one answer for all targets.
+ * `text` is the response for the client, `version` the revision of the session.
+ */
+export async function initializeResponse(
+  session: Session,
+  request: RpcMessage,
+): Promise<{ text: string; version: string }> {
+  const ready = session.connections.filter(({ peer }) => peer !== undefined);
+  const [only] = ready;
+  if (session.connections.length === 1 && only !== undefined) {
+    const { message, result } = await only.ready([]);
+    const idSpan = valueAt(message.text, ['id']);
+    const text =
+      idSpan === undefined ? message.text : edit(message.text, [{ ...idSpan, text: request.id ?? 'null' }]);
+    return { text, version: result.protocolVersion };
+  }
+  const results = await Promise.all(
+    ready.map(async (connection) => ({ connection, ...(await connection.ready([])) })),
+  );
+  const version = lowest([
+    String(request.params['protocolVersion']),
+    ...results.map(({ result }) => result.protocolVersion),
+  ]);
+  const merged = {
+    protocolVersion: version,
+    capabilities: mergedCapabilities(results.map(({ result }) => result)),
+    serverInfo: { name: 'agctl', version: VERSION },
+    instructions: instructions(results, session.options.prefixed),
+  };
+  return { text: resultMessage(request.id ?? 'null', JSON.stringify(merged)), version };
+}
+
+/** The oldest of the known revisions among those; an unknown one counts as the latest. */
+function lowest(versions: readonly string[]): string {
+  const ranks = versions.map((version) => (SESSION_REVISIONS as readonly string[]).indexOf(version));
+  const known = ranks.filter((rank) => rank !== -1);
+  return SESSION_REVISIONS[known.length === 0 ? SESSION_REVISIONS.length - 1 : Math.min(...known)] as string;
+}
+
+const MERGED = ['tools', 'prompts', 'resources', 'logging', 'completions'] as const;
+
+/** What any target can do, the gateway can; options of a capability hold when one target has them. */
+function mergedCapabilities(results: readonly InitializeResult[]): Record<string, Record<string, unknown>> {
+  const merged: Record<string, Record<string, unknown>> = {};
+  for (const { capabilities } of results) {
+    for (const key of MERGED) {
+      const value = capabilities?.[key];
+      if (typeof value !== 'object' || value === null) continue;
+      const options = Object.entries(value).filter(([, option]) => option !== false);
+      merged[key] = { ...merged[key], ...Object.fromEntries(options) };
+    }
+  }
+  return merged;
+}
+
+function instructions(
+  results: readonly { connection: Connection; result: InitializeResult }[],
+  prefixed: boolean,
+): string {
+  const preamble = prefixed
+    ? 'This server is a gateway to several MCP servers. Tools and prompts are named target_name, resources target+uri.'
+    : 'This server is a gateway to several MCP servers.';
+  const blocks = results.flatMap(({ connection, result }) =>
+    typeof result.instructions === 'string' ? [`[${connection.target.name}]\n${result.instructions}`] : [],
+  );
+  return [preamble, ...blocks].join('\n\n');
+}

@@ -1,0 +1,115 @@
+import { messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { ClientCall } from './call.ts';
+import type { Connection } from './connection.ts';
+import { type Edit, edit, elements, valueAt } from './json-text.ts';
+import { type ListMethod, outwardName } from './names.ts';
+
+/** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */
+export const UNAVAILABLE_META_KEY = 'agctl/unavailableTargets';
+
+/** Items of one target, as JSON texts with the names that the target uses. */
+export interface TargetItems {
+  readonly connection: Connection;
+  readonly items: readonly { readonly text: string; readonly name: string }[];
+}
+
+/** All items of all targets in the order of the configuration, with what could not be had. */
+export interface Listing {
+  readonly listed: readonly TargetItems[];
+  readonly unavailable: readonly { readonly name: string; readonly error: string }[];
+}
+
+/** Lists every target at once, following each one's pages. Targets that do not offer the list count as empty. */
+export async function listAll(call: ClientCall, method: string, list: ListMethod): Promise<Listing> {
+  const listed: TargetItems[] = [];
+  const unavailable: { name: string; error: string }[] = [];
+  const results = await Promise.allSettled(
+    call.session.connections.map((connection) => listTarget(connection, call, method, list)),
+  );
+  for (const [index, result] of results.entries()) {
+    const connection = call.session.connections[index] as Connection;
+    if (result.status === 'fulfilled') listed.push({ connection, items: result.value });
+    else unavailable.push({ name: connection.target.name, error: messageOf(result.reason) });
+  }
+  return { listed, unavailable };
+}
+
+async function listTarget(
+  connection: Connection,
+  call: ClientCall,
+  method: string,
+  list: ListMethod,
+): Promise<TargetItems['items']> {
+  const { peer } = await connection.ready(call.headers);
+  // Servers answer "method not found" for what they did not announce: asking would only make noise in their logs.
+  const capability = method.split('/')[0] as string;
+  if (connection.capabilities !== undefined && !(capability in connection.capabilities)) return [];
+  const items: { text: string; name: string }[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < LIMITS.listPages; page += 1) {
+    const { text, result } = await peer.call(
+      method,
+      cursor === undefined ? undefined : JSON.stringify({ cursor }),
+      call.headers,
+    );
+    items.push(...itemsOf(text, list));
+    const next = (result as { nextCursor?: unknown } | null)?.nextCursor;
+    if (typeof next !== 'string' || next === cursor) return items;
+    cursor = next;
+  }
+  call.session.options.log.warn(
+    'mcp',
+    `target has more than ${LIMITS.listPages} pages; the rest is left out`,
+    {
+      target: connection.target.name,
+      method,
+    },
+  );
+  return items;
+}
+
+/** The items of a list response, as texts. Items without a name are left out: nobody could use them. */
+function itemsOf(text: string, { member, nameKey }: ListMethod): { text: string; name: string }[] {
+  const span = valueAt(text, ['result', member]);
+  if (span === undefined || text[span.start] !== '[') return [];
+  return elements(text, span.start).flatMap(({ start, end }) => {
+    const item = text.slice(start, end);
+    const name = stringAt(item, [nameKey]);
+    return name === undefined ? [] : [{ text: item, name }];
+  });
+}
+
+/** An item under the name that the client sees. */
+export function renamedItem(item: string, { kind, nameKey }: ListMethod, target: string): string {
+  const edits: Edit[] = [];
+  const rename = (path: readonly string[], as: typeof kind): void => {
+    const span = valueAt(item, path);
+    const name = stringAt(item, path);
+    if (span !== undefined && name !== undefined)
+      edits.push({ ...span, text: JSON.stringify(outwardName(as, target, name)) });
+  };
+  rename([nameKey], kind);
+  // MCP Apps: a tool names the resource that shows its result.
+  if (kind === 'tool')
+    for (const path of [
+      ['_meta', 'ui', 'resourceUri'],
+      ['_meta', 'ui/resourceUri'],
+    ])
+      rename(path, 'resource');
+  return edit(item, edits);
+}
+
+/** A list response of a single target without the items that the caller may not use. */
+export function filterList(text: string, list: ListMethod, isAllowed: (name: string) => boolean): string {
+  const span = valueAt(text, ['result', list.member]);
+  if (span === undefined || text[span.start] !== '[') return text;
+  const kept = itemsOf(text, list).filter(({ name }) => isAllowed(name));
+  return edit(text, [{ ...span, text: `[${kept.map((item) => item.text).join(',')}]` }]);
+}
+
+function stringAt(text: string, path: readonly string[]): string | undefined {
+  const span = valueAt(text, path);
+  if (span === undefined || text[span.start] !== '"') return undefined;
+  return JSON.parse(text.slice(span.start, span.end)) as string;
+}

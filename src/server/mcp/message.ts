@@ -1,0 +1,96 @@
+import { LIMITS } from '../../core/limits.ts';
+import { edit, exceedsStructure, members, type Span } from './json-text.ts';
+import { RPC, RpcError } from './protocol.ts';
+
+/** A JSON-RPC message: its text, which is what travels, and what was read from it. */
+export interface RpcMessage {
+  readonly kind: 'request' | 'notification' | 'response';
+  readonly text: string;
+  /** The id as JSON text, `1` or `"a"`; absent on notifications. */
+  readonly id: string | undefined;
+  readonly idSpan: Span | undefined;
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly result: unknown;
+  readonly error: { readonly code: number; readonly message: string } | undefined;
+}
+
+/**
+ * Reads one message. Throws `RpcError` (parse error or invalid request) for anything that is not a single
+ * JSON-RPC 2.0 message, and for one whose meaning depends on who reads it: duplicate keys, or keys that differ
+ * from protocol keys in case only (a case-insensitive server would act on another value than we authorised).
+ */
+export function parseMessage(text: string): RpcMessage {
+  if (exceedsStructure(text, LIMITS.jsonDepth, LIMITS.jsonKeys)) {
+    throw new RpcError(
+      RPC.invalidRequest,
+      `the message nests deeper than ${LIMITS.jsonDepth} or has over ${LIMITS.jsonKeys} keys`,
+    );
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new RpcError(RPC.parseError, 'the body is not valid JSON');
+  }
+  if (Array.isArray(value))
+    throw new RpcError(RPC.invalidRequest, 'batches are not supported: send one message per request');
+  if (typeof value !== 'object' || value === null)
+    throw new RpcError(RPC.invalidRequest, 'the body is not a JSON-RPC message');
+  return classify(text, value as Record<string, unknown>);
+}
+
+function classify(text: string, value: Record<string, unknown>): RpcMessage {
+  const top = members(text);
+  refuseAmbiguous(top, TOP_KEYS);
+  if (value['jsonrpc'] !== '2.0') throw new RpcError(RPC.invalidRequest, 'expected "jsonrpc": "2.0"');
+  const { id, method, params, error } = value;
+  const idSpan = top.find(([key]) => key === 'id')?.[1];
+  const isId = typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id));
+  if (idSpan !== undefined && !isId && !(id === null && method === undefined)) {
+    throw new RpcError(RPC.invalidRequest, 'expected "id" to be a string or a whole number');
+  }
+  if (params !== undefined && (typeof params !== 'object' || params === null || Array.isArray(params))) {
+    throw new RpcError(RPC.invalidRequest, 'expected "params" to be an object');
+  }
+  const paramsSpan = top.find(([key]) => key === 'params')?.[1];
+  if (paramsSpan !== undefined) refuseAmbiguous(members(text, paramsSpan.start), PARAM_KEYS);
+  const isResponse = method === undefined && ('result' in value || 'error' in value);
+  if (!isResponse && typeof method !== 'string')
+    throw new RpcError(RPC.invalidRequest, 'expected "method" to be a string');
+  return {
+    kind: isResponse ? 'response' : idSpan === undefined ? 'notification' : 'request',
+    text,
+    id: idSpan && text.slice(idSpan.start, idSpan.end),
+    idSpan,
+    method: (method as string | undefined) ?? '',
+    params: (params as Record<string, unknown> | undefined) ?? {},
+    result: value['result'],
+    error: error as RpcMessage['error'],
+  };
+}
+
+const TOP_KEYS = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);
+const PARAM_KEYS = new Set(['name', 'uri', 'arguments', 'ref', 'cursor', '_meta']);
+
+function refuseAmbiguous(keys: readonly [string, Span][], protocolKeys: ReadonlySet<string>): void {
+  const seen = new Set<string>();
+  for (const [key] of keys) {
+    if (seen.has(key)) throw new RpcError(RPC.invalidRequest, `the key ${JSON.stringify(key)} stands twice`);
+    seen.add(key);
+    // Upper then lower case: also folds the letters that case-insensitive readers fold (U+017F, U+212A).
+    const folded = key.toUpperCase().toLowerCase();
+    if (folded !== key && protocolKeys.has(folded)) {
+      throw new RpcError(
+        RPC.invalidRequest,
+        `the key ${JSON.stringify(key)} differs from "${folded}" in case only`,
+      );
+    }
+  }
+}
+
+/** The same message with another id (JSON text). */
+export function withId(message: RpcMessage, id: string): string {
+  const { idSpan, text } = message;
+  return idSpan === undefined ? text : edit(text, [{ ...idSpan, text: id }]);
+}

@@ -1,0 +1,190 @@
+import { messageOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import { edit } from './json-text.ts';
+import { parseMessage, type RpcMessage, withId } from './message.ts';
+import { notificationMessage, RpcError, requestMessage } from './protocol.ts';
+import type { Channel, ChannelEvents, SendOptions } from './target.ts';
+
+/** What happens to a request that was passed on. Exactly one of `response` and `failure` is called, once. */
+export interface CallHandler {
+  /** A notification or request of the server that belongs to this call. */
+  related(message: RpcMessage): void;
+  /** The response; `text` carries the id that the caller used. */
+  response(text: string, message: RpcMessage): void;
+  failure(error: Error): void;
+}
+
+interface PendingCall {
+  readonly originalId: string;
+  readonly progressToken: unknown;
+  readonly handler: CallHandler;
+}
+
+/** Messages of a server that belong to no call in flight. */
+export type Unrelated = (message: RpcMessage) => void;
+
+/**
+ * Both directions of JSON-RPC with one MCP server: gives requests ids of our own, so that those of several
+ * callers never meet, and finds the caller of each response again.
+ */
+export class Peer {
+  readonly #name: string;
+  readonly #log: Log;
+  readonly #pending = new Map<number, PendingCall>();
+  readonly #unrelated: Unrelated;
+  #channel: Channel | undefined;
+  #nextId = 1;
+  #closed: Error | undefined;
+  onClosed: ((error: Error) => void) | undefined;
+
+  constructor(name: string, log: Log, unrelated: Unrelated) {
+    this.#name = name;
+    this.#log = log;
+    this.#unrelated = unrelated;
+  }
+
+  /** What the channel must call. */
+  readonly events: ChannelEvents = {
+    message: (text, inReplyTo) => this.#receive(text, inReplyTo),
+    failed: (id, error) => this.#take(id)?.handler.failure(error),
+    closed: (error) => this.#close(error),
+  };
+
+  bind(channel: Channel): void {
+    this.#channel = channel;
+  }
+
+  get channel(): Channel | undefined {
+    return this.#closed === undefined ? this.#channel : undefined;
+  }
+
+  get inFlight(): number {
+    return this.#pending.size;
+  }
+
+  /** Passes a client's request on. Returns a handle for `cancel`. */
+  forward(message: RpcMessage, headers: readonly string[], handler: CallHandler): number {
+    const id = this.#nextId++;
+    const meta = message.params['_meta'] as { progressToken?: unknown } | undefined;
+    this.#pending.set(id, { originalId: message.id ?? 'null', progressToken: meta?.progressToken, handler });
+    this.#send(withId(message, String(id)), { id, method: message.method, headers });
+    return id;
+  }
+
+  /** A request of the gateway's own. Rejects with `RpcError` for an error response. `params` is JSON text. */
+  call(method: string, params: string | undefined, headers: readonly string[]): Promise<RpcMessage> {
+    return new Promise((resolve, reject) => {
+      const text =
+        params === undefined
+          ? requestMessage('0', method)
+          : `{"jsonrpc":"2.0","id":0,"method":${JSON.stringify(method)},"params":${params}}`;
+      this.forward(parseMessage(text), headers, {
+        related: (message) => this.#unrelated(message),
+        response: (_text, message) => {
+          if (message.error) reject(new RpcError(message.error.code, message.error.message));
+          else resolve(message);
+        },
+        failure: reject,
+      });
+    });
+  }
+
+  /** Tells the server that nobody waits any more, and forgets the call; a late response is dropped. */
+  cancel(id: number, reason: string): void {
+    if (this.#take(id) === undefined) return;
+    this.#send(notificationMessage('notifications/cancelled', { requestId: id, reason }), {});
+    this.#channel?.abandon(id);
+  }
+
+  /** Our id of a call that the client knows by `originalId` (JSON text). */
+  idOf(originalId: string): number | undefined {
+    for (const [id, call] of this.#pending) if (call.originalId === originalId) return id;
+    return undefined;
+  }
+
+  /** Sends a notification or a response of the client. */
+  send(text: string, headers: readonly string[]): void {
+    this.#send(text, { headers });
+  }
+
+  async close(): Promise<void> {
+    const channel = this.#channel;
+    this.#close(new Error('the session ended'));
+    await channel?.close();
+  }
+
+  #send(text: string, options: SendOptions): void {
+    if (this.#closed !== undefined || this.#channel === undefined) {
+      if (options.id !== undefined)
+        this.#take(options.id)?.handler.failure(this.#closed ?? new Error('not connected'));
+      return;
+    }
+    this.#channel.send(text, options);
+  }
+
+  #receive(text: string, inReplyTo: number | undefined): void {
+    let message: RpcMessage;
+    try {
+      message = parseMessage(text);
+    } catch (error) {
+      this.#log.warn('mcp', 'target sent something that is not a JSON-RPC message; it was dropped', {
+        target: this.#name,
+        problem: messageOf(error),
+        start: text.slice(0, 120),
+      });
+      return;
+    }
+    if (message.kind !== 'response') {
+      const call = this.#related(message, inReplyTo);
+      if (call === undefined) this.#unrelated(message);
+      else call.handler.related(message);
+      return;
+    }
+    const call = this.#take(Number(message.id));
+    if (call === undefined) {
+      this.#log.debug('mcp', 'response to an unknown or cancelled request was dropped', {
+        target: this.#name,
+        id: message.id,
+      });
+      return;
+    }
+    const { idSpan } = message;
+    call.handler.response(
+      idSpan === undefined ? text : edit(text, [{ ...idSpan, text: call.originalId }]),
+      message,
+    );
+  }
+
+  /**
+   * Stdio has one pipe for everything, so which call a message belongs to is known for progress (by its token)
+   * and when only one call is in flight; otherwise the session's own stream takes it.
+   */
+  #related(message: RpcMessage, inReplyTo: number | undefined): PendingCall | undefined {
+    if (inReplyTo !== undefined) return this.#pending.get(inReplyTo);
+    if (message.method === 'notifications/progress') {
+      const token = message.params['progressToken'];
+      for (const call of this.#pending.values()) if (call.progressToken === token) return call;
+      return undefined;
+    }
+    if (UNRELATED.test(message.method) || this.#pending.size !== 1) return undefined;
+    return this.#pending.values().next().value;
+  }
+
+  #take(id: number): PendingCall | undefined {
+    const call = this.#pending.get(id);
+    this.#pending.delete(id);
+    return call;
+  }
+
+  #close(error: Error): void {
+    if (this.#closed !== undefined) return;
+    this.#closed = error;
+    const pending = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const call of pending) call.handler.failure(error);
+    this.onClosed?.(error);
+  }
+}
+
+/** Changes of the server itself: they concern the session, whatever call is running. */
+const UNRELATED = /^notifications\/(?:resources\/updated|[a-z]+\/list_changed)$/;

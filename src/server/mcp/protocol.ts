@@ -1,0 +1,55 @@
+/** Names and numbers of the Model Context Protocol that several files share. */
+
+/** Revisions that begin with `initialize`, oldest first; the order is used to find the lowest common one. */
+export const SESSION_REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'] as const;
+
+/** Asked of targets when the gateway itself begins a session. */
+export const LATEST_SESSION_REVISION = '2025-11-25';
+
+export const SESSION_HEADER = 'mcp-session-id';
+export const VERSION_HEADER = 'mcp-protocol-version';
+
+/** JSON-RPC 2.0 §5.1 and the MCP revision 2026-07-28 ("Error codes"). */
+export const RPC = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+  unsupportedVersion: -32022,
+} as const;
+
+/** A failure that is answered as a JSON-RPC error in the stream of the call. */
+export class RpcError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.name = 'RpcError';
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** A JSON-RPC error response. `id` is JSON text, so that `"1"` and `1` stay what the client sent. */
+export function errorMessage(id: string, code: number, message: string, data?: unknown): string {
+  return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(data === undefined ? { code, message } : { code, message, data })}}`;
+}
+
+/** A JSON-RPC result response. Both arguments are JSON text. */
+export function resultMessage(id: string, result: string): string {
+  return `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
+}
+
+export function requestMessage(id: string, method: string, params?: unknown): string {
+  return params === undefined
+    ? `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}}`
+    : `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`;
+}
+
+export function notificationMessage(method: string, params?: unknown): string {
+  return params === undefined
+    ? `{"jsonrpc":"2.0","method":${JSON.stringify(method)}}`
+    : `{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`;
+}

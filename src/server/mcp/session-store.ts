@@ -1,0 +1,169 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { AppError } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { VERSION } from '../../core/version.ts';
+import type { RuntimeSettings } from '../compile-context.ts';
+import { Session, type SessionOptions } from './session.ts';
+
+/** What a session id carries, encrypted, so that another process with the same key can continue the session. */
+interface SessionState {
+  /** Random part: makes every id unique and unguessable. */
+  readonly r: string;
+  readonly b: string;
+  /** Hash of the caller, when there is one. */
+  readonly p?: string;
+  readonly v?: string;
+  /** Sessions at the targets, in the order of the targets; absent when one lives in this process. */
+  readonly s?: readonly (readonly [target: string, session: string | null])[];
+}
+
+/** The sessions of one MCP backend. */
+export class SessionStore {
+  readonly #sessions = new Map<string, Session>();
+  readonly #options: SessionOptions;
+  readonly #settings: RuntimeSettings;
+  readonly #sweep: NodeJS.Timeout;
+  /** Ids that were ended here: they still decrypt, but must not begin again. */
+  readonly #ended = new Set<string>();
+
+  constructor(options: SessionOptions, settings: RuntimeSettings) {
+    this.#options = options;
+    this.#settings = settings;
+    this.#sweep = setInterval(() => this.#endIdle(), LIMITS.sessionSweep).unref();
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  /** A session that is not connected and has no id yet; `register` gives it one. Throws `overloaded` at the cap. */
+  create(principal: string | undefined, initializeParams: string): Session {
+    if (this.#sessions.size >= this.#settings.maxSessions) {
+      throw new AppError('overloaded', {
+        message: `the gateway already has ${this.#settings.maxSessions} MCP sessions (config.mcp.maxSessions)`,
+        headers: ['retry-after', '5'],
+      });
+    }
+    return new Session(this.#options, ownerOf(principal), initializeParams);
+  }
+
+  register(session: Session, version: string): void {
+    session.id = this.#seal({
+      r: randomBytes(16).toString('base64url'),
+      b: this.#options.backend,
+      ...(session.owner === undefined ? {} : { p: session.owner }),
+      ...(this.#isResumable
+        ? {
+            v: version,
+            s: session.connections.map(
+              ({ target, peer }) => [target.name, peer?.channel?.sessionId ?? null] as const,
+            ),
+          }
+        : {}),
+    });
+    this.#sessions.set(session.id, session);
+  }
+
+  /**
+   * The session of an id, also one that another process began. Throws `mcp_session_not_found` for every other
+   * id, whatever is wrong with it: the client then begins a new session, and learns nothing about others'.
+   */
+  async find(id: string, principal: string | undefined): Promise<Session> {
+    const session = this.#sessions.get(id) ?? (await this.#resume(id));
+    if (session.owner !== ownerOf(principal)) throw new AppError('mcp_session_not_found');
+    session.lastUsed = performance.now();
+    return session;
+  }
+
+  async end(session: Session): Promise<void> {
+    this.#sessions.delete(session.id);
+    if (this.#isResumable && session.id !== '') this.#rememberEnded(session.id);
+    await session.close();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweep);
+    const sessions = [...this.#sessions.values()];
+    this.#sessions.clear();
+    await Promise.all(sessions.map((session) => session.close()));
+  }
+
+  #rememberEnded(id: string): void {
+    if (this.#ended.size >= LIMITS.endedSessions)
+      this.#ended.delete(this.#ended.values().next().value as string);
+    this.#ended.add(id);
+  }
+
+  get #isResumable(): boolean {
+    return this.#options.targets.every((target) => target.resumable);
+  }
+
+  #endIdle(): void {
+    const oldest = performance.now() - this.#settings.sessionIdle;
+    for (const session of this.#sessions.values()) {
+      if (session.lastUsed < oldest && session.inFlight === 0 && !session.hasOpenStream)
+        void this.end(session);
+    }
+  }
+
+  async #resume(id: string): Promise<Session> {
+    const state = this.#ended.has(id) ? undefined : this.#open(id);
+    const { targets, backend } = this.#options;
+    const sameTargets =
+      state?.s?.length === targets.length &&
+      targets.every(({ name }, index) => state.s?.[index]?.[0] === name);
+    if (state?.b !== backend || !sameTargets || state.v === undefined)
+      throw new AppError('mcp_session_not_found');
+    const version = state.v;
+    const session = new Session(
+      this.#options,
+      state.p,
+      JSON.stringify(initializeParamsOfUnknownClient(version)),
+    );
+    session.id = id;
+    await Promise.all(
+      session.connections.map(async (connection, index) => {
+        const upstreamSession = state.s?.[index]?.[1];
+        if (typeof upstreamSession === 'string') await connection.resume(upstreamSession, version);
+      }),
+    );
+    // Somebody else may have resumed it meanwhile.
+    const existing = this.#sessions.get(id);
+    if (existing !== undefined) return existing;
+    this.#sessions.set(id, session);
+    return session;
+  }
+
+  #seal(state: SessionState): string {
+    const nonce = randomBytes(12);
+    const cipher = createCipheriv('aes-256-gcm', this.#settings.sessionKey, nonce);
+    const text = Buffer.concat([cipher.update(JSON.stringify(state), 'utf8'), cipher.final()]);
+    return Buffer.concat([nonce, text, cipher.getAuthTag()]).toString('base64url');
+  }
+
+  #open(id: string): SessionState | undefined {
+    const bytes = Buffer.from(id, 'base64url');
+    if (bytes.length < 29 || bytes.toString('base64url') !== id) return undefined;
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', this.#settings.sessionKey, bytes.subarray(0, 12));
+      decipher.setAuthTag(bytes.subarray(-16));
+      return JSON.parse(
+        decipher.update(bytes.subarray(12, -16), undefined, 'utf8') + decipher.final('utf8'),
+      ) as SessionState;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** Who a session belongs to, as a hash: ids leave the process. */
+function ownerOf(principal: string | undefined): string | undefined {
+  return principal === undefined
+    ? undefined
+    : createHash('sha256').update(principal).digest('base64url').slice(0, 22);
+}
+
+/** A resumed session has lost what its client said of itself; a target that must begin again is told this. */
+function initializeParamsOfUnknownClient(protocolVersion: string): object {
+  return { protocolVersion, capabilities: {}, clientInfo: { name: 'agctl', version: VERSION } };
+}

@@ -1,0 +1,161 @@
+import { AppError, messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Log } from '../../core/log.ts';
+import { EventStream } from '../../core/sse.ts';
+import { Connection } from './connection.ts';
+import { edit, valueAt } from './json-text.ts';
+import { type RpcMessage, withId } from './message.ts';
+import { outwardName } from './names.ts';
+import type { Target } from './target.ts';
+
+/** What every session of one MCP backend shares. */
+export interface SessionOptions {
+  readonly backend: string;
+  readonly targets: readonly Target[];
+  /** Whether names carry their target's name. */
+  readonly prefixed: boolean;
+  /** Whether one target that fails makes the session fail. */
+  readonly failClosed: boolean;
+  readonly log: Log;
+}
+
+/** One client's conversation, with a connection to every target. */
+export class Session {
+  readonly options: SessionOptions;
+  /** Hash of the authenticated caller it is bound to, if there was one. */
+  readonly owner: string | undefined;
+  readonly connections: readonly Connection[];
+  id = '';
+  lastUsed = performance.now();
+  /** Requests in flight, over all connections. */
+  inFlight = 0;
+  closed = false;
+  #stream: EventStream | undefined;
+  #queue: string[] = [];
+  /** Requests of servers that the client has yet to answer, by the id that the client sees. */
+  readonly #asked = new Map<string, { readonly connection: Connection; readonly id: string }>();
+  #nextAsked = 1;
+
+  /** Begun by another process: what the client said of itself is not known here. */
+  readonly isResumed: boolean;
+
+  constructor(
+    options: SessionOptions,
+    owner: string | undefined,
+    initializeParams: string,
+    isResumed = false,
+  ) {
+    this.options = options;
+    this.isResumed = isResumed;
+    this.owner = owner;
+    this.connections = options.targets.map(
+      (target) =>
+        new Connection(target, options.log, initializeParams, (connection, message) =>
+          this.deliver(connection, message),
+        ),
+    );
+  }
+
+  get hasOpenStream(): boolean {
+    return this.#stream?.isOpen === true;
+  }
+
+  /** Takes over as the stream for what servers send on their own; an earlier one ends. */
+  openStream(headers: readonly string[]): EventStream {
+    const stream = new EventStream();
+    this.#stream?.end();
+    this.#stream = stream;
+    for (const text of this.#queue.splice(0)) stream.send(text);
+    for (const { peer } of this.connections) peer?.channel?.listen(headers);
+    stream.onClose = () => {
+      if (this.#stream === stream) this.#stream = undefined;
+    };
+    return stream;
+  }
+
+  /** Sends a server's notification or request to the client: on the stream of its call, else on the session's own. */
+  deliver(connection: Connection, message: RpcMessage, stream?: EventStream): void {
+    const text =
+      message.kind === 'request' ? this.#ask(connection, message) : this.#renamed(connection, message);
+    if (text === undefined) return;
+    const taker = stream?.isOpen ? stream : this.#stream;
+    if (taker?.isOpen) {
+      taker.send(text);
+      return;
+    }
+    if (this.#queue.length >= LIMITS.queuedMessages) this.#queue.shift();
+    this.#queue.push(text);
+  }
+
+  /** Hands the client's answer to the server that asked. Answers to nothing are dropped. */
+  answer(message: RpcMessage, headers: readonly string[]): void {
+    const asked = this.#asked.get(message.id ?? '');
+    if (asked === undefined) {
+      this.options.log.debug('mcp', 'an answer to a request that was never made was dropped', {
+        id: message.id,
+      });
+      return;
+    }
+    this.#asked.delete(message.id ?? '');
+    asked.connection.peer?.send(withId(message, asked.id), headers);
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    this.#stream?.end();
+    this.#queue = [];
+    this.#asked.clear();
+    await Promise.all(this.connections.map((connection) => connection.close()));
+  }
+
+  /** A server's request, under an id that no other server of the session uses. */
+  #ask(connection: Connection, message: RpcMessage): string | undefined {
+    if (this.#asked.size >= LIMITS.inFlightPerSession) {
+      this.options.log.warn('mcp', 'too many unanswered requests of servers; one was dropped', {
+        target: connection.target.name,
+      });
+      return undefined;
+    }
+    const id = JSON.stringify(`agctl-${this.#nextAsked++}`);
+    this.#asked.set(id, { connection, id: message.id ?? 'null' });
+    return withId(message, id);
+  }
+
+  #renamed(connection: Connection, message: RpcMessage): string {
+    const { text, params, method } = message;
+    if (!this.options.prefixed || method !== 'notifications/resources/updated') return text;
+    const span = valueAt(text, ['params', 'uri']);
+    const { uri } = params;
+    if (span === undefined || typeof uri !== 'string') return text;
+    return edit(text, [
+      { ...span, text: JSON.stringify(outwardName('resource', connection.target.name, uri)) },
+    ]);
+  }
+}
+
+/**
+ * Opens all connections of a new session at once. A target that fails is left out and tried again later
+ * (`failOpen`), unless all fail or the backend is fail-closed: then the session fails with every reason.
+ */
+export async function connectAll(session: Session, headers: readonly string[]): Promise<void> {
+  const outcomes = await Promise.allSettled(
+    session.connections.map((connection) => connection.ready(headers, true)),
+  );
+  const failures = outcomes.flatMap((outcome, index) =>
+    outcome.status === 'rejected'
+      ? [{ target: session.connections[index]?.target.name, error: outcome.reason as unknown }]
+      : [],
+  );
+  if (failures.length === 0) return;
+  if (failures.length < outcomes.length && !session.options.failClosed) return;
+  const [first] = failures;
+  if (first?.error instanceof AppError) throw first.error;
+  const single = session.connections.length === 1 && first !== undefined;
+  if (single && isUpstreamStatus(first.error)) throw first.error;
+  const reasons = failures.map(({ target, error }) => `target "${target}": ${messageOf(error)}`).join('; ');
+  throw new AppError('mcp_session_failed', { message: `mcp: failed to create session: ${reasons}` });
+}
+
+const isUpstreamStatus = (error: unknown): error is Error =>
+  error instanceof Error && error.name === 'UpstreamStatusError';

@@ -1,0 +1,276 @@
+import { isUtf8 } from 'node:buffer';
+import { AppError, messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { EventStream } from '../../core/sse.ts';
+import type { Exchange, Reply } from '../http/exchange.ts';
+import { endToEnd, HeaderList } from '../http/header-list.ts';
+import { emptyReply } from '../http/respond.ts';
+import { answerError, type ClientCall } from './call.ts';
+import { dispatch } from './federation.ts';
+import { initializeParams, initializeResponse } from './initialize.ts';
+import { parseMessage, type RpcMessage } from './message.ts';
+import {
+  errorMessage,
+  RPC,
+  RpcError,
+  SESSION_HEADER,
+  SESSION_REVISIONS,
+  VERSION_HEADER,
+} from './protocol.ts';
+import { connectAll, type Session } from './session.ts';
+import type { SessionStore } from './session-store.ts';
+import { UpstreamStatusError } from './targets/http-channel.ts';
+
+/** Answers one HTTP request on an MCP route (transport "Streamable HTTP", revisions 2024-11-05 to 2025-11-25). */
+export async function handleHttp(x: Exchange, sessions: SessionStore): Promise<Reply> {
+  x.protocol = 'mcp';
+  switch (x.method) {
+    case 'POST':
+      return handlePost(x, sessions);
+    case 'GET':
+      return handleGet(x, sessions);
+    case 'DELETE':
+      return handleDelete(x, sessions);
+    default:
+      throw new AppError('mcp_method_not_allowed', { headers: ['allow', 'GET, POST, DELETE'] });
+  }
+}
+
+async function handlePost(x: Exchange, sessions: SessionStore): Promise<Reply> {
+  requireEventStream(x);
+  if (!isJson(x.headers.get('content-type'))) throw new AppError('mcp_unsupported_media_type');
+  const message = await readMessage(x);
+  x.mcp = message.method === '' ? {} : { method: message.method };
+  checkVersion(x, message);
+  if (message.kind === 'request' && message.method === 'initialize') return initialize(x, sessions, message);
+  const session = await findSession(x, sessions);
+  const headers = forwardedHeaders(x);
+  if (message.kind === 'request') return runCall(x, session, message, headers);
+  if (message.kind === 'response') session.answer(message, headers);
+  else notify(session, message, headers);
+  return emptyReply(202);
+}
+
+async function handleGet(x: Exchange, sessions: SessionStore): Promise<Reply> {
+  requireEventStream(x);
+  checkVersion(x, undefined);
+  const session = await findSession(x, sessions);
+  return eventStreamReply(session.openStream(forwardedHeaders(x)));
+}
+
+async function handleDelete(x: Exchange, sessions: SessionStore): Promise<Reply> {
+  const session = await findSession(x, sessions);
+  await sessions.end(session);
+  return emptyReply(202);
+}
+
+/** The specification's rule: `text/event-stream` itself must be there, a wildcard is not enough. */
+function requireEventStream(x: Exchange): void {
+  if (!x.headers.all('accept').some((value) => value.toLowerCase().includes('text/event-stream')))
+    throw new AppError('mcp_not_acceptable');
+}
+
+function isJson(contentType: string | undefined): boolean {
+  return contentType?.split(';')[0]?.trim().toLowerCase() === 'application/json';
+}
+
+async function readMessage(x: Exchange): Promise<RpcMessage> {
+  const bytes = await x.body.read(LIMITS.requestBodyBytes);
+  try {
+    if (!isUtf8(bytes)) throw new RpcError(RPC.parseError, 'the body is not valid UTF-8');
+    return parseMessage(bytes.toString('utf8'));
+  } catch (error) {
+    if (error instanceof RpcError) throw badMessage(error, 'null');
+    throw error;
+  }
+}
+
+/** A 400 with a JSON-RPC error as its body, as the official SDKs answer. */
+function badMessage(error: RpcError, id: string): AppError {
+  return new AppError('mcp_invalid', {
+    message: `mcp: ${error.message}`,
+    body: { type: 'application/json', text: errorMessage(id, error.code, error.message, error.data) },
+  });
+}
+
+/**
+ * A revision that we do not speak is refused in the form that tells clients of the 2026-07-28 revision to fall
+ * back to `initialize`. No header is allowed: old clients do not send one.
+ */
+function checkVersion(x: Exchange, message: RpcMessage | undefined): void {
+  const requested = x.headers.get(VERSION_HEADER);
+  if (requested === undefined || SESSION_REVISIONS.some((known) => known === requested)) return;
+  const text = `unsupported MCP protocol version: ${requested.slice(0, 64)}`;
+  const error = new RpcError(RPC.unsupportedVersion, text, {
+    supported: SESSION_REVISIONS,
+    requested: requested.slice(0, 64),
+  });
+  throw badMessage(error, message?.id ?? 'null');
+}
+
+async function findSession(x: Exchange, sessions: SessionStore): Promise<Session> {
+  const id = x.headers.get(SESSION_HEADER);
+  if (id === undefined) throw new AppError('mcp_session_missing');
+  const session = await sessions.find(id, x.principal);
+  x.mcp = { ...x.mcp, sessionId: shortId(session) };
+  return session;
+}
+
+/** Enough to follow a session through the log; the id itself is a credential. */
+function shortId(session: Session): string {
+  return session.id.slice(0, 12);
+}
+
+async function initialize(x: Exchange, sessions: SessionStore, message: RpcMessage): Promise<Reply> {
+  let params: string;
+  try {
+    params = initializeParams(message);
+  } catch (error) {
+    throw badMessage(error as RpcError, message.id ?? 'null');
+  }
+  const session = sessions.create(x.principal, params);
+  const abandon = (): void => void session.close();
+  x.signal.addEventListener('abort', abandon, { once: true });
+  try {
+    await connectAll(session, forwardedHeaders(x));
+    const { text, version } = await initializeResponse(session, message);
+    sessions.register(session, version);
+    if (x.signal.aborted) await sessions.end(session);
+    x.mcp = { ...x.mcp, sessionId: shortId(session) };
+    const stream = new EventStream();
+    stream.end(text);
+    const reply = eventStreamReply(stream);
+    reply.headers.append(SESSION_HEADER, session.id);
+    return reply;
+  } catch (error) {
+    await session.close();
+    if (error instanceof UpstreamStatusError) return upstreamReply(error);
+    throw withRpcBody(error, message);
+  } finally {
+    x.signal.removeEventListener('abort', abandon);
+  }
+}
+
+/** A failed `initialize` says why in a JSON-RPC error, which clients show; the status stays the table's. */
+function withRpcBody(error: unknown, message: RpcMessage): unknown {
+  if (!(error instanceof AppError)) return error;
+  const text = errorMessage(message.id ?? 'null', RPC.internalError, messageOf(error).replace(/^mcp: /, ''));
+  return new AppError(error.code, {
+    message: error.message,
+    headers: error.headers,
+    body: { type: 'application/json', text },
+  });
+}
+
+function notify(session: Session, message: RpcMessage, headers: readonly string[]): void {
+  if (message.method === 'notifications/cancelled') {
+    cancelCall(session, message);
+    return;
+  }
+  for (const { peer } of session.connections) peer?.send(message.text, headers);
+}
+
+/** The client's id means nothing to a target, which knows the call by ours. */
+function cancelCall(session: Session, message: RpcMessage): void {
+  const requestId = JSON.stringify(message.params['requestId'] ?? null);
+  const reason =
+    typeof message.params['reason'] === 'string' ? message.params['reason'] : 'cancelled by the client';
+  for (const { peer } of session.connections) {
+    const id = peer?.idOf(requestId);
+    if (id !== undefined) peer?.cancel(id, reason);
+  }
+}
+
+/**
+ * Starts a call and answers with its stream as soon as there is something to say, or after a short while:
+ * until then a target's own refusal, such as a 401 with its challenge, can still become our status.
+ */
+function runCall(
+  x: Exchange,
+  session: Session,
+  message: RpcMessage,
+  headers: readonly string[],
+): Promise<Reply> {
+  const stream = new EventStream();
+  x.mcp ??= {};
+  const log = x.mcp;
+  return new Promise((resolve) => {
+    const opened = (): void => resolve(eventStreamReply(stream));
+    const timer = setTimeout(opened, RESPONSE_HEAD_AFTER);
+    stream.onFirst = () => {
+      clearTimeout(timer);
+      opened();
+    };
+    const call: ClientCall = {
+      session,
+      message,
+      headers,
+      stream,
+      log,
+      access: x.itemAccess,
+      cancel: undefined,
+      refused: (error) => {
+        clearTimeout(timer);
+        session.inFlight -= 1;
+        resolve(upstreamReply(error));
+      },
+    };
+    stream.onClose = (completed) => {
+      session.inFlight -= 1;
+      if (!completed) call.cancel?.('the client disconnected');
+    };
+    session.inFlight += 1;
+    if (session.inFlight > LIMITS.inFlightPerSession) {
+      answerError(
+        call,
+        new RpcError(
+          RPC.internalError,
+          `more than ${LIMITS.inFlightPerSession} requests of this session are in flight`,
+        ),
+      );
+      return;
+    }
+    void dispatch(call).catch((error: unknown) =>
+      session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) }),
+    );
+  });
+}
+
+/** How long a call may take before its response head goes out without an event, in ms. */
+const RESPONSE_HEAD_AFTER = 2_000;
+
+function eventStreamReply(stream: EventStream): Reply {
+  return {
+    status: 200,
+    headers: new HeaderList(['content-type', 'text/event-stream', 'cache-control', 'no-cache']),
+    body: stream,
+  };
+}
+
+/** A single target's refusal, as it came: its challenge tells the client how to sign in there. */
+function upstreamReply({ status, headers, body }: UpstreamStatusError): Reply {
+  const kept = ['content-type', 'www-authenticate', 'retry-after'].flatMap((name) => {
+    const value = headers[name];
+    return typeof value === 'string' ? [name, value] : [];
+  });
+  return { status, headers: new HeaderList(kept), body };
+}
+
+const NOT_FORWARDED = new Set([
+  'host',
+  'content-length',
+  'content-type',
+  'content-encoding',
+  'accept',
+  'accept-encoding',
+  'expect',
+  'origin',
+  'cookie',
+  SESSION_HEADER,
+  VERSION_HEADER,
+]);
+
+/** What a target over HTTP may know of the client's request: its end-to-end fields without those about this hop. */
+function forwardedHeaders(x: Exchange): string[] {
+  return endToEnd(x.headers.raw, NOT_FORWARDED);
+}

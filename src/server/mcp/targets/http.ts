@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { AppError } from '../../../core/errors.ts';
+import type { CompileContext } from '../../compile-context.ts';
+import { createUpstream, type Upstream } from '../../http/upstream.ts';
+import { defineTarget, type Target } from '../target.ts';
+import { openHttpChannel } from './http-channel.ts';
+
+const schema = z
+  .strictObject({
+    host: z
+      .string()
+      .min(1)
+      .describe(
+        'URL of the MCP endpoint (`https://host/mcp`), or a host name together with `port` and `path`.',
+      ),
+    port: z
+      .int()
+      .min(1)
+      .max(65_535)
+      .optional()
+      .describe('Port, when `host` is a bare name. `path` must be set too.'),
+    path: z.string().startsWith('/').optional().describe('Path of the endpoint, when `host` is a bare name.'),
+  })
+  .describe('A remote MCP server, reached over Streamable HTTP.');
+
+/** A server reached over Streamable HTTP. All sessions share its connections. */
+export const mcp = defineTarget({
+  key: 'mcp',
+  schema,
+  compile(name, config, context): Target {
+    const url = endpointUrl(config, context);
+    if (url === undefined) return unusable(name);
+    const upstream: Upstream = createUpstream({ origin: url.origin });
+    return {
+      name,
+      resumable: true,
+      endpoint: upstream.address,
+      open: (events, sessionId) =>
+        Promise.resolve(
+          openHttpChannel(
+            { name, upstream, path: url.pathname + url.search, log: context.log },
+            events,
+            sessionId,
+          ),
+        ),
+      close: () => upstream.close(),
+    };
+  },
+});
+
+function endpointUrl(
+  { host, port, path }: z.output<typeof schema>,
+  context: CompileContext,
+): URL | undefined {
+  const at = context.at('host');
+  if ((port === undefined) !== (path === undefined)) {
+    context.report({
+      code: 'AGW0105',
+      message: '`port` and `path` go together',
+      help: 'set both, or give `host` as a URL',
+    });
+    return undefined;
+  }
+  const text = port === undefined ? host : `http://${host}:${port}${path}`;
+  if (!URL.canParse(text)) {
+    at.report({
+      code: 'AGW0104',
+      message: `\`${host}\` is not a URL`,
+      label: 'expected http:// or https:// and a host',
+      help: 'write it as `http://host:port/path`, or add `port` and `path`',
+    });
+    return undefined;
+  }
+  const url = new URL(text);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    at.report({
+      code: 'AGW0104',
+      message: `invalid scheme: \`${url.protocol.slice(0, -1)}\``,
+      help: 'use http or https',
+    });
+    return undefined;
+  }
+  if (url.username !== '' || url.password !== '') {
+    at.report({
+      code: 'AGW0104',
+      message: 'credentials in a URL are not supported',
+      help: 'remove `user:password@`',
+    });
+    return undefined;
+  }
+  // An endpoint without a path is at /mcp, as everywhere else in this configuration.
+  if (url.pathname === '/' && !text.endsWith('/')) url.pathname = '/mcp';
+  return url;
+}
+
+/** Stands in for a target whose configuration was reported as wrong: it is never opened. */
+function unusable(name: string): Target {
+  return {
+    name,
+    resumable: false,
+    endpoint: undefined,
+    open: () => Promise.reject(new AppError('no_backend')),
+    close: () => Promise.resolve(),
+  };
+}

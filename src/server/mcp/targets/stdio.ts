@@ -1,0 +1,137 @@
+import { isUtf8 } from 'node:buffer';
+import { z } from 'zod';
+import { AppError } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { CompileContext } from '../../compile-context.ts';
+import { type Channel, type ChannelEvents, defineTarget } from '../target.ts';
+import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
+
+const schema = z
+  .strictObject({
+    cmd: z
+      .string()
+      .min(1)
+      .describe('Command that starts the MCP server. Looked up on PATH; no shell is involved.'),
+    args: z.array(z.string()).default([]).describe('Arguments of the command, passed on as they are.'),
+    env: z
+      .record(z.string(), z.string())
+      .default({})
+      .meta({ secret: true })
+      .describe(
+        'Environment variables for the server, beside the few it gets anyway (PATH, HOME, LANG and the like).',
+      ),
+    inheritEnv: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Give the server the gateway's whole environment. Off by default: it may hold keys of other services.",
+      ),
+    clear_env: z.boolean().default(false).describe('Start from an empty environment: only `env` is given.'),
+  })
+  .describe('A local MCP server, started once per session and spoken to over stdin and stdout.');
+
+/** A server started as a child process, one per session, in newline-delimited JSON-RPC (MCP "stdio" transport). */
+export const stdio = defineTarget({
+  key: 'stdio',
+  schema,
+  compile(name, config, context) {
+    const command: Command = {
+      cmd: config.cmd,
+      args: config.args,
+      env: { ...baseEnvironment(config, context.env), ...config.env },
+      cwd: context.folder,
+    };
+    return {
+      name,
+      resumable: false,
+      endpoint: undefined,
+      open: (events) => openChannel(name, command, events, context),
+      close: () => Promise.resolve(),
+    };
+  },
+});
+
+// What programs need to find their files and their language, and nothing that could be a credential.
+const INHERITED =
+  /^(?:PATH|HOME|LANG|LANGUAGE|LC_[A-Z]+|TMPDIR|TMP|TEMP|USER|LOGNAME|SHELL|TERM|TZ|XDG_[A-Z_]+|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|APPDATA|LOCALAPPDATA|USERPROFILE|PROGRAMFILES)$/i;
+
+function baseEnvironment(
+  { inheritEnv, clear_env }: z.output<typeof schema>,
+  env: CompileContext['env'],
+): Record<string, string> {
+  if (clear_env) return {};
+  const entries = Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  return Object.fromEntries(inheritEnv ? entries : entries.filter(([key]) => INHERITED.test(key)));
+}
+
+async function openChannel(
+  name: string,
+  command: Command,
+  events: ChannelEvents,
+  context: CompileContext,
+): Promise<Channel> {
+  const { log } = context;
+  const { children } = context.settings;
+  if (children.count >= children.max) {
+    throw new AppError('overloaded', {
+      message: `the gateway already runs ${children.max} child processes (config.mcp.maxChildren)`,
+      headers: ['retry-after', '5'],
+    });
+  }
+  children.count += 1;
+  let child: Child;
+  try {
+    child = await startChild(command, {
+      line: (bytes) => receive(bytes),
+      errorLine: (text, suppressed) =>
+        log.info('mcp::stdio', text, {
+          target: name,
+          stream: 'stderr',
+          ...(suppressed > 0 ? { suppressed } : {}),
+        }),
+      gone: (reason) => {
+        children.count -= 1;
+        log.debug('mcp::stdio', 'target ended', { target: name, reason });
+        events.closed(new Error(reason));
+      },
+    });
+  } catch (error) {
+    children.count -= 1;
+    throw error;
+  }
+  log.debug('mcp::stdio', 'target started', { target: name, pid: child.pid, cmd: command.cmd });
+
+  function receive(bytes: Buffer): void {
+    if (bytes === OVERSIZED) {
+      log.warn('mcp::stdio', `target wrote a line over ${LIMITS.targetMessageBytes} bytes and was stopped`, {
+        target: name,
+      });
+      events.closed(new Error(`the server wrote a message over ${LIMITS.targetMessageBytes} bytes`));
+      void child.stop();
+      return;
+    }
+    if (!isUtf8(bytes)) {
+      log.warn('mcp::stdio', 'target wrote a line that is not UTF-8; it was dropped', { target: name });
+      return;
+    }
+    const text = bytes.toString('utf8').trim();
+    if (text !== '') events.message(text);
+  }
+
+  return {
+    sessionId: undefined,
+    send(text, { id }) {
+      if (child.backlog > LIMITS.childInputBytes) {
+        if (id !== undefined) events.failed(id, new Error('the server does not read its input'));
+        return;
+      }
+      // A line break is the end of a message here; inside JSON it can only be white space between tokens.
+      child.write(/[\r\n]/.test(text) ? text.replace(/[\r\n]+/g, ' ') : text);
+    },
+    agreed: () => undefined,
+    abandon: () => undefined,
+    listen: () => undefined,
+    pause: (paused) => child.pause(paused),
+    close: () => child.stop(),
+  };
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { CelEvaluationError, type CelResult, type Expression } from '../cel/expression.ts';
+import type { CompileContext } from '../compile-context.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { lookupIn } from '../variables.ts';
+
+export const accessLogSchema = z
+  .strictObject({
+    add: z
+      .record(z.string().min(1), z.string().min(1))
+      .default({})
+      .describe(
+        'Fields to add to each line, as CEL expressions. One that fails or gives null is left out. A field of a known name replaces it.',
+      ),
+    remove: z.array(z.string().min(1)).default([]).describe('Names of fields to leave out.'),
+    filter: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('CEL expression: only requests for which it is true are logged.'),
+  })
+  .describe('The access log.');
+
+/** Changes to access-log lines, compiled. */
+export interface AccessLogPolicy {
+  /** Names of base fields that are not printed. */
+  readonly removed: ReadonlySet<string>;
+  /** Whether a line is written for this request. */
+  isWanted(x: Exchange): boolean;
+  /** Added fields in the order of the configuration, without those that have no value. */
+  added(x: Exchange): (readonly [name: string, value: Exclude<CelResult, null>])[];
+  /** Whether an expression reads the response body, which is only then kept. */
+  readonly readsResponseBody: boolean;
+}
+
+export function compileAccessLogPolicy(
+  { add, remove, filter }: z.output<typeof accessLogSchema>,
+  context: CompileContext,
+): AccessLogPolicy {
+  const fields = Object.entries(add).map(
+    ([name, source]) => [name, context.at('add', name).cel(source, 'log')] as const,
+  );
+  const wanted = filter === undefined ? undefined : context.at('filter').cel(filter, 'log');
+  const all = [...fields.map(([, expression]) => expression), ...(wanted === undefined ? [] : [wanted])];
+  return {
+    removed: new Set([...remove, ...fields.map(([name]) => name)]),
+    // A filter that fails drops the line, as upstream does: `filter` says what to keep.
+    isWanted: (x) => wanted === undefined || evaluate(wanted, x) === true,
+    added: (x) => (fields.length === 0 ? [] : addedFields(fields, x)),
+    readsResponseBody: all.some((expression) => expression.reads('response.body')),
+  };
+}
+
+function addedFields(
+  fields: readonly (readonly [string, Expression])[],
+  x: Exchange,
+): [string, Exclude<CelResult, null>][] {
+  return fields.flatMap(([name, expression]): [string, Exclude<CelResult, null>][] => {
+    const value = evaluate(expression, x);
+    return value === undefined || value === null ? [] : [[name, value]];
+  });
+}
+
+function evaluate(expression: Expression, x: Exchange): CelResult | undefined {
+  try {
+    return expression.evaluate(lookupIn(x));
+  } catch (error) {
+    if (error instanceof CelEvaluationError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,105 @@
+import { LIMITS } from '../../core/limits.ts';
+import {
+  escapeControls,
+  escapeInJson,
+  type LineSink,
+  type LogFormat,
+  quote,
+  timestamp,
+} from '../../core/log.ts';
+import type { CelResult } from '../cel/expression.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { AccessLogPolicy } from './access-log-policy.ts';
+
+type FieldValue = CelResult | undefined;
+type Field = readonly [name: string, value: FieldValue, style?: 'quoted'];
+
+/**
+ * Every field of an access-log line, in the order they are printed; undefined ones are left out.
+ * Names and order: the specification's "Access log" and upstream's wire format.
+ */
+function fieldsOf(x: Exchange, status: number): Field[] {
+  const { mcp } = x;
+  return [
+    ['gateway', x.gateway],
+    ['listener', x.listener],
+    ['route', x.route],
+    ['endpoint', x.endpoint],
+    ['src.addr', sourceAddress(x)],
+    ['http.method', x.method],
+    ['http.host', x.request.headers.host ?? ''],
+    ['http.path', x.request.url],
+    ['http.version', `HTTP/${x.request.httpVersion}`],
+    ['http.status', status],
+    ['protocol', x.protocol],
+    ['mcp.method.name', mcp?.method],
+    ['mcp.target', mcp?.target],
+    ['mcp.resource.type', mcp?.resourceType],
+    ['mcp.resource.uri', mcp?.resourceUri],
+    ['gen_ai.tool.name', mcp?.tool],
+    ['gen_ai.prompt.name', mcp?.prompt],
+    ['mcp.session.id', mcp?.sessionId],
+    ['mcp.error.code', mcp?.errorCode],
+    ['mcp.error.message', mcp?.errorMessage, 'quoted'],
+    ['error', x.error, 'quoted'],
+    ['error.detail', x.errorDetail, 'quoted'],
+    ['reason', x.reason === 'Upstream' ? undefined : x.reason],
+    ['duration', `${Math.round(performance.now() - x.startedClock)}ms`],
+  ];
+}
+
+export type AccessLog = (x: Exchange, status: number) => void;
+
+/** Writes one line per request to the sink. `status` is 0 when the client left before a response began. */
+export function createAccessLog(sink: LineSink, format: LogFormat, policy: AccessLogPolicy): AccessLog {
+  const print = format === 'json' ? jsonLine : textLine;
+  return (x, status) => {
+    x.endedAt = Date.now();
+    if (!policy.isWanted(x)) return;
+    // nginx's number for a client that left before its answer.
+    const base = fieldsOf(x, status === 0 ? 499 : status);
+    const kept = policy.removed.size === 0 ? base : base.filter(([name]) => !policy.removed.has(name));
+    sink.write(print([...kept, ...policy.added(x).map(([name, value]): Field => [name, value, 'quoted'])]));
+  };
+}
+
+function textLine(fields: readonly Field[]): string {
+  let line = `${timestamp(Date.now())}\tinfo\trequest`;
+  for (const [name, value, style] of fields)
+    if (value !== undefined) line += ` ${name}=${textOf(value, style)}`;
+  return `${line}\n`;
+}
+
+function textOf(value: CelResult, style: Field[2]): string {
+  if (typeof value === 'string') return style === 'quoted' ? quote(value) : plain(value);
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return escapeControls(
+    cut(JSON.stringify(value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value)),
+  );
+}
+
+function jsonLine(fields: readonly Field[]): string {
+  const line: Record<string, FieldValue> = { level: 'info', time: timestamp(Date.now()), scope: 'request' };
+  for (const [name, value] of fields) {
+    if (value instanceof Uint8Array) line[name] = Buffer.from(value).toString('base64');
+    else if (value !== undefined) line[name] = typeof value === 'string' ? cut(value) : value;
+  }
+  return `${escapeInJson(JSON.stringify(line))}\n`;
+}
+
+// Everything an ordinary method, host or path consists of: such a value needs no escaping.
+const HARMLESS = /^[\x20-\x7e]*$/;
+
+function plain(value: string): string {
+  const short = cut(value);
+  return HARMLESS.test(short) ? short : escapeControls(short);
+}
+
+function cut(value: string): string {
+  return value.length > LIMITS.logFieldLength ? `${value.slice(0, LIMITS.logFieldLength)}…` : value;
+}
+
+function sourceAddress(x: Exchange): string {
+  const address = x.sourceAddress;
+  return address.includes(':') ? `[${address}]:${x.sourcePort}` : `${address}:${x.sourcePort}`;
+}

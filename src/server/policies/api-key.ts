@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { AppError } from '../../core/errors.ts';
+import { definePolicy } from '../policy.ts';
+import { credentialLocation, locationSchema } from './credential-location.ts';
+
+const HASH = /^sha256:[0-9a-f]{64}$/;
+
+const keySchema = z
+  .strictObject({
+    key: z.string().min(1).optional().meta({ secret: true }).describe('The key itself.'),
+    keyHash: z
+      .string()
+      .regex(HASH, { error: 'expected `sha256:` and 64 lower-case hexadecimal digits' })
+      .optional()
+      .describe('SHA-256 of the key, so that the key itself is not in the file.'),
+    metadata: z
+      .record(z.string(), z.json())
+      .default({})
+      .describe('Values that expressions read as `apiKey.<name>`.'),
+    allowedModels: z
+      .array(z.string())
+      .optional()
+      .describe('LLM models that this key may use; all when absent.'),
+  })
+  .superRefine(({ key, keyHash }, context) => {
+    if ((key === undefined) === (keyHash === undefined)) {
+      context.addIssue({
+        code: 'custom',
+        message: 'expected exactly one of `key`, `keyHash`',
+        params: { code: 'AGW0105' },
+      });
+    }
+  });
+
+const schema = z
+  .strictObject({
+    keys: z.array(keySchema).min(1).describe('Keys that are accepted.'),
+    mode: z
+      .enum(['strict', 'optional', 'permissive'])
+      .default('optional')
+      .describe(
+        '`strict`: a valid key is required. `optional`: none or a valid one. `permissive`: never refuses.',
+      ),
+    location: locationSchema
+      .optional()
+      .describe('Where the key is in the request; `Authorization: Bearer` by default.'),
+  })
+  .describe('Accepts callers by a shared key.');
+
+/** Shared keys. The key is removed from the request, so that no backend sees it. */
+export const apiKey = definePolicy({
+  key: 'apiKey',
+  schema,
+  compile({ keys, mode, location }, context) {
+    if (mode !== 'strict') {
+      context.report({
+        code: 'AGW0304',
+        severity: 'warning',
+        atKey: true,
+        message: `\`apiKey\` lets requests without ${mode === 'optional' ? 'a key' : 'a valid key'} through`,
+        help: 'set `mode: strict` to require one',
+      });
+    }
+    const credential = credentialLocation(location, context.at('location'));
+    // Found by hash: equal time for all keys, and the keys themselves are not kept.
+    const byHash = new Map(
+      keys.map(({ key, keyHash, ...rest }) => [keyHash?.slice('sha256:'.length) ?? hash(key ?? ''), rest]),
+    );
+    return {
+      request(x) {
+        const given = credential.read(x);
+        const known = given === undefined ? undefined : byHash.get(hash(given));
+        if (known === undefined) {
+          const missing = given === undefined;
+          if (mode === 'strict' || (mode === 'optional' && !missing)) {
+            const reason = missing ? 'no API Key found' : 'invalid credentials';
+            x.trace?.({ type: 'policy', kind: 'apiKey', action: 'deny', reason });
+            throw new AppError('api_key_failed', { message: `api key authentication failure: ${reason}` });
+          }
+          x.trace?.({
+            type: 'policy',
+            kind: 'apiKey',
+            action: 'skip',
+            reason: missing ? 'no key' : 'unknown key, which this mode ignores',
+          });
+          return undefined;
+        }
+        credential.remove(x);
+        x.apiKey = { ...known.metadata };
+        x.principal = `apiKey:${hash(given as string)}`;
+        x.changed('apiKey');
+        x.trace?.({
+          type: 'policy',
+          kind: 'apiKey',
+          action: 'apply',
+          reason: 'the key is known',
+          snapshot: known.metadata,
+        });
+        return undefined;
+      },
+    };
+  },
+});
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

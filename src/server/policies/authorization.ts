@@ -1,0 +1,34 @@
+import { z } from 'zod';
+import { AppError } from '../../core/errors.ts';
+import { definePolicy } from '../policy.ts';
+import { lookupIn } from '../variables.ts';
+import { compileRules, ruleSchema } from './rules.ts';
+
+const schema = z
+  .strictObject({
+    rules: z
+      .array(ruleSchema)
+      .min(1)
+      .describe(
+        'CEL expressions; every one must be true. Also `allow:`, `deny:` and `require:` forms: any true `deny` refuses, every `require` must hold, and of several `allow` rules one suffices.',
+      ),
+  })
+  .describe('Lets a request pass when its rules hold; otherwise 403.');
+
+/** Rules on the request and on who sent it. */
+export const authorization = definePolicy({
+  key: 'authorization',
+  schema,
+  compile({ rules }, context) {
+    // The specification: "each authorization.rules entry is evaluated. A failing rule gives 403."
+    const decide = compileRules(rules, 'require', 'request', context);
+    return {
+      request(x) {
+        const { allowed, reason } = decide(lookupIn(x));
+        x.trace?.({ type: 'policy', kind: 'authorization', action: allowed ? 'apply' : 'deny', reason });
+        if (!allowed) throw new AppError('authorization_failed', { detail: reason });
+        return undefined;
+      },
+    };
+  },
+});

@@ -1,0 +1,135 @@
+import { z } from 'zod';
+import { durationSchema } from '../config/duration.ts';
+import { HeaderList } from '../http/header-list.ts';
+import { definePolicy } from '../policy.ts';
+
+const schema = z
+  .strictObject({
+    allowOrigins: z
+      .array(z.string().min(1))
+      .default([])
+      .describe('Origins that may read responses: exact, `https://*.example.com`, or `*` for any.'),
+    allowMethods: z
+      .array(z.string().min(1))
+      .default([])
+      .describe('Methods a preflight allows. `*` allows what was asked for.'),
+    allowHeaders: z
+      .array(z.string().min(1))
+      .default([])
+      .describe('Request headers a preflight allows. `*` allows what was asked for.'),
+    exposeHeaders: z
+      .array(z.string().min(1))
+      .default([])
+      .describe('Response headers a page may read, such as `Mcp-Session-Id`.'),
+    allowCredentials: z
+      .boolean()
+      .default(false)
+      .describe('Whether requests with cookies or other credentials may be read.'),
+    maxAge: durationSchema.optional().describe('How long a browser may keep the answer to a preflight.'),
+  })
+  .describe('Answers preflights and lets browser pages of other origins read responses, refusals included.');
+
+/** Cross-origin resource sharing (Fetch standard, "CORS protocol"). */
+export const cors = definePolicy({
+  key: 'cors',
+  schema,
+  compile(config) {
+    const isAllowed = originMatcher(config.allowOrigins);
+    const expose = config.exposeHeaders.join(', ');
+    /** Headers that tell the browser whether the page may read a response. */
+    const grant = (headers: HeaderList, origin: string): void => {
+      // Always the origin itself, never `*`: caches then need Vary, and credentials work.
+      headers.set('access-control-allow-origin', origin);
+      if (!headers.all('vary').some((value) => /(?:^|,)\s*origin\s*(?:,|$)/i.test(value)))
+        headers.append('vary', 'Origin');
+      if (config.allowCredentials) headers.set('access-control-allow-credentials', 'true');
+      if (expose !== '') headers.set('access-control-expose-headers', expose);
+    };
+    const preflight = (requested: HeaderList): HeaderList => {
+      const headers = new HeaderList();
+      const allow = (name: string, allowed: readonly string[], asked: string | undefined): void => {
+        const value = allowed.includes('*')
+          ? (asked ?? (config.allowCredentials ? undefined : '*'))
+          : allowed.join(', ');
+        if (value !== undefined && value !== '') headers.set(name, value);
+      };
+      allow(
+        'access-control-allow-methods',
+        config.allowMethods,
+        requested.get('access-control-request-method'),
+      );
+      allow(
+        'access-control-allow-headers',
+        config.allowHeaders,
+        requested.get('access-control-request-headers'),
+      );
+      if (config.maxAge !== undefined)
+        headers.set('access-control-max-age', String(Math.floor(config.maxAge / 1000)));
+      return headers;
+    };
+    return {
+      request(x) {
+        const origin = x.headers.get('origin');
+        const asksMethod = x.headers.has('access-control-request-method');
+        if (origin === undefined || (x.method !== 'OPTIONS' && !isAllowed(origin))) {
+          x.trace?.({
+            type: 'policy',
+            kind: 'cors',
+            action: 'skip',
+            reason: origin === undefined ? 'no Origin header' : 'the origin is not allowed',
+            snapshot: { origin },
+          });
+          return undefined;
+        }
+        if (x.method !== 'OPTIONS' || !(isAllowed(origin) || asksMethod)) {
+          x.trace?.({
+            type: 'policy',
+            kind: 'cors',
+            action: 'apply',
+            reason: 'the origin is allowed',
+            snapshot: { origin },
+          });
+          return undefined;
+        }
+        // A refused preflight also gets 200; it is the missing headers that tell the browser.
+        x.trace?.({
+          type: 'policy',
+          kind: 'cors',
+          action: 'respond',
+          reason: 'preflight',
+          snapshot: { origin, allowed: isAllowed(origin) },
+        });
+        return {
+          status: 200,
+          headers: isAllowed(origin) ? preflight(x.headers) : new HeaderList(),
+          body: undefined,
+        };
+      },
+      response(x, reply) {
+        const origin = x.headers.get('origin');
+        if (origin !== undefined && isAllowed(origin)) grant(reply.headers, origin);
+      },
+    };
+  },
+});
+
+function originMatcher(patterns: readonly string[]): (origin: string) => boolean {
+  if (patterns.includes('*')) return () => true;
+  const exact = new Set(
+    patterns.filter((pattern) => !pattern.includes('*')).map((pattern) => pattern.toLowerCase()),
+  );
+  const wildcards = patterns
+    .filter((pattern) => pattern.includes('*'))
+    .map((pattern) => pattern.toLowerCase().split('*') as [before: string, after: string]);
+  return (origin) => {
+    const lower = origin.toLowerCase();
+    return exact.has(lower) || wildcards.some(([before, after]) => matchesWildcard(lower, before, after));
+  };
+}
+
+/** `*` stands for host labels only, so that `https://*.example.com` cannot match `https://evil/.example.com`. */
+function matchesWildcard(origin: string, before: string, after: string): boolean {
+  if (!origin.startsWith(before) || !origin.endsWith(after) || origin.length <= before.length + after.length)
+    return false;
+  return /^[a-z0-9.-]+$/.test(origin.slice(before.length, origin.length - after.length));
+}

@@ -1,0 +1,114 @@
+import { z } from 'zod';
+import { CelEvaluationError } from '../cel/errors.ts';
+import type { CompileContext } from '../compile-context.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { lookupIn } from '../variables.ts';
+
+/** Where a credential stands in a request. Shared by every policy that reads one. */
+export const locationSchema = z
+  .strictObject({
+    header: z
+      .strictObject({
+        name: z.string().min(1).default('authorization').describe('Header that holds the credential.'),
+        prefix: z
+          .string()
+          .default('')
+          .describe('Text before the credential, such as `Bearer `. Compared without case.'),
+      })
+      .optional()
+      .describe('A header.'),
+    queryParameter: z
+      .strictObject({ name: z.string().min(1).describe('Name of the parameter.') })
+      .optional()
+      .describe('A query parameter.'),
+    cookie: z
+      .strictObject({ name: z.string().min(1).describe('Name of the cookie.') })
+      .optional()
+      .describe('A cookie.'),
+    expression: z.string().min(1).optional().describe('CEL expression that gives the credential.'),
+  })
+  .superRefine((value, context) => {
+    if (Object.values(value).filter((part) => part !== undefined).length === 1) return;
+    context.addIssue({
+      code: 'custom',
+      message: 'expected exactly one of `header`, `queryParameter`, `cookie`, `expression`',
+      params: { code: 'AGW0105' },
+    });
+  });
+
+export interface CredentialLocation {
+  /** The credential, or undefined when there is none. */
+  read(x: Exchange): string | undefined;
+  /** Takes the credential out of what the backend receives. */
+  remove(x: Exchange): void;
+}
+
+/** RFC 6750 §2.1: a bearer token in the Authorization header, unless configured otherwise. */
+export function credentialLocation(
+  config: z.output<typeof locationSchema> | undefined,
+  context: CompileContext,
+): CredentialLocation {
+  const { header, queryParameter, cookie, expression } = config ?? {
+    header: { name: 'authorization', prefix: 'Bearer ' },
+  };
+  if (queryParameter !== undefined) return inQuery(queryParameter.name);
+  if (cookie !== undefined) return inCookie(cookie.name);
+  if (expression !== undefined) {
+    const compiled = context.at('expression').cel(expression, 'request');
+    return {
+      read(x) {
+        try {
+          const value = compiled.evaluate(lookupIn(x));
+          return typeof value === 'string' && value !== '' ? value : undefined;
+        } catch (error) {
+          if (error instanceof CelEvaluationError) return undefined;
+          throw error;
+        }
+      },
+      remove: () => undefined,
+    };
+  }
+  return inHeader(header?.name ?? 'authorization', header?.prefix ?? '');
+}
+
+function inHeader(name: string, prefix: string): CredentialLocation {
+  return {
+    read(x) {
+      const value = x.headers.get(name);
+      if (value === undefined || value.slice(0, prefix.length).toLowerCase() !== prefix.toLowerCase())
+        return undefined;
+      const credential = value.slice(prefix.length).trim();
+      return credential === '' ? undefined : credential;
+    },
+    remove: (x) => x.headers.delete(name),
+  };
+}
+
+function inQuery(name: string): CredentialLocation {
+  return {
+    read: (x) => new URLSearchParams(x.query).get(name) || undefined,
+    remove(x) {
+      // Only this parameter goes: the others keep the form in which they were sent.
+      const kept = x.query
+        .slice(1)
+        .split('&')
+        .filter((pair) => pair !== '' && !new URLSearchParams(pair).has(name));
+      x.query = kept.length === 0 ? '' : `?${kept.join('&')}`;
+    },
+  };
+}
+
+function inCookie(name: string): CredentialLocation {
+  const pairs = (value: string): string[] => value.split(';').map((pair) => pair.trim());
+  return {
+    read: (x) => x.headersView.cookie(name) || undefined,
+    remove(x) {
+      const kept = x.headers
+        .all('cookie')
+        .flatMap(pairs)
+        .filter((pair) => pair !== '' && !pair.startsWith(`${name}=`));
+      x.headers.delete('cookie');
+      if (kept.length > 0) x.headers.set('cookie', kept.join('; '));
+    },
+  };
+}

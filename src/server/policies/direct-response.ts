@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { AppError } from '../../core/errors.ts';
+import { CelEvaluationError } from '../cel/errors.ts';
+import { HeaderList, isHeaderName, isHeaderValue } from '../http/header-list.ts';
+import { definePolicy } from '../policy.ts';
+import { lookupIn } from '../variables.ts';
+
+const schema = z
+  .strictObject({
+    status: z.int().min(200).max(599).default(200).describe('Status of the response.'),
+    body: z.string().optional().describe('Body of the response.'),
+    bodyExpression: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('CEL expression for the body; objects become JSON. Instead of `body`.'),
+    headers: z
+      .record(z.string().refine(isHeaderName, { error: 'expected a header name' }), z.string().min(1))
+      .default({})
+      .describe('Response headers, as CEL expressions. One that fails is left out.'),
+  })
+  .superRefine((config, context) => {
+    if (config.body === undefined || config.bodyExpression === undefined) return;
+    context.addIssue({
+      code: 'custom',
+      message: '`body` and `bodyExpression` exclude each other',
+      params: { code: 'AGW0105', help: 'keep one of them' },
+    });
+  })
+  .describe('Answers without a backend.');
+
+/** A response of the gateway's own. */
+export const directResponse = definePolicy({
+  key: 'directResponse',
+  schema,
+  compile({ status, body, bodyExpression, headers }, context) {
+    const computed =
+      bodyExpression === undefined ? undefined : context.at('bodyExpression').cel(bodyExpression, 'request');
+    const fields = Object.entries(headers).map(
+      ([name, source]) => [name, context.at('headers', name).cel(source, 'request')] as const,
+    );
+    return {
+      request(x) {
+        const lookup = lookupIn(x);
+        const list = new HeaderList();
+        for (const [name, expression] of fields) {
+          const value = textOf(() => expression.evaluate(lookup));
+          if (value !== undefined && isHeaderValue(value)) list.set(name, value);
+        }
+        const text = computed === undefined ? (body ?? '') : textOf(() => computed.evaluate(lookup));
+        if (text === undefined)
+          throw new AppError('internal', { detail: 'directResponse.bodyExpression could not be evaluated' });
+        if (!list.has('content-type') && text !== '') list.set('content-type', 'text/plain; charset=utf-8');
+        x.trace?.({ type: 'policy', kind: 'directResponse', action: 'respond', reason: `status ${status}` });
+        return { status, headers: list, body: text };
+      },
+    };
+  },
+});
+
+/** A CEL result as text; undefined when the evaluation failed. */
+function textOf(evaluate: () => unknown): string | undefined {
+  try {
+    const value = evaluate();
+    if (typeof value === 'string') return value;
+    return value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof CelEvaluationError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,27 @@
+import type { PolicyKind } from '../policy.ts';
+import { apiKey } from './api-key.ts';
+import { authorization } from './authorization.ts';
+import { cors } from './cors.ts';
+import { directResponse } from './direct-response.ts';
+import { extAuthz } from './ext-authz.ts';
+import { requestHeaderModifier, responseHeaderModifier } from './header-modifiers.ts';
+import { localRateLimit } from './local-rate-limit.ts';
+import { mcpAuthorization } from './mcp-authorization.ts';
+import { timeout } from './timeout.ts';
+
+/**
+ * Every policy, in the order of the request phase; the response phase is the reverse. Adding a policy is its
+ * file and one line here.
+ */
+export const policyKinds = [
+  timeout, // bounds everything below
+  cors, // preflights carry no credentials, and a browser must be able to read a refusal
+  responseHeaderModifier, // acts on responses only: entered early, so that refusals are changed too
+  apiKey, // who is it: sets apiKey.*
+  extAuthz, // may send what is known so far; sets extauthz.*, which rules may read
+  authorization, // rules on the request and everything above
+  localRateLimit, // only requests that may pass use up a limit
+  mcpAuthorization, // rules on single items, asked by the MCP backend
+  requestHeaderModifier, // after all rules, so that they see what the client sent
+  directResponse, // in place of a backend
+] as const satisfies readonly PolicyKind[];

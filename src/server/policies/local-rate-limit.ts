@@ -1,0 +1,131 @@
+import { z } from 'zod';
+import { AppError } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { CelEvaluationError } from '../cel/errors.ts';
+import type { Expression } from '../cel/expression.ts';
+import { durationSchema } from '../config/duration.ts';
+import type { HeaderList } from '../http/header-list.ts';
+import { definePolicy } from '../policy.ts';
+import { type Lookup, lookupIn } from '../variables.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+const limitSchema = z.strictObject({
+  maxTokens: z.int().min(1).describe('Size of the bucket: how many requests may come at once.'),
+  tokensPerFill: z.int().min(1).default(1).describe('How much is added each time.'),
+  fillInterval: durationSchema
+    .refine((value) => value > 0, { error: 'expected a duration over zero' })
+    .describe('How often it is added.'),
+  type: z.enum(['requests']).default('requests').describe('What is counted.'),
+  key: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'CEL expression: each value has a bucket of its own, as in `source.address`. One bucket for all when absent.',
+    ),
+});
+
+const schema = z
+  .array(limitSchema)
+  .min(1)
+  .describe(
+    'Token buckets of this process; every one must have room, or the request gets 429. Buckets start full.',
+  );
+
+/** Limits counted in this process. */
+export const localRateLimit = definePolicy({
+  key: 'localRateLimit',
+  schema,
+  compile(limits, context) {
+    const compiled = limits.map((limit, index) => ({
+      buckets: new Buckets(limit),
+      key: limit.key === undefined ? undefined : context.at(index, 'key').cel(limit.key, 'request'),
+    }));
+    /** The bucket with the least room, whose state the client is told. */
+    const tightest = new WeakMap<object, TokenBucket>();
+    return {
+      request(x) {
+        const now = performance.now();
+        const lookup = lookupIn(x);
+        const buckets = compiled.map(({ buckets: set, key }) => set.find(keyOf(key, lookup), now));
+        const full = buckets.find((bucket) => bucket.remaining(now) < 1);
+        const least = full ?? buckets.reduce((a, b) => (b.remaining(now) < a.remaining(now) ? b : a));
+        tightest.set(x, least);
+        if (full !== undefined) {
+          x.trace?.({
+            type: 'policy',
+            kind: 'localRateLimit',
+            action: 'deny',
+            reason: 'the bucket is empty',
+            snapshot: { limit: full.size },
+          });
+          throw new AppError('rate_limited', {
+            headers: ['retry-after', String(Math.max(1, full.secondsUntil(1, now)))],
+          });
+        }
+        // Taken from all or from none: a refused request costs nothing.
+        for (const bucket of buckets) bucket.take(1);
+        x.trace?.({
+          type: 'policy',
+          kind: 'localRateLimit',
+          action: 'apply',
+          reason: 'every bucket has room',
+          snapshot: { remaining: Math.floor(least.remaining(now)) },
+        });
+        return undefined;
+      },
+      response(x, reply) {
+        const bucket = tightest.get(x);
+        // An upstream that limits too knows better how much it will still take.
+        if (bucket !== undefined && !reply.headers.has('x-ratelimit-limit')) describe(reply.headers, bucket);
+      },
+    };
+  },
+});
+
+function describe(headers: HeaderList, bucket: TokenBucket): void {
+  const now = performance.now();
+  headers.set('x-ratelimit-limit', String(bucket.size));
+  headers.set('x-ratelimit-remaining', String(Math.max(0, Math.floor(bucket.remaining(now)))));
+  headers.set('x-ratelimit-reset', String(bucket.secondsUntil(bucket.size, now)));
+}
+
+/** Requests whose key cannot be told share one bucket: a limit must not be escaped by making its key fail. */
+const UNKNOWN = '';
+
+function keyOf(key: Expression | undefined, lookup: Lookup): string {
+  if (key === undefined) return UNKNOWN;
+  try {
+    return JSON.stringify(key.evaluate(lookup)) ?? UNKNOWN;
+  } catch (error) {
+    if (error instanceof CelEvaluationError) return UNKNOWN;
+    throw error;
+  }
+}
+
+type Limit = z.output<typeof limitSchema>;
+
+/** The buckets of one limit, by key. Bounded: beyond that many keys, the one used longest ago starts anew. */
+class Buckets {
+  readonly #limit: Limit;
+  readonly #byKey = new Map<string, TokenBucket>();
+
+  constructor(limit: Limit) {
+    this.#limit = limit;
+  }
+
+  find(key: string, now: number): TokenBucket {
+    const known = this.#byKey.get(key);
+    if (known !== undefined) {
+      this.#byKey.delete(key);
+      this.#byKey.set(key, known);
+      return known;
+    }
+    if (this.#byKey.size >= LIMITS.rateLimitKeys)
+      this.#byKey.delete(this.#byKey.keys().next().value as string);
+    const { maxTokens, tokensPerFill, fillInterval } = this.#limit;
+    const bucket = new TokenBucket(maxTokens, tokensPerFill, fillInterval, now);
+    this.#byKey.set(key, bucket);
+    return bucket;
+  }
+}

@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { CelEvaluationError } from '../cel/errors.ts';
+import type { Expression } from '../cel/expression.ts';
+import type { CompileContext } from '../compile-context.ts';
+import type { Lookup, Place } from '../variables.ts';
+
+const expression = z.string().min(1);
+
+/** A rule: an expression, or an expression under `allow`, `deny` or `require`. */
+export const ruleSchema = z.union([
+  expression,
+  z.strictObject({
+    allow: expression.describe(
+      'Lets the request pass when true, unless a `deny` or `require` rule refuses it.',
+    ),
+  }),
+  z.strictObject({
+    deny: expression.describe('Refuses the request when true, or when it cannot be evaluated.'),
+  }),
+  z.strictObject({ require: expression.describe('Refuses the request unless true.') }),
+]);
+
+export type RuleConfig = z.output<typeof ruleSchema>;
+type Effect = 'allow' | 'deny' | 'require';
+
+interface Rule {
+  readonly effect: Effect;
+  readonly expression: Expression;
+}
+
+/** What a rule set decided, and by which rule. */
+export interface Decision {
+  readonly allowed: boolean;
+  readonly reason: string;
+}
+
+export type RuleSet = (lookup: Lookup) => Decision;
+
+/**
+ * Compiles rules. A request passes when no `deny` rule is true or fails, every `require` rule is true, and, if
+ * there are `allow` rules, one of them is true. `plain` says what an expression without a keyword is.
+ */
+export function compileRules(
+  rules: readonly RuleConfig[],
+  plain: Effect,
+  place: Place,
+  context: CompileContext,
+): RuleSet {
+  const compiled = rules.map((rule, index): Rule => {
+    const at = context.at('rules', index);
+    if (typeof rule === 'string') return { effect: plain, expression: at.cel(rule, place) };
+    const [effect, source] = Object.entries(rule)[0] as [Effect, string];
+    return { effect, expression: at.at(effect).cel(source, place) };
+  });
+  const of = (effect: Effect): Rule[] => compiled.filter((rule) => rule.effect === effect);
+  const denies = of('deny');
+  const requires = of('require');
+  const allows = of('allow');
+  return (lookup) => {
+    for (const { expression: rule } of denies) {
+      const outcome = evaluate(rule, lookup);
+      // A deny rule that fails denies: who writes one wants to be safe when it does not work.
+      if (outcome.value || outcome.error !== undefined)
+        return refused('deny', rule, outcome.error ?? 'is true');
+    }
+    for (const { expression: rule } of requires) {
+      const outcome = evaluate(rule, lookup);
+      if (!outcome.value) return refused('require', rule, outcome.error ?? 'is not true');
+    }
+    if (allows.length === 0) return { allowed: true, reason: 'every rule holds' };
+    const allowing = allows.find(({ expression: rule }) => evaluate(rule, lookup).value);
+    return allowing === undefined
+      ? { allowed: false, reason: 'no allow rule is true' }
+      : { allowed: true, reason: `allow rule is true: ${allowing.expression.source}` };
+  };
+}
+
+function refused(effect: Effect, { source }: Expression, why: string): Decision {
+  return { allowed: false, reason: `${effect} rule ${why}: ${source}` };
+}
+
+/** Only the boolean true counts as true. */
+function evaluate(rule: Expression, lookup: Lookup): { value: boolean; error?: string } {
+  try {
+    const value = rule.evaluate(lookup);
+    return typeof value === 'boolean' ? { value } : { value: false, error: 'is not a boolean' };
+  } catch (error) {
+    if (error instanceof CelEvaluationError) return { value: false, error: `failed (${error.message})` };
+    throw error;
+  }
+}

@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { AppError } from '../../core/errors.ts';
+import { durationSchema } from '../config/duration.ts';
+import { definePolicy } from '../policy.ts';
+
+const schema = z
+  .strictObject({
+    requestTimeout: durationSchema
+      .optional()
+      .describe(
+        'Time for a request until its response headers, with everything that happens in between; then 504.',
+      ),
+    backendRequestTimeout: durationSchema
+      .optional()
+      .describe('Time for one call to a backend until its response headers; then 504.'),
+  })
+  .describe('Bounds how long a request may take.');
+
+/** Time limits of a request. First of all, so that no other policy can outlast it. */
+export const timeout = definePolicy({
+  key: 'timeout',
+  schema,
+  compile({ requestTimeout, backendRequestTimeout }) {
+    return {
+      request(x) {
+        x.backendTimeout = backendRequestTimeout;
+        return undefined;
+      },
+      ...(requestTimeout === undefined
+        ? {}
+        : {
+            around: (x, next) =>
+              new Promise((resolve, reject) => {
+                const timer = setTimeout(() => {
+                  x.trace?.({
+                    type: 'policy',
+                    kind: 'timeout',
+                    action: 'deny',
+                    reason: `no response within ${requestTimeout} ms`,
+                  });
+                  x.abandon();
+                  reject(new AppError('request_timeout'));
+                }, requestTimeout);
+                next()
+                  .then(resolve, reject)
+                  .finally(() => clearTimeout(timer));
+              }),
+          }),
+    };
+  },
+});

@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto';
+import type { Diagnostic } from '../core/diagnostic.ts';
+import type { Log } from '../core/log.ts';
+import type { YamlSource } from '../core/yaml-source.ts';
+import type { Backend, BackendKind } from './backend.ts';
+import { backendKinds } from './backends.ts';
+import type { Expression } from './cel/expression.ts';
+import {
+  type CompileContext,
+  type ContextOptions,
+  createContext,
+  locate,
+  type RuntimeSettings,
+} from './compile-context.ts';
+import { compileMatches } from './config/match.ts';
+import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts';
+import type { Config } from './config/schema.ts';
+import type { Route } from './http/pipeline.ts';
+import { createRouter, type Router } from './http/router.ts';
+import { type AccessLogPolicy, compileAccessLogPolicy } from './observe/access-log-policy.ts';
+import { policyKinds } from './policies/index.ts';
+import type { Policy, PolicyKind } from './policy.ts';
+
+/** One port as requests see it. */
+export interface GatewayRuntime {
+  readonly plan: GatewayPlan;
+  readonly routes: readonly Route[];
+  readonly router: Router<Route>;
+}
+
+/** A whole configuration, compiled. Immutable: a reload builds a new one and closes this. */
+export interface Runtime {
+  readonly gateways: readonly GatewayRuntime[];
+  readonly accessLog: AccessLogPolicy;
+  close(): Promise<void>;
+}
+
+export interface CompileOptions {
+  readonly config: Config;
+  readonly source: YamlSource;
+  readonly log: Log;
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Turns a checked configuration into what serves requests. Opens no port and starts no process. Every problem
+ * is returned; with an error among them the runtime must not be used, only closed.
+ */
+export function compileRuntime({ config, ...options }: CompileOptions): {
+  runtime: Runtime;
+  diagnostics: Diagnostic[];
+} {
+  const diagnostics: Diagnostic[] = [];
+  const { gateways, problems } = planGateways(config);
+  for (const { path, ...problem } of problems) diagnostics.push(locate(options.source, path, problem));
+  const contextOptions = { ...options, diagnostics, settings: runtimeSettings(config) };
+  const closers: (() => unknown)[] = [];
+  const compiled = gateways.map((plan): GatewayRuntime => {
+    const routes = plan.routes.map((route) => compileRoute(route, contextOptions, closers));
+    return { plan, routes, router: createRouter(routes) };
+  });
+  const logContext = createContext(contextOptions, ['frontendPolicies', 'accessLog'], new Set(), []);
+  const accessLog = compileAccessLogPolicy(config.frontendPolicies.accessLog, logContext);
+  const close = async (): Promise<void> => {
+    await Promise.all(closers.splice(0).map((closer) => closer()));
+  };
+  return { runtime: { gateways: compiled, accessLog, close }, diagnostics };
+}
+
+function compileRoute(
+  { key, name, config, path, backendPath }: RoutePlan,
+  options: ContextOptions,
+  closers: (() => unknown)[],
+): Route {
+  const hostnames = config.hostnames.map((hostname) => hostname.toLowerCase());
+  const literal = new Set(hostnames.filter((hostname) => !hostname.startsWith('*')));
+  const expressions: Expression[] = [];
+  const context = createContext(options, path, literal, expressions);
+  const policies = compilePolicies(config.policies, context, closers);
+  const backends = config.backends.flatMap(({ weight, ...kinds }, index) => {
+    const at =
+      backendPath === undefined
+        ? context.at('backends', index)
+        : createContext(options, backendPath, literal, expressions);
+    const backend = openBackend(kinds, at, backendPath === undefined);
+    if (backend === undefined) return [];
+    closers.push(() => backend.close());
+    return weight === 0 ? [] : [{ weight, backend }];
+  });
+  if (config.backends.length === 0 && config.policies?.directResponse === undefined) {
+    context.report({
+      code: 'AGW0103',
+      message: `route \`${name}\` has no backend`,
+      help: 'add `backends:` with one entry, or the policy `directResponse`',
+    });
+  }
+  return {
+    key,
+    name,
+    hostnames,
+    matches: compileMatches(config.matches, context),
+    policies,
+    wrappers: policies.filter(({ around }) => around !== undefined),
+    readsBody: expressions.some(
+      (expression) => expression.reads('request.body') || expression.reads('request.bodyPrefix'),
+    ),
+    maxBufferSize: options.settings.maxBufferSize,
+    backends,
+  };
+}
+
+function compilePolicies(
+  config: object | undefined,
+  context: CompileContext,
+  closers: (() => unknown)[],
+): Policy[] {
+  return (policyKinds as unknown as readonly PolicyKind[]).flatMap((kind): Policy[] => {
+    const settings = (config as Readonly<Record<string, unknown>> | undefined)?.[kind.key];
+    if (settings === undefined) return [];
+    const policy: Policy = { key: kind.key, ...kind.compile(settings, context.at('policies', kind.key)) };
+    if (policy.close !== undefined) closers.push(() => policy.close?.());
+    return [policy];
+  });
+}
+
+function openBackend(
+  kinds: Readonly<Record<string, unknown>>,
+  context: CompileContext,
+  isNested: boolean,
+): Backend | undefined {
+  const present = (backendKinds as readonly BackendKind[]).filter(({ key }) => kinds[key] !== undefined);
+  const [kind] = present;
+  if (present.length !== 1 || kind === undefined) {
+    context.report({
+      code: 'AGW0105',
+      message: present.length === 0 ? 'the backend is empty' : 'the backend has more than one kind',
+      label: `expected exactly one of ${backendKinds.map(({ key }) => `\`${key}\``).join(', ')}`,
+    });
+    return undefined;
+  }
+  return kind.open(kinds[kind.key], isNested ? context.at(kind.key) : context);
+}
+
+function runtimeSettings({ config, frontendPolicies }: Config): RuntimeSettings {
+  return {
+    sessionKey: config.session.key === undefined ? randomBytes(32) : Buffer.from(config.session.key, 'hex'),
+    sessionIdle: config.mcp.sessionTtl,
+    maxSessions: config.mcp.maxSessions,
+    children: { max: config.mcp.maxChildren, count: 0 },
+    maxBufferSize: frontendPolicies.http.maxBufferSize,
+  };
+}

@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { AppError } from '../../core/errors.ts';
+import { defineBackend } from '../backend.ts';
+import type { Exchange, Reply } from '../http/exchange.ts';
+import { endToEnd, HeaderList } from '../http/header-list.ts';
+import { createUpstream, type Upstream } from '../http/upstream.ts';
+import { parseAddress } from './address.ts';
+
+/** A plain HTTP service: requests and responses pass through, streaming both ways. */
+export const host = defineBackend({
+  key: 'host',
+  schema: z
+    .string()
+    .min(1)
+    .describe('Address of an HTTP service: `host:port`, a URL without a path, or `unix:/path/of/socket`.'),
+  open(address, context) {
+    const parsed = parseAddress(address, context);
+    if (parsed === undefined) {
+      return { handle: () => Promise.reject(new AppError('no_backend')), close: () => Promise.resolve() };
+    }
+    const upstream = createUpstream(parsed);
+    return { handle: (x) => proxy(x, upstream), close: () => upstream.close() };
+  },
+});
+
+const NOT_FORWARDED = new Set(['host', 'expect']);
+
+async function proxy(x: Exchange, upstream: Upstream): Promise<Reply> {
+  x.endpoint = upstream.address;
+  const headers = endToEnd(x.headers.raw, NOT_FORWARDED);
+  headers.push('host', upstream.authority);
+  const {
+    status,
+    headers: received,
+    body,
+  } = await upstream.relay({
+    method: x.method,
+    path: x.path + x.query,
+    headers,
+    body: x.body.forUpstream(),
+    signal: x.signal,
+    ...(x.backendTimeout === undefined ? {} : { headersTimeout: x.backendTimeout }),
+  });
+  x.reason = 'Upstream';
+  return { status, headers: new HeaderList(endToEnd(received.raw)), body };
+}

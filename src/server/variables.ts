@@ -1,0 +1,166 @@
+import { HeadersView } from './cel/headers-view.ts';
+import { CelStruct, toCel } from './cel/values.ts';
+import type { Exchange } from './http/exchange.ts';
+
+/** Finds the value of a root variable; null while it has none. */
+export type Lookup = (root: string) => unknown;
+
+const REQUEST = ['request', 'source', 'jwt', 'apiKey', 'extauthz', 'proxy', 'backend'] as const;
+
+/** The root variables that each kind of place in the configuration has. */
+export const PLACES = {
+  /** Policies of the request phase. */
+  request: REQUEST,
+  /** `extAuthz` metadata: `response` is the authorization service's reply. */
+  authorizationReply: [...REQUEST, 'response'],
+  mcpAuthorization: [...REQUEST, 'mcp'],
+  /** Access-log fields and filter: everything, once the response has ended. */
+  log: [...REQUEST, 'response', 'mcp'],
+} as const;
+
+export type Place = keyof typeof PLACES;
+
+/** Variables of a request. Roots are built when first read and kept; `overrides` come first. */
+export function lookupIn(x: Exchange, overrides?: Readonly<Record<string, unknown>>): Lookup {
+  return (root) =>
+    overrides !== undefined && root in overrides
+      ? overrides[root]
+      : x.variable(root, ROOTS[root] ?? (() => null));
+}
+
+const ROOTS: Readonly<Record<string, (x: Exchange) => unknown>> = {
+  request: (x) => new RequestView(x),
+  source: (x) => new SourceView(x),
+  // Claims and metadata are plain JSON: converted once, since integers must be CEL ints.
+  jwt: (x) => toCel(x.jwt ?? null),
+  apiKey: (x) => toCel(x.apiKey ?? null),
+  extauthz: (x) => toCel(x.extauthz ?? null),
+  proxy: (x) =>
+    toCel({
+      gateway: { name: x.gateway.split('/')[1], namespace: 'default' },
+      listener: { name: x.listener },
+      route: { name: x.route ?? null },
+    }),
+  backend: (x) => toCel({ name: x.endpoint ?? null, protocol: x.protocol }),
+  response: (x) =>
+    x.reply === undefined
+      ? null
+      : new ResponseView(x.reply.status, x.reply.headers.raw, () => x.responseBody),
+  mcp: (x) => toCel(mcpVariables(x)),
+};
+
+/** The request as expressions see it: after admission, before or after the policies that changed its headers. */
+class RequestView extends CelStruct {
+  readonly #x: Exchange;
+
+  constructor(x: Exchange) {
+    super();
+    this.#x = x;
+  }
+
+  field(name: string): unknown {
+    const x = this.#x;
+    switch (name) {
+      case 'method':
+        return x.method;
+      case 'path':
+        return x.path;
+      case 'pathAndQuery':
+        return x.path + x.query;
+      case 'uri':
+        return `http://${x.host}${x.path}${x.query}`;
+      case 'host':
+        return x.host;
+      case 'scheme':
+        return 'http';
+      case 'version':
+        return `HTTP/${x.request.httpVersion}`;
+      case 'headers':
+        return x.headersView;
+      case 'body':
+        return x.body.captured;
+      case 'bodyPrefix':
+        return x.body.prefix;
+      case 'startTime':
+        return new Date(x.startedAt);
+      case 'endTime':
+        return x.endedAt === undefined ? undefined : new Date(x.endedAt);
+      default:
+        return undefined;
+    }
+  }
+
+  fields(): readonly string[] {
+    return ['method', 'path', 'pathAndQuery', 'uri', 'host', 'scheme', 'version', 'headers', 'startTime'];
+  }
+}
+
+class SourceView extends CelStruct {
+  readonly #x: Exchange;
+
+  constructor(x: Exchange) {
+    super();
+    this.#x = x;
+  }
+
+  field(name: string): unknown {
+    if (name === 'address' || name === 'rawAddress') return this.#x.sourceAddress;
+    return name === 'port' || name === 'rawPort' ? this.#x.sourcePort : undefined;
+  }
+
+  fields(): readonly string[] {
+    return ['address', 'port'];
+  }
+}
+
+/** A response as expressions see it: the client's, or the reply of an authorization service. */
+export class ResponseView extends CelStruct {
+  readonly #code: number;
+  readonly #rawHeaders: readonly string[];
+  readonly #body: () => Uint8Array | string | undefined;
+  #headers: HeadersView | undefined;
+
+  constructor(code: number, rawHeaders: readonly string[], body: () => Uint8Array | string | undefined) {
+    super();
+    this.#code = code;
+    this.#rawHeaders = rawHeaders;
+    this.#body = body;
+  }
+
+  field(name: string): unknown {
+    switch (name) {
+      case 'code':
+        return this.#code;
+      case 'headers':
+        this.#headers ??= new HeadersView(this.#rawHeaders);
+        return this.#headers;
+      case 'body':
+      case 'bodyPrefix':
+        return this.#body();
+      default:
+        return undefined;
+    }
+  }
+
+  fields(): readonly string[] {
+    return ['code', 'headers'];
+  }
+}
+
+function mcpVariables({ mcp }: Exchange): object | null {
+  if (mcp === undefined) return null;
+  const { method, sessionId, target, tool, prompt, resourceUri } = mcp;
+  const item = (name: string | undefined): object | undefined =>
+    name === undefined ? undefined : { name, target };
+  return defined({
+    methodName: method,
+    sessionId,
+    tool: item(tool),
+    prompt: item(prompt),
+    resource: item(resourceUri),
+  });
+}
+
+function defined(record: Readonly<Record<string, unknown>>): object {
+  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
+}

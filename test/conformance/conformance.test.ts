@@ -1,0 +1,28 @@
+import { describe, expect, test } from 'vitest';
+import { expectedScore, runConformance } from './score.ts';
+import type { Scenario } from './suite.ts';
+
+const missed = (scenarios: Scenario[]) =>
+  scenarios
+    .filter(({ required, passed }) => required && !passed)
+    .map(({ name, reasons }) => ({ name, reasons }));
+
+// A run takes 2 s alone; the suite itself gives a hanging server 30 s a scenario.
+const patience = 120_000;
+
+describe('the official conformance suite', () => {
+  test('finds nothing to miss in the fixture', { timeout: patience }, async () => {
+    const { scenarios, passed, required } = await runConformance({
+      revision: '2025-11-25',
+      target: 'direct',
+    });
+    expect(missed(scenarios)).toEqual([]);
+    expect(passed).toBe(required);
+  });
+
+  test('scores the gateway in front of a stdio server as pinned', { timeout: patience }, async () => {
+    const { scenarios, passed } = await runConformance({ revision: '2025-11-25', target: 'stdio' });
+    expect(missed(scenarios)).toEqual([]);
+    expect(passed).toBe(await expectedScore('2025-11-25'));
+  });
+});

@@ -1,0 +1,49 @@
+// npm run conformance -- [--revision 2025-11-25] [--target stdio|http|direct] [--bin PATH]
+// Prints one line for each scenario and the score. Exits 1 when the score is below the pinned one, 2 on a wrong
+// option, and 70 when nothing could be judged.
+
+import { parseArgs } from 'node:util';
+import { expectedScore, runConformance } from './score.ts';
+
+const choices = { revision: ['2025-11-25', '2026-07-28'], target: ['stdio', 'http', 'direct'] };
+
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      revision: { type: 'string', default: '2025-11-25' },
+      target: { type: 'string', default: 'stdio' },
+      bin: { type: 'string' },
+    },
+  });
+  for (const [name, allowed] of Object.entries(choices)) {
+    if (!allowed.includes(values[name])) throw new Error(`--${name} must be one of ${allowed.join(', ')}`);
+  }
+  return values;
+}
+
+function line({ name, required, passed, succeeded, decided, reasons }) {
+  const head = `${passed ? 'PASS' : 'FAIL'}  ${name}  ${succeeded}/${decided}${required ? '' : '  (not required)'}`;
+  return [head, ...reasons.map((reason) => `      ${reason}`)].join('\n');
+}
+
+async function main(options) {
+  const pinned = await expectedScore(options.revision);
+  const { scenarios, passed, required } = await runConformance(options);
+  for (const scenario of scenarios) console.log(line(scenario));
+  console.log(`required scenarios: ${passed}/${required}`);
+  // Without a pinned score a run only reports.
+  if (pinned === undefined || passed >= pinned) return 0;
+  console.error(`expected at least ${pinned} at ${options.revision}`);
+  return 1;
+}
+
+try {
+  const options = readOptions();
+  process.exitCode = await main(options).catch((error) => {
+    console.error(error.message);
+    return 70;
+  });
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 2;
+}

@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises';
+import { type Revision, runSuite, type Scenario } from './suite.ts';
+import { startTarget, type Target } from './targets.ts';
+
+/** What to judge, and by which rules. */
+export interface Trial {
+  revision: Revision;
+  target: Target;
+  /** The `agctl.js` to run; default: the one of this checkout. */
+  bin?: string;
+}
+
+/** The outcome of one run of the suite. */
+export interface Score {
+  scenarios: Scenario[];
+  /** Required scenarios that passed. */
+  passed: number;
+  /** Required scenarios. */
+  required: number;
+}
+
+/**
+ * Starts the target, lets the conformance suite judge it, and stops it again.
+ *
+ * @throws Error when the target does not start, does not stop, or could not be judged
+ */
+export async function runConformance({ revision, target, bin }: Trial): Promise<Score> {
+  const endpoint = await startTarget(target, bin);
+  let scenarios: Scenario[];
+  try {
+    scenarios = await runSuite(endpoint.url, revision);
+  } finally {
+    await endpoint.stop();
+  }
+  const required = scenarios.filter((scenario) => scenario.required);
+  return {
+    scenarios,
+    passed: required.filter(({ passed }) => passed).length,
+    required: required.length,
+  };
+}
+
+/** How many required scenarios must pass at `revision`; undefined when `expected.json` pins no number for it. */
+export async function expectedScore(revision: Revision): Promise<number | undefined> {
+  const text = await readFile(new URL('expected.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as Partial<Record<Revision, number>>)[revision];
+}

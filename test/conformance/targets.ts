@@ -1,0 +1,101 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startChild } from './child.ts';
+
+/** What is judged: the gateway in front of a stdio or HTTP fixture, or the fixture alone. */
+export type Target = 'stdio' | 'http' | 'direct';
+
+/** Something that answers MCP over HTTP. */
+export interface Endpoint {
+  /** Where clients connect. */
+  url: string;
+  /** The process that listens there. */
+  pid: number;
+  /** Ends every process that was started; rejects when one does not go. */
+  stop(): Promise<void>;
+}
+
+const fixture = fileURLToPath(new URL('../kit/everything-server.ts', import.meta.url));
+const builtGateway = fileURLToPath(new URL('../../bin/agctl.js', import.meta.url));
+
+/** The fixture by itself, over HTTP. */
+export async function startFixture(): Promise<Endpoint> {
+  const child = await startChild([fixture, '--http', '0'], (line) => /^http:\S+$/.exec(line)?.[0]);
+  return { url: child.ready, pid: child.pid, stop: child.stop };
+}
+
+/** Finds the port in the banner; it counts only once the gateway also said that it is ready. */
+function bannerReader(): (line: string) => string | undefined {
+  let origin: string | undefined;
+  let ready = false;
+  return (line) => {
+    origin ??= /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0];
+    ready ||= line.trimStart().startsWith('ready in');
+    return ready ? origin : undefined;
+  };
+}
+
+/**
+ * The gateway with one target, so that names reach the client unprefixed.
+ *
+ * @param target the target's transport, as it stands in the configuration
+ * @param bin the `agctl.js` to run; default: the one of this checkout, which must be built
+ */
+export async function startGateway(target: Record<string, unknown>, bin = builtGateway): Promise<Endpoint> {
+  const dir = await mkdtemp(join(tmpdir(), 'agctl-conformance-'));
+  const routes = [{ backends: [{ mcp: { targets: [{ name: 'everything', ...target }] } }] }];
+  const config = { config: { adminAddr: 'off' }, gateways: { default: { port: 0, routes } } };
+  const file = join(dir, 'config.yaml');
+  // JSON is YAML.
+  await writeFile(file, JSON.stringify(config, null, 2));
+  try {
+    const child = await startChild([bin, 'serve', '-f', file], bannerReader());
+    const stop = async () => {
+      try {
+        await child.stop();
+      } finally {
+        await rm(dir, { recursive: true });
+      }
+    };
+    return { url: `${child.ready}/mcp`, pid: child.pid, stop };
+  } catch (error) {
+    await rm(dir, { recursive: true });
+    throw error;
+  }
+}
+
+/**
+ * The gateway in front of the fixture as a child process.
+ *
+ * @param env variables for the fixture alone
+ */
+export function startStdioGateway(bin?: string, env: Record<string, string> = {}): Promise<Endpoint> {
+  return startGateway({ stdio: { cmd: process.execPath, args: [fixture], env } }, bin);
+}
+
+/** The gateway in front of the fixture as an HTTP server. */
+export async function startHttpGateway(bin?: string): Promise<Endpoint> {
+  const upstream = await startFixture();
+  try {
+    const gateway = await startGateway({ mcp: { host: upstream.url } }, bin);
+    const stop = async () => {
+      try {
+        await gateway.stop();
+      } finally {
+        await upstream.stop();
+      }
+    };
+    return { ...gateway, stop };
+  } catch (error) {
+    await upstream.stop();
+    throw error;
+  }
+}
+
+/** Starts what `target` names. */
+export function startTarget(target: Target, bin?: string): Promise<Endpoint> {
+  if (target === 'direct') return startFixture();
+  return target === 'http' ? startHttpGateway(bin) : startStdioGateway(bin);
+}

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { secretPaths, secretRanges } from '../../src/core/schema-secrets.ts';
+import { YamlSource } from '../../src/core/yaml-source.ts';
+
+const key = z.union([z.string().meta({ secret: true }), z.strictObject({ file: z.string() })]);
+const schema = z.strictObject({
+  apiKey: key.optional(),
+  pin: z.number().meta({ secret: true }).optional(),
+  headers: z.record(z.string(), z.string()).meta({ secret: true }).optional(),
+  providers: z.array(z.strictObject({ key: key.default('x'), name: z.string() })).optional(),
+  shared: z.lazy(() => z.strictObject({ token: z.string() }).meta({ secret: true })).optional(),
+  limit: z.number().optional(),
+});
+
+describe('secretPaths', () => {
+  it.each([
+    [{ apiKey: 'x', limit: 3 }, ['apiKey']],
+    [{ apiKey: { file: 'key.txt' } }, []],
+    [{ apiKey: 123 }, ['apiKey']],
+    [{ apiKey: ['a', 'b'] }, ['apiKey/0', 'apiKey/1']],
+    [{ apiKey: { value: 'x' } }, ['apiKey/value']],
+    [{ pin: 1234 }, ['pin']],
+    [{ headers: { a: 'x', b: { c: 'y' } } }, ['headers/a', 'headers/b/c']],
+    [{ providers: [{ name: 'n', key: 'k' }, { key: 'l' }] }, ['providers/0/key', 'providers/1/key']],
+    [{ shared: { token: 't', more: 1 } }, ['shared/token', 'shared/more']],
+    [{ apikye: 'x', lmit: 3 }, ['apikye']],
+    [{ clientSecret: 'x', unknown: 'y' }, ['clientSecret']],
+    [null, []],
+    ['text', []],
+  ])('of %j', (value, expected) => {
+    expect(secretPaths(schema, value).map((path) => path.join('/'))).toEqual(expected);
+  });
+});
+
+describe('secretRanges', () => {
+  const masked = (text: string, env: Record<string, string> = {}) => {
+    const { source } = YamlSource.parse(text, 'x.yaml', env);
+    return secretRanges(schema, source).map(({ start, end }) => text.slice(start.offset, end.offset));
+  };
+
+  it('cover the whole value as written, and leave references readable', () => {
+    expect(masked('apiKey: "sk-1"\npin: 12\n')).toEqual(['"sk-1"', '12']);
+    expect(masked('apiKey: $K\n', { K: 'sk-1' })).toEqual([]);
+    expect(masked('apiKey: ${K:-sk-1}\n')).toEqual(['${K:-sk-1}']);
+  });
+
+  it('go by the names of keys where the file is not YAML', () => {
+    expect(
+      masked('a: [\n  - apiKey: "sk-1\n    "client-secret": sk-2\nTOKEN:   sk-3  # x\nlimit: 3\n'),
+    ).toEqual(['"sk-1', 'sk-2', 'sk-3  # x']);
+  });
+
+  it('are found in time in a hostile line', () => {
+    const text = `[\n${'-'.repeat(2_000_000)}key\n${'key'.repeat(700_000)}\n`;
+    const started = process.threadCpuUsage();
+    expect(masked(text)).toEqual([]);
+    expect(process.threadCpuUsage(started).user / 1000).toBeLessThan(3000);
+  });
+});

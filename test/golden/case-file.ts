@@ -1,0 +1,37 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+
+/**
+ * A golden case is one file: a line of JSON with settings, the input, a line of ten dashes, and the expected output.
+ * `UPDATE_GOLDEN=1` writes what comes out instead of comparing; read the difference before keeping it.
+ */
+export interface GoldenCase<Settings> {
+  readonly settings: Settings;
+  readonly input: string;
+}
+
+const RULE = '\n----------\n';
+
+/** Declares one test for each `*.case` file in `folder`; `produce` gives the output without a final line break. */
+export function runGoldenCases<Settings>(folder: URL, produce: (each: GoldenCase<Settings>) => string): void {
+  const files = readdirSync(folder)
+    .filter((name) => name.endsWith('.case'))
+    .toSorted();
+  for (const name of files) {
+    it(name.replace(/\.case$/, ''), () => {
+      const file = new URL(name, folder);
+      const text = readFileSync(file, 'utf8');
+      const headerEnd = text.indexOf('\n');
+      const rule = text.indexOf(RULE, headerEnd);
+      const settings = JSON.parse(text.slice(0, headerEnd)) as Settings;
+      const input = text.slice(headerEnd + 1, rule + 1);
+      const actual = `${produce({ settings, input })}\n`;
+      if (process.env['UPDATE_GOLDEN'] !== undefined) {
+        writeFileSync(file, text.slice(0, rule) + RULE + actual);
+        return;
+      }
+      expect(actual).toBe(text.slice(rule + RULE.length));
+    });
+  }
+  it('has cases', () => expect(files.length).toBeGreaterThan(0));
+}

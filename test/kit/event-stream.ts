@@ -1,0 +1,57 @@
+import { createParser } from 'eventsource-parser';
+import { MCP_HEADERS } from './mcp.ts';
+import { until } from './until.ts';
+
+/** A response of server-sent events that is read while it arrives. */
+export interface EventReader extends AsyncDisposable {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Messages so far, parsed. */
+  readonly messages: readonly any[];
+  /** Whether the server has ended the stream. */
+  readonly ended: boolean;
+  /** Waits for the first message that fits and returns it. */
+  next(fits: (message: any) => boolean): Promise<any>;
+  untilEnd(): Promise<void>;
+  /** Leaves: the connection is cut. */
+  close(): void;
+}
+
+/** Opens the GET stream of a session, or POSTs `message`, and returns once the response head is here. */
+export async function openEvents(
+  url: string,
+  { session, message, headers = {} }: { session?: string; message?: object; headers?: Record<string, string> },
+): Promise<EventReader> {
+  const leave = new AbortController();
+  const response = await fetch(url, {
+    method: message === undefined ? 'GET' : 'POST',
+    headers: { ...MCP_HEADERS, ...(session && { 'mcp-session-id': session }), ...headers },
+    signal: leave.signal,
+    ...(message && { body: JSON.stringify({ jsonrpc: '2.0', ...message }) }),
+  });
+  const messages: any[] = [];
+  let ended = false;
+  const parser = createParser({ onEvent: ({ data }) => messages.push(JSON.parse(data)) });
+  const read = async (): Promise<void> => {
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) parser.feed(decoder.decode(chunk, { stream: true }));
+    ended = true;
+  };
+  // Ends with an error when we leave, or when the server cuts the connection: then `ended` stays false.
+  void read().catch(() => undefined);
+  return {
+    status: response.status,
+    headers: response.headers,
+    messages,
+    get ended() {
+      return ended;
+    },
+    next: async (fits) => {
+      await until(() => messages.some(fits));
+      return messages.find(fits);
+    },
+    untilEnd: () => until(() => ended),
+    close: () => leave.abort(),
+    [Symbol.asyncDispose]: async () => leave.abort(),
+  };
+}

@@ -1,0 +1,75 @@
+import { tmpdir } from 'node:os';
+import { createLog, type LineSink } from '../../src/core/log.ts';
+import { loadConfigText } from '../../src/server/config/load.ts';
+import { startGateway } from '../../src/server/gateway.ts';
+import { compileRuntime } from '../../src/server/runtime.ts';
+import { until } from './until.ts';
+
+/** A real gateway in this process, on a free port, with its log lines kept. Close it with `await using`. */
+export interface TestGateway extends AsyncDisposable {
+  /** Origin of the first port. */
+  readonly url: string;
+  readonly port: number;
+  readonly ports: readonly number[];
+  /** Access-log lines, as written. */
+  readonly accessLog: readonly string[];
+  /** Messages of the gateway about itself. */
+  readonly log: readonly string[];
+  /** Waits for the `count`-th access-log line (from 1) and returns its fields. */
+  accessLine(count: number): Promise<Record<string, string>>;
+  close(): Promise<void>;
+}
+
+export interface TestGatewayOptions {
+  readonly env?: Record<string, string | undefined>;
+  readonly folder?: string;
+}
+
+/** Starts a gateway from YAML. Throws with every diagnostic when the configuration has an error. */
+export async function gateway(
+  yaml: string,
+  { env = {}, folder = tmpdir() }: TestGatewayOptions = {},
+): Promise<TestGateway> {
+  const environment = { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env };
+  const { config, source, diagnostics } = loadConfigText(yaml, 'test.yaml', environment);
+  if (config === undefined)
+    throw new Error(diagnostics.map(({ message, path }) => `${path.join('.')}: ${message}`).join('\n'));
+  const accessLog = memorySink();
+  const logLines = memorySink();
+  const log = createLog(logLines, 'debug', 'text');
+  const compiled = compileRuntime({ config, source, log, folder, env: environment });
+  const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error');
+  if (errors.length > 0)
+    throw new Error(errors.map(({ message, path }) => `${path.join('.')}: ${message}`).join('\n'));
+  const running = await startGateway({ config, runtime: compiled.runtime, log, accessLog });
+  const ports = running.listeners.map(({ port }) => port);
+  return {
+    url: `http://127.0.0.1:${ports[0]}`,
+    port: ports[0] as number,
+    ports,
+    accessLog: accessLog.lines,
+    log: logLines.lines,
+    accessLine: async (count) => {
+      await until(() => accessLog.lines.length >= count);
+      return parseAccessLine(accessLog.lines[count - 1] as string);
+    },
+    close: () => running.close(),
+    [Symbol.asyncDispose]: () => running.close(),
+  };
+}
+
+function memorySink(): LineSink & { lines: string[] } {
+  const lines: string[] = [];
+  return { lines, write: (line) => void lines.push(line), dropped: 0, flush: () => Promise.resolve() };
+}
+
+/** The `key=value` pairs of a text line; quoted values are unquoted. */
+export function parseAccessLine(line: string): Record<string, string> {
+  const fields: Record<string, string> = {};
+  for (const [, key, quoted, plain] of line.matchAll(
+    / ([a-z_A-Z0-9.]+)=(?:("(?:[^"\\]|\\.)*")|(.*?)(?= [a-z_A-Z0-9.]+=|\n))/g,
+  )) {
+    fields[key as string] = quoted === undefined ? (plain as string) : (JSON.parse(quoted) as string);
+  }
+  return fields;
+}

@@ -1,0 +1,106 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { until } from './until.ts';
+
+/** The command as users run it; `npm test` has built what it loads. */
+export const AGCTL = fileURLToPath(new URL('../../bin/agctl.js', import.meta.url));
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+  /** Text for stdin, which is empty otherwise. */
+  readonly input?: string;
+  /** Another Node to run it with. */
+  readonly node?: string;
+}
+
+export interface Finished {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+type Running = ChildProcessByStdio<Writable, Readable, Readable>;
+
+/** Runs `agctl` with arguments to its end. */
+export async function agctl(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  const child = start(args, options);
+  child.stdin.end(options.input ?? '');
+  return watch(child).finished;
+}
+
+function start(args: readonly string[], { env, cwd, node = process.execPath }: RunOptions): Running {
+  // The runner's own settings would colour the output, and its Node options would reach the child.
+  const { FORCE_COLOR, NODE_OPTIONS, VITEST, ...inherited } = process.env;
+  return spawn(node, [AGCTL, ...args], { cwd, env: { ...inherited, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+}
+
+function watch(child: Running): { output: { stdout: string; stderr: string }; finished: Promise<Finished> } {
+  const output = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
+  child.stdin.on('error', () => undefined);
+  const finished = new Promise<Finished>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve({ code, signal, ...output }));
+  });
+  return { output, finished };
+}
+
+/** `agctl serve` in a process of its own. Leaving its scope kills it. */
+export interface ServeProcess extends AsyncDisposable {
+  /** Origin of the first port. */
+  readonly url: string;
+  readonly pid: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly finished: Promise<Finished>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** Writes the configuration to a file of its own and serves it; resolves when the gateway says that it is ready. */
+export async function serve(config: string, options: RunOptions = {}): Promise<ServeProcess> {
+  const folder = mkdtempSync(join(tmpdir(), 'agctl-serve-'));
+  const file = join(folder, 'config.yaml');
+  writeFileSync(file, config);
+  const child = start(['serve', '-f', file], options);
+  const { output, finished } = watch(child);
+  const gone = finished.then(({ code, stderr }) => {
+    rmSync(folder, { recursive: true, force: true });
+    return new Error(`serve ended with ${code}: ${stderr}`);
+  });
+  const ready = until(() => output.stderr.includes('ready in'));
+  const failure = await Promise.race([gone, ready]);
+  if (failure !== undefined) throw failure;
+  return {
+    url: /http:\/\/127\.0\.0\.1:\d+/.exec(output.stderr)?.[0] as string,
+    pid: child.pid as number,
+    get stdout() {
+      return output.stdout;
+    },
+    get stderr() {
+      return output.stderr;
+    },
+    finished,
+    kill: (signal) => void child.kill(signal),
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL');
+      await finished;
+    },
+  };
+}
+
+/** Whether a process exists and is more than an entry that nobody has collected. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

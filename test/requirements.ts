@@ -1,0 +1,602 @@
+/**
+ * What the two specifications ask for, sentence by sentence and table row by table row, in our own words. Tests cite
+ * the ids (`kit/verifies.ts`); `requirements.test.ts` fails when an id is cited by no test. Sentences that only say
+ * that something is left open have no entry.
+ */
+
+export interface Requirement {
+  /** Document and heading that the requirement stands under. */
+  readonly source: string;
+  readonly text: string;
+  /** The capability that is missing. Remove it with the first test that cites the id. */
+  readonly deferred?: string;
+}
+
+type Row = string | Omit<Requirement, 'source'>;
+
+function section<Id extends string>(source: string, rows: Record<Id, Row>): Record<Id, Requirement> {
+  const entries = Object.entries<Row>(rows).map(([id, row]) => [
+    id,
+    { source, ...(typeof row === 'string' ? { text: row } : row) },
+  ]);
+  return Object.fromEntries(entries) as Record<Id, Requirement>;
+}
+
+function later(deferred: string, text: string): Row {
+  return { text, deferred };
+}
+
+const ACCESS_LOG_ADD = 'frontendPolicies.accessLog.add';
+const ADMIN = 'admin server';
+const AUTH = 'MCP authentication';
+const AUTHORIZATION = 'authorization policy';
+const CORS = 'cors policy';
+const EXT_AUTHZ = 'extAuthz policy';
+const GUARDRAILS = 'LLM guardrails';
+const LLM = 'LLM mode';
+const COST = 'LLM cost catalog';
+const LOG_MODULES = 'log levels per module';
+const MEMORY = 'memory adapter';
+const METRICS = 'metrics';
+const POLICIES = 'policies';
+const PROXY_COMMANDS = 'agctl proxy commands';
+const TRACES = 'OpenTelemetry traces';
+
+const service = section('gateway.md#What the service does', {
+  'gateway.service.1': 'The gateway takes its configuration from the YAML file named with -f.',
+  'gateway.service.1.schema-comment': 'A configuration file begins with a comment that names its schema.',
+  'gateway.service.2': 'Listeners carry routes.',
+  'gateway.service.2.backends': 'A route leads to backends.',
+  'gateway.service.2.policies': later(POLICIES, 'A route carries policies.'),
+  'gateway.service.3': 'An MCP backend stands in front of one or several MCP targets.',
+  'gateway.service.3.stdio': 'A target is a local process that is spoken to over stdin and stdout.',
+  'gateway.service.4': later(AUTH, 'An MCP route can demand a bearer JWT of an outside identity provider.'),
+  'gateway.service.4.claims': later(
+    AUTHORIZATION,
+    'CEL authorization rules can read the claims of that token.',
+  ),
+  'gateway.service.5': later(AUTH, 'OAuth discovery documents for MCP clients are served.'),
+  'gateway.service.5.registration': later(
+    AUTH,
+    'Dynamic client registration is relayed to the identity provider.',
+  ),
+  'gateway.service.6': later(EXT_AUTHZ, 'An HTTP service can decide about the requests of a route.'),
+  'gateway.service.6.metadata': later(
+    EXT_AUTHZ,
+    'What that service answers can become fields of the access log.',
+  ),
+  'gateway.service.7': later(LLM, 'A top-level llm section gives an OpenAI-compatible chat endpoint.'),
+  'gateway.service.7.forward': later(LLM, 'Chat requests go on to the configured provider.'),
+  'gateway.service.7.rewrite': later(LLM, 'CEL transformations rewrite fields of the request.'),
+  'gateway.service.7.guardrails': later(GUARDRAILS, 'Webhooks see requests and responses.'),
+  'gateway.service.8.logs': 'Access logs are written.',
+  'gateway.service.8.metrics': later(METRICS, 'Metrics are exposed.'),
+  'gateway.service.8.traces': later(TRACES, 'OpenTelemetry traces are exported.'),
+  'gateway.service.8.admin': later(ADMIN, 'An admin server dumps, traces, sets the log level and profiles.'),
+});
+
+const topLevel = section('gateway.md#Top level', {
+  'gateway.config.gateways': 'gateways.<name> describes a listener.',
+  'gateway.config.gateways.port': 'port is the number of the port that is listened on.',
+  'gateway.config.gateways.protocol': 'protocol may be HTTP.',
+  'gateway.config.gateways.routes': 'routes is the list of routes of the listener.',
+  'gateway.config.access-log-add': later(
+    ACCESS_LOG_ADD,
+    'Named CEL fields are added to every access-log line.',
+  ),
+  'gateway.config.admin-addr': later(ADMIN, 'config.adminAddr is the host:port of the admin server.'),
+  'gateway.config.admin-addr.default': later(ADMIN, 'Without it the admin server is at 127.0.0.1:15000.'),
+  'gateway.config.logging.level':
+    'config.logging.level is error, warn, info, debug or trace, and counts from the start.',
+  'gateway.config.logging.format': 'config.logging.format is text, the default, or json.',
+  'gateway.config.tracing.otlp': later(
+    TRACES,
+    'config.tracing.otlpEndpoint is the URL of an OTLP collector.',
+  ),
+  'gateway.config.tracing.sampling': later(TRACES, 'config.tracing.randomSampling turns random sampling on.'),
+  'gateway.config.llm-models': later(LLM, 'llm.models lists the models of the simplified LLM mode.'),
+});
+
+const route = section('gateway.md#Route', {
+  'gateway.route.name': 'A route may have a name.',
+  'gateway.route.backends': 'An entry of backends can be an MCP backend.',
+  'gateway.route.targets': 'Each MCP target has a name and says that it is reached over stdio.',
+  'gateway.route.stdio.cmd': 'stdio.cmd is the command that starts the MCP server.',
+  'gateway.route.stdio.args': 'stdio.args are the arguments of that command.',
+  'gateway.route.policies': later(
+    POLICIES,
+    'policies may hold mcpAuthentication, authorization, cors and extAuthz.',
+  ),
+});
+
+const mcpAuthentication = section('gateway.md#mcpAuthentication policy', {
+  'gateway.mcp-auth.mode': later(AUTH, 'mode can be strict.'),
+  'gateway.mcp-auth.issuer': later(AUTH, 'issuer is required and is a realm URL.'),
+  'gateway.mcp-auth.issuer.equal': later(AUTH, 'issuer must equal the iss claim of a token.'),
+  'gateway.mcp-auth.audiences': later(AUTH, 'audiences is required and lists accepted aud values.'),
+  'gateway.mcp-auth.provider': later(
+    AUTH,
+    'provider.idpx takes no fields and turns the behaviour of that provider on.',
+  ),
+  'gateway.mcp-auth.jwks': later(AUTH, 'jwks replaces the key-set location that idpx derives from issuer.'),
+  'gateway.mcp-auth.resource': later(AUTH, 'resourceMetadata.resource is the URL of the protected resource.'),
+  'gateway.mcp-auth.scopes': later(AUTH, 'resourceMetadata.scopesSupported is advertised.'),
+  'gateway.mcp-auth.bearer-methods': later(AUTH, 'resourceMetadata.bearerMethodsSupported is advertised.'),
+});
+
+const authorization = section('gateway.md#authorization policy', {
+  'gateway.authorization.rules': later(AUTHORIZATION, 'rules are CEL expressions that give a boolean.'),
+  'gateway.authorization.claims': later(
+    AUTHORIZATION,
+    'Rules read claims of the validated token as jwt.<claim>.',
+  ),
+  'gateway.authorization.roles': later(AUTHORIZATION, 'A rule can test whether a role is in a nested claim.'),
+  'gateway.authorization.place': later(AUTHORIZATION, 'The policy stands beside mcpAuthentication.'),
+});
+
+const cors = section('gateway.md#cors policy', {
+  'gateway.cors.origins': later(CORS, 'allowOrigins lists origins; * stands for any.'),
+  'gateway.cors.headers': later(CORS, 'allowHeaders lists request headers; * stands for any.'),
+  'gateway.cors.expose': later(CORS, 'exposeHeaders lists response headers such as Mcp-Session-Id.'),
+});
+
+const extAuthz = section('gateway.md#extAuthz policy', {
+  'gateway.ext-authz.host': later(EXT_AUTHZ, 'host is the address of the authorization service.'),
+  'gateway.ext-authz.host.unix': later(EXT_AUTHZ, 'unix:<path> names a local socket.'),
+  'gateway.ext-authz.path': later(
+    EXT_AUTHZ,
+    'protocol.http.path is CEL for the path and query that is asked for.',
+  ),
+  'gateway.ext-authz.headers': later(
+    EXT_AUTHZ,
+    'protocol.http.addRequestHeaders gives headers of the call by CEL.',
+  ),
+  'gateway.ext-authz.headers.authority': later(EXT_AUTHZ, 'A header name there may be :authority.'),
+  'gateway.ext-authz.metadata': later(
+    EXT_AUTHZ,
+    'metadata takes values out of the reply, read later as extauthz.<name>.',
+  ),
+  'gateway.ext-authz.metadata.json': later(EXT_AUTHZ, 'json(response.body) parses the reply.'),
+});
+
+const llmModel = section('gateway.md#LLM model entry (`llm.models[]`)', {
+  'gateway.llm.model.name': later(LLM, 'name is matched with the requested model; * matches any.'),
+  'gateway.llm.model.provider': later(
+    LLM,
+    'provider is the kind of provider; oaiCompat speaks the OpenAI API.',
+  ),
+  'gateway.llm.model.api-key': later(LLM, 'params.apiKey is the key of the provider.'),
+  'gateway.llm.model.model': later(LLM, 'params.model, when given, is the model that is used.'),
+  'gateway.llm.model.transformation': later(LLM, 'transformation maps field names to CEL.'),
+  'gateway.llm.model.guardrails': later(
+    GUARDRAILS,
+    'guardrails.request and guardrails.response list webhooks.',
+  ),
+  'gateway.llm.model.webhook.host': later(GUARDRAILS, 'webhook.target.host is the host:port of the webhook.'),
+  'gateway.llm.model.webhook.headers': later(
+    GUARDRAILS,
+    'webhook.headers gives headers and :path, :method and :authority by CEL.',
+  ),
+});
+
+const transformation = section('gateway.md#Transformation', {
+  'gateway.llm.transformation.1': later(LLM, 'Expressions see the original request and set the named field.'),
+  'gateway.llm.transformation.2': later(LLM, 'A policy holds at most 64 transformations.'),
+  'gateway.llm.transformation.3': later(LLM, 'A transformation wins over an override of the same field.'),
+  'gateway.llm.transformation.4': later(LLM, 'A field whose expression fails is left out without a word.'),
+});
+
+const webhookHeaders = section('gateway.md#Webhook guardrail headers', {
+  'gateway.llm.webhook-headers.1': later(
+    GUARDRAILS,
+    "Expressions see the client's request, not the webhook's.",
+  ),
+  'gateway.llm.webhook-headers.2': later(
+    GUARDRAILS,
+    'A header whose expression fails is left out; the request goes on.',
+  ),
+  'gateway.llm.webhook-headers.3': later(
+    GUARDRAILS,
+    'When the :path expression fails, the usual path is used.',
+  ),
+  'gateway.llm.webhook-headers.4': later(
+    GUARDRAILS,
+    'A literal :path is a quoted string inside the expression.',
+  ),
+  'gateway.llm.webhook-headers.5': later(GUARDRAILS, 'llmRequest exists for request webhooks only.'),
+});
+
+const cel = section('gateway.md#CEL variables', {
+  'gateway.cel.request.headers': later(
+    EXT_AUTHZ,
+    'request.headers["name"] is the value of a request header.',
+  ),
+  'gateway.cel.request.path': later(EXT_AUTHZ, 'request.path is the path of the request.'),
+  'gateway.cel.request.method': later(EXT_AUTHZ, 'request.method is the HTTP method.'),
+  'gateway.cel.llm-request.max-tokens': later(LLM, 'llmRequest.max_tokens is what the client sent.'),
+  'gateway.cel.llm-request.model': later(LLM, 'llmRequest.model is the model the client asked for.'),
+  'gateway.cel.jwt': later(AUTHORIZATION, 'jwt.<claim> is a claim of the validated token.'),
+  'gateway.cel.source': later(EXT_AUTHZ, 'source.address is the IP address of the client.'),
+  'gateway.cel.response-body': later(EXT_AUTHZ, 'response.body is the body of the authorization reply.'),
+  'gateway.cel.extauthz': later(EXT_AUTHZ, 'extauthz.<name> is metadata of the extAuthz policy.'),
+  'gateway.cel.cost': later(COST, 'llm.cost and llm.costRates can be logged.'),
+  'gateway.cel.function.min': later(LLM, 'min(a, b) gives the smaller value.'),
+  'gateway.cel.function.json': later(EXT_AUTHZ, 'json(x) parses a text.'),
+  'gateway.cel.function.conditional': later(LLM, 'cond ? a : b chooses.'),
+  'gateway.cel.function.in': later(AUTHORIZATION, 'in tests membership.'),
+});
+
+const dataPlane = section('gateway.md#Data plane', {
+  'gateway.http.mcp-post': 'POST /mcp takes a JSON-RPC 2.0 message.',
+  'gateway.http.mcp-post.initialize': 'initialize carries protocolVersion, capabilities and clientInfo.',
+  'gateway.http.mcp-post.headers': 'Requests are application/json, and accept names text/event-stream.',
+  'gateway.http.mcp-post.authorization': later(
+    AUTH,
+    'An authorization header with a bearer token may be sent.',
+  ),
+  'gateway.http.mcp-post.response': 'The answer is 200 with content-type text/event-stream.',
+  'gateway.http.mcp-post.session': 'The answer carries an mcp-session-id header.',
+  'gateway.http.mcp-post.events': 'Events are called message; their data is a JSON-RPC result.',
+  'gateway.http.mcp-get.not-acceptable': 'GET /mcp without the accept header gives 406.',
+  'gateway.http.protected-resource': later(
+    AUTH,
+    'The protected-resource document is served under the MCP path.',
+  ),
+  'gateway.http.protected-resource.fields': later(
+    AUTH,
+    'It has resource, mcp_protocol_version, resource_type, bearer_methods_supported and scopes_supported.',
+  ),
+  'gateway.http.protected-resource.servers': later(
+    AUTH,
+    "Its authorization_servers name the gateway's MCP URL.",
+  ),
+  'gateway.http.authorization-server': later(AUTH, 'Authorization-server metadata is served.'),
+  'gateway.http.authorization-server.registration': later(
+    AUTH,
+    'Its registration_endpoint is at the gateway.',
+  ),
+  'gateway.http.authorization-server.others': later(
+    AUTH,
+    'Its other endpoints are at the identity provider.',
+  ),
+  'gateway.http.registration': later(
+    AUTH,
+    'POST on client-registration hands the request to the identity provider.',
+  ),
+  'gateway.http.registration.reply': later(AUTH, 'The reply is the registered client with its client_id.'),
+  'gateway.http.chat': later(
+    LLM,
+    'POST /v1/chat/completions takes model, messages, max_tokens and temperature.',
+  ),
+  'gateway.http.chat.response': later(LLM, 'The answer is a chat completion with choices and usage.'),
+  'gateway.http.llm-port': later(LLM, 'The simplified LLM mode listens on 4000 unless told otherwise.'),
+  'gateway.http.mcp-port': 'Port 3000 is kept for MCP.',
+});
+
+const outbound = section('gateway.md#Outbound calls made by the gateway', {
+  'gateway.outbound.keys': later(
+    AUTH,
+    'With idpx and no jwks, keys come from the certs path below the issuer.',
+  ),
+  'gateway.outbound.metadata': later(
+    AUTH,
+    'Server metadata is read from the OpenID Connect discovery document.',
+  ),
+  'gateway.outbound.registration': later(AUTH, 'Registration requests go to the identity provider.'),
+  'gateway.outbound.ext-authz': later(
+    EXT_AUTHZ,
+    'The authorization call has the configured path and headers.',
+  ),
+  'gateway.outbound.ext-authz.whois': later(
+    EXT_AUTHZ,
+    'A whois lookup by source address, with a fixed :authority, works.',
+  ),
+  'gateway.outbound.ext-authz.reply': later(
+    EXT_AUTHZ,
+    'Node.Name and UserProfile.LoginName can be taken from the reply.',
+  ),
+  'gateway.outbound.webhook': later(
+    GUARDRAILS,
+    'Webhooks are called by POST on /request and /response, or on :path.',
+  ),
+});
+
+const idpEndpoints = section('gateway.md#Identity provider endpoints used by clients', {
+  'gateway.idp.token': later(AUTH, 'A token from the token endpoint of the identity provider is accepted.'),
+});
+
+const admin = section('gateway.md#Admin server (default `127.0.0.1:15000`)', {
+  'gateway.admin.config-dump': later(ADMIN, 'GET /config_dump gives the loaded configuration as JSON.'),
+  'gateway.admin.config-dump.parts': later(
+    ADMIN,
+    'It has binds, listeners, routes, backends, workloads, services and policies.',
+  ),
+  'gateway.admin.trace': later(ADMIN, '/debug/trace streams the next request as JSON events.'),
+  'gateway.admin.logging': later(ADMIN, '/logging reads and sets the log level.'),
+  'gateway.admin.logging.set': later(
+    ADMIN,
+    'POST /logging?level= answers with a line that tells the current level.',
+  ),
+  'gateway.admin.memory': later(ADMIN, '/memory gives figures of the allocator and the process.'),
+  'gateway.admin.cpu': later(ADMIN, '/debug/pprof/profile gives a CPU profile on Linux.'),
+  'gateway.admin.cpu.query': later(
+    ADMIN,
+    'seconds is 1 to 300, by default 10; frequency 1 to 1000 Hz, by default 100.',
+  ),
+  'gateway.admin.heap': later(
+    ADMIN,
+    '/debug/pprof/heap gives a heap profile, with allocation samples on Linux.',
+  ),
+  'gateway.admin.tasks': later(ADMIN, '/debug/tasks shows the running tasks as a tree.'),
+  'gateway.admin.quit': later(ADMIN, '/quitquitquit shuts down gracefully.'),
+  'gateway.admin.ui': later(ADMIN, '/ui is a user interface.'),
+  'gateway.agctl': later(PROXY_COMMANDS, 'agctl wraps the admin endpoints.'),
+  'gateway.agctl.config': later(PROXY_COMMANDS, 'agctl proxy config all renders a saved dump as YAML.'),
+  'gateway.agctl.trace': later(PROXY_COMMANDS, 'agctl proxy trace shows the next request in a terminal UI.'),
+  'gateway.agctl.trace.parts': later(
+    PROXY_COMMANDS,
+    'The UI shows the route, the applied policies, the backend and the status.',
+  ),
+  'gateway.agctl.trace.raw': later(PROXY_COMMANDS, '--raw prints JSON Lines instead.'),
+  'gateway.admin.logging.modules': later(LOG_MODULES, 'The log level can be set per module by directives.'),
+});
+
+const authMcp = section('gateway.md#MCP authentication (bearer JWT)', {
+  'gateway.auth.mcp.1': later(AUTH, 'In strict mode a request without a valid token is refused.'),
+  'gateway.auth.mcp.2': later(AUTH, 'iss must equal issuer, and aud must hold one of audiences.'),
+  'gateway.auth.mcp.3': later(AUTH, 'With idpx, signature keys come from the certs path below the issuer.'),
+  'gateway.auth.mcp.3.jwks': later(AUTH, 'jwks overrides that location.'),
+  'gateway.auth.mcp.4': later(
+    AUTH,
+    'A missing token gives 401 and the www-authenticate header with resource_metadata.',
+  ),
+  'gateway.auth.mcp.5': later(AUTHORIZATION, 'Every authorization rule is evaluated after authentication.'),
+  'gateway.auth.mcp.5.refused': later(AUTHORIZATION, 'A rule that is not true gives 403.'),
+  'gateway.auth.mcp.6': later(AUTH, 'Server metadata comes from the OpenID Connect discovery document.'),
+  'gateway.auth.mcp.6.rfc8414': later(
+    AUTH,
+    'Newer providers also serve RFC 8414 metadata, with the realm after the path.',
+  ),
+  'gateway.auth.mcp.7': later(
+    AUTH,
+    'The audience is what the realm issues anyway; resource indicators are not relied on.',
+  ),
+});
+
+const authIdp = section('gateway.md#Identity provider prerequisites for the flow', {
+  'gateway.auth.idp.realm': later(AUTH, 'The issuer URL holds the name of the realm.'),
+  'gateway.auth.idp.transport': later(
+    AUTH,
+    'A provider that insists on HTTPS answers 403; the reason reaches the operator.',
+  ),
+  'gateway.auth.idp.client': later(AUTH, 'Public clients with PKCE and their own redirect URIs can log in.'),
+  'gateway.auth.idp.audience': later(AUTH, 'A token whose aud is only account is refused.'),
+  'gateway.auth.idp.users': later(
+    AUTH,
+    'An incomplete user profile makes the token endpoint refuse with invalid_grant.',
+  ),
+  'gateway.auth.idp.registration': later(
+    AUTH,
+    'A refusal by the Trusted Hosts policy reaches the client as 403 with its text.',
+  ),
+  'gateway.auth.idp.browser': later(
+    AUTH,
+    'Registration through the gateway does not depend on the allowed web origins.',
+  ),
+  'gateway.auth.idp.host': later(
+    AUTH,
+    'A token requested under another host name than that of issuer is refused.',
+  ),
+});
+
+const authExt = section('gateway.md#External authorization (extAuthz)', {
+  'gateway.auth.ext.1': later(
+    EXT_AUTHZ,
+    'Every request makes a call that carries the source address of the client.',
+  ),
+  'gateway.auth.ext.2': later(EXT_AUTHZ, 'An allowing reply lets the request through to the backend.'),
+  'gateway.auth.ext.2.denied': later(EXT_AUTHZ, 'A denial gives 403.'),
+  'gateway.auth.ext.2.no-identity': later(
+    EXT_AUTHZ,
+    'A client without a mesh identity, as from localhost, is denied.',
+  ),
+  'gateway.auth.ext.3': later(EXT_AUTHZ, 'Addresses such as 100.x.x.x are passed on as they are.'),
+  'gateway.auth.ext.4': later(EXT_AUTHZ, 'Sockets under /run and /var/run can be used.'),
+  'gateway.auth.ext.5': later(
+    EXT_AUTHZ,
+    'Log fields mapped to extauthz.<name> carry the identity on each line.',
+  ),
+});
+
+const authProvider = section('gateway.md#Provider credentials', {
+  'gateway.auth.provider': later(LLM, 'params.apiKey is sent to the LLM provider.'),
+});
+
+const accessLog = section('gateway.md#Access log (stdout, one line per request, level info)', {
+  'gateway.log.line': 'Each request gives one line on stdout, at level info.',
+  'gateway.log.gateway': 'Lines name the gateway, the listener and the route.',
+  'gateway.log.endpoint': 'Lines name the endpoint that was reached.',
+  'gateway.log.source': 'src.addr is the address of the client.',
+  'gateway.log.http':
+    'http.method, http.host, http.path, http.version and http.status describe the exchange.',
+  'gateway.log.protocol': 'protocol is that of the backend.',
+  'gateway.log.gen-ai': later(LLM, 'LLM lines have gen_ai operation, provider, models and token counts.'),
+  'gateway.log.duration': 'duration is in milliseconds.',
+  'gateway.log.error': 'A failed request has its error.',
+  'gateway.log.added': later(ACCESS_LOG_ADD, 'Configured fields come last.'),
+  'gateway.log.cost': later(COST, 'With a cost catalog, LLM lines have the total cost in USD.'),
+});
+
+const metrics = section('gateway.md#Metrics', {
+  'gateway.metrics.token-usage': later(
+    METRICS,
+    'A histogram counts tokens by type, operation, system and models.',
+  ),
+  'gateway.metrics.cost-lookups': later(
+    METRICS,
+    'A counter counts catalog lookups by status, provider and model.',
+  ),
+});
+
+const traces = section('gateway.md#Traces', {
+  'gateway.traces.export': later(TRACES, 'With an OTLP endpoint, spans are exported.'),
+  'gateway.traces.cost': later(TRACES, 'With a cost catalog, the request span has cost attributes.'),
+});
+
+const errors = section('gateway.md#Errors', {
+  'gateway.errors.no-token': later(
+    AUTH,
+    'No token in strict mode: 401, the header, and the JSON body of the table.',
+  ),
+  'gateway.errors.rule': later(AUTHORIZATION, 'A failing authorization rule: 403.'),
+  'gateway.errors.ext-authz': later(EXT_AUTHZ, 'A denial: 403 with the text of the table.'),
+  'gateway.errors.not-acceptable':
+    'A POST whose accept lacks text/event-stream: 406 with the text of the table.',
+  'gateway.errors.rate-limit': later(
+    LLM,
+    'A rate-limited LLM request: 429, and the error in the access log.',
+  ),
+  'gateway.errors.profile': later(ADMIN, 'A CPU profile where it is not supported: 404.'),
+  'gateway.errors.transformation': later(LLM, 'A failing transformation: the field is gone, and no error.'),
+  'gateway.errors.guardrail-header': later(GUARDRAILS, 'A failing guardrail header: it is left out.'),
+});
+
+const limits = section('gateway.md#Limits', {
+  'gateway.limits.transformations': later(LLM, '64 transformations in a policy.'),
+  'gateway.limits.profile-duration': later(ADMIN, 'A CPU profile takes 1 to 300 s, by default 10.'),
+  'gateway.limits.profile-frequency': later(ADMIN, 'It samples at 1 to 1000 Hz, by default 100.'),
+  'gateway.limits.admin-address': later(ADMIN, 'The admin address is 127.0.0.1:15000 by default.'),
+  'gateway.limits.llm-port': later(LLM, 'The simplified LLM listener is on 4000.'),
+  'gateway.limits.mcp-port': '3000 is for MCP.',
+});
+
+const versioning = section('gateway.md#Versioning', {
+  'gateway.versioning.1.metadata': later(AUTH, 'mcp_protocol_version is a string such as 2025-06-18.'),
+  'gateway.versioning.1.client': 'A client may ask for protocol version 2024-11-05.',
+  'gateway.versioning.2': later(LLM, 'The chat path begins with /v1.'),
+});
+
+const memoryService = section('memory-adapter.md#What the service does', {
+  'memory.service.1': later(MEMORY, 'The adapter speaks MCP at /mcp and reports its health at /health.'),
+  'memory.service.2': later(MEMORY, 'It has the four tools, each with its REST call on the backend.'),
+  'memory.service.3': later(
+    MEMORY,
+    'Gateway, adapter and backend stand behind one another, on ports 8080, 8080 and 3006.',
+  ),
+  'memory.service.4': later(MEMORY, 'No session id is given out.'),
+  'memory.service.4.instance': later(
+    MEMORY,
+    'Each POST has its own MCP server, gone when the response ends.',
+  ),
+  'memory.service.5': later(
+    MEMORY,
+    'At every start the backend reads all .md and .mdx files of its docs folder.',
+  ),
+  'memory.service.5.idempotent': later(
+    MEMORY,
+    'Documents whose content hash is known are not embedded again.',
+  ),
+  'memory.service.5.resync': later(MEMORY, 'POST /api/memory/ingest/docs reads them again.'),
+  'memory.service.6': later(
+    MEMORY,
+    'A dashboard shows the graph, a search playground with scores, and chat by session.',
+  ),
+  'memory.service.6.resync': later(MEMORY, 'The dashboard has a button that reads the documents again.'),
+});
+
+const memoryConfig = section('memory-adapter.md#Configuration', {
+  'memory.config.url': later(MEMORY, 'MEMORY_API_URL is the backend, by default http://memory-api:3006.'),
+  'memory.config.port': later(MEMORY, 'PORT is the port of the adapter, by default 8080.'),
+  'memory.config.base-url': later(MEMORY, 'The base URL gets /api/memory unless it already ends so.'),
+});
+
+const chatHistory = section('memory-adapter.md#Collection `chat_history` (episodic memory)', {
+  'memory.chat.session-id': later(MEMORY, 'sessionId, also called conversationId, is the thread.'),
+  'memory.chat.agent-id': later(MEMORY, 'agentId is the agent that produced the turn.'),
+  'memory.chat.role': later(MEMORY, 'role is user, assistant or system.'),
+  'memory.chat.content': later(MEMORY, 'content is the text.'),
+  'memory.chat.created-at': later(MEMORY, 'createdAt is when the turn was stored.'),
+});
+
+const entities = section('memory-adapter.md#Collection `entities` (semantic memory)', {
+  'memory.entity.name': later(MEMORY, 'name is the canonical name or title.'),
+  'memory.entity.type': later(MEMORY, 'type is workspace, doc_file, doc_chunk or chat_message.'),
+  'memory.entity.content': later(MEMORY, 'content is a summary or the whole text.'),
+  'memory.entity.embedding': later(MEMORY, 'embedding has 128 floats and serves similarity search.'),
+  'memory.entity.metadata': later(MEMORY, 'metadata holds any keys, such as source and path.'),
+});
+
+const relations = section('memory-adapter.md#Collection `relations` (graph layer)', {
+  'memory.relation.edge': later(MEMORY, 'Relations are directed edges with a weight, fromId to toId.'),
+  'memory.relation.type': later(MEMORY, 'relationType is BELONGS_TO, REFERENCES or DEPENDS_ON.'),
+  'memory.relation.weight': later(MEMORY, 'weight is the strength of the relation.'),
+});
+
+const memoryEndpoints = section('memory-adapter.md#Endpoints', {
+  'memory.http.mcp': later(MEMORY, 'POST /mcp gives a response for each request.'),
+  'memory.http.health': later(MEMORY, 'GET /health gives status healthy and the name of the service.'),
+});
+
+const memoryTools = section('memory-adapter.md#Tools', {
+  'memory.tool.search': later(
+    MEMORY,
+    'search_knowledge searches all documents by similarity, by POST on search.',
+  ),
+  'memory.tool.search.query': later(MEMORY, 'query is required.'),
+  'memory.tool.search.limit': later(MEMORY, 'limit bounds the results, by default 5.'),
+  'memory.tool.search.min-score': later(MEMORY, 'Results below minScore, by default 0.7, are left out.'),
+  'memory.tool.store': later(MEMORY, 'store_episodic stores one turn, by POST on chat.'),
+  'memory.tool.store.parameters': later(MEMORY, 'sessionId, role and content are required.'),
+  'memory.tool.graph': later(MEMORY, 'query_graph walks from a named entity, by GET on graph.'),
+  'memory.tool.graph.entity': later(MEMORY, 'entityId, an id or a canonical name, is required.'),
+  'memory.tool.graph.depth': later(MEMORY, 'maxDepth bounds the hops, by default 2.'),
+  'memory.tool.ingest': later(MEMORY, 'ingest_document chunks, embeds and indexes, by POST on ingest/docs.'),
+  'memory.tool.ingest.resync': later(MEMORY, 'It also makes the backend read all documents again.'),
+  'memory.tool.ingest.parameters': later(MEMORY, 'title and content are required.'),
+  'memory.tool.ingest.source': later(MEMORY, 'source is kept in the metadata.'),
+});
+
+const memoryLimits = section('memory-adapter.md#Limits', {
+  'memory.limits': later(
+    MEMORY,
+    'Defaults are limit 5, minScore 0.7 and maxDepth 2; embeddings have 128 dimensions.',
+  ),
+});
+
+export const requirements = {
+  ...service,
+  ...topLevel,
+  ...route,
+  ...mcpAuthentication,
+  ...authorization,
+  ...cors,
+  ...extAuthz,
+  ...llmModel,
+  ...transformation,
+  ...webhookHeaders,
+  ...cel,
+  ...dataPlane,
+  ...outbound,
+  ...idpEndpoints,
+  ...admin,
+  ...authMcp,
+  ...authIdp,
+  ...authExt,
+  ...authProvider,
+  ...accessLog,
+  ...metrics,
+  ...traces,
+  ...errors,
+  ...limits,
+  ...versioning,
+  ...memoryService,
+  ...memoryConfig,
+  ...chatHistory,
+  ...entities,
+  ...relations,
+  ...memoryEndpoints,
+  ...memoryTools,
+  ...memoryLimits,
+} satisfies Record<string, Requirement>;
+
+export type RequirementId = keyof typeof requirements;

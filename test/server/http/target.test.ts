@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { chaos } from '../../kit/config.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
+
+// Every backend here answers PUT with 405, so which route was taken shows in the access log only.
+let gate: TestGateway;
+beforeAll(async () => {
+  const backends = [{ mcp: { targets: [chaos('a')] } }];
+  const routes = [
+    { name: 'mcp', matches: [{ path: { pathPrefix: '/mcp' } }], backends },
+    { name: 'admin', matches: [{ path: { exact: '/admin' } }], backends },
+  ];
+  gate = await gateway(JSON.stringify({ gateways: { default: { port: 0, routes } } }));
+});
+afterAll(() => gate.close());
+
+/** Status and route of a request with this target; the route is undefined when none was taken. */
+async function take(target: string, lines: string[] = []): Promise<{ status?: number; route?: string }> {
+  const count = gate.accessLog.length + 1;
+  const { statuses } = await sendRaw(gate.port, rawRequest(`PUT ${target} HTTP/1.1`, ['Content-Length: 0', ...lines]), {
+    responses: 1,
+  });
+  const { route } = await gate.accessLine(count);
+  return { status: statuses[0], ...(route && { route }) };
+}
+
+describe('one path decides', () => {
+  test.each(['/mcp', '/mcp/', '/mcp/x', '/mcp?x=/../admin', '/%6dcp', '/m%63p', '/mcp/a%2Fb', '/mcp/a;b=..c'])(
+    '%s reaches the route of /mcp',
+    async (target) => {
+      expect(await take(target)).toEqual({ status: 405, route: 'default/mcp' });
+    },
+  );
+
+  test.each(['/mcpx', '/MCP', '/mcp;x', '//mcp', '/', '/admin/', '/admin/mcp', '//evil.example/x', '/\\evil'])(
+    '%s reaches no route',
+    async (target) => {
+      expect(await take(target)).toEqual({ status: 404 });
+    },
+  );
+
+  test.each([
+    '/mcp/../admin',
+    '/mcp/%2e%2e/admin',
+    '/mcp/.%2E/admin',
+    '/mcp%2f..%2fadmin',
+    '/mcp/..%5cadmin',
+    '/mcp\\..\\admin',
+    '/mcp/..;x/admin',
+    '/mcp/..%3bx/admin',
+    '/mcp/./x',
+    '/mcp%00',
+    '/mcp%0d%0aX:1',
+    '/mcp%7f',
+    '/mcp%zz',
+    '/mcp#admin',
+  ])('%s is refused, because servers read it in different ways', async (target) => {
+    expect(await take(target)).toEqual({ status: 400 });
+  });
+
+  test('a target of a hundred thousand segments is decided at once', async () => {
+    const started = performance.now();
+    expect((await take(`/mcp${'/a'.repeat(5_000)}%41`)).route).toBe('default/mcp');
+    expect(performance.now() - started).toBeLessThan(500);
+  });
+});
+
+describe('absolute targets', () => {
+  test('are taken when they name the host of the Host field', async () => {
+    expect(await take('http://localhost/admin')).toEqual({ status: 405, route: 'default/admin' });
+    expect(await take('HTTP://LOCALHOST/mcp')).toEqual({ status: 405, route: 'default/mcp' });
+  });
+
+  test.each(['http://evil.example/mcp', 'http://localhost:1/mcp', 'http://user@localhost/mcp', 'ftp://localhost/mcp'])(
+    '%s is refused',
+    async (target) => {
+      expect(await take(target)).toEqual({ status: 400 });
+    },
+  );
+});
+
+describe('methods and upgrades', () => {
+  test('a path without a route says so', async () => {
+    const { text } = await sendRaw(gate.port, rawRequest('GET /nowhere HTTP/1.1'), { responses: 1 });
+    expect(text).toMatch(/^HTTP\/1\.1 404 /);
+    expect(text).toMatch(/content-type: text\/plain; charset=utf-8/i);
+    expect(text.endsWith('\r\n\r\nroute not found')).toBe(true);
+  });
+
+  test.each(['TRACE /mcp HTTP/1.1', 'OPTIONS * HTTP/1.1', 'CONNECT localhost:443 HTTP/1.1'])(
+    '%s is 405 and ends the connection',
+    async (line) => {
+      const { statuses, closed } = await sendRaw(gate.port, rawRequest(line));
+      expect({ statuses, closed }).toEqual({ statuses: [405], closed: true });
+    },
+  );
+
+  test('CONNECT opens no tunnel', async () => {
+    const bytes = `${rawRequest('CONNECT 127.0.0.1:1 HTTP/1.1')}GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+    expect((await sendRaw(gate.port, bytes)).statuses).toEqual([405]);
+  });
+
+  test.each(['h2c', 'websocket'])('an upgrade to %s is answered as the plain request it also is', async (protocol) => {
+    const lines = ['Connection: Upgrade', `Upgrade: ${protocol}`, 'Sec-WebSocket-Key: x', 'Sec-WebSocket-Version: 13'];
+    expect(await take('/mcp', lines)).toEqual({ status: 405, route: 'default/mcp' });
+  });
+
+  test('forwarding headers do not change the address of the client', async () => {
+    const count = gate.accessLog.length + 1;
+    await take('/mcp', ['X-Forwarded-For: 10.9.8.7', 'Forwarded: for=10.9.8.7', 'X-Real-IP: 10.9.8.7']);
+    expect((await gate.accessLine(count))['src.addr']).toMatch(/^127\.0\.0\.1:\d+$/);
+  });
+});
