@@ -27,7 +27,8 @@ export function editDistance(a: string, b: string): number {
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = word.toLowerCase();
-  const limit = Math.max(1, Math.floor(wanted.length / 3));
+  // One letter for another is no likeness where there is only one.
+  const limit = wanted.length < 2 ? 0 : Math.max(1, Math.floor(wanted.length / 3));
   let best: string | undefined;
   let bestDistance = limit + 1;
   for (const candidate of candidates) {

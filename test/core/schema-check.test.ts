@@ -145,6 +145,18 @@ describe('checkSchema', () => {
     expect(check(three, 'host: x').diagnostics[0]?.help).toBeUndefined();
   });
 
+  it('takes the branch of a union whose literal fits, even if another one knows more of the keys', () => {
+    const schema = z.union([
+      z.strictObject({ kind: z.literal('a'), x: z.number(), y: z.number() }),
+      z.strictObject({ kind: z.literal('b'), z: z.number() }),
+    ]);
+    expect(check(schema, 'kind: b\nx: 1\ny: 2\n').said).toEqual([
+      'AGW0103 required field `z` is missing',
+      'AGW0101 unknown field `x`',
+      'AGW0101 unknown field `y`',
+    ]);
+  });
+
   it('copes with schemas that contain themselves', () => {
     interface Tree {
       name: string;

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: this is what people write in their files.
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { secretPaths, secretRanges } from '../../src/core/schema-secrets.ts';

@@ -30,7 +30,7 @@ describe('editDistance', () => {
 });
 
 describe('nearest', () => {
-  const fields = ['cors', 'authorization', 'mcpAuthentication', 'port'];
+  const fields = ['q', 'cors', 'authorization', 'mcpAuthentication', 'port'];
 
   it.each([
     ['cros', 'cors'],
@@ -41,6 +41,7 @@ describe('nearest', () => {
     ['authoriz', undefined],
     ['xyz', undefined],
     ['', undefined],
+    ['p', undefined],
   ])('of %j is %j', (word, expected) => {
     expect(nearest(word, fields)).toBe(expected);
   });

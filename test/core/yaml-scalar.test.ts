@@ -85,10 +85,10 @@ const ESCAPED: Readonly<Record<string, string>> = {
 
 /** Whether the source text `piece` can stand for the decoded unit `char`. */
 function standsFor(piece: string, char: string, style: string): boolean {
+  if (style === 'single' && char === "'") return piece === "''";
   if (piece === char) return true;
   if (char === ' ' && /^\r?\n$/.test(piece)) return style !== 'literal';
   if (char === '\n' && piece === '\r\n') return true;
-  if (style === 'single' && piece === "''") return char === "'";
   if (style !== 'double' || !piece.startsWith('\\')) return false;
   return (ESCAPED[piece] ?? JSON.parse(`"${piece}"`)).includes(char);
 }

@@ -168,6 +168,14 @@ describe('ranges', () => {
     expect(at(source.valueRange(['routes', 1]))).toBe('*shared');
   });
 
+  it('of a key that is given twice are those of the first, whose value counts', () => {
+    const text = 'a: 1\na: 2\nb: {<<: {c: 3}, c: 4}\n';
+    const twice = read(text);
+    expect(twice.value).toEqual({ a: 1, b: { c: 4 } });
+    expect(marked(text, twice.source.valueRange(['a']))).toBe('1');
+    expect(marked(text, twice.source.valueRange(['b', 'c']))).toBe('4');
+  });
+
   it('of an empty value are those of its key', () => {
     expect(at(source.valueRange(['empty']))).toBe('empty');
   });
@@ -198,6 +206,8 @@ describe('problems', () => {
     ['a: "b\nc: d\n', 'AGW0001 «"» this `"` is not closed'],
     ["a: 'b\nc: d\n", "AGW0001 «'» this `'` is not closed"],
     ['a: "b\\"\nc: d\n', 'AGW0001 «"» this `"` is not closed'],
+    ['a: "b\\"', 'AGW0001 «"» this `"` is not closed'],
+    ["a: 'b''", "AGW0001 «'» this `'` is not closed"],
     ["a: 'b''\nc: d\n", "AGW0001 «'» this `'` is not closed"],
     ['a: "\\d"', 'AGW0001 «\\d» unknown escape sequence in double quotes'],
     ['a:\n\tb: 1', 'AGW0001 «\t» a tab cannot be used for indentation'],

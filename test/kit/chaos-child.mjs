@@ -91,7 +91,8 @@ const actions = {
   },
   big: ({ args }) => text('x'.repeat(args.bytes)),
   stderr: ({ args }) => {
-    for (let line = 0; line < args.lines; line += 1) write(`noise ${line} ${'.'.repeat(args.width ?? 10)}\n`, 2);
+    for (let line = 0; line < args.lines; line += 1)
+      write(`noise ${line} ${'.'.repeat(args.width ?? 10)}\n`, 2);
     return text('written');
   },
   'answer-and-exit': ({ id }) => {
@@ -173,7 +174,10 @@ const requests = {
   'resources/list': ({ cursor }) =>
     listing('resources', flags.resources, cursor, (uri) => ({ uri, name: uri })),
   'resources/templates/list': ({ cursor }) =>
-    listing('resourceTemplates', flags.resources, cursor, (uri) => ({ uriTemplate: `${uri}/{id}`, name: uri })),
+    listing('resourceTemplates', flags.resources, cursor, (uri) => ({
+      uriTemplate: `${uri}/{id}`,
+      name: uri,
+    })),
   'resources/read': ({ uri }) => ({ contents: [{ uri, text: `${flags.name} ${uri}` }] }),
   'resources/subscribe': ({ uri }) => {
     send({ method: 'notifications/resources/updated', params: { uri } });

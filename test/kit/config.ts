@@ -5,7 +5,10 @@ import { fileURLToPath } from 'node:url';
 const chaosChild = fileURLToPath(new URL('./chaos-child.mjs', import.meta.url));
 
 /** A stdio target that runs the chaos child with these flags, under the same name. */
-export function chaos(name: string, ...flags: string[]): { name: string; stdio: { cmd: string; args: string[] } } {
+export function chaos(
+  name: string,
+  ...flags: string[]
+): { name: string; stdio: { cmd: string; args: string[] } } {
   return { name, stdio: { cmd: process.execPath, args: [chaosChild, `--name=${name}`, ...flags] } };
 }
 
@@ -21,5 +24,8 @@ interface Parts {
 /** A configuration with one free port, whose only route leads to these targets. */
 export function mcpConfig(targets: readonly object[], { backend, route, config }: Parts = {}): string {
   const routes = [{ ...route, backends: [{ mcp: { ...backend, targets } }] }];
-  return JSON.stringify({ config: { adminAddr: 'off', ...config }, gateways: { default: { port: 0, routes } } });
+  return JSON.stringify({
+    config: { adminAddr: 'off', ...config },
+    gateways: { default: { port: 0, routes } },
+  });
 }

@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser';
-import { MCP_HEADERS } from './mcp.ts';
+import { type Json, MCP_HEADERS } from './mcp.ts';
 import { until } from './until.ts';
 
 /** A response of server-sent events that is read while it arrives. */
@@ -7,11 +7,11 @@ export interface EventReader extends AsyncDisposable {
   readonly status: number;
   readonly headers: Headers;
   /** Messages so far, parsed. */
-  readonly messages: readonly any[];
+  readonly messages: readonly Json[];
   /** Whether the server has ended the stream. */
   readonly ended: boolean;
   /** Waits for the first message that fits and returns it. */
-  next(fits: (message: any) => boolean): Promise<any>;
+  next(fits: (message: Json) => boolean): Promise<Json>;
   untilEnd(): Promise<void>;
   /** Leaves: the connection is cut. */
   close(): void;
@@ -20,7 +20,11 @@ export interface EventReader extends AsyncDisposable {
 /** Opens the GET stream of a session, or POSTs `message`, and returns once the response head is here. */
 export async function openEvents(
   url: string,
-  { session, message, headers = {} }: { session?: string; message?: object; headers?: Record<string, string> },
+  {
+    session,
+    message,
+    headers = {},
+  }: { session?: string; message?: object; headers?: Record<string, string> },
 ): Promise<EventReader> {
   const leave = new AbortController();
   const response = await fetch(url, {
@@ -29,7 +33,7 @@ export async function openEvents(
     signal: leave.signal,
     ...(message && { body: JSON.stringify({ jsonrpc: '2.0', ...message }) }),
   });
-  const messages: any[] = [];
+  const messages: Json[] = [];
   let ended = false;
   const parser = createParser({ onEvent: ({ data }) => messages.push(JSON.parse(data)) });
   const read = async (): Promise<void> => {

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Json } from './mcp.ts';
 
 /** One request as the upstream got it. */
 export interface Received {
@@ -8,7 +9,7 @@ export interface Received {
   readonly headers: NodeJS.Dict<string | string[]>;
   readonly text: string;
   /** The JSON-RPC message, for POST. */
-  readonly message: any;
+  readonly message: Json;
 }
 
 /** Answers a request itself and returns true, or leaves it to the default behaviour. */
@@ -28,9 +29,15 @@ export interface McpUpstream extends AsyncDisposable {
 }
 
 /** Starts it on a free port. `name` shows in its answers; `capabilities` are what it announces. */
-export async function mcpUpstream(
-  { name = 'up', script, capabilities = { tools: {} } }: { name?: string; script?: Script; capabilities?: object } = {},
-): Promise<McpUpstream> {
+export async function mcpUpstream({
+  name = 'up',
+  script,
+  capabilities = { tools: {} },
+}: {
+  name?: string;
+  script?: Script;
+  capabilities?: object;
+} = {}): Promise<McpUpstream> {
   const received: Received[] = [];
   const sessions = new Set<string>();
   const streams: ServerResponse[] = [];
@@ -98,14 +105,16 @@ export function reply(response: ServerResponse, { id }: { id: unknown }, result:
   response.end(JSON.stringify({ jsonrpc: '2.0', id, ...outcome }));
 }
 
-function resultOf({ method, params }: any, name: string, capabilities: object): object {
+function resultOf({ method, params }: Json, name: string, capabilities: object): object {
   switch (method) {
     case 'initialize':
       return { protocolVersion: params.protocolVersion, capabilities, serverInfo: { name, version: '1' } };
     case 'tools/list':
       return { tools: [{ name: 'say', inputSchema: { type: 'object' } }] };
     case 'tools/call':
-      return { content: [{ type: 'text', text: `${name} says ${params.arguments?.message ?? params.name}` }] };
+      return {
+        content: [{ type: 'text', text: `${name} says ${params.arguments?.message ?? params.name}` }],
+      };
     default:
       return { error: { code: -32601, message: `no method ${method}` } };
   }

@@ -1,12 +1,16 @@
+/** What came over the wire, which tests look into member by member. */
+// biome-ignore lint/suspicious/noExplicitAny: narrowing each step would hide what a test is about.
+export type Json = any;
+
 /** A bare MCP client over fetch, for tests that look at the wire. */
 export interface McpReply {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
   /** The JSON-RPC messages of the event stream, or the one JSON body. */
-  readonly messages: readonly any[];
-  readonly result: any;
-  readonly error: any;
+  readonly messages: readonly Json[];
+  readonly result: Json;
+  readonly error: Json;
 }
 
 export interface McpSession {
@@ -40,7 +44,10 @@ export async function post(
   const response = await fetch(url, {
     method: 'POST',
     headers: { ...MCP_HEADERS, ...headers },
-    body: typeof body === 'string' || body instanceof Uint8Array ? (body as BodyInit) : JSON.stringify(body),
+    body:
+      typeof body === 'string' || body instanceof Uint8Array
+        ? (body as NonNullable<RequestInit['body']>)
+        : JSON.stringify(body),
     ...init,
   });
   return read(response);

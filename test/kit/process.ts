@@ -37,7 +37,11 @@ export async function agctl(args: readonly string[], options: RunOptions = {}): 
 function start(args: readonly string[], { env, cwd, node = process.execPath }: RunOptions): Running {
   // The runner's own settings would colour the output, and its Node options would reach the child.
   const { FORCE_COLOR, NODE_OPTIONS, VITEST, ...inherited } = process.env;
-  return spawn(node, [AGCTL, ...args], { cwd, env: { ...inherited, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  return spawn(node, [AGCTL, ...args], {
+    cwd,
+    env: { ...inherited, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
 }
 
 function watch(child: Running): { output: { stdout: string; stderr: string }; finished: Promise<Finished> } {

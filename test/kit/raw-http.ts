@@ -12,7 +12,8 @@ export interface RawReply {
 interface RawOptions {
   /** Stops once so many responses have begun and their bodies are here; without it, when the server ends the connection. */
   readonly responses?: number;
-  readonly host?: string;
+  /** Cuts the connection once the bytes are out. */
+  readonly leave?: boolean;
 }
 
 const patience = 10_000;
@@ -21,7 +22,7 @@ const patience = 10_000;
 export function sendRaw(
   port: number,
   bytes: string | Uint8Array,
-  { responses, host = '127.0.0.1' }: RawOptions = {},
+  { responses, leave = false }: RawOptions = {},
 ): Promise<RawReply> {
   return new Promise((resolve, reject) => {
     let text = '';
@@ -35,7 +36,9 @@ export function sendRaw(
       socket?.destroy();
       reject(new Error(`nothing decided within ${patience} ms; so far: ${JSON.stringify(text)}`));
     }, patience);
-    socket = connect({ port, host }, () => socket?.write(bytes));
+    socket = connect({ port, host: '127.0.0.1' }, () =>
+      socket?.write(bytes, () => leave && socket?.destroy()),
+    );
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1');
       if (responses !== undefined && completeResponses(text) >= responses) finish(false);

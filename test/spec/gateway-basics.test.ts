@@ -1,8 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
@@ -10,6 +6,7 @@ import { loadConfigText } from '../../src/server/config/load.ts';
 import { planGateways } from '../../src/server/config/plan.ts';
 import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { INITIALIZE, MCP_HEADERS, openSession, post } from '../kit/mcp.ts';
+import { serve } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 import { verifies } from '../kit/verifies.ts';
 
@@ -29,6 +26,14 @@ function yaml(config: object): string {
   return JSON.stringify(config);
 }
 
+/** One port and one route, logging at this level. */
+function minimal(level: string): string {
+  return yaml({
+    config: { logging: { level } },
+    gateways: { main: { port: 0, routes: [mcpRoute(target('only'))] } },
+  });
+}
+
 let shared: TestGateway;
 let url: string;
 beforeAll(async () => {
@@ -44,24 +49,25 @@ describe('agctl serve', () => {
     ['gateway.service.1', 'gateway.service.8.logs', 'gateway.log.line'],
     'serves the file named with -f, and writes each request as one info line on stdout',
     async () => {
-      await using served = await serve({ logging: { level: 'info' } });
+      await using served = await serve(minimal('info'));
       const statuses = [];
-      for (const path of ['/a', '/b']) statuses.push((await fetch(`${served.origin}${path}`)).status);
+      for (const path of ['/a', '/b']) statuses.push((await fetch(`${served.url}${path}`)).status);
       expect(statuses).toEqual([404, 404]);
-      expect(await served.stop()).toBe(0);
-      const lines = served.stdout().trimEnd().split('\n');
+      served.kill('SIGTERM');
+      const { code, stdout, stderr } = await served.finished;
+      expect(code).toBe(0);
+      const lines = stdout.trimEnd().split('\n');
       expect(lines).toEqual([
         expect.stringMatching(/^\S+Z\tinfo\trequest .*http\.path=\/a .*http\.status=404/),
         expect.stringMatching(/^\S+Z\tinfo\trequest .*http\.path=\/b .*http\.status=404/),
       ]);
-      expect(served.stderr()).toContain('started bind');
+      expect(stderr).toContain('started bind');
     },
   );
 
   verifies('gateway.config.logging.level', 'logs from the start what the level lets through', async () => {
-    await using served = await serve({ logging: { level: 'error' } });
-    expect(await served.stop()).toBe(0);
-    expect(served.stderr()).not.toContain('started bind');
+    await using served = await serve(minimal('error'));
+    expect(served.stderr).not.toContain('started bind');
     await expect(gateway('config: { logging: { level: loud } }')).rejects.toThrow(
       /^config\.logging\.level: /,
     );
@@ -224,15 +230,15 @@ describe('access log', () => {
     ],
     'describes a request and where it went',
     async () => {
-      const remote = { name: 'remote', mcp: { host: url } };
-      await using front = await gateway(
-        yaml({ gateways: { front: { port: 0, routes: [mcpRoute(remote)] } } }),
-      );
+      const routes = [{ name: 'all', backends: [{ host: `127.0.0.1:${shared.port}` }] }];
+      await using front = await gateway(yaml({ gateways: { front: { port: 0, routes } } }));
+      const before = shared.accessLog.length;
       await post(`${front.url}/mcp?x=1`, INITIALIZE);
-      expect(await front.accessLine(1)).toMatchObject({
+      const line = await front.accessLine(1);
+      expect(line).toMatchObject({
         gateway: 'default/front',
         listener: 'front',
-        route: 'default/tools',
+        route: 'default/all',
         endpoint: `127.0.0.1:${shared.port}`,
         'src.addr': expect.stringMatching(/^127\.0\.0\.1:\d+$/),
         'http.method': 'POST',
@@ -240,9 +246,10 @@ describe('access log', () => {
         'http.path': '/mcp?x=1',
         'http.version': 'HTTP/1.1',
         'http.status': '200',
-        protocol: 'mcp',
+        protocol: 'http',
         duration: expect.stringMatching(/^\d+ms$/),
       });
+      expect(await shared.accessLine(before + 1)).toMatchObject({ route: 'default/tools', protocol: 'mcp' });
     },
   );
 
@@ -275,56 +282,3 @@ describe('access log', () => {
     expect(JSON.parse(json.accessLog[0] ?? '')).toMatchObject({ level: 'info', 'http.path': '/nowhere' });
   });
 });
-
-interface Served extends AsyncDisposable {
-  readonly origin: string;
-  stdout(): string;
-  stderr(): string;
-  /** Sends SIGTERM and gives the exit code. */
-  stop(): Promise<number | null>;
-}
-
-/** `agctl serve -f` in a process of its own, from the built files, ready to answer. */
-async function serve(config: object): Promise<Served> {
-  const folder = await mkdtemp(join(tmpdir(), 'agctl-basics-'));
-  const file = join(folder, 'gateway.yaml');
-  await writeFile(
-    file,
-    yaml({ config, gateways: { main: { port: 0, routes: [mcpRoute(target('only'))] } } }),
-  );
-  const child = spawn(process.execPath, [join(root, 'bin/agctl.js'), 'serve', '-f', file], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const output = { stdout: '', stderr: '' };
-  child.stdout.on('data', (chunk) => (output.stdout += chunk));
-  child.stderr.on('data', (chunk) => (output.stderr += chunk));
-  const ended = once(child, 'close');
-  const dispose = async () => {
-    child.kill('SIGKILL');
-    await ended;
-    await rm(folder, { recursive: true });
-  };
-  try {
-    await until(() => output.stderr.includes('ready in') || hasEnded(child));
-    const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(output.stderr) ?? [];
-    if (origin === undefined) throw new Error(`agctl serve did not start:\n${output.stderr}`);
-    return {
-      origin,
-      stdout: () => output.stdout,
-      stderr: () => output.stderr,
-      stop: async () => {
-        child.kill('SIGTERM');
-        const [code] = await ended;
-        return code as number | null;
-      },
-      [Symbol.asyncDispose]: dispose,
-    };
-  } catch (error) {
-    await dispose();
-    throw error;
-  }
-}
-
-function hasEnded(child: ChildProcess): boolean {
-  return child.exitCode !== null || child.signalCode !== null;
-}

@@ -9,8 +9,8 @@ export const CEL_LIMITS = {
   depth: 48,
   /** Items of a list or keys of a map that a step may walk over or build. */
   items: 10_000,
-  /** Length of a text or byte string that a step may build. */
-  textLength: 2 * 1024 * 1024,
+  /** Length of a text or byte string that a step may build: twice the largest body. */
+  textLength: 4 * 1024 * 1024,
   /**
    * Work of one evaluation. A step is an expression node in a loop, or the share of a library call that takes about as
    * long: under half a microsecond on a slow core, so that an evaluation holds the event loop for less than 50 ms.
@@ -23,9 +23,10 @@ export const CEL_LIMITS = {
 
 /**
  * Steps that the running evaluation may still take. Evaluation is synchronous, so one counter serves all expressions;
- * a lookup that evaluates another expression meanwhile saves and restores it through `enterBudget`.
+ * a lookup that evaluates another expression meanwhile saves and restores it through `enterBudget`. Outside of an
+ * evaluation nothing is counted.
  */
-let left = 0;
+let left = Number.POSITIVE_INFINITY;
 
 /** Starts an evaluation with a full budget. Returns what to hand to `leaveBudget` when it ends. */
 export function enterBudget(): number {
@@ -56,7 +57,12 @@ export function chargeItems(count: number): void {
   charge(1 + (count >> 3));
 }
 
-/** Throws `limit_exceeded` when a text or byte string gets too long to build; charges for it otherwise. */
+/** Charges for reading through a text or byte string. */
+export function chargeRead(length: number): void {
+  charge(1 + (length >> 8));
+}
+
+/** Throws `limit_exceeded` when a text or byte string would get too long to build; charges for it otherwise. */
 export function chargeText(length: number): void {
   if (length > CEL_LIMITS.textLength) {
     throw new CelEvaluationError(
@@ -64,5 +70,5 @@ export function chargeText(length: number): void {
       `a text is longer than ${CEL_LIMITS.textLength} characters`,
     );
   }
-  charge(1 + (length >> 8));
+  chargeRead(length);
 }

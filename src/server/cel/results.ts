@@ -1,4 +1,4 @@
-import { chargeItems } from './limits.ts';
+import { chargeItems, chargeRead } from './limits.ts';
 import { mapEntries } from './maps.ts';
 import { Duration, Timestamp } from './time.ts';
 import { CelOptional, CelType, isBytes, isList, Keyed, Uint, type Value } from './values.ts';
@@ -23,6 +23,9 @@ export function fromCel(value: Value): CelResult {
   switch (typeof value) {
     case 'bigint':
       return plainInt(value);
+    case 'string':
+      chargeRead(value.length);
+      return value;
     case 'object':
       return value === null ? null : objectFromCel(value);
     default:

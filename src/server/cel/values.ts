@@ -1,3 +1,5 @@
+import { charge } from './limits.ts';
+
 /**
  * Values while an expression runs. CEL int is `bigint`, double is `number`; text, bool, null, bytes and list are their
  * JavaScript selves. A map is a `Map` when the expression built it, and a plain object when it came from outside (JSON,
@@ -84,9 +86,9 @@ export function isHostMap(value: object): value is HostMap {
 
 /**
  * Brings a JavaScript value into CEL. Integral numbers become ints, so `1.0` in a JSON text is an int too: JavaScript
- * keeps no difference. Integers over 2^53 stay doubles, because their digits are lost already. A `Date` becomes a
- * timestamp in `time.ts`, not here. Functions, symbols and instances of unknown classes read as null, so that no object
- * of the host is reachable. Objects and texts are not copied; lists are only when they hold numbers or lists.
+ * keeps no difference. Integers over 2^53 stay doubles, because their digits are lost already. Functions,
+ * symbols and instances of unknown classes read as null, so that no object of the host is reachable. Objects and texts
+ * are not copied, and their members convert when they are read; lists are copied only when they hold numbers or lists.
  */
 export function toCel(value: unknown): Value {
   switch (typeof value) {
@@ -114,12 +116,19 @@ export function toCel(value: unknown): Value {
 }
 
 function listToCel(list: readonly unknown[]): readonly Value[] {
+  // Not free: a member is converted each time a loop reads it.
+  charge(1 + (list.length >> 5));
   for (const item of list) {
     if (typeof item === 'string') continue;
     if (typeof item !== 'object' || item === null || Array.isArray(item) || !isHostMap(item))
-      return list.map(toCel);
+      return copyList(list);
   }
   return list as readonly Value[];
+}
+
+function copyList(list: readonly unknown[]): readonly Value[] {
+  charge(list.length >> 3);
+  return list.map(toCel);
 }
 
 const TYPE_NAMES = { string: 'string', boolean: 'bool', bigint: 'int', number: 'double' } as const;

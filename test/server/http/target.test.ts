@@ -18,27 +18,44 @@ afterAll(() => gate.close());
 /** Status and route of a request with this target; the route is undefined when none was taken. */
 async function take(target: string, lines: string[] = []): Promise<{ status?: number; route?: string }> {
   const count = gate.accessLog.length + 1;
-  const { statuses } = await sendRaw(gate.port, rawRequest(`PUT ${target} HTTP/1.1`, ['Content-Length: 0', ...lines]), {
-    responses: 1,
-  });
+  const { statuses } = await sendRaw(
+    gate.port,
+    rawRequest(`PUT ${target} HTTP/1.1`, ['Content-Length: 0', ...lines]),
+    {
+      responses: 1,
+    },
+  );
   const { route } = await gate.accessLine(count);
   return { status: statuses[0], ...(route && { route }) };
 }
 
 describe('one path decides', () => {
-  test.each(['/mcp', '/mcp/', '/mcp/x', '/mcp?x=/../admin', '/%6dcp', '/m%63p', '/mcp/a%2Fb', '/mcp/a;b=..c'])(
-    '%s reaches the route of /mcp',
-    async (target) => {
-      expect(await take(target)).toEqual({ status: 405, route: 'default/mcp' });
-    },
-  );
+  test.each([
+    '/mcp',
+    '/mcp/',
+    '/mcp/x',
+    '/mcp?x=/../admin',
+    '/%6dcp',
+    '/m%63p',
+    '/mcp/a%2Fb',
+    '/mcp/a;b=..c',
+  ])('%s reaches the route of /mcp', async (target) => {
+    expect(await take(target)).toEqual({ status: 405, route: 'default/mcp' });
+  });
 
-  test.each(['/mcpx', '/MCP', '/mcp;x', '//mcp', '/', '/admin/', '/admin/mcp', '//evil.example/x', '/\\evil'])(
-    '%s reaches no route',
-    async (target) => {
-      expect(await take(target)).toEqual({ status: 404 });
-    },
-  );
+  test.each([
+    '/mcpx',
+    '/MCP',
+    '/mcp;x',
+    '//mcp',
+    '/',
+    '/admin/',
+    '/admin/mcp',
+    '//evil.example/x',
+    '/\\evil',
+  ])('%s reaches no route', async (target) => {
+    expect(await take(target)).toEqual({ status: 404 });
+  });
 
   test.each([
     '/mcp/../admin',
@@ -72,12 +89,14 @@ describe('absolute targets', () => {
     expect(await take('HTTP://LOCALHOST/mcp')).toEqual({ status: 405, route: 'default/mcp' });
   });
 
-  test.each(['http://evil.example/mcp', 'http://localhost:1/mcp', 'http://user@localhost/mcp', 'ftp://localhost/mcp'])(
-    '%s is refused',
-    async (target) => {
-      expect(await take(target)).toEqual({ status: 400 });
-    },
-  );
+  test.each([
+    'http://evil.example/mcp',
+    'http://localhost:1/mcp',
+    'http://user@localhost/mcp',
+    'ftp://localhost/mcp',
+  ])('%s is refused', async (target) => {
+    expect(await take(target)).toEqual({ status: 400 });
+  });
 });
 
 describe('methods and upgrades', () => {
@@ -101,10 +120,18 @@ describe('methods and upgrades', () => {
     expect((await sendRaw(gate.port, bytes)).statuses).toEqual([405]);
   });
 
-  test.each(['h2c', 'websocket'])('an upgrade to %s is answered as the plain request it also is', async (protocol) => {
-    const lines = ['Connection: Upgrade', `Upgrade: ${protocol}`, 'Sec-WebSocket-Key: x', 'Sec-WebSocket-Version: 13'];
-    expect(await take('/mcp', lines)).toEqual({ status: 405, route: 'default/mcp' });
-  });
+  test.each(['h2c', 'websocket'])(
+    'an upgrade to %s is answered as the plain request it also is',
+    async (protocol) => {
+      const lines = [
+        'Connection: Upgrade',
+        `Upgrade: ${protocol}`,
+        'Sec-WebSocket-Key: x',
+        'Sec-WebSocket-Version: 13',
+      ];
+      expect(await take('/mcp', lines)).toEqual({ status: 405, route: 'default/mcp' });
+    },
+  );
 
   test('forwarding headers do not change the address of the client', async () => {
     const count = gate.accessLog.length + 1;

@@ -1,5 +1,5 @@
 import { contains } from '../equality.ts';
-import { chargeItems, chargeText } from '../limits.ts';
+import { chargeItems, chargeRead } from '../limits.ts';
 import { isMap, mapEntries, mapKeys } from '../maps.ts';
 import {
   type CelObject,
@@ -14,7 +14,7 @@ import { type FunctionDefinition, fn, isText, method, mismatch, octets, text } f
 
 function size(value: Value): bigint {
   if (typeof value === 'string') {
-    chargeText(value.length);
+    chargeRead(value.length * 2);
     let count = value.length;
     // A pair of surrogates is one code point.
     for (let i = 1; i < value.length; i++) {
@@ -46,11 +46,11 @@ export const collections: readonly FunctionDefinition[] = [
   fn('size', 1, (value) => size(value as Value)),
   method(isAny, 'size', 0, size),
   method(isText, 'contains', 1, (value, part) => {
-    chargeText(value.length);
+    chargeRead(value.length);
     return value.includes(text(part));
   }),
   method(isBytes, 'contains', 1, (value, part) => {
-    chargeText(value.length);
+    chargeRead(value.length);
     return Buffer.from(value.buffer, value.byteOffset, value.length).includes(octets(part));
   }),
   method(isList, 'contains', 1, (items, wanted) => contains(items, wanted as Value)),

@@ -1,6 +1,6 @@
 import { int, uint } from '../arithmetic.ts';
 import { CelEvaluationError } from '../errors.ts';
-import { chargeText } from '../limits.ts';
+import { chargeRead } from '../limits.ts';
 import { Duration, Timestamp } from '../time.ts';
 import { CelType, isBytes, Keyed, typeName, Uint, type Value } from '../values.ts';
 import { type FunctionDefinition, fn, invalid, mismatch, text } from './define.ts';
@@ -79,7 +79,7 @@ function toText(value: Value): string {
 
 function objectText(value: Value): string {
   if (isBytes(value)) {
-    chargeText(value.length);
+    chargeRead(value.length);
     return Buffer.from(value).toString();
   }
   if (value instanceof Uint) return value.value.toString();
@@ -113,7 +113,7 @@ function toBool(value: Value): boolean {
 function toBytes(value: Value): Uint8Array {
   if (isBytes(value)) return value;
   const source = text(value);
-  chargeText(source.length);
+  chargeRead(source.length);
   return Buffer.from(source);
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { CelEvaluationError } from '../errors.ts';
-import { chargeItems, chargeText } from '../limits.ts';
+import { chargeItems, chargeRead, chargeText } from '../limits.ts';
 import { mapEntries } from '../maps.ts';
 import { isList, type MapKey, type Value } from '../values.ts';
 import { type FunctionDefinition, fn, invalid, mismatch, octets, text } from './define.ts';
@@ -11,13 +11,13 @@ const KEPT_BY_JAVASCRIPT = /[!'()*]/g;
 
 function toBase64(value: Value | undefined): string {
   const data = octets(value);
-  chargeText(data.length * 2);
+  chargeText(Math.ceil(data.length / 3) * 4);
   return Buffer.from(data).toString('base64');
 }
 
 function fromBase64(value: Value | undefined): Uint8Array {
   const source = text(value);
-  chargeText(source.length);
+  chargeRead(source.length);
   // Node skips what it does not know; one left-over letter holds less than a byte.
   if (!BASE64.test(source) || source.replace(/=+$/, '').length % 4 === 1)
     throw invalid('base64.decode() needs base64 text');
@@ -40,7 +40,7 @@ function encodeUrl(value: Value | undefined): string {
 /** Decodes `%xx`; a `%` without two digits stays, as does `+`. */
 function decodeUrl(value: Value | undefined): string {
   const source = text(value);
-  chargeText(source.length);
+  chargeRead(source.length);
   try {
     return source.replace(/(?:%[0-9a-fA-F]{2})+/g, decodeURIComponent);
   } catch {
@@ -51,7 +51,7 @@ function decodeUrl(value: Value | undefined): string {
 /** A field that occurs several times becomes a list. */
 function decodeForm(value: Value | undefined): Value {
   const source = text(value);
-  chargeText(source.length * 4);
+  chargeRead(source.length * 4);
   const form = new Map<MapKey, Value>();
   for (const [name, entry] of new URLSearchParams(source)) {
     const earlier = form.get(name);
@@ -69,7 +69,7 @@ function encodeForm(value: Value | undefined): string {
   for (const [name, entry] of entries.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1))) {
     if (entry === null) continue;
     for (const part of isList(entry) ? entry : [entry]) {
-      chargeText(text(part).length * 4);
+      chargeText(text(part).length * 3);
       form.append(String(name), text(part));
     }
   }
@@ -79,9 +79,8 @@ function encodeForm(value: Value | undefined): string {
 function hash(name: string): FunctionDefinition {
   return fn(`${name}.encode`, 1, (value) => {
     const data = octets(value);
-    // Hashing takes about 4 ns a byte at worst (md5 and sha1 on a slow core), four times what `chargeText` counts.
-    chargeText(data.length);
-    chargeText(Math.min(data.length * 3, 1 << 20));
+    // Hashing takes about 4 ns a byte at worst (md5 and sha1 on a slow core).
+    chargeRead(data.length * 4);
     return createHash(name).update(data).digest('hex');
   });
 }

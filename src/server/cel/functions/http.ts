@@ -1,6 +1,6 @@
 import { CelEvaluationError } from '../errors.ts';
 import { HeadersView } from '../headers-view.ts';
-import { chargeText } from '../limits.ts';
+import { charge, chargeRead, chargeText } from '../limits.ts';
 import type { Value } from '../values.ts';
 import { type FunctionDefinition, isText, method, text } from './define.ts';
 
@@ -20,7 +20,7 @@ interface Cut {
 }
 
 function cut(uri: string): Cut {
-  chargeText(uri.length);
+  chargeRead(uri.length);
   const hash = uri.indexOf('#');
   const fragment = hash < 0 ? '' : uri.slice(hash);
   const rest = hash < 0 ? uri : uri.slice(0, hash);
@@ -34,14 +34,19 @@ function cut(uri: string): Cut {
 
 /** Parameters are kept as written, so that those that nobody asked for reach the upstream unchanged. */
 function parameters(query: string | undefined): string[] {
-  return query === undefined || query === '' ? [] : query.split('&');
+  if (query === undefined || query === '') return [];
+  const all = query.split('&');
+  charge(all.length * 2);
+  return all;
 }
 
 function decoded(parameter: string): readonly [string, string] {
-  return new URLSearchParams(parameter).entries().next().value ?? ['', ''];
+  // The `&` keeps a parameter that starts with `?` as it is.
+  return new URLSearchParams(`&${parameter}`).entries().next().value ?? ['', ''];
 }
 
 function encoded(name: string, value: string): string {
+  chargeText((name.length + value.length) * 3);
   return new URLSearchParams([[name, value]]).toString();
 }
 
@@ -56,12 +61,14 @@ function query(uri: string, name: Value | undefined): Value {
 
 function addQuery(uri: string, name: Value | undefined, value: Value | undefined): string {
   const { before, query: present, fragment } = cut(uri);
+  chargeText(uri.length);
   return `${before}?${[...parameters(present), encoded(text(name), text(value))].join('&')}${fragment}`;
 }
 
 /** Replaces all parameters of that name by one in the place of the first, or adds it. */
 function setQuery(uri: string, name: Value | undefined, value: Value | undefined): string {
   const { before, query: present, fragment } = cut(uri);
+  chargeText(uri.length);
   const wanted = text(name);
   const all = parameters(present);
   const at = all.findIndex((parameter) => decoded(parameter)[0] === wanted);

@@ -58,14 +58,18 @@ function jsonField(source: Value | undefined, name: Value | undefined): Value {
 
 /** Compact JSON. Bytes become base64, times their texts; numbers that JSON does not have become null. */
 function toJson(value: Value | undefined): string {
-  const json = JSON.stringify(printable(fromCel(value ?? null)));
-  chargeText(json.length * 4);
-  return json;
+  return JSON.stringify(printable(fromCel(value ?? null)));
 }
 
+// Charges before anything is printed: the same long text may stand in a list ten thousand times.
 function printable(value: CelResult): unknown {
+  if (typeof value === 'string') chargeText(value.length * 4);
   if (typeof value !== 'object' || value === null) return value;
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
+  charge(1);
+  if (value instanceof Uint8Array) {
+    chargeText(value.length * 2);
+    return Buffer.from(value).toString('base64');
+  }
   if (Array.isArray(value)) return value.map(printable);
   for (const key of Object.keys(value)) value[key] = printable(value[key] as CelResult) as CelResult;
   return value;

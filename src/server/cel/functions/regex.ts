@@ -50,9 +50,9 @@ function matches(value: string, source: string): boolean {
 function regexReplace(value: string, source: string, replacement: string): string {
   const regex = pattern(source);
   chargeMatch(regex, value.length);
-  const result = regex.matcher(value).replaceFirst(replacement);
-  chargeText(result.length);
-  return result;
+  // Each `$` may stand for the whole text.
+  chargeText(value.length + replacement.length + (replacement.split('$').length - 1) * value.length);
+  return regex.matcher(value).replaceFirst(replacement);
 }
 
 /** Regular expressions: always RE2, because both pattern and text may come from a client. */

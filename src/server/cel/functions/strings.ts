@@ -1,5 +1,5 @@
 import { CelEvaluationError } from '../errors.ts';
-import { chargeItems, chargeText } from '../limits.ts';
+import { CEL_LIMITS, charge, chargeItems, chargeRead, chargeText } from '../limits.ts';
 import { isList, type Value } from '../values.ts';
 import { type FunctionDefinition, isText, method, position, text } from './define.ts';
 
@@ -9,8 +9,11 @@ type Characters = string | readonly string[];
 const SURROGATE = /[\ud800-\udfff]/;
 
 function characters(value: string): Characters {
-  chargeText(value.length);
-  return SURROGATE.test(value) ? Array.from(value) : value;
+  chargeRead(value.length);
+  if (!SURROGATE.test(value)) return value;
+  // An array of characters costs about 5 ns each.
+  charge(value.length >> 5);
+  return Array.from(value);
 }
 
 function slice(from: Characters, start: number, end: number): string {
@@ -19,6 +22,16 @@ function slice(from: Characters, start: number, end: number): string {
 
 function outOfRange(): CelEvaluationError {
   return new CelEvaluationError('index_out_of_range', 'a position lies outside of the text');
+}
+
+function startsWith(value: string, prefix: Value | undefined): boolean {
+  chargeRead(text(prefix).length);
+  return value.startsWith(text(prefix));
+}
+
+function endsWith(value: string, suffix: Value | undefined): boolean {
+  chargeRead(text(suffix).length);
+  return value.endsWith(text(suffix));
 }
 
 function charAt(value: string, at: Value): string {
@@ -60,15 +73,30 @@ function lastIndexOf(value: string, search: Value, from?: Value): bigint {
 }
 
 /** At most `limit` parts, the last one holding the rest; a negative limit means all. */
-function split(value: string, separator: Value, limit?: Value): string[] {
+function split(value: string, separator: Value, limit?: Value): readonly string[] {
   const by = text(separator);
   const most = limit === undefined ? -1 : position(limit);
   if (most === 0) return [];
-  chargeText(value.length);
-  const parts = by === '' ? Array.from(value) : value.split(by);
+  chargeRead(value.length);
+  // A pair of surrogates is one part, so there are at least half as many parts as units.
+  if (by === '') return splitCharacters(value, most);
+  const parts: string[] = [];
+  let start = 0;
+  for (let at = value.indexOf(by); at >= 0 && parts.length !== most - 1; at = value.indexOf(by, start)) {
+    parts.push(value.slice(start, at));
+    start = at + by.length;
+    if (parts.length > CEL_LIMITS.items) break;
+  }
+  parts.push(value.slice(start));
   chargeItems(parts.length);
+  return parts;
+}
+
+function splitCharacters(value: string, most: number): readonly string[] {
+  chargeItems(value.length >> 1);
+  const parts = Array.from(value);
   if (most < 0 || parts.length <= most) return parts;
-  return [...parts.slice(0, most - 1), parts.slice(most - 1).join(by)];
+  return [...parts.slice(0, most - 1), parts.slice(most - 1).join('')];
 }
 
 /** Replaces every match, or the first `count`; a negative count means all. */
@@ -77,8 +105,10 @@ function replace(value: string, search: Value, replacement: Value, count?: Value
   const by = text(replacement);
   const most = count === undefined ? -1 : position(count);
   if (most === 0) return value;
-  chargeText(value.length);
+  chargeRead(value.length);
+  if (wanted === '') charge(value.length >> 2);
   const parts = wanted === '' ? ['', ...Array.from(value), ''] : value.split(wanted);
+  charge(parts.length >> 2);
   const hits = most < 0 ? parts.length - 1 : Math.min(most, parts.length - 1);
   chargeText(value.length + hits * by.length);
   return (
@@ -98,12 +128,12 @@ function join(items: readonly Value[], separator: Value = ''): string {
 }
 
 function lower(value: string): string {
-  chargeText(value.length);
+  chargeRead(value.length);
   return value.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
 function upper(value: string): string {
-  chargeText(value.length);
+  chargeRead(value.length);
   return value.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
 }
 
@@ -112,7 +142,7 @@ function upper(value: string): string {
 const BLANK = /\p{White_Space}/u;
 
 function trim(value: string): string {
-  chargeText(value.length);
+  chargeRead(value.length);
   let start = 0;
   let end = value.length;
   while (start < end && BLANK.test(value[start] as string)) start++;
@@ -122,8 +152,8 @@ function trim(value: string): string {
 
 /** Methods of texts, after the strings extension of cel-go with upstream's additions. */
 export const strings: readonly FunctionDefinition[] = [
-  method(isText, 'startsWith', 1, (value, prefix) => value.startsWith(text(prefix))),
-  method(isText, 'endsWith', 1, (value, suffix) => value.endsWith(text(suffix))),
+  method(isText, 'startsWith', 1, startsWith),
+  method(isText, 'endsWith', 1, endsWith),
   method(isText, 'charAt', 1, charAt),
   method(isText, 'indexOf', [1, 2], indexOf),
   method(isText, 'lastIndexOf', [1, 2], lastIndexOf),
@@ -135,10 +165,10 @@ export const strings: readonly FunctionDefinition[] = [
   method(isText, 'upperAscii', 0, upper),
   method(isText, 'trim', 0, trim),
   method(isText, 'stripPrefix', 1, (value, prefix) =>
-    value.startsWith(text(prefix)) ? value.slice(text(prefix).length) : value,
+    startsWith(value, prefix) ? value.slice(text(prefix).length) : value,
   ),
   method(isText, 'stripSuffix', 1, (value, suffix) =>
-    value.endsWith(text(suffix)) ? value.slice(0, value.length - text(suffix).length) : value,
+    endsWith(value, suffix) ? value.slice(0, value.length - text(suffix).length) : value,
   ),
   // A secret reads as its text; where it is printed, the printer redacts it.
   method(isText, 'unredacted', 0, (value) => value),

@@ -1,0 +1,167 @@
+import { globSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { main } from '../src/cli/main.ts';
+import { configPage, type SchemaNode } from '../src/cli/man/config-page.ts';
+import { literal, prose, verbatim } from '../src/cli/man/roff.ts';
+import { referenceFiles } from '../src/cli/man.ts';
+import { DIAGNOSTIC_CODES } from '../src/core/diagnostic.ts';
+import { ERRORS } from '../src/core/errors.ts';
+import { EXIT_CODES } from '../src/core/exit-codes.ts';
+import { configJsonSchema } from '../src/server/config/json-schema.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const generated = referenceFiles();
+
+describe('man/', () => {
+  test('holds exactly the generated files', () => {
+    expect(readdirSync(join(root, 'man')).sort(), 'run `npm run gen`').toEqual([...generated.keys()].sort());
+  });
+
+  test.each([...generated])('%s is up to date', (name, text) => {
+    expect(readFileSync(join(root, 'man', name), 'utf8'), 'run `npm run gen`').toBe(text);
+  });
+
+  test('has a page for each command and lists the codes of every table', () => {
+    expect([...generated.keys()]).toEqual(
+      expect.arrayContaining([
+        'agctl.1',
+        'agctl-serve.1',
+        'agctl-gateway-serve.1',
+        'agctl-config-validate.1',
+      ]),
+    );
+    const errors = generated.get('agctl-errors.7') ?? '';
+    const codes = [
+      ...Object.keys(DIAGNOSTIC_CODES),
+      ...Object.keys(ERRORS),
+      ...Object.values(EXIT_CODES).map(({ code }) => String(code)),
+    ];
+    for (const code of codes) expect(errors).toContain(`\n.TP\n\\fB${code}\\fR\n`);
+  });
+
+  test('shows the options, arguments and examples of a command', () => {
+    const page = generated.get('agctl-config-validate.1') ?? '';
+    expect(page).toContain('\\fBagctl config validate\\fR [options] [files...]');
+    expect(page).toContain('.SH OPTIONS\n.TP\n\\fB\\-f, \\-\\-file <path>\\fR\n');
+    expect(page).toContain('.SH GLOBAL OPTIONS\n');
+    expect(page).toMatch(/\.SH EXAMPLES\n\.PP\n\.RS 4\n\.nf\nagctl config validate \\-f /);
+  });
+
+  test('consists of lines that roff takes as text or knows as requests', () => {
+    const macros = /^\.(?:TH|SH|SS|PP|TP|RS|RE|br|nf|fi)(?: |$)/;
+    for (const [name, text] of generated) {
+      if (name.endsWith('.json')) continue;
+      const control = text.split('\n').filter((line) => /^[.']/.test(line));
+      expect(
+        control.filter((line) => !macros.test(line)),
+        name,
+      ).toEqual([]);
+      expect(text, name).toMatch(/^\.TH "AGCTL[^"]*" [157] "" "agctl" "agctl manual"\n[\n -~]*\n$/);
+    }
+  });
+});
+
+describe('roff', () => {
+  test('keeps typed characters as they are', () => {
+    expect(literal(String.raw`a-b \ ' " ^ ~`)).toBe(String.raw`a\-b \e \(aq \(dq \(ha \(ti`);
+    expect(literal('a\u2026\u{1F600}')).toBe('a\\[u2026]\\[u1F600]');
+  });
+
+  test('does not take a dot at the start of a line as a request', () => {
+    expect(prose('.hidden  file')).toBe('\\&.hidden file');
+    expect(verbatim(['.x'])).toContain('\\&.x');
+  });
+
+  test('prints what stands in backticks bold, and hyphens of words as hyphens', () => {
+    expect(prose('a re-read of `--file`, or of -f')).toBe('a re-read of \\fB\\-\\-file\\fR, or of \\-f');
+  });
+});
+
+describe('agctl-config(5)', () => {
+  const range: SchemaNode = {
+    type: 'object',
+    properties: { low: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER, default: 3 } },
+    required: ['low'],
+  };
+
+  test('tells type, whether required, default and secrecy of each key', () => {
+    const page = configPage({
+      properties: {
+        key: { type: 'string', secret: true, description: 'A key.' },
+        mode: { enum: ['a', 'b'], default: 'a' },
+        port: { type: 'integer', minimum: 0, maximum: 9 },
+        ranges: { type: 'array', items: range, default: [] },
+      },
+      required: ['port'],
+    });
+    expect(page).toContain('\\fBkey\\fR\nstring, secret: masked wherever it is printed\n.br\nA key.\n');
+    expect(page).toContain('\\fBmode\\fR\n\\fBa\\fR or \\fBb\\fR, default \\fBa\\fR\n');
+    expect(page).toContain('\\fBport\\fR\ninteger from 0 to 9, required\n');
+    expect(page).toContain('\\fBranges\\fR\nlist of object\n');
+    expect(page).toContain('\\fBranges[].low\\fR\ninteger, at least 1, required, default \\fB3\\fR\n');
+  });
+
+  test('lists the same keys once and refers to them later', () => {
+    const page = configPage({ properties: { a: range, b: { additionalProperties: range } } });
+    expect(page).toContain('\\fBa.low\\fR');
+    expect(page).not.toContain('<name>.low');
+    expect(page).toContain('map of names to object\n.br\nIts keys are those of \\fBa\\fR.');
+  });
+});
+
+describe('the JSON Schema of configurations', () => {
+  test('describes every key', () => {
+    const bare = keysOf(configJsonSchema()).filter(({ node }) => (node.description ?? '') === '');
+    expect(bare.map(({ path }) => path)).toEqual([]);
+  });
+
+  test('allows no unknown keys in any object', () => {
+    const open = nodesOf(configJsonSchema(), 'configuration').filter(
+      ({ node }) => node.properties !== undefined && node.additionalProperties !== false,
+    );
+    expect(open.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe('examples', () => {
+  test('are valid without a warning', async () => {
+    const files = globSync('examples/*.yaml', { cwd: root }).map((file) => join(root, file));
+    expect(files).not.toEqual([]);
+    const chunks: string[] = [];
+    const stream = new Writable({
+      write: (chunk, _encoding, done) => {
+        chunks.push(String(chunk));
+        done();
+      },
+    });
+    const context = { stdout: stream, stderr: stream, env: {}, cwd: root };
+    const exit = await main(['config', 'validate', '--strict', ...files], context);
+    expect(exit, chunks.join('')).toBe(0);
+  });
+});
+
+interface NodeAt {
+  readonly path: string;
+  readonly node: SchemaNode;
+}
+
+/** Every schema inside `node`, itself included; a schema that is one of several alternatives has their path. */
+function nodesOf(node: SchemaNode, path: string): NodeAt[] {
+  const { items, additionalProperties: values, anyOf = [], oneOf = [], properties = {} } = node;
+  return [
+    { path, node },
+    ...(items === undefined ? [] : nodesOf(items, `${path}[]`)),
+    ...(typeof values === 'object' ? nodesOf(values, `${path}.*`) : []),
+    ...[...anyOf, ...oneOf].flatMap((each) => nodesOf(each, path)),
+    ...Object.entries(properties).flatMap(([key, child]) => nodesOf(child, `${path}.${key}`)),
+  ];
+}
+
+function keysOf(schema: SchemaNode): NodeAt[] {
+  return nodesOf(schema, 'configuration').flatMap(({ path, node }) =>
+    Object.entries(node.properties ?? {}).map(([key, child]) => ({ path: `${path}.${key}`, node: child })),
+  );
+}

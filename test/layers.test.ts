@@ -1,0 +1,140 @@
+import { execFile } from 'node:child_process';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { Command } from 'commander';
+import { describe, expect, test } from 'vitest';
+import { createProgram } from '../src/cli/program.ts';
+import { policyKinds } from '../src/server/policies/index.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const run = promisify(execFile);
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+
+describe('policies', () => {
+  const folder = 'src/server/policies';
+  const files = readdirSync(join(root, folder)).filter((name) => name !== 'index.ts');
+
+  test('all stand in the tuple', async () => {
+    const found = await Promise.all(files.map(async (name) => ({ name, kinds: await kindsOf(name) })));
+    const registered = new Set<unknown>(policyKinds);
+    const missing = found.filter(({ kinds }) => kinds.some((kind) => !registered.has(kind)));
+    expect(missing.map(({ name }) => name)).toEqual([]);
+    expect(found.flatMap(({ kinds }) => kinds)).toHaveLength(policyKinds.length);
+  });
+
+  test('have keys of their own', () => {
+    const keys = policyKinds.map(({ key }) => key);
+    expect(keys).toEqual([...new Set(keys)]);
+  });
+
+  test('use every other file beside them', async () => {
+    const imported = globSync(`${folder}/**/*.ts`, { cwd: root }).flatMap((path) => importsOf(read(path)));
+    for (const name of files) {
+      if ((await kindsOf(name)).length === 0) expect(imported).toContain(`./${name}`);
+    }
+  });
+
+  async function kindsOf(name: string): Promise<unknown[]> {
+    const entry = name.endsWith('.ts') ? name : `${name}/index.ts`;
+    const exports = (await import(join(root, folder, entry))) as Record<string, unknown>;
+    return Object.values(exports).filter(isPolicyKind);
+  }
+
+  function isPolicyKind(value: unknown): boolean {
+    if (typeof value !== 'object' || value === null) return false;
+    return ['key', 'schema', 'compile'].every((field) => field in value);
+  }
+});
+
+describe('commands', () => {
+  // The one short form; every other leaf has a file of its own name.
+  const shortForms = new Map([['serve', 'gateway-serve']]);
+
+  test('have one file for each leaf of the command tree, and no other', () => {
+    const sink = new Writable();
+    const program = createProgram({ stdout: sink, stderr: sink, env: {}, cwd: '/' }, () => undefined);
+    const leaves = leavesOf(program).map((leaf) => shortForms.get(leaf) ?? leaf);
+    const files = readdirSync(join(root, 'src/cli/commands'));
+    expect(files.sort()).toEqual([...new Set(leaves)].map((leaf) => `${leaf}.ts`).sort());
+  });
+
+  test('are loaded by the command tree on use only', () => {
+    const program = read('src/cli/program.ts');
+    const onUse = [...program.matchAll(/import\('\.\/commands\/([^']+)'\)/g)].map(([, name]) => name);
+    expect([...new Set(onUse)].sort()).toEqual(readdirSync(join(root, 'src/cli/commands')).sort());
+    expect(importsOf(program).filter((path) => path.includes('commands/'))).toEqual([]);
+  });
+
+  function leavesOf(command: Command, words: readonly string[] = []): string[] {
+    if (command.commands.length === 0) return [words.join('-')];
+    return command.commands.flatMap((child) => leavesOf(child, [...words, child.name()]));
+  }
+});
+
+describe('start-up', () => {
+  test('`agctl --version` loads commander and nothing heavier', async () => {
+    const hook = `
+      import { writeSync } from 'node:fs';
+      import { registerHooks } from 'node:module';
+      registerHooks({ load(url, context, next) { writeSync(2, url + '\\n'); return next(url, context); } });
+    `;
+    const args = [
+      '--import',
+      `data:text/javascript,${encodeURIComponent(hook)}`,
+      'bin/agctl.js',
+      '--version',
+    ];
+    const { stdout, stderr } = await run(process.execPath, args, { cwd: root });
+    expect(stdout).toBe(`${JSON.parse(read('package.json')).version}\n`);
+    const loaded = stderr.split('\n').filter((line) => line.startsWith('file:'));
+    expect(loaded).toContainEqual(expect.stringMatching(/\/dist\/cli\/program\.js$/));
+    expect(packagesOf(loaded)).toEqual(['commander']);
+    expect(
+      loaded.filter((url) => /\/dist\/(?:server|admin|adapter|cli\/commands|cli\/tui)\//.test(url)),
+    ).toEqual([]);
+  });
+
+  /** Names of the packages that the modules belong to. */
+  function packagesOf(urls: readonly string[]): string[] {
+    const names = urls.map((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(url)?.[1]);
+    return [...new Set(names.filter((name) => name !== undefined))];
+  }
+});
+
+describe('package', () => {
+  test('ships the program, the manual, the examples and the root documents', async () => {
+    // Without scripts: a build would replace the files that other tests run at this moment.
+    const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root });
+    const [{ files }] = Object.values(JSON.parse(stdout)) as [{ files: { path: string }[] }];
+    const paths = files.map(({ path }) => path);
+    const allowed =
+      /^(?:bin\/agctl\.js|dist\/.+\.js|man\/.+\.(?:[157]|json)|examples\/.+|package\.json|README\.md|CHANGELOG\.md|LICENSE)$/;
+    expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
+    expect(paths).toEqual(
+      expect.arrayContaining(['bin/agctl.js', 'dist/cli/main.js', 'man/agctl.1', 'examples/quickstart.yaml']),
+    );
+  });
+});
+
+describe('docs/dependencies.md', () => {
+  const [runtime = '', development = ''] = read('docs/dependencies.md').split('\n## ').slice(1);
+  const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>;
+
+  test.each([
+    ['dependencies', runtime],
+    ['devDependencies', development],
+  ])('gives each of %s a reason', (field, text) => {
+    const listed = text.split('\n').filter((line) => line.startsWith('- '));
+    const names = listed.map((line) => /^- `([^`]+)`: \S.{20,}$/.exec(line)?.[1] ?? `no reason: ${line}`);
+    expect(names).toEqual(Object.keys(manifest[field] ?? {}).sort());
+  });
+});
+
+function importsOf(source: string): string[] {
+  return [...source.matchAll(/^(?:import|export)\b[^;]*?\bfrom '([^']+)'/gm)].map(
+    ([, path]) => path as string,
+  );
+}
