@@ -51,7 +51,7 @@ describe('man/', () => {
   });
 
   test('consists of lines that roff takes as text or knows as requests', () => {
-    const macros = /^\.(?:TH|SH|SS|PP|TP|RS|RE|br|nf|fi)(?: |$)/;
+    const macros = /^\.(?:TH|ad|SH|SS|PP|TP|RS|RE|br|nf|fi)(?: |$)/;
     for (const [name, text] of generated) {
       if (name.endsWith('.json')) continue;
       const control = text.split('\n').filter((line) => /^[.']/.test(line));
@@ -92,6 +92,7 @@ describe('agctl-config(5)', () => {
       properties: {
         key: { type: 'string', secret: true, description: 'A key.' },
         mode: { enum: ['a', 'b'], default: 'a' },
+        prefix: { type: 'string', default: '' },
         port: { type: 'integer', minimum: 0, maximum: 9 },
         ranges: { type: 'array', items: range, default: [] },
       },
@@ -99,6 +100,7 @@ describe('agctl-config(5)', () => {
     });
     expect(page).toContain('\\fBkey\\fR\nstring, secret: masked wherever it is printed\n.br\nA key.\n');
     expect(page).toContain('\\fBmode\\fR\n\\fBa\\fR or \\fBb\\fR, default \\fBa\\fR\n');
+    expect(page).toContain('\\fBprefix\\fR\nstring, default \\fB\\(dq\\(dq\\fR\n');
     expect(page).toContain('\\fBport\\fR\ninteger from 0 to 9, required\n');
     expect(page).toContain('\\fBranges\\fR\nlist of object\n');
     expect(page).toContain('\\fBranges[].low\\fR\ninteger, at least 1, required, default \\fB3\\fR\n');
@@ -122,7 +124,9 @@ describe('the JSON Schema of configurations', () => {
     const open = nodesOf(configJsonSchema(), 'configuration').filter(
       ({ node }) => node.properties !== undefined && node.additionalProperties !== false,
     );
-    expect(open.map(({ path }) => path)).toEqual([]);
+    // What a resource says of itself is free-form: RFC 9728 §2 lets anybody add members.
+    const freeForm = /\.resourceMetadata$/;
+    expect(open.map(({ path }) => path).filter((path) => !freeForm.test(path))).toEqual([]);
   });
 });
 

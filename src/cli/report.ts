@@ -1,6 +1,6 @@
 import type { Diagnostic } from '../core/diagnostic.ts';
 import { type DiagnosticFormat, renderDiagnostics } from '../core/render-diagnostics.ts';
-import { secretPaths } from '../core/schema-secrets.ts';
+import { diagnosticSource } from '../core/render-source.ts';
 import type { LoadedConfig } from '../server/config/load.ts';
 import { configSchema } from '../server/config/schema.ts';
 
@@ -16,14 +16,6 @@ export function report(
   loaded: readonly LoadedConfig[],
   options: ReportOptions,
 ): string {
-  const sources = new Map(
-    loaded.map(({ source }) => [
-      source.file,
-      {
-        text: source.text,
-        secretRanges: secretPaths(configSchema, source.value).map((path) => source.valueRange(path)),
-      },
-    ]),
-  );
+  const sources = new Map(loaded.map(({ source }) => [source.file, diagnosticSource(source, configSchema)]));
   return renderDiagnostics(diagnostics, sources, options);
 }

@@ -45,6 +45,15 @@ export const ERRORS = {
   ),
   route_not_found: entry(404, 'NotFound', 'route not found'),
   host_not_allowed: entry(403, 'MCP', 'Host or Origin is not allowed'),
+  // The JSON bodies of these come with the error: RFC 6750 §3.1 and the specification's "Errors" table.
+  token_missing: entry(401, 'JwtAuth', 'JWT token required'),
+  token_invalid: entry(401, 'JwtAuth', 'the token is not valid'),
+  keys_unavailable: entry(
+    503,
+    'JwtAuth',
+    'tokens cannot be checked: the signing keys of the identity provider are not available',
+  ),
+  provider_failed: entry(502, 'UpstreamFailure', 'the identity provider did not answer as it should'),
   api_key_failed: entry(401, 'APIKeyAuth', 'api key authentication failure'),
   authorization_failed: entry(403, 'Authorization', 'authorization failed'),
   // The text is the specification's, for every denial.

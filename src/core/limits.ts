@@ -65,6 +65,25 @@ export const LIMITS = {
   /** extAuthz: time for an answer (upstream), and how much of its body expressions may read. */
   authorizationTimeout: 2 * SECOND,
   authorizationBody: 64 * KIB,
+  /** Tokens: length in characters; validated ones remembered per policy. */
+  tokenLength: 16 * KIB,
+  validTokens: 10_000,
+  /** Identity provider: time for an answer; size of its key set, metadata and registration answers. */
+  providerTimeout: 5 * SECOND,
+  keySetBytes: MIB,
+  keys: 100,
+  /** RFC 7518 §3.3: "a key of size 2048 bits or larger MUST be used". */
+  rsaBits: 2048,
+  metadataBytes: 256 * KIB,
+  registrationBytes: 64 * KIB,
+  /** An unknown key id makes the key set be read again, but not more often than this: token ids are anybody's to choose. */
+  keyRefetch: 30 * SECOND,
+  /** How long documents of the provider are used: without Cache-Control, and at least and at most with it. */
+  documentLifetime: 15 * 60 * SECOND,
+  documentLifetimeMin: 60 * SECOND,
+  documentLifetimeMax: 24 * 3600 * SECOND,
+  /** Authorization-server metadata is fetched again after this; a failing fetch serves the last one. */
+  serverMetadataLifetime: 5 * 60 * SECOND,
   /** Clients of one rate limit that are told apart; beyond, the one seen longest ago starts anew. */
   rateLimitKeys: 10_000,
   /** 1xx responses of an upstream before its real one; more is 502. */

@@ -8,6 +8,10 @@ import type { Exchange, Reply } from './http/exchange.ts';
  */
 export interface Policy {
   readonly key: string;
+  /** Exact paths that the policy answers itself: the route takes them too, whatever it matches otherwise. */
+  readonly paths?: readonly string[];
+  /** Host names under which the policy's configuration says that the route is reached. */
+  readonly hostnames?: readonly string[];
   request?(x: Exchange): undefined | Reply | Promise<undefined | Reply>;
   response?(x: Exchange, reply: Reply): void;
   /** Wraps everything after admission: for what bounds or repeats the rest. */

@@ -16,7 +16,7 @@ import { compileMatches } from './config/match.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts';
 import type { Config } from './config/schema.ts';
 import type { Route } from './http/pipeline.ts';
-import { createRouter, type Router } from './http/router.ts';
+import { createRouter, type RequestMatcher, type Router } from './http/router.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from './observe/access-log-policy.ts';
 import { policyKinds } from './policies/index.ts';
 import type { Policy, PolicyKind } from './policy.ts';
@@ -78,6 +78,10 @@ function compileRoute(
   const expressions: Expression[] = [];
   const context = createContext(options, path, literal, expressions);
   const policies = compilePolicies(config.policies, context, closers);
+  for (const policy of policies) for (const hostname of policy.hostnames ?? []) literal.add(hostname);
+  const ownPaths = policies
+    .flatMap(({ paths }) => paths ?? [])
+    .map((value): RequestMatcher => ({ path: { kind: 'exact', value }, headers: [], query: [] }));
   const backends = config.backends.flatMap(({ weight, ...kinds }, index) => {
     const at =
       backendPath === undefined
@@ -99,7 +103,7 @@ function compileRoute(
     key,
     name,
     hostnames,
-    matches: compileMatches(config.matches, context),
+    matches: [...compileMatches(config.matches, context), ...ownPaths],
     policies,
     wrappers: policies.filter(({ around }) => around !== undefined),
     readsBody: expressions.some(

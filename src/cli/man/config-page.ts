@@ -115,7 +115,7 @@ function isEmpty(value: unknown): boolean {
 }
 
 function plain(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' && value !== '' ? value : JSON.stringify(value);
 }
 
 function typeName(node: SchemaNode): string {

@@ -55,6 +55,8 @@ function ascii(text: string): string {
 export function title(name: string, section: number, summary: string): string[] {
   return [
     `.TH "${literal(name.toUpperCase())}" ${section} "" "agctl" "agctl manual"`,
+    // Stretched lines look odd, and groff warns where a long path leaves it nothing to stretch.
+    '.ad l',
     ...heading('Name'),
     `${literal(name)} \\- ${prose(summary)}`,
   ];

@@ -101,7 +101,7 @@ function unknownFunction(
     return problem(
       'AGW0203',
       call,
-      `\`${shown}\` does not take ${count(call.args.length)}`,
+      `\`${shown}\` cannot be called with ${count(call.args.length)}`,
       `it takes ${arities(definitions, macro)}`,
     );
   }

@@ -32,7 +32,7 @@ export class CelSyntaxError extends Error {
   }
 }
 
-/** Why an evaluation gave no value. `absent` reasons are those that `default()` replaces. */
+/** Why an evaluation gave no value. */
 export type Reason =
   | 'no_such_key'
   | 'no_such_overload'

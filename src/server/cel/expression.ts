@@ -64,5 +64,5 @@ export function isTrue(expression: Expression, lookup: Lookup): boolean {
 
 // A lookup or a member that throws is the gateway's failure: no fallback in the expression may hide it.
 function hostFailure(cause: unknown): CelEvaluationError {
-  return new CelEvaluationError('internal', 'a variable could not be read', cause);
+  return new CelEvaluationError('internal', 'the expression could not be evaluated', cause);
 }

@@ -131,7 +131,7 @@ function byCode(source: string, code: string, summary: string, range: Span): Wor
   }
   if (/^invalid_(number|integer|hex_integer|exponent)/.test(code))
     return { message: 'this is not a valid number' };
-  if (atEnd) return tooShort(source, range);
+  if (atEnd) return tooShort(source);
   return unexpected(source, range, at);
 }
 
@@ -145,7 +145,7 @@ function expected(source: string, summary: string, range: Span, at: string, atEn
   return { message: `unexpected \`${at}\`: \`${mark}\` is missing before it${instead}`, span: range };
 }
 
-function tooShort(source: string, _range: Span): Words {
+function tooShort(source: string): Words {
   return { message: 'the expression ends too early', label: 'a value is missing here', span: endOf(source) };
 }
 

@@ -88,8 +88,6 @@ const ROOTS: Readonly<Record<string, readonly string[] | undefined>> = {
   env: ['podName', 'namespace', 'gateway'],
 };
 
-export type RootName = keyof typeof ROOTS;
-
 /** All root names, in the order in which they are documented. */
 export const ROOT_NAMES: readonly string[] = Object.keys(ROOTS);
 

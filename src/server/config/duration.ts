@@ -9,6 +9,15 @@ export const durationSchema = z
   .regex(DURATION, { error: 'expected a duration such as `300ms`, `5m` or `1h30m`' })
   .transform(toMilliseconds);
 
+/** A number of milliseconds in that form, for defaults. */
+export function durationText(milliseconds: number): string {
+  const [unit, size] = Object.entries(UNITS).findLast(([, factor]) => milliseconds % factor === 0) ?? [
+    'ms',
+    1,
+  ];
+  return `${milliseconds / size}${unit}`;
+}
+
 function toMilliseconds(text: string): number {
   let total = 0;
   for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g))

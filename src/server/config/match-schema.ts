@@ -27,7 +27,7 @@ export const matchSchema = z
       .array(
         z.strictObject({
           name: z.string().min(1).describe('Header, or `:method`, `:path`, `:authority`, `:scheme`.'),
-          value: textMatch,
+          value: textMatch.describe('Condition on the value.'),
         }),
       )
       .default([])
@@ -38,7 +38,12 @@ export const matchSchema = z
       .optional()
       .describe('HTTP method.'),
     query: z
-      .array(z.strictObject({ name: z.string().min(1).describe('Query parameter.'), value: textMatch }))
+      .array(
+        z.strictObject({
+          name: z.string().min(1).describe('Query parameter.'),
+          value: textMatch.describe('Condition on the value.'),
+        }),
+      )
       .default([])
       .describe('Conditions on query parameters, on their decoded values.'),
   })

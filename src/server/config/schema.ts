@@ -5,7 +5,7 @@ import { backendKinds } from '../backends.ts';
 import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log-policy.ts';
 import { policyKinds } from '../policies/index.ts';
-import { durationSchema } from './duration.ts';
+import { durationSchema, durationText } from './duration.ts';
 import { matchSchema } from './match-schema.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {
@@ -129,7 +129,7 @@ const processSchema = z
       .prefault({})
       .describe('Bounds of MCP sessions.'),
     connectionTerminationDeadline: durationSchema
-      .default(LIMITS.drain)
+      .prefault(durationText(LIMITS.drain))
       .describe('How long open requests may go on after a stop was asked for.'),
   })
   .describe('Settings of the process. Read at start.');

@@ -59,6 +59,8 @@ export class Exchange {
   principal: string | undefined;
   /** Set by `mcpAuthorization`: which items of MCP targets this caller may see and use. */
   itemAccess: ((kind: string, target: string, name: string) => boolean) | undefined;
+  /** Set by `mcpAuthentication`: the challenge for a rule on scopes (its source) that did not hold. */
+  scopeChallenge: ((ruleSource: string) => string) | undefined;
   /** Claims of the validated token, metadata of the key, values of external authorization: set by their policies. */
   jwt: Readonly<Record<string, unknown>> | undefined;
   apiKey: Readonly<Record<string, unknown>> | undefined;

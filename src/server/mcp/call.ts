@@ -6,6 +6,7 @@ import type { RpcMessage } from './message.ts';
 import type { ItemKind } from './names.ts';
 import { errorMessage, RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';
+import type { Target } from './target.ts';
 import { UpstreamSessionLost, UpstreamStatusError } from './targets/http-channel.ts';
 
 /** May this caller use the item of this target? Decided by the `mcpAuthorization` policy. */
@@ -19,6 +20,8 @@ export interface ClientCall {
   readonly stream: EventStream;
   readonly log: McpLogFields;
   readonly access: ItemAccess | undefined;
+  /** Told which target the call goes to. */
+  readonly chosen: (target: Target) => void;
   /** Set once the call runs at a target: tells the target that the client has left. */
   cancel: ((reason: string) => void) | undefined;
   /** Called when nothing has been sent and a target answered with a status of its own, such as 401. */
@@ -41,6 +44,7 @@ export async function forward(
 ): Promise<void> {
   const { session, stream, headers, log } = call;
   log.target = connection.target.name;
+  call.chosen(connection.target);
   let peer = connection.peer;
   try {
     peer ??= (await connection.ready(headers)).peer;

@@ -208,6 +208,9 @@ function runCall(
       stream,
       log,
       access: x.itemAccess,
+      chosen: ({ endpoint }) => {
+        x.endpoint = endpoint;
+      },
       cancel: undefined,
       refused: (error) => {
         clearTimeout(timer);

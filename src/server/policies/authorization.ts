@@ -24,10 +24,16 @@ export const authorization = definePolicy({
     const decide = compileRules(rules, 'require', 'request', context);
     return {
       request(x) {
-        const { allowed, reason } = decide(lookupIn(x));
+        const { allowed, reason, rule } = decide(lookupIn(x));
         x.trace?.({ type: 'policy', kind: 'authorization', action: allowed ? 'apply' : 'deny', reason });
-        if (!allowed) throw new AppError('authorization_failed', { detail: reason });
-        return undefined;
+        if (allowed) return undefined;
+        // A token without the scope that a rule asks for can be replaced by one with it (RFC 6750 §3.1).
+        const isAboutScope = rule?.reads('jwt.scope') === true || rule?.reads('jwt.scp') === true;
+        const challenge = isAboutScope && x.jwt !== undefined ? x.scopeChallenge?.(rule.source) : undefined;
+        throw new AppError('authorization_failed', {
+          detail: reason,
+          headers: challenge === undefined ? [] : ['www-authenticate', challenge],
+        });
       },
     };
   },

@@ -6,6 +6,7 @@ import { directResponse } from './direct-response.ts';
 import { extAuthz } from './ext-authz.ts';
 import { requestHeaderModifier, responseHeaderModifier } from './header-modifiers.ts';
 import { localRateLimit } from './local-rate-limit.ts';
+import { mcpAuthentication } from './mcp-authentication/index.ts';
 import { mcpAuthorization } from './mcp-authorization.ts';
 import { timeout } from './timeout.ts';
 
@@ -17,6 +18,7 @@ export const policyKinds = [
   timeout, // bounds everything below
   cors, // preflights carry no credentials, and a browser must be able to read a refusal
   responseHeaderModifier, // acts on responses only: entered early, so that refusals are changed too
+  mcpAuthentication, // who is it: sets jwt.*; answers the discovery paths before anything else is asked of a client
   apiKey, // who is it: sets apiKey.*
   extAuthz, // may send what is known so far; sets extauthz.*, which rules may read
   authorization, // rules on the request and everything above

@@ -32,6 +32,8 @@ interface Rule {
 export interface Decision {
   readonly allowed: boolean;
   readonly reason: string;
+  /** The rule that refused. */
+  readonly rule?: Expression;
 }
 
 export type RuleSet = (lookup: Lookup) => Decision;
@@ -75,8 +77,8 @@ export function compileRules(
   };
 }
 
-function refused(effect: Effect, { source }: Expression, why: string): Decision {
-  return { allowed: false, reason: `${effect} rule ${why}: ${source}` };
+function refused(effect: Effect, rule: Expression, why: string): Decision {
+  return { allowed: false, reason: `${effect} rule ${why}: ${rule.source}`, rule };
 }
 
 /** Only the boolean true counts as true. */

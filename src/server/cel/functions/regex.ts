@@ -37,7 +37,7 @@ export function isPattern(source: string): boolean {
 // Most patterns match at 10 ns a character. Those that overflow re2js's state cache (`[ab]*a[ab]{100}`) fall back to a
 // simulation that was measured at 15 ns per character and instruction: a 32nd of a step.
 function chargeMatch(regex: RE2JS, length: number): void {
-  charge(1 + ((length * Math.max(4, regex.programSize())) >> 5));
+  charge(Math.ceil((1 + length * Math.max(4, regex.programSize())) / 32));
 }
 
 function matches(value: string, source: string): boolean {

@@ -103,20 +103,28 @@ function splitCharacters(value: string, most: number): readonly string[] {
 function replace(value: string, search: Value, replacement: Value, count?: Value): string {
   const wanted = text(search);
   const by = text(replacement);
-  const most = count === undefined ? -1 : position(count);
-  if (most === 0) return value;
+  const most = count === undefined || position(count) < 0 ? Number.POSITIVE_INFINITY : position(count);
   chargeRead(value.length);
-  if (wanted === '') charge(value.length >> 2);
-  const parts = wanted === '' ? ['', ...Array.from(value), ''] : value.split(wanted);
-  charge(parts.length >> 2);
-  const hits = most < 0 ? parts.length - 1 : Math.min(most, parts.length - 1);
+  if (wanted === '') return insert(value, by, most);
+  let hits = 0;
+  let end = 0;
+  for (let at = value.indexOf(wanted); at >= 0 && hits < most; at = value.indexOf(wanted, end)) {
+    hits++;
+    end = at + wanted.length;
+  }
+  charge(hits >> 2);
+  chargeText(value.length + hits * (by.length - wanted.length));
+  return value.slice(0, end).split(wanted).join(by) + value.slice(end);
+}
+
+/** An empty text is found before each character and at the end. */
+function insert(value: string, by: string, most: number): string {
+  charge(value.length >> 1);
+  const chars = Array.from(value);
+  const hits = Math.min(most, chars.length + 1);
   chargeText(value.length + hits * by.length);
-  return (
-    parts
-      .slice(0, hits)
-      .map((part) => part + by)
-      .join('') + parts.slice(hits).join(wanted)
-  );
+  const filled = chars.slice(0, hits).map((char) => by + char);
+  return filled.join('') + chars.slice(hits).join('') + (hits > chars.length ? by : '');
 }
 
 function join(items: readonly Value[], separator: Value = ''): string {

@@ -1,0 +1,43 @@
+// Tables that can be pasted into Markdown.
+import { cpus } from 'node:os';
+import { median, ratio } from './rounds.mjs';
+
+export function conditions({ connections, rounds, seconds }, what) {
+  return [
+    `${what}; c=${connections}, ${rounds} interleaved rounds of ${seconds} s, median (range)`,
+    `Node ${process.versions.node}, ${cpus().length} cores: measured process on one, generator and upstream on the other`,
+    '"rate" is against the reference in the same round; "capacity" is its CPU time per request against the same,',
+    'which also holds where the generator is the limit ("core" far below 100 %) or the machine does other work.',
+    '',
+  ].join('\n');
+}
+
+/** Rows of `{ name, runs }`; the first is the reference of all ratios. */
+export function compare(rows) {
+  const [{ runs: reference }] = rows;
+  const header = ['', 'req/s', 'range', 'rate', 'CPU µs', 'capacity', 'core', 'p50 ms', 'p99 ms'];
+  return table(
+    header,
+    rows.map(({ name, runs }) => [
+      name,
+      thousands(median(runs.map((run) => run.rate))),
+      `${thousands(Math.min(...runs.map((run) => run.rate)))}–${thousands(Math.max(...runs.map((run) => run.rate)))}`,
+      `${ratio(runs, reference, (run) => run.rate).toFixed(2)} ×`,
+      median(runs.map((run) => run.cpu)).toFixed(1),
+      `${ratio(runs, reference, (run) => 1 / run.cpu).toFixed(2)} ×`,
+      `${Math.round(median(runs.map((run) => run.busy)) * 100)} %`,
+      (median(runs.map((run) => run.p50)) / 1000).toFixed(2),
+      (median(runs.map((run) => run.p99)) / 1000).toFixed(2),
+    ]),
+  );
+}
+
+export function table(header, rows) {
+  const widths = header.map((_, column) => Math.max(...[header, ...rows].map((row) => row[column].length)));
+  const line = (row) =>
+    `| ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column]) : cell.padStart(widths[column]))).join(' | ')} |`;
+  const rule = `|${widths.map((width, column) => (column === 0 ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
+  return [line(header), rule, ...rows.map(line)].join('\n');
+}
+
+const thousands = (perSecond) => `${(perSecond / 1000).toFixed(1)}k`;

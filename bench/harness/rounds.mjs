@@ -1,0 +1,52 @@
+// Interleaved rounds: a machine that is slow for a minute is slow for every case, so ratios survive it.
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { LOAD_CORE, pinned } from './processes.mjs';
+
+const generator = fileURLToPath(new URL('load.mjs', import.meta.url));
+
+/** One run of the generator. Resolves to its figures; rejects when a request failed, since a refusal is fast. */
+export function load(request) {
+  return new Promise((resolve, reject) => {
+    const command = pinned(LOAD_CORE, process.execPath, [generator, JSON.stringify(request)]);
+    const child = spawn(...command, { stdio: ['ignore', 'pipe', 'inherit'] });
+    let text = '';
+    child.stdout.on('data', (chunk) => {
+      text += chunk;
+    });
+    child.on('error', reject);
+    child.on('close', (code) => {
+      if (code !== 0) return reject(new Error(`the load generator ended with code ${code}`));
+      const figures = JSON.parse(text);
+      if (figures.failed > 0) return reject(new Error(`${figures.failed} requests to ${request.url} failed`));
+      resolve(figures);
+    });
+  });
+}
+
+/** Runs every case once per round, in turned order; resolves to a map from name to its list of figures. */
+export async function interleave(cases, { rounds, seconds }) {
+  const figures = new Map(cases.map(({ name }) => [name, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (let turn = 0; turn < cases.length; turn += 1) {
+      const { name, request } = cases[(turn + round) % cases.length];
+      // Once long enough for the compiler, later only for the connections.
+      const warmup = round === 0 ? 3 : 1;
+      figures.get(name).push(await load({ ...request, seconds, warmup }));
+      if (process.stderr.isTTY) process.stderr.write(`\rround ${round + 1}/${rounds}, ${name}\x1b[K`);
+    }
+  }
+  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
+  return figures;
+}
+
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** Median over the rounds of one figure against the reference's in the same round. */
+export function ratio(runs, reference, figure) {
+  return median(runs.map((run, round) => figure(run) / figure(reference[round])));
+}

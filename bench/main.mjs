@@ -1,0 +1,27 @@
+// `npm run bench` lists the benchmarks, `npm run bench <name> -- [options]` runs one.
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+/** Each runs as a process of its own, so that none inherits the heap or the compiled code of another. */
+const BENCHMARKS = {
+  http: ['http.mjs', 'plain proxying and policies, beside a bare relay, nginx and haproxy'],
+  mcp: ['mcp.mjs', 'tools/call over stdio, beside a bare relay and supergateway'],
+  profile: ['profile.mjs', 'where the gateway spends its time (--case, see there)'],
+  cel: ['cel.mjs', 'what expressions cost'],
+  'mcp-churn': ['mcp-session-churn.mjs', 'what many MCP sessions leave behind'],
+};
+
+const [name, ...args] = process.argv.slice(2);
+const chosen = Object.hasOwn(BENCHMARKS, name ?? '') ? BENCHMARKS[name] : undefined;
+if (chosen === undefined) {
+  const width = Math.max(...Object.keys(BENCHMARKS).map((key) => key.length));
+  const list = Object.entries(BENCHMARKS).map(([key, [, what]]) => `  ${key.padEnd(width)}  ${what}`);
+  console.log(`npm run bench <name> [-- options]\n\n${list.join('\n')}`);
+  process.exitCode = name === undefined ? 0 : 2;
+} else {
+  const script = fileURLToPath(new URL(chosen[0], import.meta.url));
+  const child = spawn(process.execPath, [script, ...args], { stdio: 'inherit' });
+  child.on('exit', (code, signal) => {
+    process.exitCode = signal === null ? (code ?? 1) : 1;
+  });
+}

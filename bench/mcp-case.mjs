@@ -1,0 +1,51 @@
+// What `bench mcp` asks of every relay: one session, and one call that all connections repeat in it.
+import { join } from 'node:path';
+import { root } from './harness/processes.mjs';
+
+export const stdioServer = join(root, 'bench/peers/stdio-server.mjs');
+
+const HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+const CALL = {
+  jsonrpc: '2.0',
+  id: '[<id>]',
+  method: 'tools/call',
+  params: { name: 'echo', arguments: { text: 'hello' } },
+};
+
+/** A gateway with one stdio target. */
+export function mcpConfig() {
+  const target = { name: 'bench', stdio: { cmd: process.execPath, args: [stdioServer] } };
+  return {
+    config: { adminAddr: 'off' },
+    gateways: {
+      default: {
+        port: 0,
+        protocol: 'HTTP',
+        address: '127.0.0.1',
+        routes: [{ name: 'mcp', backends: [{ mcp: { targets: [target] } }] }],
+      },
+    },
+  };
+}
+
+/** Begins a session; resolves to where and with which headers it goes on. */
+export async function openSession(name, port, path) {
+  const url = `http://127.0.0.1:${port}${path}`;
+  const clientInfo = { name: 'bench', version: '1.0.0' };
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo };
+  const post = (message, headers) =>
+    fetch(url, { method: 'POST', headers, body: JSON.stringify({ jsonrpc: '2.0', ...message }) });
+  const opened = await post({ id: 0, method: 'initialize', params }, HEADERS);
+  const text = await opened.text();
+  const session = opened.headers.get('mcp-session-id');
+  if (session === null) throw new Error(`${name}: initialize gave ${opened.status} ${text}`);
+  const headers = { ...HEADERS, 'mcp-session-id': session, 'mcp-protocol-version': '2025-06-18' };
+  await (await post({ method: 'notifications/initialized' }, headers)).text();
+  return { url, headers };
+}
+
+/** The call as the generator sends it; an answer without a result counts as failed. */
+export function mcpRequest({ url, headers }, connections = 16) {
+  const checks = { mustContain: '"result"', uniqueIds: true };
+  return { url, headers, method: 'POST', body: JSON.stringify(CALL), connections, ...checks };
+}

@@ -1,0 +1,91 @@
+// npm run bench mcp -- [--rounds 3] [--seconds 4] [--connections 16] [--bin NAME=PATH ...]
+// tools/call over one shared session to one stdio server, which runs on the core of what is measured.
+// AGCTL_BENCH_PEERS names a folder in whose node_modules supergateway stands.
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  freePort,
+  gatewayBuilds,
+  pinSelf,
+  root,
+  start,
+  startGateway,
+  startPeer,
+} from './harness/processes.mjs';
+import { compare, conditions } from './harness/report.mjs';
+import { interleave } from './harness/rounds.mjs';
+import { mcpConfig, mcpRequest, openSession, stdioServer } from './mcp-case.mjs';
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '4' },
+    connections: { type: 'string', default: '16' },
+    bin: { type: 'string', multiple: true },
+  },
+});
+const settings = {
+  rounds: Number(values.rounds),
+  seconds: Number(values.seconds),
+  connections: Number(values.connections),
+};
+const folder = mkdtempSync(join(tmpdir(), 'agctl-bench-'));
+const running = [];
+const keep = async (starting) => {
+  const process = await starting;
+  running.push(process);
+  return process;
+};
+async function startAll() {
+  const relay = await keep(startPeer('mcp-relay.mjs', [stdioServer]));
+  const started = [{ name: 'bare relay', ...relay, path: '/' }];
+  const file = join(folder, 'gateway.yaml');
+  writeFileSync(file, JSON.stringify(mcpConfig()));
+  for (const [build, bin] of await gatewayBuilds(values.bin))
+    started.push({ name: build, ...(await keep(startGateway(bin, file))), path: '/mcp' });
+  const supergateway = await startSupergateway();
+  return supergateway === undefined ? started : [...started, supergateway];
+}
+
+async function startSupergateway() {
+  const places = [process.env.AGCTL_BENCH_PEERS, root].filter((place) => place !== undefined);
+  const program = places
+    .map((place) => join(place, 'node_modules/supergateway/dist/index.js'))
+    .find((file) => existsSync(file));
+  if (program === undefined) {
+    console.error(
+      'SKIPPED: supergateway was not found (`npm i --prefix DIR supergateway`, AGCTL_BENCH_PEERS=DIR).',
+    );
+    return undefined;
+  }
+  const port = await freePort();
+  const args = [
+    '--stdio',
+    `${process.execPath} ${stdioServer}`,
+    '--outputTransport',
+    'streamableHttp',
+    '--stateful',
+  ];
+  const options = ['--port', String(port), '--logLevel', 'none'];
+  const started = await keep(start(process.execPath, [program, ...args, ...options], { ready: port }));
+  return { name: 'supergateway', ...started, path: '/mcp' };
+}
+
+try {
+  pinSelf();
+  const cases = [];
+  for (const { name, port, path, pid } of await startAll()) {
+    const session = await openSession(name, port, path);
+    cases.push({ name, request: { ...mcpRequest(session, settings.connections), pid } });
+  }
+  console.log(
+    conditions(settings, 'MCP tools/call over stdio, one shared session, the server on the same core'),
+  );
+  const figures = await interleave(cases, settings);
+  console.log(compare(cases.map(({ name }) => ({ name, runs: figures.get(name) }))));
+} finally {
+  await Promise.all(running.map((process) => process.stop()));
+  rmSync(folder, { recursive: true });
+}

@@ -1,0 +1,21 @@
+// A minimal MCP server over stdio, so that what is measured is the gateway before it.
+import { createInterface } from 'node:readline';
+
+const REPLIES = {
+  initialize: () => ({
+    protocolVersion: '2025-06-18',
+    capabilities: { tools: {} },
+    serverInfo: { name: 'bench', version: '1.0.0' },
+  }),
+  ping: () => ({}),
+  'tools/list': () => ({ tools: [{ name: 'echo', inputSchema: { type: 'object' } }] }),
+  'tools/call': ({ arguments: { text } }) => ({ content: [{ type: 'text', text }] }),
+};
+
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  const reply = REPLIES[method];
+  const answer = reply ? { result: reply(params) } : { error: { code: -32601, message: 'method not found' } };
+  process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...answer })}\n`);
+});

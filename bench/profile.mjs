@@ -1,0 +1,99 @@
+// npm run bench profile -- [--case plain|policies|mcp|post] [--seconds 6] [--top 25] [--bin PATH] [--keep FILE]
+// Loads one gateway under V8's sampling profiler and prints where its time went, by function and by file.
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { gatewayBuilds, LOAD_CORE, pinSelf, startGateway, startPeer } from './harness/processes.mjs';
+import { table } from './harness/report.mjs';
+import { load } from './harness/rounds.mjs';
+import { GET, gatewayConfig, POLICY_NAMES, POST } from './http-cases.mjs';
+import { mcpConfig, mcpRequest, openSession } from './mcp-case.mjs';
+
+const { values } = parseArgs({
+  options: {
+    case: { type: 'string', default: 'plain' },
+    seconds: { type: 'string', default: '6' },
+    top: { type: 'string', default: '25' },
+    bin: { type: 'string' },
+    keep: { type: 'string' },
+  },
+});
+const folder = mkdtempSync(join(tmpdir(), 'agctl-profile-'));
+
+/** Configuration, and the request once the port is known. */
+const CASES = {
+  plain: (upstream) => [gatewayConfig(upstream, []), httpRequest(GET)],
+  policies: (upstream) => [gatewayConfig(upstream, POLICY_NAMES), httpRequest(GET)],
+  post: (upstream) => [gatewayConfig(upstream, []), httpRequest(POST)],
+  mcp: () => [mcpConfig(), async (port) => mcpRequest(await openSession('agctl', port, '/mcp'))],
+};
+
+function httpRequest(request) {
+  return (port) => ({ ...request, url: `http://127.0.0.1:${port}/v1/items`, connections: 32 });
+}
+
+async function record() {
+  const upstream = await startPeer('upstream.mjs', [], LOAD_CORE);
+  try {
+    const [config, requestTo] = CASES[values.case](`127.0.0.1:${upstream.port}`);
+    const file = join(folder, 'gateway.yaml');
+    writeFileSync(file, JSON.stringify(config));
+    const [[, bin]] = await gatewayBuilds(values.bin === undefined ? [] : [values.bin]);
+    const flags = ['--cpu-prof', `--cpu-prof-dir=${folder}`, '--cpu-prof-interval=200'];
+    const gateway = await startGateway(bin, file, flags);
+    try {
+      const request = { ...(await requestTo(gateway.port)), pid: gateway.pid };
+      return await load({ ...request, warmup: 0, seconds: Number(values.seconds) });
+    } finally {
+      await gateway.stop();
+    }
+  } finally {
+    await upstream.stop();
+  }
+}
+
+/** Self time in µs by function and by file, without idle time. */
+function selfTimes({ nodes, samples, timeDeltas }) {
+  const byId = new Map(nodes.map((node) => [node.id, node.callFrame]));
+  const functions = new Map();
+  const files = new Map();
+  let total = 0;
+  const add = (map, key, time) => map.set(key, (map.get(key) ?? 0) + time);
+  samples.forEach((id, index) => {
+    const { functionName, url, lineNumber } = byId.get(id);
+    if (functionName === '(idle)' || functionName === '(root)') return;
+    total += timeDeltas[index];
+    const file = shortened(url);
+    add(functions, `${functionName || '(anonymous)'} ${file}:${lineNumber + 1}`, timeDeltas[index]);
+    add(files, file || functionName, timeDeltas[index]);
+  });
+  return { functions, files, total };
+}
+
+const shortened = (url) =>
+  url
+    .replace(/^.*\/node_modules\//, '')
+    .replace(/^.*\/dist\//, 'agctl/')
+    .replace(/^file:\/\//, '');
+
+function ranking(map, total, count) {
+  return [...map]
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, count)
+    .map(([name, time]) => [name, `${((time / total) * 100).toFixed(1)} %`]);
+}
+
+try {
+  pinSelf();
+  const { rate } = await record();
+  const [name] = readdirSync(folder).filter((file) => file.endsWith('.cpuprofile'));
+  const profile = JSON.parse(readFileSync(join(folder, name), 'utf8'));
+  if (values.keep !== undefined) copyFileSync(join(folder, name), values.keep);
+  const { functions, files, total } = selfTimes(profile);
+  console.log(`${values.case}: ${rate.toFixed(0)} requests/s under the profiler\n`);
+  console.log(table(['function', 'self'], ranking(functions, total, Number(values.top))));
+  console.log(`\n${table(['file', 'self'], ranking(files, total, Number(values.top)))}`);
+} finally {
+  rmSync(folder, { recursive: true });
+}

@@ -1,0 +1,94 @@
+import { readFile } from 'node:fs/promises';
+import { LIMITS } from '../../../core/limits.ts';
+import { createUpstream, explainUpstreamError, type Upstream } from '../../http/upstream.ts';
+
+/** A JSON document and how long it may be used, in ms. */
+export interface Document {
+  readonly value: unknown;
+  readonly lifetime: number;
+}
+
+/** Fetches JSON documents of one identity provider. Only configured origins are asked, and redirects not followed. */
+export class DocumentClient {
+  readonly #upstreams = new Map<string, Upstream>();
+
+  /** GET of a JSON document of at most `limit` bytes. Rejects with the reason in words. */
+  async fetch(url: string, limit: number): Promise<Document> {
+    const { origin, pathname, search } = new URL(url);
+    const { status, headers, body } = await this.send(
+      url,
+      { method: 'GET', path: pathname + search, headers: ['accept', 'application/json'] },
+      limit,
+    );
+    if (status !== 200) throw new Error(`${origin} answered ${status}${describeError(body)}`);
+    let value: unknown;
+    try {
+      value = JSON.parse(body.toString('utf8'));
+    } catch {
+      throw new Error(`${origin} did not answer with JSON`);
+    }
+    return { value, lifetime: lifetimeOf(headers['cache-control']) };
+  }
+
+  /** One request to the provider, with its whole answer. */
+  async send(
+    url: string,
+    request: { method: string; path: string; headers: readonly string[]; body?: Buffer },
+    limit: number,
+  ): Promise<{ status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }> {
+    const { origin } = new URL(url);
+    const upstream = this.#upstreams.get(origin) ?? createUpstream({ origin });
+    this.#upstreams.set(origin, upstream);
+    try {
+      const signal = AbortSignal.timeout(LIMITS.providerTimeout);
+      const { statusCode, headers, body } = await upstream.request({
+        ...request,
+        headers: ['host', upstream.authority, ...request.headers],
+        signal,
+      });
+      const chunks: Buffer[] = [];
+      let size = 0;
+      for await (const chunk of body) {
+        chunks.push(chunk as Buffer);
+        size += (chunk as Buffer).length;
+        if (size > limit) throw new Error(`${origin} answered with more than ${limit} bytes`);
+      }
+      return { status: statusCode, headers, body: Buffer.concat(chunks, size) };
+    } catch (error) {
+      if (error instanceof Error && error.name === 'TimeoutError')
+        throw new Error(`${origin} did not answer in time`);
+      if (error instanceof Error && error.message.startsWith(origin)) throw error;
+      throw new Error(`${origin} could not be reached: ${explainUpstreamError(error)}`);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.close()));
+  }
+}
+
+/** A document from a file of the configuration's; read again like one from the network, so that it can be replaced. */
+export async function readDocument(file: string): Promise<Document> {
+  return { value: JSON.parse(await readFile(file, 'utf8')), lifetime: LIMITS.documentLifetime };
+}
+
+/** OAuth error of a provider's JSON answer, for the log: ` (HTTPS required)`. */
+function describeError(body: Buffer): string {
+  try {
+    const { error, error_description: description } = JSON.parse(body.toString('utf8')) as {
+      error?: unknown;
+      error_description?: unknown;
+    };
+    const text = typeof description === 'string' ? description : error;
+    return typeof text === 'string' ? ` (${text.slice(0, 100)})` : '';
+  } catch {
+    return '';
+  }
+}
+
+/** `max-age` of Cache-Control (RFC 9111 §5.2.2.1), within bounds. */
+function lifetimeOf(cacheControl: string | string[] | undefined): number {
+  const seconds = /(?:^|[,\s])max-age=(\d{1,9})/i.exec(String(cacheControl ?? ''))?.[1];
+  if (seconds === undefined) return LIMITS.documentLifetime;
+  return Math.min(Math.max(Number(seconds) * 1000, LIMITS.documentLifetimeMin), LIMITS.documentLifetimeMax);
+}

@@ -1,0 +1,231 @@
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { AppError } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { CompileContext } from '../../compile-context.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { definePolicy } from '../../policy.ts';
+import { credentialLocation, locationSchema } from '../credential-location.ts';
+import { createDiscovery, type Discovery } from './discovery.ts';
+import { DocumentClient, readDocument } from './document.ts';
+import { type Claims, TokenError } from './jwt.ts';
+import { KeySet, KeySetUnavailable, type KeySource } from './key-set.ts';
+import { providerOf, providerSchema } from './provider.ts';
+import { TokenValidator } from './token-validator.ts';
+
+const url = z.url({ protocol: /^https?$/, error: 'expected an http or https URL' });
+
+const schema = z
+  .strictObject({
+    mode: z
+      .enum(['strict', 'optional', 'permissive'])
+      .default('strict')
+      .describe(
+        '`strict`: a valid token is required. `optional`: none or a valid one. `permissive`: never refuses; claims are set if valid.',
+      ),
+    issuer: url.describe(
+      'Issuer of the tokens: must equal their `iss` claim, as in `https://idp.example.com/realms/main`.',
+    ),
+    audiences: z
+      .array(z.string().min(1))
+      .min(1)
+      .describe('Accepted audiences: a token needs one of them in `aud`.'),
+    provider: providerSchema
+      .optional()
+      .describe('Kind of identity provider, when it is not one that follows RFC 8414.'),
+    jwks: z
+      .union([
+        z.string().min(1),
+        z.strictObject({ url: url.describe('URL of the key set.') }),
+        z.strictObject({ file: z.string().min(1).describe('File with the key set.') }),
+      ])
+      .optional()
+      .describe('Signing keys: inline JSON, `url` or `file`. Derived from `issuer` when absent.'),
+    resourceMetadata: z
+      .looseObject({ resource: url.optional().describe('URL of the protected resource: `{base_url}/mcp`.') })
+      .default({})
+      .describe(
+        'What clients are told about the resource. Names become snake case: `scopesSupported`, `bearerMethodsSupported`.',
+      ),
+    authorizationServer: z
+      .enum(['gateway', 'issuer'])
+      .default('gateway')
+      .describe(
+        "Where clients are sent to sign in: to the gateway's copy of the provider's metadata, or to the provider itself.",
+      ),
+    authorizationLocation: locationSchema
+      .optional()
+      .describe('Where the token is in the request; `Authorization: Bearer` by default.'),
+    jwtValidationOptions: z
+      .strictObject({
+        requiredClaims: z
+          .array(z.enum(['exp', 'nbf', 'aud', 'iss', 'sub']))
+          .default(['exp'])
+          .describe('Claims that a token must have.'),
+      })
+      .prefault({})
+      .describe('How tokens are checked.'),
+    clientId: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Answers every client registration with this client, instead of handing it to the provider.'),
+  })
+  .describe('Requires a bearer token (JWT) of an identity provider, and tells MCP clients how to get one.');
+
+type Config = z.output<typeof schema>;
+
+/** Sign-in with tokens of an external identity provider (MCP "Authorization"). Serves the discovery documents itself. */
+export const mcpAuthentication = definePolicy({
+  key: 'mcpAuthentication',
+  schema,
+  compile(config, context) {
+    const client = new DocumentClient();
+    const provider = providerOf(config.provider);
+    const validator = new TokenValidator(new KeySet(keySource(config, context, client), context.log), {
+      issuer: config.issuer,
+      audiences: config.audiences,
+      required: config.jwtValidationOptions.requiredClaims,
+      accessTokenType: provider.accessTokenType,
+    });
+    const { resource, ...metadata } = config.resourceMetadata;
+    const discovery = createDiscovery({
+      issuer: config.issuer,
+      provider,
+      resource: resource === undefined ? undefined : new URL(resource),
+      metadata: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [snakeCase(key), value])),
+      listsIssuer: config.authorizationServer === 'issuer',
+      clientId: config.clientId,
+      client,
+      log: context.log,
+    });
+    const credential = credentialLocation(config.authorizationLocation, context.at('authorizationLocation'));
+    const scopes = Array.isArray(metadata['scopesSupported'])
+      ? (metadata['scopesSupported'] as unknown[]).filter((scope) => typeof scope === 'string')
+      : [];
+    return {
+      paths: discovery.paths,
+      hostnames: resource === undefined ? [] : [new URL(resource).hostname],
+      request(x) {
+        const answer = discovery.answer(x);
+        if (answer !== undefined) return answer;
+        x.scopeChallenge = (source) => insufficientScope(discovery.metadataUrl(x), scopes, source);
+        const token = credential.read(x);
+        if (token === undefined) return withoutToken(x, config, discovery);
+        let claims: Claims | Promise<Claims>;
+        try {
+          claims = validator.validate(token);
+        } catch (error) {
+          return invalid(x, config, discovery, error);
+        }
+        const accept = (valid: Claims): undefined => {
+          credential.remove(x);
+          x.jwt = valid;
+          x.changed('jwt');
+          // The issuer is fixed, so subject and issuer together are one person.
+          x.principal = `jwt:${config.issuer} ${String(valid['sub'] ?? '')}`;
+          x.trace?.({
+            type: 'policy',
+            kind: 'mcpAuthentication',
+            action: 'apply',
+            reason: 'the token is valid',
+            snapshot: { sub: valid['sub'] },
+          });
+          return undefined;
+        };
+        return claims instanceof Promise
+          ? claims.then(accept, (error: unknown) => invalid(x, config, discovery, error))
+          : accept(claims);
+      },
+      close: () => client.close(),
+    };
+  },
+});
+
+function keySource(
+  { issuer, jwks, provider }: Config,
+  context: CompileContext,
+  client: DocumentClient,
+): KeySource {
+  if (jwks === undefined)
+    return () => client.fetch(providerOf(provider).keySetUrl(issuer), LIMITS.keySetBytes);
+  if (typeof jwks === 'object' && 'url' in jwks) return () => client.fetch(jwks.url, LIMITS.keySetBytes);
+  if (typeof jwks === 'object') {
+    const file = resolve(context.folder, jwks.file);
+    return () => readDocument(file);
+  }
+  try {
+    const value = JSON.parse(jwks) as unknown;
+    return () => Promise.resolve({ value, lifetime: Number.POSITIVE_INFINITY });
+  } catch {
+    context
+      .at('jwks')
+      .report({
+        code: 'AGW0104',
+        message: 'the key set is not valid JSON',
+        help: 'give it as JSON text, or as `url:` or `file:`',
+      });
+    return () => Promise.reject(new Error('the configured key set is not valid'));
+  }
+}
+
+function withoutToken(x: Exchange, { mode }: Config, discovery: Discovery): undefined {
+  if (mode !== 'strict') {
+    x.trace?.({
+      type: 'policy',
+      kind: 'mcpAuthentication',
+      action: 'skip',
+      reason: `no token, which mode ${mode} allows`,
+    });
+    return undefined;
+  }
+  x.trace?.({ type: 'policy', kind: 'mcpAuthentication', action: 'deny', reason: 'no token' });
+  // Header and body word for word as in the specification.
+  throw new AppError('token_missing', {
+    headers: ['www-authenticate', `Bearer resource_metadata="${discovery.metadataUrl(x)}"`],
+    body: json({ error: 'unauthorized', error_description: 'JWT token required' }),
+  });
+}
+
+function invalid(x: Exchange, { mode }: Config, discovery: Discovery, error: unknown): undefined {
+  const unavailable = error instanceof KeySetUnavailable;
+  if (!(unavailable || error instanceof TokenError)) throw error;
+  x.trace?.({
+    type: 'policy',
+    kind: 'mcpAuthentication',
+    action: mode === 'permissive' ? 'skip' : 'deny',
+    reason: error.message,
+  });
+  if (mode === 'permissive') return undefined;
+  if (unavailable)
+    throw new AppError('keys_unavailable', {
+      detail: error.message,
+      headers: ['retry-after', String(LIMITS.keyRefetch / 1000)],
+    });
+  throw new AppError('token_invalid', {
+    detail: error.message,
+    headers: [
+      'www-authenticate',
+      `Bearer resource_metadata="${discovery.metadataUrl(x)}", error="invalid_token", error_description="${error.message.replace(/["\\]/g, '')}"`,
+    ],
+    body: json({ error: 'invalid_token', error_description: error.message }),
+  });
+}
+
+const json = (value: object): { type: string; text: string } => ({
+  type: 'application/json',
+  text: JSON.stringify(value),
+});
+
+/** RFC 6750 §3.1, for a rule on scopes that did not hold: names the scopes which that rule asks for, no others. */
+function insufficientScope(metadataUrl: string, known: readonly string[], ruleSource: string): string {
+  const asked = known.filter(
+    (scope) => ruleSource.includes(`"${scope}"`) || ruleSource.includes(`'${scope}'`),
+  );
+  const scope = asked.length === 0 ? '' : `, scope="${asked.join(' ')}"`;
+  return `Bearer error="insufficient_scope"${scope}, resource_metadata="${metadataUrl}"`;
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

@@ -1,0 +1,132 @@
+import { isUtf8 } from 'node:buffer';
+import { constants, type KeyObject, verify } from 'node:crypto';
+import { LIMITS } from '../../../core/limits.ts';
+import { exceedsStructure, members } from '../../mcp/json-text.ts';
+
+/** A token that must not be accepted. The message is for the client and the log: it never holds the token. */
+export class TokenError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'TokenError';
+  }
+}
+
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** The algorithms that a key may be used with; the token's header only chooses among them. */
+export interface VerificationKey {
+  readonly key: KeyObject;
+  readonly algorithms: ReadonlySet<string>;
+}
+
+export interface ParsedToken {
+  readonly algorithm: string;
+  readonly keyId: string;
+  readonly claims: Claims;
+  readonly signed: Buffer;
+  readonly signature: Buffer;
+}
+
+/**
+ * Takes a compact JWS apart (RFC 7515 §7.1) and refuses everything that two readers could take differently:
+ * base64url that is not canonical, duplicate members, invalid UTF-8, `crit` (no extension is understood) and
+ * `b64`. `jku`, `x5u`, `jwk` and `x5c` are not looked at: keys come from the configuration only (RFC 8725 §3.10).
+ */
+export function parseToken(token: string): ParsedToken {
+  if (token.length > LIMITS.tokenLength)
+    throw new TokenError(`the token is longer than ${LIMITS.tokenLength} characters`);
+  const parts = token.split('.');
+  if (parts.length !== 3) throw new TokenError('the token is not a signed JWT (three parts)');
+  const [headerPart, payloadPart, signaturePart] = parts as [string, string, string];
+  const header = parseObject(headerPart, 'header');
+  const { alg, kid } = header;
+  if (typeof alg !== 'string' || !(alg in ALGORITHMS))
+    throw new TokenError('the token is signed with an algorithm that is not accepted');
+  if ('crit' in header || 'b64' in header)
+    throw new TokenError('the token header has an extension that is not supported');
+  if (typeof kid !== 'string' || kid === '')
+    throw new TokenError('the token header does not specify a `kid`');
+  return {
+    algorithm: alg,
+    keyId: kid,
+    claims: parseObject(payloadPart, 'payload'),
+    signed: Buffer.from(`${headerPart}.${payloadPart}`, 'latin1'),
+    signature: decode(signaturePart, 'signature'),
+  };
+}
+
+function parseObject(part: string, name: string): Record<string, unknown> {
+  const bytes = decode(part, name);
+  if (!isUtf8(bytes)) throw new TokenError(`the token ${name} is not valid UTF-8`);
+  const text = bytes.toString('utf8');
+  if (exceedsStructure(text, LIMITS.jsonDepth, LIMITS.jsonKeys))
+    throw new TokenError(`the token ${name} is nested too deeply`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new TokenError(`the token ${name} is not valid JSON`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new TokenError(`the token ${name} is not a JSON object`);
+  const keys = members(text).map(([key]) => key);
+  if (new Set(keys).size !== keys.length) throw new TokenError(`the token ${name} has a duplicate member`);
+  // Own members only: a claim called `__proto__` must stay a claim.
+  return Object.assign(
+    Object.create(null) as Record<string, unknown>,
+    Object.fromEntries(Object.entries(value).filter(([key]) => key !== '__proto__')),
+  );
+}
+
+/** `Buffer.from` ignores bad characters and stray bits; only text that encodes back to itself is base64url. */
+function decode(part: string, name: string): Buffer {
+  const bytes = Buffer.from(part, 'base64url');
+  if (part === '' || bytes.toString('base64url') !== part)
+    throw new TokenError(`the token ${name} is not valid base64url`);
+  return bytes;
+}
+
+interface Algorithm {
+  readonly hash: string | null;
+  /** RSA-PSS (RFC 7518 §3.5): the salt is as long as the hash. */
+  readonly padding?: number;
+  /** ECDSA signatures are two numbers of this many bytes each (RFC 7518 §3.4), never DER. */
+  readonly integerBytes?: number;
+}
+
+const PSS = constants.RSA_PKCS1_PSS_PADDING;
+
+/** Asymmetric algorithms of RFC 7518 §3.1 and RFC 8037. `none` and HMAC are not here and so cannot be used. */
+const ALGORITHMS: Readonly<Record<string, Algorithm>> = Object.assign(
+  Object.create(null) as Record<string, Algorithm>,
+  {
+    RS256: { hash: 'sha256' },
+    RS384: { hash: 'sha384' },
+    RS512: { hash: 'sha512' },
+    PS256: { hash: 'sha256', padding: PSS },
+    PS384: { hash: 'sha384', padding: PSS },
+    PS512: { hash: 'sha512', padding: PSS },
+    ES256: { hash: 'sha256', integerBytes: 32 },
+    ES384: { hash: 'sha384', integerBytes: 48 },
+    ES512: { hash: 'sha512', integerBytes: 66 },
+    EdDSA: { hash: null },
+    Ed25519: { hash: null },
+  },
+);
+
+/** Whether the signature of a parsed token is one by this key. */
+export function hasValidSignature(
+  { algorithm, signed, signature }: ParsedToken,
+  { key, algorithms }: VerificationKey,
+): boolean {
+  const parameters = ALGORITHMS[algorithm];
+  if (parameters === undefined || !algorithms.has(algorithm)) return false;
+  const { hash, padding, integerBytes } = parameters;
+  if (integerBytes !== undefined && signature.length !== integerBytes * 2) return false;
+  const options = {
+    key,
+    ...(padding === undefined ? {} : { padding, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }),
+    ...(integerBytes === undefined ? {} : { dsaEncoding: 'ieee-p1363' as const }),
+  };
+  return verify(hash, signed, options, signature);
+}

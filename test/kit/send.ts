@@ -1,0 +1,55 @@
+import { type Agent, type IncomingHttpHeaders, type RequestOptions, request } from 'node:http';
+import { readAll } from './upstream.ts';
+
+export interface HttpReply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** Alternating names and values, as on the wire. */
+  readonly rawHeaders: readonly string[];
+  readonly body: Buffer;
+  readonly text: string;
+}
+
+export interface SendOptions {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: string | Uint8Array;
+  /** Request target as written, instead of the URL's. */
+  readonly target?: string;
+  /** Address that the connection comes from. */
+  readonly from?: string;
+  readonly agent?: Agent;
+}
+
+/** One request with Node's own client, which sends any header and hides none of what comes back. */
+export function send(url: string, options: SendOptions = {}): Promise<HttpReply> {
+  const { method = 'GET', headers = {}, body, target, from, agent } = options;
+  const where: RequestOptions = {
+    method,
+    headers: headers as Record<string, string>,
+    ...(target === undefined ? {} : { path: target }),
+    ...(from === undefined ? {} : { localAddress: from }),
+    ...(agent === undefined ? {} : { agent }),
+  };
+  return new Promise((resolve, reject) => {
+    const call = request(url, where, (response) => {
+      readAll(response).then((bytes) => {
+        const { statusCode = 0, headers: received, rawHeaders } = response;
+        resolve({
+          status: statusCode,
+          headers: received,
+          rawHeaders,
+          body: bytes,
+          text: bytes.toString('utf8'),
+        });
+      }, reject);
+    });
+    call.on('error', reject);
+    call.end(body);
+  });
+}
+
+/** All values of a header, in the order of the wire. */
+export function valuesOf({ rawHeaders }: Pick<HttpReply, 'rawHeaders'>, name: string): string[] {
+  return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
+}

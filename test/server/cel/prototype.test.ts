@@ -1,0 +1,119 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CelEvaluationError, compileExpression, HeadersView } from '../../../src/server/cel/expression.ts';
+import { reason, run } from './run.ts';
+
+const INHERITED = [
+  ...Object.getOwnPropertyNames(Object.prototype),
+  ...Object.getOwnPropertyNames(Array.prototype),
+  ...Object.getOwnPropertyNames(String.prototype),
+  ...Object.getOwnPropertyNames(Map.prototype),
+  ...Object.getOwnPropertyNames(Function.prototype),
+].filter((name) => /^[a-zA-Z_]\w*$/.test(name));
+
+const RECEIVERS = [
+  'jwt',
+  'jwt.list',
+  'jwt.text',
+  'jwt.claims',
+  'request.headers',
+  'json("{}")',
+  '{"a": 1}',
+  '[1]',
+  '"text"',
+  '1',
+  'true',
+  'null',
+  'b"x"',
+  'optional.of({})',
+  'ip("::1")',
+  'duration("1s")',
+];
+
+const variables = {
+  jwt: { list: ['a'], text: 'x', claims: {}, host: Object.create({ inherited: 1 }) },
+  request: { headers: new HeadersView(['a', 'b']) },
+};
+
+function isPlain(value: unknown): boolean {
+  if (value === null || ['string', 'number', 'boolean'].includes(typeof value)) return true;
+  if (value instanceof Uint8Array) return true;
+  if (Array.isArray(value)) return value.every(isPlain);
+  return (
+    typeof value === 'object' && Object.getPrototypeOf(value) === null && Object.values(value).every(isPlain)
+  );
+}
+
+describe('nothing of the host is reachable', () => {
+  it('no inherited name is a member of anything', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...RECEIVERS),
+        fc.constantFrom(...INHERITED),
+        fc.constantFrom('dot', 'index', 'has'),
+        (receiver, name, how) => {
+          if (how === 'has') {
+            expect(
+              run(`has(${receiver}["${name}"])`.replace(/has\((\[1\]|jwt\.list)\["/, 'has({}["'), variables),
+            ).toBe(false);
+            return;
+          }
+          const source = how === 'dot' ? `${receiver}.${name}` : `${receiver}["${name}"]`;
+          if (receiver.startsWith('optional')) expect(run(source, variables)).toBe(null);
+          else expect(['no_such_key', 'no_such_overload']).toContain(reason(source, variables));
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it.each([
+    'jwt.__proto__',
+    'jwt.constructor',
+    '"".constructor',
+    'request["__proto__"]',
+    'jwt.host.inherited',
+  ])('%s is a missing key', (source) => {
+    expect(reason(source, variables)).toBe('no_such_key');
+  });
+
+  it('keys from JSON that look inherited are plain keys', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...INHERITED, '__proto__'), fc.jsonValue(), (name, value) => {
+        const body = `{${JSON.stringify(name)}: ${JSON.stringify(value)}}`;
+        const found = run('json(body)[name]', { body, name });
+        expect(JSON.parse(JSON.stringify(found))).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+
+  it('every evaluation of random parts gives plain data or a CelEvaluationError', () => {
+    const part = fc.constantFrom(...RECEIVERS, 'x');
+    const { expression } = fc.letrec<{ expression: string }>((tie) => ({
+      expression: fc.oneof(
+        { depthSize: 'small' },
+        part,
+        fc
+          .tuple(tie('expression'), fc.constantFrom('+', '==', '<', 'in', '&&', '||', '%'), tie('expression'))
+          .map((p) => `(${p.join(' ')})`),
+        fc.tuple(tie('expression'), fc.constantFrom(...INHERITED)).map(([a, b]) => `(${a}).${b}`),
+        fc.tuple(tie('expression'), tie('expression')).map(([a, b]) => `[${a}].map(x, ${b})`),
+        fc.tuple(tie('expression'), tie('expression')).map(([a, b]) => `default(${a}, ${b})`),
+        fc.tuple(tie('expression'), tie('expression')).map(([a, b]) => `(${a})[${b}]`),
+        tie('expression').map((a) => `toJson(${a})`),
+      ),
+    }));
+    fc.assert(
+      fc.property(expression, (source) => {
+        const compiled = compileExpression(source, ['jwt', 'request', 'x']);
+        try {
+          expect(isPlain(compiled.evaluate((root) => variables[root as 'jwt']))).toBe(true);
+        } catch (error) {
+          if (!(error instanceof CelEvaluationError)) throw error;
+          expect(error.reason).not.toBe('internal');
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

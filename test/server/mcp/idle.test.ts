@@ -1,0 +1,76 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { MCP_HEADERS, type McpSession, openSession } from '../../kit/mcp.ts';
+import { isAlive } from '../../kit/process.ts';
+import { until } from '../../kit/until.ts';
+
+// Only the repeating timers stand still: the sweep of sessions and the heartbeat of streams.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
+afterEach(() => void vi.useRealTimers());
+
+const pidOf = async (session: McpSession): Promise<number> =>
+  Number((await session.request('tools/call', { name: 'pid' })).result.content[0].text);
+
+const start = (): Promise<TestGateway> =>
+  gateway(mcpConfig([chaos('a')], { config: { mcp: { sessionTtl: '1ms' } } }));
+
+describe('the sweep', () => {
+  test('ends a session that nobody uses, with its child', async () => {
+    await using gate = await start();
+    const session = await openSession(`${gate.url}/mcp`);
+    const pid = await pidOf(session);
+    vi.advanceTimersByTime(LIMITS.sessionSweep - 1);
+    expect((await session.request('ping')).status).toBe(200);
+    // More than a millisecond has passed since the ping when its answer has been read and this runs.
+    await until(() => {
+      vi.advanceTimersByTime(LIMITS.sessionSweep);
+      return !isAlive(pid);
+    });
+    expect((await session.request('ping')).status).toBe(404);
+  });
+
+  test('spares one with an open stream and one with a call in flight', async () => {
+    await using gate = await start();
+    const [listening, calling, idle] = [
+      await openSession(`${gate.url}/mcp`),
+      await openSession(`${gate.url}/mcp`),
+      await openSession(`${gate.url}/mcp`),
+    ];
+    const pids = [await pidOf(listening), await pidOf(calling), await pidOf(idle)] as const;
+    await using _stream = await openEvents(listening.url, { session: listening.id });
+    const leave = new AbortController();
+    const call = calling.send({ id: 9, method: 'tools/call', params: { name: 'hang' } }, { signal: leave.signal });
+    call.catch(() => undefined);
+    await calling.request('ping');
+    await until(() => {
+      vi.advanceTimersByTime(LIMITS.sessionSweep);
+      return !isAlive(pids[2]);
+    });
+    expect((await listening.request('ping')).status).toBe(200);
+    expect((await calling.request('ping')).status).toBe(200);
+    leave.abort();
+    await until(() => {
+      vi.advanceTimersByTime(LIMITS.sessionSweep);
+      return !isAlive(pids[1]);
+    });
+    expect(isAlive(pids[0])).toBe(true);
+  });
+});
+
+describe('the heartbeat', () => {
+  test('is a comment on every silent stream, which no reader takes for a message', async () => {
+    await using gate = await start();
+    const session = await openSession(`${gate.url}/mcp`);
+    const leave = new AbortController();
+    const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id };
+    const response = await fetch(session.url, { headers, signal: leave.signal });
+    const reader = response.body?.getReader();
+    vi.advanceTimersByTime(LIMITS.heartbeat);
+    const { value } = (await reader?.read()) ?? {};
+    expect(Buffer.from(value ?? []).toString()).toBe(': keep-alive\n\n');
+    leave.abort();
+  });
+});

@@ -1,0 +1,226 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { INITIALIZE, MCP_HEADERS, type McpSession, openSession, post, read } from '../../kit/mcp.ts';
+
+let gate: TestGateway;
+let url: string;
+let session: McpSession;
+beforeAll(async () => {
+  gate = await gateway(mcpConfig([chaos('a', '--tools=echo')]));
+  url = `${gate.url}/mcp`;
+  session = await openSession(url);
+});
+afterAll(() => gate.close());
+
+const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
+
+/** A POST with exactly these headers. */
+async function postWith(headers: Record<string, string>, body: object = PING) {
+  return read(await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) }));
+}
+
+describe('initialize', () => {
+  test.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])(
+    'in revision %s gives a session and an event stream',
+    async (protocolVersion) => {
+      const initialize = { ...INITIALIZE, id: 'first', params: { ...INITIALIZE.params, protocolVersion } };
+      const { status, headers, text, result } = await post(url, initialize);
+      expect(status).toBe(200);
+      expect(headers.get('content-type')).toBe('text/event-stream');
+      expect(headers.get('cache-control')).toBe('no-cache');
+      expect(headers.get('mcp-session-id')).toMatch(/^[\w-]{40,}$/);
+      expect(text).toMatch(/^event: message\ndata: \{"jsonrpc":"2\.0","id":"first",.*\}\n\n$/);
+      expect(result.protocolVersion).toBe(protocolVersion);
+    },
+  );
+
+  test('of a single target is the answer of that target', async () => {
+    const { result } = session.initialize;
+    expect(result.serverInfo).toEqual({ name: 'a', version: '1' });
+    expect(result.instructions).toBe('how to use a');
+    expect(result.capabilities).toEqual({ tools: { listChanged: true }, logging: {} });
+  });
+
+  test('takes the lower revision of a server that knows no better', async () => {
+    await using other = await gateway(mcpConfig([chaos('old', '--revision=2024-11-05')]));
+    const { initialize } = await openSession(`${other.url}/mcp`);
+    expect(initialize.result.protocolVersion).toBe('2024-11-05');
+  });
+
+  test('tells the server what the client said of itself', async () => {
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: { roots: { listChanged: true }, sampling: {}, elicitation: {}, experimental: { x: {} } },
+      clientInfo: { name: 'special', version: '9', title: 'A client' },
+    };
+    const own = await openSession(url, {}, { ...INITIALIZE, params });
+    const { result } = await own.request('tools/call', { name: 'received' });
+    const [first, second] = JSON.parse(result.content[0].text).map((line: string) => JSON.parse(line));
+    expect(first.params).toEqual(params);
+    expect(second).toEqual({ jsonrpc: '2.0', method: 'notifications/initialized' });
+  });
+
+  test.each([{}, { protocolVersion: 7 }])('without a revision is invalid params: %j', async (params) => {
+    const { status, headers, error } = await post(url, { ...INITIALIZE, params });
+    expect(status).toBe(400);
+    expect(headers.get('mcp-session-id')).toBeNull();
+    expect(error.code).toBe(-32602);
+    expect(error.message).toContain('protocolVersion');
+  });
+
+  test('gives every client a session id of its own', async () => {
+    const sessions = await Promise.all(Array.from({ length: 5 }, () => openSession(url)));
+    expect(new Set(sessions.map(({ id }) => id)).size).toBe(5);
+    await Promise.all(sessions.map((each) => each.end()));
+  });
+});
+
+describe('POST', () => {
+  test('a request is answered as one event', async () => {
+    const { status, headers, text } = await session.send({ id: 'x', method: 'tools/call', params: { name: 'echo' } });
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('text/event-stream');
+    expect(headers.get('mcp-session-id')).toBeNull();
+    expect(text).toBe(
+      'event: message\ndata: {"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"echo"}]}}\n\n',
+    );
+  });
+
+  test.each([
+    ['a notification', { method: 'notifications/roots/list_changed' }],
+    ['a response', { id: 99, result: {} }],
+    ['an error response', { id: 99, error: { code: 1, message: 'no' } }],
+  ])('%s is 202 without a body', async (_what, message) => {
+    const { status, headers, text } = await session.send(message);
+    expect(status).toBe(202);
+    expect(text).toBe('');
+    expect(headers.get('content-length')).toBe('0');
+    expect(headers.get('content-type')).toBeNull();
+  });
+
+  test.each([
+    ['1', 1],
+    ['"1"', '1'],
+    ['"a\\u00e9\\n"', 'aé\n'],
+    ['-7', -7],
+    ['0', 0],
+  ])('the id %s comes back as it was', async (text, id) => {
+    const body = `{"jsonrpc":"2.0","id":${text},"method":"ping"}`;
+    const answer = await post(url, body, { 'mcp-session-id': session.id });
+    expect(answer.messages).toEqual([{ jsonrpc: '2.0', id, result: {} }]);
+  });
+
+  test('an id over 2^53 comes back digit for digit', async () => {
+    const body = '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}';
+    const { text } = await post(url, body, { 'mcp-session-id': session.id });
+    expect(text).toContain('"id":12345678901234567890,');
+  });
+
+  test('requests with equal ids at the same time get their own answers', async () => {
+    const sessions = await Promise.all([openSession(url), openSession(url)]);
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, async (_, index) => {
+        const { result } = await (sessions[index % 2] as McpSession).send({
+          id: 1,
+          method: 'tools/call',
+          params: { name: 'later', arguments: { ms: (index * 7) % 20, message: `nonce ${index}` } },
+        });
+        return result.content[0].text;
+      }),
+    );
+    expect(answers).toEqual(Array.from({ length: 60 }, (_, index) => `nonce ${index}`));
+  });
+
+  test('a method that the server does not know is its answer, in a stream', async () => {
+    const { status, error } = await session.request('no/such', {});
+    expect(status).toBe(200);
+    expect(error).toEqual({ code: -32601, message: 'no method no/such' });
+  });
+});
+
+describe('refusals before the body counts', () => {
+  const NOT_ACCEPTABLE = 'Not Acceptable: Client must accept text/event-stream';
+
+  test.each(['', '*/*', 'application/json', 'text/*', 'text/html, application/json'])(
+    'POST with accept %j is 406',
+    async (accept) => {
+      const answer = await postWith({ 'content-type': 'application/json', accept });
+      expect(answer.status).toBe(406);
+      expect(answer.text).toBe(NOT_ACCEPTABLE);
+      expect(answer.headers.get('content-type')).toMatch(/^text\/plain/);
+    },
+  );
+
+  test.each(['text/event-stream', 'Text/Event-Stream; q=0.5', 'application/json, text/event-stream'])(
+    'POST with accept %j passes',
+    async (accept) => {
+      const headers = { 'content-type': 'application/json', accept, 'mcp-session-id': session.id };
+      expect((await postWith(headers)).status).toBe(200);
+    },
+  );
+
+  test('GET without the stream type is 406, also without a session', async () => {
+    const answer = await read(await fetch(url, { headers: { accept: 'application/json' } }));
+    expect(answer.status).toBe(406);
+    expect(answer.text).toBe(NOT_ACCEPTABLE);
+  });
+
+  test.each(['text/plain', 'application/jsonx', 'application/json\ta', 'application/json garbage', 'application/xml'])(
+    'content type %j is 415',
+    async (type) => {
+      const answer = await postWith({ ...MCP_HEADERS, 'content-type': type, 'mcp-session-id': session.id });
+      expect(answer.status).toBe(415);
+      expect(answer.text).toBe('mcp: client must send application/json');
+    },
+  );
+
+  test('no content type at all is 415', async () => {
+    const bytes = new Uint8Array(Buffer.from(JSON.stringify(PING)));
+    const answer = await read(await fetch(url, { method: 'POST', headers: { accept: MCP_HEADERS.accept }, body: bytes }));
+    expect(answer.status).toBe(415);
+  });
+
+  test.each(['application/json; charset=utf-8', 'Application/JSON', 'application/json ;x=1'])(
+    'content type %j passes',
+    async (type) => {
+      const headers = { ...MCP_HEADERS, 'content-type': type, 'mcp-session-id': session.id };
+      expect((await postWith(headers)).status).toBe(200);
+    },
+  );
+
+  test.each(['PUT', 'PATCH', 'OPTIONS', 'HEAD'])('%s is 405 and names what is allowed', async (method) => {
+    const answer = await fetch(url, { method });
+    expect(answer.status).toBe(405);
+    expect(answer.headers.get('allow')).toBe('GET, POST, DELETE');
+    const text = method === 'HEAD' ? '' : 'mcp: method not allowed; must be GET, POST, or DELETE';
+    expect(await answer.text()).toBe(text);
+  });
+});
+
+describe('GET', () => {
+  test('opens a stream whose head comes at once', async () => {
+    await using stream = await openEvents(url, { session: session.id });
+    expect(stream.status).toBe(200);
+    expect(stream.headers.get('content-type')).toBe('text/event-stream');
+    expect(stream.messages).toEqual([]);
+  });
+
+  test('a second stream takes over from the first, which ends', async () => {
+    const own = await openSession(url);
+    await using first = await openEvents(url, { session: own.id });
+    await using second = await openEvents(url, { session: own.id });
+    await first.untilEnd();
+    await own.request('tools/call', { name: 'notify', arguments: { method: 'notifications/tools/list_changed' } });
+    expect(await second.next(() => true)).toMatchObject({ method: 'notifications/tools/list_changed' });
+    expect(first.messages).toEqual([]);
+  });
+
+  test('ends with its session', async () => {
+    const own = await openSession(url);
+    await using stream = await openEvents(url, { session: own.id });
+    await own.end();
+    await stream.untilEnd();
+  });
+});

@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { MCP_HEADERS, type McpSession, openSession, post, read } from '../../kit/mcp.ts';
+
+const SUPPORTED = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
+
+let gate: TestGateway;
+let session: McpSession;
+beforeAll(async () => {
+  gate = await gateway(mcpConfig([chaos('a')]));
+  session = await openSession(`${gate.url}/mcp`);
+});
+afterAll(() => gate.close());
+
+const ping = { jsonrpc: '2.0', id: 'p', method: 'ping' };
+const asking = (version: string, extra: Record<string, string> = { 'mcp-session-id': session.id }) =>
+  post(session.url, ping, { ...extra, 'mcp-protocol-version': version });
+
+describe('the MCP-Protocol-Version header', () => {
+  test.each(SUPPORTED)('%s passes', async (version) => {
+    expect((await asking(version)).status).toBe(200);
+  });
+
+  test('may be absent', async () => {
+    expect((await post(session.url, ping, { 'mcp-session-id': session.id })).status).toBe(200);
+  });
+
+  test.each(['2026-07-28', '2099-01-01', '1', 'garbage', '2025-06-18 ', '2025-06-18,2025-11-25', 'DRAFT-2026-v1'])(
+    '%j, unknown, is 400 with the revisions that are spoken',
+    async (version) => {
+      const { status, headers, messages } = await asking(version);
+      // A space at the end is not part of a field value (RFC 9110 §5.5).
+      if (version.trim() !== version) return expect(status).toBe(200);
+      expect(status).toBe(400);
+      expect(headers.get('content-type')).toBe('application/json');
+      expect(messages).toEqual([
+        {
+          jsonrpc: '2.0',
+          id: 'p',
+          error: {
+            code: -32022,
+            message: `unsupported MCP protocol version: ${version}`,
+            data: { supported: SUPPORTED, requested: version },
+          },
+        },
+      ]);
+    },
+  );
+
+  test('is looked at before the session: a client of a later revision has none', async () => {
+    const discover = { jsonrpc: '2.0', id: 1, method: 'server/discover', params: {} };
+    const { status, error } = await post(session.url, discover, { 'mcp-protocol-version': '2026-07-28' });
+    expect(status).toBe(400);
+    expect(error.code).toBe(-32022);
+  });
+
+  test('counts for GET too, where there is no id to answer to', async () => {
+    const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id, 'mcp-protocol-version': '2026-07-28' };
+    const { status, messages } = await read(await fetch(session.url, { headers }));
+    expect(status).toBe(400);
+    expect(messages[0]).toMatchObject({ id: null, error: { code: -32022 } });
+  });
+
+  test('is cut in the answer when it is long', async () => {
+    const { error } = await asking('9'.repeat(5_000));
+    expect(error.data.requested).toBe('9'.repeat(64));
+    expect(error.message.length).toBeLessThan(120);
+  });
+
+  test('a client that begins with an unknown revision is told an old one, and goes on from there', async () => {
+    const initialize = {
+      jsonrpc: '2.0',
+      id: 0,
+      method: 'initialize',
+      params: { protocolVersion: '2099-01-01', capabilities: {}, clientInfo: { name: 'new', version: '1' } },
+    };
+    await using two = await gateway(mcpConfig([chaos('a', '--revision=2025-06-18'), chaos('b', '--revision=2025-11-25')]));
+    const { result, status } = await post(`${two.url}/mcp`, initialize);
+    expect(status).toBe(200);
+    expect(result.protocolVersion).toBe('2025-06-18');
+  });
+});

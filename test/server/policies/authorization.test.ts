@@ -1,0 +1,214 @@
+import { describe, expect, test } from 'vitest';
+import { answeringGateway, proxyGateway } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
+import { watchedRoute } from '../../kit/watched.ts';
+
+const DENIED = { status: 403, text: 'authorization failed' };
+
+/** Statuses of requests with these headers under these rules. */
+async function decide(rules: unknown[], ...requests: Record<string, string>[]): Promise<number[]> {
+  await using gate = await answeringGateway({ authorization: { rules } });
+  const statuses = [];
+  for (const headers of requests) statuses.push((await send(gate.url, { headers })).status);
+  return statuses;
+}
+
+const is = (name: string): string => `request.headers["${name}"] == "1"`;
+const A = { 'x-a': '1' };
+const B = { 'x-b': '1' };
+const BOTH = { ...A, ...B };
+const NEITHER = {};
+
+describe('rules', () => {
+  test('that are plain texts must all be true', async () => {
+    expect(await decide([is('x-a'), is('x-b')], BOTH, A, B, NEITHER)).toEqual([200, 403, 403, 403]);
+  });
+
+  test('of which one is an allow rule: one of those suffices', async () => {
+    const rules = [{ allow: is('x-a') }, { allow: is('x-b') }];
+    expect(await decide(rules, BOTH, A, B, NEITHER)).toEqual([200, 200, 200, 403]);
+  });
+
+  test('that deny refuse what allow rules let through', async () => {
+    const rules = [{ allow: 'true' }, { deny: 'has(request.headers["x-b"])' }];
+    expect(await decide(rules, A, B, BOTH)).toEqual([200, 403, 403]);
+    expect(await decide([{ deny: 'has(request.headers["x-b"])' }], A, B)).toEqual([200, 403]);
+  });
+
+  test('that require must hold whatever allow rules say', async () => {
+    const rules = [{ require: is('x-a') }, { allow: is('x-b') }];
+    expect(await decide(rules, BOTH, A, B, NEITHER)).toEqual([200, 403, 403, 403]);
+  });
+
+  test('may be mixed with plain texts, which then must hold too', async () => {
+    expect(await decide([is('x-a'), { allow: is('x-b') }], BOTH, A, B)).toEqual([200, 403, 403]);
+  });
+
+  test('see what earlier policies found out', async () => {
+    const policies = {
+      apiKey: { mode: 'strict', keys: [{ key: 'k1', metadata: { team: 'a' } }, { key: 'k2' }] },
+      authorization: { rules: ['apiKey.team == "a"'] },
+    };
+    await using gate = await answeringGateway(policies);
+    const status = async (key: string) =>
+      (await send(gate.url, { headers: { authorization: `Bearer ${key}` } })).status;
+    expect([await status('k1'), await status('k2'), await status('k3')]).toEqual([200, 403, 401]);
+  });
+});
+
+describe('an expression that gives no boolean', () => {
+  const useless = [
+    '"true"',
+    '1',
+    'null',
+    '[]',
+    'request.headers["x-not-there"]',
+    '1 / 0 == 1',
+    'jwt.sub == "a"',
+  ];
+
+  test.each(useless)('%s refuses wherever it stands', async (rule) => {
+    const positions = [
+      [rule],
+      [{ require: rule }],
+      [{ allow: rule }],
+      [{ deny: rule }],
+      [{ allow: 'true' }, { deny: rule }],
+    ];
+    for (const rules of positions) expect(await decide(rules, NEITHER), JSON.stringify(rules)).toEqual([403]);
+  });
+
+  test('does not spoil an allow rule beside it', async () => {
+    expect(await decide([{ allow: '1 / 0 == 1' }, { allow: 'true' }], NEITHER)).toEqual([200]);
+  });
+});
+
+describe('a refusal', () => {
+  test('has a fixed text, and the log says which rule it was', async () => {
+    await using backend = await httpUpstream();
+    await using gate = await proxyGateway(backend.address, {
+      authorization: { rules: ['request.method == "GET"', { deny: 'request.path == "/admin"' }] },
+    });
+    expect((await send(gate.url)).status).toBe(200);
+    expect(await send(`${gate.url}/admin`)).toMatchObject(DENIED);
+    expect(await send(gate.url, { method: 'POST', body: 'x' })).toMatchObject(DENIED);
+    expect(backend.received).toHaveLength(1);
+    expect(await gate.accessLine(2)).toMatchObject({
+      'http.status': '403',
+      error: DENIED.text,
+      reason: 'Authorization',
+      'error.detail': 'deny rule is true: request.path == "/admin"',
+    });
+    expect((await gate.accessLine(3))['error.detail']).toBe(
+      'require rule is not true: request.method == "GET"',
+    );
+  });
+
+  test('tells the log that a rule failed, and why', async () => {
+    await using gate = await answeringGateway({
+      authorization: { rules: [{ deny: 'request.headers["x-token"].startsWith("bad")' }] },
+    });
+    await send(gate.url);
+    const detail = (await gate.accessLine(1))['error.detail'];
+    expect(detail).toMatch(/^deny rule failed \(.*x-token.*\): request\.headers/);
+  });
+});
+
+describe('claims of a token', () => {
+  const roles = ['"reader" in jwt.realm_access.roles'];
+  const withClaims = async (claims: Record<string, unknown> | undefined): Promise<number> => {
+    await using route = await watchedRoute(
+      { authorization: { rules: roles } },
+      {
+        prepare: (x) => {
+          x.jwt = claims;
+        },
+      },
+    );
+    return (await send(route.url)).status;
+  };
+
+  test.each([
+    ['has the role', { realm_access: { roles: ['writer', 'reader'] } }, 200],
+    ['has other roles', { realm_access: { roles: ['writer'] } }, 403],
+    ['has no roles', { realm_access: {} }, 403],
+    ['has null for roles', { realm_access: { roles: null } }, 403],
+    ['has a text for roles', { realm_access: { roles: 'reader' } }, 403],
+    ['has null around roles', { realm_access: null }, 403],
+    ['has a text around roles', { realm_access: 'reader' }, 403],
+    ['lacks the claim', { sub: 'ada' }, 403],
+    ['does not exist', undefined, 403],
+  ])('a token that %s', async (_how, claims, status) => {
+    expect(await withClaims(claims)).toBe(status);
+  });
+
+  test('numbers of claims are integers', async () => {
+    await using route = await watchedRoute(
+      { authorization: { rules: ['jwt.level + 1 == 4', 'jwt.level / 2 == 1', 'type(jwt.level) == int'] } },
+      {
+        prepare: (x) => {
+          x.jwt = { level: 3 };
+        },
+      },
+    );
+    expect((await send(route.url)).status).toBe(200);
+  });
+
+  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('%s is no claim', async (name) => {
+    await using route = await watchedRoute(
+      {
+        authorization: {
+          rules: [{ deny: `has(jwt["${name}"])` }, { deny: `has(request.headers["${name}"])` }],
+        },
+      },
+      {
+        prepare: (x) => {
+          x.jwt = { sub: 'ada' };
+        },
+      },
+    );
+    expect((await send(route.url)).status).toBe(200);
+  });
+});
+
+describe('variables of a request', () => {
+  test('are what the request line and the connection say', async () => {
+    const rules = [
+      'request.method == "PUT"',
+      'request.path == "/a/b"',
+      'request.pathAndQuery == "/a/b?c=d&e"',
+      'request.uri == "http://app.example:81/a/b?c=d&e"',
+      'request.host == "app.example:81"',
+      'request.scheme == "http"',
+      'request.version == "HTTP/1.1"',
+      'request.headers["X-Mixed"] == "V" && request.headers["x-mixed"] == "V"',
+      'request.headers["x-twice"] == ["1", "2"]',
+      'request.headers["x-empty"] == ""',
+      'has(request.headers["x-empty"]) && !has(request.headers["x-not"])',
+      'request.headers.cookie("a") == "1"',
+      'source.address == "127.0.0.9"',
+      'source.port > 0',
+      'request.startTime <= timestamp("2999-01-01T00:00:00Z")',
+      'proxy.gateway.name == "default" && proxy.route.name == "default/route0"',
+    ];
+    await using gate = await answeringGateway({ authorization: { rules } });
+    const headers = {
+      host: 'App.Example:81',
+      'X-MIXED': 'V',
+      'x-twice': ['1', '2'],
+      'x-empty': '',
+      cookie: 'b=2; a=1',
+    };
+    const reply = await send(gate.url, { method: 'PUT', target: '/a/b?c=d&e', headers, from: '127.0.0.9' });
+    expect((await gate.accessLine(1))['error.detail']).toBeUndefined();
+    expect(reply.status).toBe(200);
+  });
+
+  test('with bytes that are no text are no failure', async () => {
+    await using gate = await answeringGateway({
+      authorization: { rules: ['size(request.headers["x-a"]) == 3'] },
+    });
+    expect((await send(gate.url, { headers: { 'x-a': '\u00e4\u00ff\u0080' } })).status).toBe(200);
+  });
+});

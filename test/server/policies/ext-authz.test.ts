@@ -1,0 +1,368 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { askPolicy, DAEMON_HOST, identityDaemon, whoisPolicy } from '../../kit/authz.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { answeringGateway, proxyGateway, routesConfig } from '../../kit/routes.ts';
+import { send, valuesOf } from '../../kit/send.ts';
+import { type Answer, type HttpUpstream, httpUpstream, refusingPort } from '../../kit/upstream.ts';
+
+const DENIED = { status: 403, text: 'external authorization failed' };
+
+describe('asking who is behind an address, over a unix socket', () => {
+  let daemon: HttpUpstream;
+  let service: HttpUpstream;
+  let gate: TestGateway;
+  beforeAll(async () => {
+    daemon = await identityDaemon({
+      '127.0.0.7': { node: 'laptop.mesh.example.', login: 'ada@example.com' },
+    });
+    service = await httpUpstream();
+    const add = { node: 'extauthz.node', login: 'extauthz.login' };
+    gate = await proxyGateway(
+      service.address,
+      { extAuthz: whoisPolicy(daemon.address) },
+      { frontendPolicies: { accessLog: { add } } },
+    );
+  });
+  afterAll(async () => {
+    await Promise.all([gate.close(), daemon.close(), service.close()]);
+  });
+
+  test('a known client gets through, and each log line says who it was', async () => {
+    const before = gate.accessLog.length;
+    for (const round of [1, 2]) {
+      const reply = await send(gate.url, { from: '127.0.0.7' });
+      expect({ status: reply.status, text: reply.text }).toEqual({ status: 200, text: 'ok' });
+      expect(await gate.accessLine(before + round)).toMatchObject({
+        'http.status': '200',
+        node: 'laptop.mesh.example.',
+        login: 'ada@example.com',
+      });
+    }
+    const { method, target, headers, body } = daemon.received.at(-1) ?? {};
+    expect({ method, target, body }).toEqual({
+      method: 'GET',
+      target: '/localapi/v0/whois?addr=127.0.0.7',
+      body: '',
+    });
+    expect(headers?.host).toBe(DAEMON_HOST);
+  });
+
+  test('a client without an identity does not, and its log line has no identity', async () => {
+    const before = gate.accessLog.length;
+    const reached = service.received.length;
+    expect(await send(gate.url, { method: 'POST', body: 'x' })).toMatchObject(DENIED);
+    expect(service.received).toHaveLength(reached);
+    const line = await gate.accessLine(before + 1);
+    expect(line).toMatchObject({ 'http.status': '403', error: DENIED.text, reason: 'ExtAuth' });
+    expect(line).not.toHaveProperty('node');
+  });
+
+  test('what a client says about itself changes nothing', async () => {
+    const claims = { 'x-forwarded-for': '127.0.0.7', forwarded: 'for=127.0.0.7', 'x-real-ip': '127.0.0.7' };
+    expect(await send(gate.url, { headers: claims })).toMatchObject(DENIED);
+    expect(daemon.received.at(-1)?.target).toBe('/localapi/v0/whois?addr=127.0.0.1');
+    expect(await send(gate.url, { headers: { host: 'other.example' }, from: '127.0.0.7' })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  test('a client that arrives over IPv6 or with a mapped address shows its own address', async () => {
+    await send(`http://[::1]:${gate.port}`);
+    expect(daemon.received.at(-1)?.target).toBe('/localapi/v0/whois?addr=::1');
+    await send(`http://[::ffff:127.0.0.1]:${gate.port}`);
+    expect(daemon.received.at(-1)?.target).toBe('/localapi/v0/whois?addr=127.0.0.1');
+  });
+});
+
+describe('what may be configured', () => {
+  const refusal = async (extAuthz: object): Promise<string> => {
+    const error = await answeringGateway({ extAuthz }).then(
+      async (gate) => void (await gate.close()),
+      (thrown: Error) => thrown,
+    );
+    return error?.message ?? 'accepted';
+  };
+  const metadata = { who: 'json(response.body).who' };
+
+  test('metadata stands beside host or under protocol.http, and means the same', async () => {
+    await using service = await httpUpstream((_, response) => response.end('{"who":"ada"}'));
+    for (const policy of [
+      askPolicy(service.address, { metadata }),
+      askPolicy(service.address, {}, { metadata }),
+    ]) {
+      await using gate = await answeringGateway({
+        ...policy,
+        directResponse: { bodyExpression: 'extauthz.who' },
+      });
+      expect((await send(gate.url)).text).toBe('ada');
+    }
+  });
+
+  test('metadata in both places is an error at the one beside host', async () => {
+    const { extAuthz } = askPolicy('127.0.0.1:1', { metadata }, { metadata }) as { extAuthz: object };
+    expect(await refusal(extAuthz)).toBe(
+      'gateways.default.routes.0.policies.extAuthz.metadata: `metadata` stands twice',
+    );
+  });
+
+  test('no protocol is an error that names protocol.http', async () => {
+    expect(await refusal({ host: '127.0.0.1:1' })).toBe(
+      'gateways.default.routes.0.policies.extAuthz: `protocol.http` is missing',
+    );
+    expect(await refusal({ host: '127.0.0.1:1', protocol: {} })).toContain(
+      'required field `http` is missing',
+    );
+    expect(await refusal({ host: '127.0.0.1:1', protocol: { grpc: {} } })).toMatch(/protocol.*grpc/);
+  });
+
+  test('a host that is no service is an error', async () => {
+    const http = { protocol: { http: {} } };
+    expect(await refusal({ host: 'authz', ...http })).toContain('extAuthz.host: `authz` is not the address');
+    expect(await refusal({ host: `unix:/${'x'.repeat(200)}`, ...http })).toContain('is not a socket path');
+    expect(await refusal({ host: 'unix:relative.sock', ...http })).toContain('is not a socket path');
+  });
+});
+
+describe('what the service is asked', () => {
+  test('with the path, query and method of the client when no path is given, and without its body', async () => {
+    await using service = await httpUpstream();
+    await using gate = await answeringGateway(askPolicy(service.address));
+    await send(gate.url, { method: 'POST', target: '/a/b?c=%20d', body: 'secret body' });
+    expect(service.received).toMatchObject([{ method: 'POST', target: '/a/b?c=%20d', body: '' }]);
+    expect(service.received[0]?.headers).toMatchObject({ host: service.address, 'content-length': '0' });
+  });
+
+  test('with the authorization header alone, or with the headers that are listed', async () => {
+    await using service = await httpUpstream();
+    const headers = { authorization: 'Bearer t', cookie: 'a=1', 'x-a': ['1', '2'], 'x-b': 'b' };
+    await using usual = await answeringGateway(askPolicy(service.address));
+    await send(usual.url, { headers });
+    expect(service.received[0]?.headers).toEqual({
+      host: service.address,
+      connection: 'keep-alive',
+      authorization: 'Bearer t',
+    });
+    await using listed = await answeringGateway(
+      askPolicy(service.address, {}, { includeRequestHeaders: ['X-A', 'cookie', 'x-missing'] }),
+    );
+    await send(listed.url, { headers });
+    const { rawHeaders = [], headers: got } = service.received[1] ?? {};
+    expect(valuesOf({ rawHeaders }, 'x-a')).toEqual(['1', '2']);
+    expect(got).toMatchObject({ cookie: 'a=1' });
+    expect(got).not.toHaveProperty('authorization');
+    expect(got).not.toHaveProperty('x-b');
+  });
+
+  test('with added headers; one whose expression fails is left out', async () => {
+    await using service = await httpUpstream();
+    const addRequestHeaders = {
+      'x-method': 'request.method',
+      'x-missing': 'request.headers["x-not-there"]',
+      'x-number': '1 + 1',
+      'x-split': '"a\\r\\nx-injected: 1"',
+      ':authority': 'request.headers["x-tenant"] + ".authz.example"',
+    };
+    await using gate = await answeringGateway(askPolicy(service.address, { addRequestHeaders }));
+    await send(gate.url, { headers: { 'x-tenant': 'acme' } });
+    const { headers } = service.received[0] ?? {};
+    expect(headers).toMatchObject({ 'x-method': 'GET', host: 'acme.authz.example' });
+    for (const name of ['x-missing', 'x-number', 'x-split', 'x-injected'])
+      expect(headers).not.toHaveProperty(name);
+    await send(gate.url);
+    expect(service.received[1]?.headers.host).toBe(service.address);
+  });
+
+  // Fails: a client's `Host` or `Content-Length` that is listed goes out beside the one of the call.
+  test.fails('with the host of the client, when that is listed', async () => {
+    await using service = await httpUpstream();
+    await using gate = await answeringGateway(
+      askPolicy(service.address, {}, { includeRequestHeaders: ['host', 'content-length'] }),
+    );
+    const reply = await send(gate.url, { method: 'POST', body: 'x', headers: { host: 'client.example' } });
+    expect(reply.status).toBe(200);
+    const { rawHeaders = [] } = service.received[0] ?? {};
+    expect(valuesOf({ rawHeaders }, 'host')).toEqual(['client.example']);
+  });
+
+  test.each([
+    ['fails', 'request.headers["x-path"]', {}],
+    ['is a number', '42', {}],
+    ['has a space', 'request.headers["x-path"]', { 'x-path': '/a b' }],
+    ['has a line break', '"/a\\r\\nX-Injected: 1"', {}],
+    ['has a fragment', '"/a#b"', {}],
+    ['is an absolute URL', 'request.headers["x-path"]', { 'x-path': 'http://evil.example/' }],
+    ['is empty', '""', {}],
+  ])('nothing, when the path %s: that is a denial', async (_how, path, headers) => {
+    await using service = await httpUpstream();
+    await using gate = await answeringGateway(askPolicy(service.address, { path }, { failureMode: 'allow' }));
+    expect(await send(gate.url, { headers })).toMatchObject(DENIED);
+    expect(service.received).toEqual([]);
+    expect((await gate.accessLine(1))['error.detail']).toContain('path');
+  });
+
+  test('a path with two slashes stays at the service', async () => {
+    await using service = await httpUpstream();
+    await using gate = await answeringGateway(askPolicy(service.address, { path: '"//evil.example/x"' }));
+    expect((await send(gate.url)).status).toBe(200);
+    expect(service.received).toMatchObject([
+      { target: '//evil.example/x', headers: { host: service.address } },
+    ]);
+  });
+});
+
+describe('what the answer does', () => {
+  const answering = async (status: number, headers = {}, body = ''): Promise<HttpUpstream> =>
+    httpUpstream((_, response) => response.writeHead(status, headers).end(body));
+
+  test.each([200, 201, 204, 299])('%i lets the request through', async (status) => {
+    await using service = await answering(status);
+    await using gate = await answeringGateway(askPolicy(service.address));
+    expect(await send(gate.url)).toMatchObject({ status: 200, text: 'reached' });
+  });
+
+  test.each([300, 301, 400, 401, 403, 404, 500, 503])('%i is 403 with the fixed text', async (status) => {
+    await using service = await answering(status, { location: 'http://evil.example/' }, 'internal words');
+    await using gate = await answeringGateway(askPolicy(service.address, {}, { failureMode: 'allow' }));
+    const reply = await send(gate.url);
+    expect(reply).toMatchObject(DENIED);
+    expect(reply.headers).not.toHaveProperty('location');
+    expect((await gate.accessLine(1))['error.detail']).toBe(`the authorization service answered ${status}`);
+  });
+
+  test('the backend receives the reply headers that are listed, and no others', async () => {
+    await using service = await answering(200, {
+      'x-user': 'ada',
+      'x-roles': ['a', 'b'],
+      'set-cookie': 's=1',
+      'x-other': '1',
+      'transfer-encoding': 'chunked',
+    });
+    await using backend = await httpUpstream();
+    await using gate = await proxyGateway(
+      backend.address,
+      askPolicy(service.address, { includeResponseHeaders: ['X-User', 'x-roles', 'x-group'] }),
+    );
+    const forged = { 'x-user': 'root', 'x-group': 'admins', 'x-kept': 'k' };
+    const reply = await send(gate.url, { headers: forged });
+    const { headers, rawHeaders = [] } = backend.received[0] ?? {};
+    expect(headers).toMatchObject({ 'x-user': 'ada', 'x-kept': 'k' });
+    expect(valuesOf({ rawHeaders }, 'x-roles')).toEqual(['a', 'b']);
+    // A client must not be able to say what only the service may say.
+    expect(headers).not.toHaveProperty('x-group');
+    for (const name of ['set-cookie', 'x-other', 'transfer-encoding'])
+      expect(headers).not.toHaveProperty(name);
+    expect(reply.headers).not.toHaveProperty('set-cookie');
+  });
+
+  test('rules, limits and log read the metadata; an entry that fails is left out', async () => {
+    await using service = await answering(200, { 'x-tier': 'gold' }, '{"groups":["ops"],"n":3}');
+    const metadata = {
+      groups: 'json(response.body).groups',
+      tier: 'response.headers["x-tier"]',
+      code: 'response.code',
+      missing: 'json(response.body).nothing.here',
+    };
+    await using gate = await answeringGateway(
+      {
+        ...askPolicy(service.address, {}, { metadata }),
+        authorization: { rules: ['"ops" in extauthz.groups', '!has(extauthz.missing)'] },
+        directResponse: { bodyExpression: 'extauthz.tier + " " + string(extauthz.code)' },
+      },
+      {
+        frontendPolicies: { accessLog: { add: { groups: 'extauthz.groups', missing: 'extauthz.missing' } } },
+      },
+    );
+    expect(await send(gate.url)).toMatchObject({ status: 200, text: 'gold 200' });
+    const line = await gate.accessLine(1);
+    expect(line['groups']).toBe('["ops"]');
+    expect(line).not.toHaveProperty('missing');
+  });
+
+  test('a redirect sends refused clients to a page, for 401 and 403 only', async () => {
+    const statuses = [401, 403, 404];
+    const answer: Answer = (_, response) =>
+      response.writeHead(statuses.shift() ?? 200, { 'x-login': 'https://login.example/' }).end();
+    await using service = await httpUpstream(answer);
+    const redirect = 'response.headers["x-login"] + "?back=" + url.encode(request.pathAndQuery)';
+    await using gate = await answeringGateway(askPolicy(service.address, { redirect }));
+    for (const _ of [401, 403]) {
+      const reply = await send(`${gate.url}/a?b=c`);
+      expect(reply.status).toBe(302);
+      expect(reply.headers.location).toBe('https://login.example/?back=%2Fa%3Fb%3Dc');
+    }
+    expect(await send(gate.url)).toMatchObject(DENIED);
+    expect(await send(gate.url)).toMatchObject({ status: 200 });
+  });
+
+  test('a redirect that cannot be evaluated is a denial', async () => {
+    await using service = await answering(401);
+    for (const redirect of ['response.headers["x-login"]', '42', '"a\\r\\nb"']) {
+      await using gate = await answeringGateway(askPolicy(service.address, { redirect }));
+      const reply = await send(gate.url);
+      expect(reply).toMatchObject(DENIED);
+      expect(reply.headers).not.toHaveProperty('location');
+    }
+  });
+
+  test('denyResponse: passthrough hands the reply on, with few of its headers', async () => {
+    await using service = await answering(
+      429,
+      { 'content-type': 'application/json', 'retry-after': '7', 'set-cookie': 's=1', 'x-internal': '1' },
+      '{"why":"slow down"}',
+    );
+    await using gate = await answeringGateway(
+      askPolicy(service.address, {}, { denyResponse: 'passthrough' }),
+    );
+    const reply = await send(gate.url);
+    expect(reply).toMatchObject({ status: 429, text: '{"why":"slow down"}' });
+    expect(reply.headers).toMatchObject({ 'content-type': 'application/json', 'retry-after': '7' });
+    expect(reply.headers).not.toHaveProperty('set-cookie');
+    expect(reply.headers).not.toHaveProperty('x-internal');
+    expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '429', error: DENIED.text });
+  });
+});
+
+describe('when the service cannot be asked', () => {
+  const modes = async (address: string): Promise<unknown[]> => {
+    const replies = [];
+    for (const failureMode of ['deny', 'allow', { denyWithStatus: 503 }]) {
+      await using gate = await answeringGateway(askPolicy(address, {}, { failureMode }));
+      const { status, text } = await send(gate.url);
+      replies.push({ status, text });
+    }
+    return replies;
+  };
+  const EXPECTED = [DENIED, { status: 200, text: 'reached' }, { ...DENIED, status: 503 }];
+
+  test('failureMode decides: nobody listens', async () => {
+    expect(await modes(`127.0.0.1:${await refusingPort()}`)).toEqual(EXPECTED);
+  });
+
+  test('failureMode decides: the connection ends before an answer', async () => {
+    await using service = await httpUpstream((request) => request.socket.destroy());
+    expect(await modes(service.address)).toEqual(EXPECTED);
+  });
+
+  test('the default is to deny, and an allowed failure has no metadata', async () => {
+    const address = `127.0.0.1:${await refusingPort()}`;
+    await using denying = await answeringGateway(askPolicy(address));
+    expect(await send(denying.url)).toMatchObject(DENIED);
+    await using allowing = await answeringGateway({
+      ...askPolicy(address, {}, { failureMode: 'allow', metadata: { who: 'response.code' } }),
+      authorization: { rules: ['!has(extauthz.who)'] },
+    });
+    expect((await send(allowing.url)).status).toBe(200);
+  });
+
+  test('other routes go on', async () => {
+    const policies = askPolicy(`127.0.0.1:${await refusingPort()}`);
+    const route = (path: string, more: object) => ({
+      name: path.slice(1),
+      matches: [{ path: { exact: path } }],
+      policies: { directResponse: {}, ...more },
+    });
+    await using gate = await gateway(routesConfig([route('/guarded', policies), route('/open', {})]));
+    expect((await send(`${gate.url}/guarded`)).status).toBe(403);
+    expect((await send(`${gate.url}/open`)).status).toBe(200);
+  });
+});
