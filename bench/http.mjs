@@ -1,6 +1,6 @@
-// npm run bench http -- [--rounds 3] [--seconds 4] [--connections 32] [--bin NAME=PATH ...] [--post] [--each] [--no-peers]
+// npm run bench http -- [--rounds 3] [--seconds 4] [--connections 32] [--bin NAME=PATH ...] [--post] [--each | --plain] [--no-peers]
 // Plain proxying of a 600-byte JSON reply, with 0, 1, 5 and 10 policies, beside a bare relay, nginx and haproxy.
-// --post sends a body of 200 bytes; --each measures every policy alone; --bin, given twice, compares two builds.
+// --post sends a body of 200 bytes; --each measures every policy alone, --plain none; --bin, given twice, compares two builds.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,6 +27,7 @@ const { values } = parseArgs({
     bin: { type: 'string', multiple: true },
     post: { type: 'boolean', default: false },
     each: { type: 'boolean', default: false },
+    plain: { type: 'boolean', default: false },
     peers: { type: 'boolean', default: true },
   },
   allowNegative: true,
@@ -52,6 +53,7 @@ function policyCases() {
     count === 0 ? 'plain' : `${count} ${count === 1 ? 'policy' : 'policies'}`,
     POLICY_NAMES.slice(0, count),
   ]);
+  if (values.plain) return steps.slice(0, 1);
   return values.each ? [steps[0], ...POLICY_NAMES.map((name) => [name, [name]])] : steps;
 }
 
@@ -71,7 +73,7 @@ async function startCases() {
         count: names.length,
       });
     }
-    if (!values.each) {
+    if (!values.each && !values.plain) {
       const file = configFile(upstream, [], upstream);
       await add(`${build} extAuthz`, startGateway(bin, file), { build, count: 1 });
     }

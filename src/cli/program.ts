@@ -50,6 +50,26 @@ export function createProgram(context: Context, setExit: (code: number) => void)
   const gateway = program.command('gateway').description('the gateway itself');
   serve(gateway, false);
 
+  program
+    .command('check')
+    .description('find out why something does not work')
+    .requiredOption('-f, --file <path>', 'configuration file, or - for standard input')
+    .addOption(
+      new Option('-o, --output <format>', 'form of the report').choices(['text', 'json']).default('text'),
+    )
+    .option('--only <groups>', 'checks to run: environment, config, ports, targets, idp, joined by commas')
+    .option('--offline', 'ask nothing over the network')
+    .option('--token-file <path>', 'look at this token too, or - for standard input; it is not sent anywhere')
+    .option('--probe-registration', 'try to register a client at the identity provider')
+    .option('--login-user <name>', 'try to get a token for this user')
+    .option('--login-client <id>', 'client to get it with')
+    .option('--login-password-env <variable>', 'environment variable that holds the password')
+    .addHelpText(
+      'after',
+      '\nExit code 0: nothing failed. 1: something did.\n\nExamples:\n  agctl check -f gateway.yaml\n  agctl check -f gateway.yaml --only idp --token-file token.jwt\n',
+    )
+    .action(run(() => import('./commands/check.ts')));
+
   program.commandsGroup('Configuration:');
   const config = program.command('config').description('check and describe configuration files');
   config
@@ -73,6 +93,24 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     .description('print the JSON Schema of configuration files, for editors')
     .action(run(() => import('./commands/config-schema.ts')));
 
+  const auth = program.command('auth').description('sign-in');
+  auth
+    .command('explain')
+    .description('say what each route would do with a token, and why')
+    .requiredOption('-f, --file <path>', 'configuration file')
+    .requiredOption(
+      '--token-file <path>',
+      'file with the token, or - for standard input; it is not sent anywhere',
+    )
+    .addOption(
+      new Option('-o, --output <format>', 'form of the answer').choices(['text', 'json']).default('text'),
+    )
+    .addHelpText(
+      'after',
+      '\nExit code 0: every route accepts it. 1: some do not.\n\nExample:\n  agctl auth explain -f gateway.yaml --token-file token.jwt\n',
+    )
+    .action(run(() => import('./commands/auth-explain.ts')));
+
   program.commandsGroup('More:');
   program
     .command('version')
@@ -83,7 +121,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     .action(run(() => import('./commands/version.ts')));
   program.helpCommand('help [command]', 'print help for a command');
   program.addHelpText('after', `\nExit codes:\n${exitCodes()}\n\nTry:  agctl serve -f gateway.yaml\n`);
-  for (const group of [gateway, config])
+  for (const group of [gateway, config, auth])
     group.action(() => void context.stdout.write(group.helpInformation()));
   return program;
 }

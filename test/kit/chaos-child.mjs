@@ -90,6 +90,10 @@ const actions = {
     return args.silent ? undefined : text('emitted');
   },
   big: ({ args }) => text('x'.repeat(args.bytes)),
+  keys: ({ args }) => ({
+    content: [],
+    structuredContent: Object.fromEntries(Array.from({ length: args.count }, (_, key) => [`k${key}`, 0])),
+  }),
   stderr: ({ args }) => {
     for (let line = 0; line < args.lines; line += 1)
       write(`noise ${line} ${'.'.repeat(args.width ?? 10)}\n`, 2);

@@ -21,11 +21,11 @@ interface Parts {
   readonly config?: object;
 }
 
-/** A configuration with one free port, whose only route leads to these targets. */
+/** A configuration with one free port, whose only route leads to these targets. Open calls hardly delay its end. */
 export function mcpConfig(targets: readonly object[], { backend, route, config }: Parts = {}): string {
   const routes = [{ ...route, backends: [{ mcp: { ...backend, targets } }] }];
   return JSON.stringify({
-    config: { adminAddr: 'off', ...config },
+    config: { adminAddr: 'off', connectionTerminationDeadline: '100ms', ...config },
     gateways: { default: { port: 0, routes } },
   });
 }

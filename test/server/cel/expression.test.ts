@@ -98,11 +98,18 @@ describe('evaluation', () => {
     expect(before).toBeGreaterThan(0);
   });
 
-  it('lets a lookup evaluate another expression without touching this one', () => {
-    const inner = compileExpression('jwt.list.map(x, x + 1)', PLACE);
-    const list = Array.from({ length: 5_000 }, (_, index) => index);
-    const outer = compileExpression('source.first == 1 && [3].exists(x, x == source.first + 2)', PLACE);
-    expect(outer.evaluate(() => ({ first: (inner.evaluate(() => ({ list })) as number[])[0] }))).toBe(true);
+  it('lets a lookup evaluate another expression, each on a budget of its own', () => {
+    const list = Array.from({ length: 9_000 }, (_, index) => index);
+    // About seven tenths of a budget: two of them do not fit into one.
+    const costly = compileExpression('source.list.map(x, x * 2 + x * 3 > 0).size()', PLACE);
+    const evaluateBoth = () =>
+      costly.evaluate(() => ({ list: list.slice((costly.evaluate(() => ({ list })) as number) - 9_000) }));
+    expect(evaluateBoth()).toBe(9_000);
+    const twice = compileExpression(
+      'source.list.map(x, x * 2 + x * 3 > 0).size() + source.list.map(x, x * 2 + x * 3 > 0).size()',
+      PLACE,
+    );
+    expect(() => twice.evaluate(() => ({ list }))).toThrow(CelEvaluationError);
   });
 
   it('wraps a failure of the host, which no fallback hides', () => {

@@ -55,6 +55,7 @@ describe('headers in an expression', () => {
   it('a missing field or cookie is a missing key', () => {
     expect(reason('request.headers["missing"]', { request })).toBe('no_such_key');
     expect(reason('request.headers.cookie("missing")', { request })).toBe('no_such_key');
+    expect(reason('request.headers.cookie("")', { request })).toBe('no_such_key');
   });
 
   it('keys of other types find nothing', () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
@@ -8,8 +8,8 @@ import { isAlive } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 
 // Only the repeating timers stand still: the sweep of sessions and the heartbeat of streams.
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
-afterEach(() => void vi.useRealTimers());
+beforeAll(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
+afterAll(() => void vi.useRealTimers());
 
 const pidOf = async (session: McpSession): Promise<number> =>
   Number((await session.request('tools/call', { name: 'pid' })).result.content[0].text);

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { CompileContext } from '../../compile-context.ts';
+import type { Log } from '../../../core/log.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { definePolicy } from '../../policy.ts';
 import { credentialLocation, locationSchema } from '../credential-location.ts';
@@ -73,21 +73,21 @@ const schema = z
   })
   .describe('Requires a bearer token (JWT) of an identity provider, and tells MCP clients how to get one.');
 
-type Config = z.output<typeof schema>;
+export type McpAuthenticationConfig = z.output<typeof schema>;
 
 /** Sign-in with tokens of an external identity provider (MCP "Authorization"). Serves the discovery documents itself. */
 export const mcpAuthentication = definePolicy({
   key: 'mcpAuthentication',
   schema,
   compile(config, context) {
-    const client = new DocumentClient();
+    const { validator, client, close } = createValidator(config, context.folder, context.log, () =>
+      context.at('jwks').report({
+        code: 'AGW0104',
+        message: 'the key set is not valid JSON',
+        help: 'give it as JSON text, or as `url:` or `file:`',
+      }),
+    );
     const provider = providerOf(config.provider);
-    const validator = new TokenValidator(new KeySet(keySource(config, context, client), context.log), {
-      issuer: config.issuer,
-      audiences: config.audiences,
-      required: config.jwtValidationOptions.requiredClaims,
-      accessTokenType: provider.accessTokenType,
-    });
     const { resource, ...metadata } = config.resourceMetadata;
     const discovery = createDiscovery({
       issuer: config.issuer,
@@ -137,39 +137,52 @@ export const mcpAuthentication = definePolicy({
           ? claims.then(accept, (error: unknown) => invalid(x, config, discovery, error))
           : accept(claims);
       },
-      close: () => client.close(),
+      close,
     };
   },
 });
 
+/** What checks the tokens of one policy, and the connections it needs. `onBadKeys`: the inline key set is not JSON. */
+export function createValidator(
+  config: McpAuthenticationConfig,
+  folder: string,
+  log: Log,
+  onBadKeys?: () => void,
+): { validator: TokenValidator; client: DocumentClient; close: () => Promise<void> } {
+  const client = new DocumentClient();
+  const rules = {
+    issuer: config.issuer,
+    audiences: config.audiences,
+    required: config.jwtValidationOptions.requiredClaims,
+    accessTokenType: providerOf(config.provider).accessTokenType,
+  };
+  const keys = new KeySet(keySource(config, folder, client, onBadKeys), log);
+  return { validator: new TokenValidator(keys, rules), client, close: () => client.close() };
+}
+
 function keySource(
-  { issuer, jwks, provider }: Config,
-  context: CompileContext,
+  { issuer, jwks, provider }: McpAuthenticationConfig,
+  folder: string,
   client: DocumentClient,
+  onBadKeys?: () => void,
 ): KeySource {
   if (jwks === undefined)
     return () => client.fetch(providerOf(provider).keySetUrl(issuer), LIMITS.keySetBytes);
   if (typeof jwks === 'object' && 'url' in jwks) return () => client.fetch(jwks.url, LIMITS.keySetBytes);
   if (typeof jwks === 'object') {
-    const file = resolve(context.folder, jwks.file);
+    const file = resolve(folder, jwks.file);
     return () => readDocument(file);
   }
   try {
     const value = JSON.parse(jwks) as unknown;
     return () => Promise.resolve({ value, lifetime: Number.POSITIVE_INFINITY });
   } catch {
-    context
-      .at('jwks')
-      .report({
-        code: 'AGW0104',
-        message: 'the key set is not valid JSON',
-        help: 'give it as JSON text, or as `url:` or `file:`',
-      });
-    return () => Promise.reject(new Error('the configured key set is not valid'));
+    onBadKeys?.();
+    return () => Promise.reject(new Error('the configured key set is not valid JSON'));
   }
 }
 
-function withoutToken(x: Exchange, { mode }: Config, discovery: Discovery): undefined {
+function withoutToken(x: Exchange, { mode }: McpAuthenticationConfig, discovery: Discovery): undefined {
   if (mode !== 'strict') {
     x.trace?.({
       type: 'policy',
@@ -187,7 +200,12 @@ function withoutToken(x: Exchange, { mode }: Config, discovery: Discovery): unde
   });
 }
 
-function invalid(x: Exchange, { mode }: Config, discovery: Discovery, error: unknown): undefined {
+function invalid(
+  x: Exchange,
+  { mode }: McpAuthenticationConfig,
+  discovery: Discovery,
+  error: unknown,
+): undefined {
   const unavailable = error instanceof KeySetUnavailable;
   if (!(unavailable || error instanceof TokenError)) throw error;
   x.trace?.({

@@ -35,6 +35,7 @@ describe('addresses', () => {
   it.each([
     ['ip("1.2.3.400")', 'invalid_argument'],
     ['ip("")', 'invalid_argument'],
+    ['ip("fe80::1%eth0")', 'invalid_argument'],
     ['ip(1)', 'no_such_overload'],
     ['isIP(cidr("1.0.0.0/8"))', 'no_such_overload'],
   ])('%s fails: %s', (source, expected) => {

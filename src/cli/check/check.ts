@@ -1,0 +1,43 @@
+import type { LoadedConfig } from '../../server/config/load.ts';
+import type { GatewayPlan } from '../../server/config/plan.ts';
+import type { Config } from '../../server/config/schema.ts';
+
+/** What one check found. `fix` says what to do about it. */
+export interface CheckResult {
+  readonly status: 'ok' | 'warn' | 'fail' | 'skip';
+  readonly message: string;
+  readonly fix?: string;
+}
+
+/** What checks may look at. */
+export interface CheckContext {
+  readonly file: string;
+  readonly loaded: LoadedConfig;
+  readonly config: Config | undefined;
+  readonly gateways: readonly GatewayPlan[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly folder: string;
+  readonly options: CheckOptions;
+}
+
+export interface CheckOptions {
+  /** No network: only what this machine knows. */
+  readonly offline: boolean;
+  /** A token to look at, as text. It is never sent anywhere. */
+  readonly token: string | undefined;
+  /** Registers a client at the identity provider, and removes it again where the provider allows that. */
+  readonly probeRegistration: boolean;
+  readonly login: { readonly client: string; readonly user: string; readonly password: string } | undefined;
+}
+
+/** Checks that belong together; each group is one file and one line in `groups.ts`. */
+export interface CheckGroup {
+  readonly name: string;
+  readonly title: (context: CheckContext) => string;
+  readonly run: (context: CheckContext) => Promise<readonly CheckResult[]>;
+}
+
+export const ok = (message: string): CheckResult => ({ status: 'ok', message });
+export const skip = (message: string): CheckResult => ({ status: 'skip', message });
+export const fail = (message: string, fix: string): CheckResult => ({ status: 'fail', message, fix });
+export const warn = (message: string, fix: string): CheckResult => ({ status: 'warn', message, fix });

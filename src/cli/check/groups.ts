@@ -1,0 +1,15 @@
+import type { CheckGroup } from './check.ts';
+import { configuration } from './configuration.ts';
+import { environment } from './environment.ts';
+import { identityProvider } from './identity-provider.ts';
+import { ports } from './ports.ts';
+import { targets } from './targets.ts';
+
+/** Every group of checks, in the order of the report. */
+export const checkGroups: readonly CheckGroup[] = [
+  environment,
+  configuration,
+  ports,
+  targets,
+  identityProvider,
+];

@@ -1,0 +1,253 @@
+import { messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { checkClaims } from '../../server/policies/mcp-authentication/claims.ts';
+import { DocumentClient } from '../../server/policies/mcp-authentication/document.ts';
+import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
+import { parseToken } from '../../server/policies/mcp-authentication/jwt.ts';
+import { type Provider, providerOf } from '../../server/policies/mcp-authentication/provider.ts';
+import {
+  type CheckContext,
+  type CheckGroup,
+  type CheckOptions,
+  type CheckResult,
+  fail,
+  ok,
+  skip,
+} from './check.ts';
+
+/** Everything that a token needs to be accepted, tried against the identity provider itself. */
+export const identityProvider: CheckGroup = {
+  name: 'idp',
+  title: (context) =>
+    `identity provider   ${policiesOf(context)
+      .map(({ issuer }) => issuer)
+      .join(', ')}`.trimEnd(),
+  async run(context) {
+    const policies = policiesOf(context);
+    if (policies.length === 0) return [skip('no route has mcpAuthentication')];
+    const client = new DocumentClient();
+    try {
+      const results = await Promise.all(
+        policies.map((policy) => checkProvider(policy, client, context.options)),
+      );
+      return results.flat();
+    } finally {
+      await client.close();
+    }
+  },
+};
+
+/** One entry per issuer: routes often share it. */
+function policiesOf({ gateways }: CheckContext): McpAuthenticationConfig[] {
+  const all = gateways.flatMap(({ routes }) =>
+    routes.flatMap(({ config }) => config.policies?.mcpAuthentication ?? []),
+  );
+  return [...new Map(all.map((policy) => [policy.issuer, policy])).values()];
+}
+
+async function checkProvider(
+  policy: McpAuthenticationConfig,
+  client: DocumentClient,
+  options: CheckOptions,
+): Promise<CheckResult[]> {
+  const token =
+    options.token === undefined
+      ? [skip('token not looked at (--token-file)')]
+      : [checkToken(options.token, policy)];
+  if (options.offline) return [skip('not asked (--offline)'), ...token];
+  const provider = providerOf(policy.provider);
+  const metadata = await checkMetadata(policy, provider, client);
+  return [
+    metadata.result,
+    ...(policy.jwks === undefined ? [await checkKeys(provider.keySetUrl(policy.issuer), client)] : []),
+    ...token,
+    await checkRegistration(metadata.document, policy, client, options),
+    await checkLogin(metadata.document, client, options),
+  ];
+}
+
+type Metadata = Readonly<Record<string, unknown>> | undefined;
+
+async function checkMetadata(
+  { issuer }: McpAuthenticationConfig,
+  provider: Provider,
+  client: DocumentClient,
+): Promise<{ result: CheckResult; document: Metadata }> {
+  const url = provider.metadataUrl(issuer);
+  try {
+    const { value } = await client.fetch(url, LIMITS.metadataBytes);
+    const document = value as Record<string, unknown>;
+    if (document['issuer'] === issuer)
+      return { result: ok('metadata: the issuer is the configured one'), document };
+    const result = fail(
+      `metadata: the provider calls itself ${String(document['issuer'])}, the configuration ${issuer}`,
+      'tokens carry the name under which the provider was asked: use one host name for clients, gateway and `issuer` (in containers too)',
+    );
+    return { result, document };
+  } catch (error) {
+    return {
+      result: explain('metadata', messageOf(error), 'is the provider running, and is `issuer` right?'),
+      document: undefined,
+    };
+  }
+}
+
+async function checkKeys(url: string, client: DocumentClient): Promise<CheckResult> {
+  try {
+    const { value } = await client.fetch(url, LIMITS.keySetBytes);
+    const count = ((value as { keys?: { use?: string }[] }).keys ?? []).filter(
+      ({ use }) => use === undefined || use === 'sig',
+    ).length;
+    return count > 0
+      ? ok(`keys: ${count} signing key${count === 1 ? '' : 's'} at ${url}`)
+      : fail(`keys: none for signatures at ${url}`, 'set `jwks` to the right place');
+  } catch (error) {
+    return explain('keys', messageOf(error), 'set `jwks`, or `provider.idpx` for a provider with realms');
+  }
+}
+
+/** Only what can be read off the token: its signature is checked by `agctl auth explain`. */
+function checkToken(
+  token: string,
+  { issuer, audiences, provider, jwtValidationOptions }: McpAuthenticationConfig,
+): CheckResult {
+  try {
+    const { claims } = parseToken(token.trim());
+    const rules = {
+      issuer,
+      audiences,
+      required: jwtValidationOptions.requiredClaims,
+      accessTokenType: providerOf(provider).accessTokenType,
+    };
+    checkClaims(claims, rules, Date.now() / 1000);
+    return ok('token: issuer, audience and times are accepted');
+  } catch (error) {
+    return fail(`token: ${messageOf(error)}`, tokenFix(messageOf(error), audiences));
+  }
+}
+
+/** What to do about a token that is refused for that reason. Shared with `agctl auth explain`. */
+export function tokenFix(problem: string, audiences: readonly string[]): string {
+  if (problem.includes('audience')) {
+    return `add an audience mapper (oidc-audience-mapper, access token claim on) for ${audiences.join(' or ')} to the client; without one, \`aud\` is \`account\``;
+  }
+  if (problem.includes('issuer'))
+    return 'request tokens from the host name that `issuer` has; in containers both must use the same name';
+  if (problem.includes('expired') || problem.includes('not valid yet') || problem.includes('future'))
+    return 'get a new token, and check the clocks of both machines';
+  return 'give the access token of the provider, as one line';
+}
+
+async function checkRegistration(
+  document: Metadata,
+  policy: McpAuthenticationConfig,
+  client: DocumentClient,
+  { probeRegistration }: CheckOptions,
+): Promise<CheckResult> {
+  if (!probeRegistration) return skip('registration of clients not tried (--probe-registration)');
+  const url =
+    document?.['registration_endpoint'] ?? providerOf(policy.provider).registrationUrl(policy.issuer);
+  if (typeof url !== 'string')
+    return fail(
+      'registration: the provider has no endpoint for it',
+      'set `clientId` to a client that you registered by hand',
+    );
+  const body = Buffer.from(
+    JSON.stringify({
+      client_name: 'agctl check',
+      redirect_uris: ['http://127.0.0.1:1/callback'],
+      token_endpoint_auth_method: 'none',
+    }),
+  );
+  try {
+    const answer = await client.send(
+      url,
+      { method: 'POST', path: new URL(url).pathname, headers: ['content-type', 'application/json'], body },
+      LIMITS.registrationBytes,
+    );
+    if (answer.status !== 200 && answer.status !== 201)
+      return explain(
+        'registration',
+        `the provider answered ${answer.status}: ${answer.body.toString('utf8').slice(0, 200)}`,
+        'allow anonymous registration, or set `clientId`',
+      );
+    return ok(`registration: works${await removeClient(answer.body, client)}`);
+  } catch (error) {
+    return explain('registration', messageOf(error), 'is the provider running?');
+  }
+}
+
+/** RFC 7592: the answer says how to remove the client again, where the provider supports that. */
+async function removeClient(body: Buffer, client: DocumentClient): Promise<string> {
+  try {
+    const {
+      registration_client_uri: uri,
+      registration_access_token: access,
+      client_id: id,
+    } = JSON.parse(body.toString('utf8')) as Record<string, string>;
+    if (uri === undefined || access === undefined) return `; a client ${id} is left at the provider`;
+    const { status } = await client.send(
+      uri,
+      { method: 'DELETE', path: new URL(uri).pathname, headers: ['authorization', `Bearer ${access}`] },
+      LIMITS.registrationBytes,
+    );
+    return status < 300 ? '' : `; a client ${id} is left at the provider`;
+  } catch {
+    return '';
+  }
+}
+
+async function checkLogin(
+  document: Metadata,
+  client: DocumentClient,
+  { login }: CheckOptions,
+): Promise<CheckResult> {
+  if (login === undefined) return skip('login not tried (--login-user)');
+  const url = document?.['token_endpoint'];
+  if (typeof url !== 'string') return skip('login not tried: the token endpoint is not known');
+  const form = new URLSearchParams({
+    grant_type: 'password',
+    client_id: login.client,
+    username: login.user,
+    password: login.password,
+    scope: 'openid',
+  });
+  try {
+    const answer = await client.send(
+      url,
+      {
+        method: 'POST',
+        path: new URL(url).pathname,
+        headers: ['content-type', 'application/x-www-form-urlencoded'],
+        body: Buffer.from(form.toString()),
+      },
+      LIMITS.registrationBytes,
+    );
+    if (answer.status === 200) return ok(`login: ${login.user} gets a token`);
+    return explain(
+      'login',
+      `the provider answered ${answer.status}: ${answer.body.toString('utf8').slice(0, 200)}`,
+      'check client, user and password; the client needs direct access grants',
+    );
+  } catch (error) {
+    return explain('login', messageOf(error), 'is the provider running?');
+  }
+}
+
+/** What providers with realms say when a prerequisite is missing, and what to do then. */
+const KNOWN: readonly (readonly [pattern: RegExp, fix: string])[] = [
+  [/HTTPS required/i, "for local tests without TLS set the realm's sslRequired to NONE; not in production"],
+  [
+    /Account is not fully set up/i,
+    'give the user an email address, a first and a last name: the default profile requires them',
+  ],
+  [
+    /Trusted Hosts/i,
+    "in the realm's Trusted Hosts policy list the local addresses, turn host-sending-registration-request-must-match off (the provider sees the gateway's address) and keep client-uris-must-match on",
+  ],
+  [/Web Origins/i, "add the client's origin to the realm's Allowed Registration Web Origins"],
+];
+
+function explain(subject: string, problem: string, otherwise: string): CheckResult {
+  return fail(`${subject}: ${problem}`, KNOWN.find(([pattern]) => pattern.test(problem))?.[1] ?? otherwise);
+}

@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
+
+const A = chaos('a', '--tools=echo,x_y', '--prompts=ask', '--resources=file:///1,ui://panel');
+const B = chaos('b-2.x', '--tools=echo,other', '--resources=file:///1');
+
+let gate: TestGateway;
+let session: McpSession;
+beforeAll(async () => {
+  gate = await gateway(mcpConfig([A, B]));
+  session = await openSession(`${gate.url}/mcp`);
+});
+afterAll(() => gate.close());
+
+const namesOf = (items: Json[], key = 'name'): string[] => items.map((item) => item[key]);
+
+describe('initialize over several targets', () => {
+  test('is one answer for all of them', () => {
+    const { result } = session.initialize;
+    expect(result.serverInfo.name).toBe('agctl');
+    expect(result.capabilities).toEqual({
+      tools: { listChanged: true },
+      prompts: {},
+      completions: {},
+      resources: { subscribe: true },
+      logging: {},
+    });
+    expect(result.instructions).toContain('[a]\nhow to use a');
+    expect(result.instructions).toContain('[b-2.x]\nhow to use b-2.x');
+  });
+
+  test('takes the lowest revision', async () => {
+    await using old = await gateway(mcpConfig([A, chaos('old', '--revision=2025-03-26')]));
+    expect((await openSession(`${old.url}/mcp`)).initialize.result.protocolVersion).toBe('2025-03-26');
+  });
+});
+
+describe('tools', () => {
+  test('are listed in the order of the configuration, named after their targets', async () => {
+    const { result } = await session.request('tools/list');
+    expect(namesOf(result.tools)).toEqual(['a_echo', 'a_x_y', 'b-2.x_echo', 'b-2.x_other']);
+    expect(result).not.toHaveProperty('nextCursor');
+    expect(result).not.toHaveProperty('_meta');
+  });
+
+  test.each([
+    ['a_x_y', 'a x_y'],
+    ['b-2.x_other', 'b-2.x other'],
+    ['b-2.x_never-listed', 'b-2.x never-listed'],
+    ['a__', 'a _'],
+  ])('%s reaches its target as the target knows it', async (name, answer) => {
+    const { result } = await session.request('tools/call', { name });
+    expect(result.content[0].text).toBe(answer);
+  });
+
+  test.each(['echo', 'c_echo', '_echo', 'A_echo', ' a_echo', 'a', 'a-echo', '', 'a+echo', 'b-2_echo'])(
+    '%j belongs to no target',
+    async (name) => {
+      const { status, error } = await session.request('tools/call', { name });
+      expect(status).toBe(200);
+      expect(error).toEqual({ code: -32602, message: `Unknown tool: ${name}` });
+    },
+  );
+
+  test.each([undefined, {}, { name: 7 }, { name: null }, { arguments: {} }])(
+    'a call with params %j says what is missing',
+    async (params) => {
+      const { error } = await session.request('tools/call', params);
+      expect(error).toEqual({ code: -32602, message: 'expected params.name to be a string' });
+    },
+  );
+
+  test('only the name of a call is changed', async () => {
+    const text = '{"jsonrpc":"2.0","id":5,"params":{"arguments":{"name":"a_echo","n":1.0},"name":"a_\\u0072eceived"},"method":"tools/call"}';
+    const own = await openSession(session.url);
+    const response = await fetch(session.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream', 'mcp-session-id': own.id },
+      body: text,
+    });
+    const line = (await response.text()).match(/^data: (.*)$/m)?.[1] as string;
+    const received = JSON.parse(JSON.parse(line).result.content[0].text) as string[];
+    expect(received.at(-1)).toMatch(
+      /^\{"jsonrpc":"2\.0","id":\d+,"params":\{"arguments":\{"name":"a_echo","n":1\.0\},"name":"received"\},"method":"tools\/call"\}$/,
+    );
+  });
+});
+
+describe('prompts', () => {
+  test('come from the targets that have any', async () => {
+    expect(namesOf((await session.request('prompts/list')).result.prompts)).toEqual(['a_ask']);
+  });
+
+  test('are got by their outward name', async () => {
+    const { result } = await session.request('prompts/get', { name: 'a_ask' });
+    expect(result.messages[0].content.text).toBe('a ask');
+  });
+
+  test('that nobody has are invalid params', async () => {
+    const { error } = await session.request('prompts/get', { name: 'zz_ask' });
+    expect(error).toEqual({ code: -32602, message: 'Unknown prompt: zz_ask' });
+  });
+});
+
+describe('resources', () => {
+  const LISTED = ['a+file:///1', 'ui://a+panel', 'b-2.x+file:///1'];
+
+  test('are listed as target+uri, and app resources keep their scheme', async () => {
+    expect(namesOf((await session.request('resources/list')).result.resources, 'uri')).toEqual(LISTED);
+  });
+
+  test('templates likewise', async () => {
+    const { result } = await session.request('resources/templates/list');
+    expect(namesOf(result.resourceTemplates, 'uriTemplate')).toEqual(LISTED.map((uri) => `${uri}/{id}`));
+  });
+
+  test.each([
+    ['a+file:///1', 'a file:///1'],
+    ['b-2.x+file:///1', 'b-2.x file:///1'],
+    ['ui://a+panel', 'a ui://panel'],
+    ['a+made:up+uri?x=1+2', 'a made:up+uri?x=1+2'],
+  ])('%s is read from its target, and the answer names it as it was asked for', async (uri, text) => {
+    const { result } = await session.request('resources/read', { uri });
+    expect(result.contents).toEqual([{ uri, text }]);
+  });
+
+  test.each(['file:///1', 'c+file:///1', '+x', 'ui://panel', 'ui://c+panel'])('%s belongs to no target', async (uri) => {
+    const { error } = await session.request('resources/read', { uri });
+    expect(error).toEqual({ code: -32602, message: `Unknown resource: ${uri}` });
+  });
+
+  test('that a tool result links to or embeds are named so that they can be read', async () => {
+    const { result } = await session.request('tools/call', { name: 'a_link' });
+    expect(result.content).toEqual([
+      { type: 'resource_link', uri: 'a+file:///linked', name: 'linked' },
+      { type: 'resource', resource: { uri: 'a+file:///embedded', text: 'embedded' } },
+      { type: 'text', text: 'file:///not-a-uri-member' },
+    ]);
+  });
+});
+
+describe('completion', () => {
+  test.each([
+    [{ type: 'ref/prompt', name: 'a_ask' }, 'a ask'],
+    [{ type: 'ref/resource', uri: 'b-2.x+file:///1/{id}' }, 'b-2.x file:///1/{id}'],
+    [{ type: 'ref/resource', uri: 'ui://a+panel/{id}' }, 'a ui://panel/{id}'],
+  ])('%j reaches its target', async (ref, value) => {
+    const argument = { name: 'x', value: 'y' };
+    const { result } = await session.request('completion/complete', { ref, argument });
+    expect(result.completion.values).toEqual([value]);
+  });
+
+  test('of what nobody has is invalid params', async () => {
+    const ref = { type: 'ref/resource', uri: 'nope' };
+    const { error } = await session.request('completion/complete', { ref, argument: { name: 'x', value: '' } });
+    expect(error).toEqual({ code: -32602, message: 'Unknown resource: nope' });
+  });
+});
+
+describe('what concerns no single target', () => {
+  test('ping is answered by the gateway', async () => {
+    expect((await session.request('ping')).result).toEqual({});
+  });
+
+  test('the log level goes to every target', async () => {
+    const own = await openSession(session.url);
+    expect((await own.request('logging/setLevel', { level: 'debug' })).result).toEqual({});
+    for (const name of ['a', 'b-2.x']) {
+      const { result } = await own.request('tools/call', { name: `${name}_received` });
+      const levels = JSON.parse(result.content[0].text).map((line: string) => JSON.parse(line));
+      expect(levels).toContainEqual(expect.objectContaining({ method: 'logging/setLevel', params: { level: 'debug' } }));
+    }
+  });
+
+  test('a method that cannot be routed is not found', async () => {
+    const { error } = await session.request('no/such');
+    expect(error).toEqual({ code: -32601, message: 'method not found: no/such' });
+  });
+
+  test('notifications go to every target', async () => {
+    const own = await openSession(session.url);
+    await own.send({ method: 'notifications/roots/list_changed' });
+    for (const name of ['a', 'b-2.x']) {
+      const { result } = await own.request('tools/call', { name: `${name}_received` });
+      expect(result.content[0].text).toContain('notifications/roots/list_changed');
+    }
+  });
+});

@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { type McpSession, openSession } from '../../kit/mcp.ts';
+
+/** A session under these rules, and what to do in it. */
+async function inSession(
+  rules: unknown[],
+  targets: readonly object[],
+  run: (session: McpSession) => Promise<void>,
+  { policies, headers }: { policies?: object; headers?: Record<string, string> } = {},
+): Promise<void> {
+  const route = { policies: { mcpAuthorization: { rules }, ...policies } };
+  await using gate = await gateway(mcpConfig(targets, { route }));
+  const session = await openSession(`${gate.url}/mcp`, headers);
+  await run(session);
+  await session.end();
+}
+
+const one = [
+  chaos('one', '--tools=read,write,received', '--prompts=greet,curse', '--resources=file:///a,file:///b'),
+];
+const two = [chaos('one', '--tools=read,write'), chaos('two', '--tools=read,write,received')];
+
+const names = async (session: McpSession, method: string, member: string, key = 'name'): Promise<string[]> =>
+  ((await session.request(method)).result[member] as Record<string, string>[]).map((item) => item[key] ?? '');
+const tools = (session: McpSession): Promise<string[]> => names(session, 'tools/list', 'tools');
+const call = (session: McpSession, name: string) => session.request('tools/call', { name, arguments: {} });
+const unknown = (what: string) => ({ code: -32602, message: `Unknown ${what}` });
+
+/** Calls of tools as the child itself received them. */
+async function callsReceived(session: McpSession, name: string): Promise<string[]> {
+  const lines = JSON.parse((await call(session, name)).result.content[0].text) as string[];
+  return lines
+    .map((line) => JSON.parse(line))
+    .filter(({ method }) => method === 'tools/call')
+    .map(({ params }) => params.name);
+}
+
+describe('one target', () => {
+  test('lists show only the tools that a rule allows, and others are unknown when called', () =>
+    inSession(['mcp.tool.name == "read"', 'mcp.tool.name == "received"'], one, async (session) => {
+      expect(await tools(session)).toEqual(['read', 'received']);
+      expect((await call(session, 'read')).result.content[0].text).toBe('one read');
+      for (const name of ['write', 'READ', 'read ', 'rea\u0301d', 'nothing'])
+        expect((await call(session, name)).error).toMatchObject(unknown(`tool: ${name}`));
+      expect(await callsReceived(session, 'received')).toEqual(['read', 'received']);
+    }));
+
+  test('a forbidden tool and one that does not exist get the same words', () =>
+    inSession(['mcp.tool.name == "read"'], one, async (session) => {
+      const { error: forbidden } = await call(session, 'write');
+      const { error: missing } = await call(session, 'wrong');
+      expect(JSON.stringify(forbidden).replace('write', 'wrong')).toBe(JSON.stringify(missing));
+    }));
+
+  test('a rule on tools hides prompts and resources, because it fails for them', () =>
+    inSession(['mcp.tool.name == "read"'], one, async (session) => {
+      expect(await names(session, 'prompts/list', 'prompts')).toEqual([]);
+      expect(await names(session, 'resources/list', 'resources', 'uri')).toEqual([]);
+      expect((await session.request('prompts/get', { name: 'greet' })).error).toMatchObject(
+        unknown('prompt: greet'),
+      );
+      expect((await session.request('resources/read', { uri: 'file:///a' })).error).toMatchObject(
+        unknown('resource: file:///a'),
+      );
+    }));
+
+  test('prompts, resources and templates have rules of their own', () =>
+    inSession(
+      ['mcp.prompt.name == "greet"', 'mcp.resource.name.startsWith("file:///a")'],
+      one,
+      async (session) => {
+        expect(await tools(session)).toEqual([]);
+        expect(await names(session, 'prompts/list', 'prompts')).toEqual(['greet']);
+        expect(await names(session, 'resources/list', 'resources', 'uri')).toEqual(['file:///a']);
+        expect(await names(session, 'resources/templates/list', 'resourceTemplates', 'uriTemplate')).toEqual([
+          'file:///a/{id}',
+        ]);
+        expect((await session.request('prompts/get', { name: 'greet' })).result.messages).toHaveLength(1);
+        expect((await session.request('resources/read', { uri: 'file:///a' })).result.contents).toHaveLength(
+          1,
+        );
+        expect((await session.request('resources/subscribe', { uri: 'file:///b' })).error).toMatchObject(
+          unknown('resource: file:///b'),
+        );
+        const complete = (ref: object) =>
+          session.request('completion/complete', { ref, argument: { name: 'a', value: 'b' } });
+        expect((await complete({ type: 'ref/prompt', name: 'greet' })).result).toBeDefined();
+        expect((await complete({ type: 'ref/prompt', name: 'curse' })).error).toMatchObject(
+          unknown('prompt: curse'),
+        );
+        expect((await complete({ type: 'ref/resource', uri: 'file:///b/{id}' })).error?.code).toBe(-32602);
+      },
+    ));
+});
+
+describe('several targets', () => {
+  test('rules see the name at the target, and the target', () =>
+    inSession(
+      ['mcp.tool.target == "two"', 'mcp.tool.name == "read" && mcp.tool.target == "one"'],
+      two,
+      async (session) => {
+        expect(await tools(session)).toEqual(['one_read', 'two_read', 'two_write', 'two_received']);
+        expect((await call(session, 'one_read')).result.content[0].text).toBe('one read');
+        for (const name of ['one_write', 'ONE_read', 'one__read', 'read', 'two_'])
+          expect((await call(session, name)).error?.code ?? 'called', name).toBe(
+            name === 'two_' ? 'called' : -32602,
+          );
+        expect((await call(session, 'one_write')).error).toMatchObject(unknown('tool: one_write'));
+      },
+    ));
+
+  test('with prefixMode never, names are checked at their owner', async () => {
+    const route = { policies: { mcpAuthorization: { rules: ['mcp.tool.target == "two"'] } } };
+    const targets = [chaos('one', '--tools=read'), chaos('two', '--tools=write')];
+    await using gate = await gateway(mcpConfig(targets, { route, backend: { prefixMode: 'never' } }));
+    const session = await openSession(`${gate.url}/mcp`);
+    expect(await tools(session)).toEqual(['write']);
+    expect((await call(session, 'write')).result.content[0].text).toBe('two write');
+    expect((await call(session, 'read')).error).toMatchObject(unknown('tool: read'));
+    await session.end();
+  });
+});
+
+describe('rules', () => {
+  test('of the plain kind allow: one that is true suffices, and one that fails does no harm', () =>
+    inSession(['1 / 0 == 1', 'jwt.sub == "ada"', 'mcp.tool.name == "read"'], one, async (session) => {
+      expect(await tools(session)).toEqual(['read']);
+    }));
+
+  test('that deny win over those that allow', () =>
+    inSession(['true', { deny: 'mcp.tool.name == "write"' }], one, async (session) => {
+      // The deny rule fails for prompts, and a deny rule that fails denies.
+      expect(await tools(session)).toEqual(['read', 'received']);
+      expect(await names(session, 'prompts/list', 'prompts')).toEqual([]);
+    }));
+
+  test('that are required hold for every item', () =>
+    inSession(
+      [{ require: 'request.headers["x-team"] == "a"' }],
+      one,
+      async (session) => {
+        expect(await tools(session)).toEqual(['read', 'write', 'received']);
+      },
+      { headers: { 'x-team': 'a' } },
+    ));
+
+  test('on claims show nothing to a caller without a token', () =>
+    inSession(['"reader" in jwt.realm_access.roles'], one, async (session) => {
+      expect(await tools(session)).toEqual([]);
+      expect((await call(session, 'read')).error).toMatchObject(unknown('tool: read'));
+    }));
+
+  test('see the method, and who the caller is', () =>
+    inSession(
+      ['apiKey.role == "admin"', 'mcp.methodName == "tools/list"'],
+      one,
+      async (session) => {
+        expect(await tools(session)).toEqual(['read', 'write', 'received']);
+        expect((await call(session, 'write')).error).toMatchObject(unknown('tool: write'));
+      },
+      {
+        policies: { apiKey: { mode: 'strict', keys: [{ key: 'k', metadata: { role: 'user' } }] } },
+        headers: { authorization: 'Bearer k' },
+      },
+    ));
+});
