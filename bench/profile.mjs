@@ -19,6 +19,7 @@ const { values } = parseArgs({
     keep: { type: 'string' },
   },
 });
+const seconds = Number(values.seconds);
 const folder = mkdtempSync(join(tmpdir(), 'agctl-profile-'));
 
 /** Configuration, and the request once the port is known. */
@@ -44,7 +45,7 @@ async function record() {
     const gateway = await startGateway(bin, file, flags);
     try {
       const request = { ...(await requestTo(gateway.port)), pid: gateway.pid };
-      return await load({ ...request, warmup: 0, seconds: Number(values.seconds) });
+      return await load({ ...request, warmup: 3, seconds });
     } finally {
       await gateway.stop();
     }
@@ -53,14 +54,18 @@ async function record() {
   }
 }
 
-/** Self time in µs by function and by file, without idle time. */
-function selfTimes({ nodes, samples, timeDeltas }) {
+/** Self time in µs by function and by file, of the loaded seconds before the end, without idle time. */
+function selfTimes({ nodes, samples, timeDeltas, startTime, endTime }) {
   const byId = new Map(nodes.map((node) => [node.id, node.callFrame]));
   const functions = new Map();
   const files = new Map();
   let total = 0;
   const add = (map, key, time) => map.set(key, (map.get(key) ?? 0) + time);
+  const from = endTime - seconds * 1e6;
+  let now = startTime;
   samples.forEach((id, index) => {
+    now += timeDeltas[index];
+    if (now < from) return;
     const { functionName, url, lineNumber } = byId.get(id);
     if (functionName === '(idle)' || functionName === '(root)') return;
     total += timeDeltas[index];

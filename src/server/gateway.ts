@@ -4,6 +4,7 @@ import type { Config } from './config/schema.ts';
 import { type Listener, openListener } from './http/listener.ts';
 import { handleRequest } from './http/pipeline.ts';
 import { createAccessLog } from './observe/access-log.ts';
+import { recordBody } from './observe/body-record.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 
 export interface GatewayOptions {
@@ -48,7 +49,12 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
         listener: name,
         port,
         address,
-        handle: (x) => handleRequest(x, gateway.router),
+        handle: async (x) => {
+          const reply = await handleRequest(x, gateway.router);
+          if (runtime.accessLog.readsResponseBody)
+            recordBody(x, reply, config.frontendPolicies.http.maxBufferSize);
+          return reply;
+        },
         ended,
       }).catch((error: unknown) => {
         throw new PortError(portPath, port, error as NodeJS.ErrnoException);

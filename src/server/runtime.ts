@@ -55,13 +55,15 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   const { gateways, problems } = planGateways(config);
   for (const { path, ...problem } of problems) diagnostics.push(locate(options.source, path, problem));
   const contextOptions = { ...options, diagnostics, settings: runtimeSettings(config) };
-  const closers: (() => unknown)[] = [];
-  const compiled = gateways.map((plan): GatewayRuntime => {
-    const routes = plan.routes.map((route) => compileRoute(route, contextOptions, closers));
-    return { plan, routes, router: createRouter(routes) };
-  });
   const logContext = createContext(contextOptions, ['frontendPolicies', 'accessLog'], new Set(), []);
   const accessLog = compileAccessLogPolicy(config.frontendPolicies.accessLog, logContext);
+  const closers: (() => unknown)[] = [];
+  const compiled = gateways.map((plan): GatewayRuntime => {
+    const routes = plan.routes.map((route) =>
+      compileRoute(route, contextOptions, closers, accessLog.readsRequestBody),
+    );
+    return { plan, routes, router: createRouter(routes) };
+  });
   const close = async (): Promise<void> => {
     await Promise.all(closers.splice(0).map((closer) => closer()));
   };
@@ -72,6 +74,7 @@ function compileRoute(
   { key, name, config, path, backendPath }: RoutePlan,
   options: ContextOptions,
   closers: (() => unknown)[],
+  logReadsBody: boolean,
 ): Route {
   const hostnames = config.hostnames.map((hostname) => hostname.toLowerCase());
   const literal = new Set(hostnames.filter((hostname) => !hostname.startsWith('*')));
@@ -106,9 +109,11 @@ function compileRoute(
     matches: [...compileMatches(config.matches, context), ...ownPaths],
     policies,
     wrappers: policies.filter(({ around }) => around !== undefined),
-    readsBody: expressions.some(
-      (expression) => expression.reads('request.body') || expression.reads('request.bodyPrefix'),
-    ),
+    readsBody:
+      logReadsBody ||
+      expressions.some(
+        (expression) => expression.reads('request.body') || expression.reads('request.bodyPrefix'),
+      ),
     maxBufferSize: options.settings.maxBufferSize,
     backends,
   };

@@ -1,4 +1,5 @@
 import { HeadersView } from './cel/headers-view.ts';
+import { Timestamp } from './cel/time.ts';
 import { CelStruct, toCel } from './cel/values.ts';
 import type { Exchange } from './http/exchange.ts';
 
@@ -45,7 +46,7 @@ const ROOTS: Readonly<Record<string, (x: Exchange) => unknown>> = {
   response: (x) =>
     x.reply === undefined
       ? null
-      : new ResponseView(x.reply.status, x.reply.headers.raw, () => x.responseBody),
+      : new ResponseView(x.reply.status, x.reply.headers.raw, () => x.responseBody?.()),
   mcp: (x) => toCel(mcpVariables(x)),
 };
 
@@ -82,9 +83,9 @@ class RequestView extends CelStruct {
       case 'bodyPrefix':
         return x.body.prefix;
       case 'startTime':
-        return new Date(x.startedAt);
+        return moment(x.startedAt);
       case 'endTime':
-        return x.endedAt === undefined ? undefined : new Date(x.endedAt);
+        return x.endedAt === undefined ? undefined : moment(x.endedAt);
       default:
         return undefined;
     }
@@ -93,6 +94,11 @@ class RequestView extends CelStruct {
   fields(): readonly string[] {
     return ['method', 'path', 'pathAndQuery', 'uri', 'host', 'scheme', 'version', 'headers', 'startTime'];
   }
+}
+
+/** Milliseconds since 1970 as a CEL timestamp. */
+function moment(milliseconds: number): Timestamp {
+  return new Timestamp(BigInt(milliseconds) * 1_000_000n);
 }
 
 class SourceView extends CelStruct {

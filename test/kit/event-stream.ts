@@ -17,22 +17,28 @@ export interface EventReader extends AsyncDisposable {
   close(): void;
 }
 
-/** Opens the GET stream of a session, or POSTs `message`, and returns once the response head is here. */
+interface Opening {
+  readonly session?: string;
+  /** Sent by POST; without it, the GET stream is opened. */
+  readonly message?: object;
+  readonly headers?: Record<string, string>;
+  /** Milliseconds after which a response that has not begun is given up. */
+  readonly headWithin?: number;
+}
+
+/** Opens a stream and returns once the response head is here. */
 export async function openEvents(
   url: string,
-  {
-    session,
-    message,
-    headers = {},
-  }: { session?: string; message?: object; headers?: Record<string, string> },
+  { session, message, headers = {}, headWithin = 10_000 }: Opening,
 ): Promise<EventReader> {
   const leave = new AbortController();
+  const timer = setTimeout(() => leave.abort(new Error(`no response head within ${headWithin} ms`)), headWithin);
   const response = await fetch(url, {
     method: message === undefined ? 'GET' : 'POST',
     headers: { ...MCP_HEADERS, ...(session && { 'mcp-session-id': session }), ...headers },
     signal: leave.signal,
     ...(message && { body: JSON.stringify({ jsonrpc: '2.0', ...message }) }),
-  });
+  }).finally(() => clearTimeout(timer));
   const messages: Json[] = [];
   let ended = false;
   const parser = createParser({ onEvent: ({ data }) => messages.push(JSON.parse(data)) });

@@ -14,7 +14,7 @@ export function numeric(value: Value): bigint | number | undefined {
 export function equal(a: Value, b: Value): boolean {
   if (typeof a === 'string') {
     if (typeof b !== 'string' || a.length !== b.length) return false;
-
+    if (a.length > 256) chargeRead(a.length);
     return a === b;
   }
   if (a === b) return true;

@@ -58,8 +58,9 @@ export class HeadersView extends CelObject {
       if (!sameName(this.#raw[i] as string, 'cookie')) continue;
       for (const pair of (this.#raw[i + 1] as string).split(';')) {
         const equals = pair.indexOf('=');
-        if (equals > 0 && pair.slice(0, equals).trim() === name)
+        if (equals > 0 && name !== '' && pair.slice(0, equals).trim() === name) {
           return unquote(pair.slice(equals + 1).trim());
+        }
       }
     }
     return undefined;

@@ -4,14 +4,15 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { AppError } from '../../core/errors.ts';
 
-const DECODERS: Readonly<
-  Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>
-> = {
-  gzip: promisify(gunzip),
-  'x-gzip': promisify(gunzip),
-  deflate: promisify(inflate),
-  br: promisify(brotliDecompress),
-};
+const DECODERS: ReadonlyMap<
+  string,
+  (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>
+> = new Map([
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+  ['br', promisify(brotliDecompress)],
+]);
 
 const CLOSE = ['connection', 'close'] as const;
 
@@ -56,7 +57,7 @@ export class RequestBody {
   async read(limit: number): Promise<Buffer> {
     if (Number(this.#request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
     const encoding = (this.#request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
-    const decode = DECODERS[encoding];
+    const decode = DECODERS.get(encoding);
     if (decode === undefined && encoding !== 'identity' && encoding !== '')
       throw new AppError('encoding_not_supported', { headers: CLOSE });
     await this.capture(limit);

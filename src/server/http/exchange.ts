@@ -73,10 +73,13 @@ export class Exchange {
   /** What was answered, from the moment it is known. */
   reply: Reply | undefined;
   /** The response body, as far as an access-log expression needs it. */
-  responseBody: Uint8Array | string | undefined;
+  responseBody: (() => Uint8Array | string) | undefined;
   endedAt: number | undefined;
 
   /** What the client was told, and why, which only the log is told. */
+  /** Query parameters that hold credentials: logs leave them out. */
+  secretParameters: ReadonlySet<string> | undefined;
+
   error: string | undefined;
   errorDetail: string | undefined;
   reason: Reason | undefined;
@@ -115,6 +118,11 @@ export class Exchange {
     return value;
   }
 
+  /** Forgets all root variables: they are built anew when read again. */
+  forgetVariables(): void {
+    this.#variables.clear();
+  }
+
   /** Forgets a root variable after a policy changed what it is made of. */
   changed(root: string): void {
     this.#variables.delete(root);
@@ -124,6 +132,11 @@ export class Exchange {
   get headersView(): HeadersView {
     this.#headersView ??= new HeadersView(this.headers.raw);
     return this.#headersView;
+  }
+
+  /** Whether the client has left or the request was given up. */
+  get isAbandoned(): boolean {
+    return this.#gone?.signal.aborted === true;
   }
 
   /** Gives the request up: what runs for it at an upstream is ended as if the client had left. */

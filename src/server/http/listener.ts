@@ -83,6 +83,14 @@ function writeReply(
     headers.set('connection', 'close');
     request.resume();
   }
+  // RFC 9110 §8.6 and §15: these statuses have no content, and 204 no length either.
+  if (status === 204 || status === 304) {
+    if (status === 204) headers.delete('content-length');
+    response.writeHead(status, headers.raw);
+    discard({ status, headers, body });
+    response.end();
+    return;
+  }
   if (typeof body === 'string') headers.set('content-length', String(Buffer.byteLength(body)));
   else if (body instanceof Uint8Array) headers.set('content-length', String(body.byteLength));
   else if (

@@ -51,6 +51,8 @@ async function answer(route: Route, x: Exchange, entered: Policy[]): Promise<Rep
     entered.push(policy);
     const verdict = policy.request?.(x);
     const reply = verdict instanceof Promise ? await verdict : verdict;
+    // The time may have run out, or the client left, while the policy asked somebody.
+    if (x.isAbandoned) throw new AppError('request_timeout');
     if (reply === undefined) continue;
     x.reason ??= 'DirectResponse';
     return reply;

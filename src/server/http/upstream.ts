@@ -17,8 +17,10 @@ export interface UpstreamRequest {
   readonly headers: readonly string[];
   readonly body?: Dispatcher.DispatchOptions['body'];
   readonly signal?: AbortSignal;
-  /** Silence before the response headers, in ms. */
-  readonly headersTimeout?: number;
+  /** Time until the response headers, the connection included, in ms. Of `relay` only. */
+  readonly timeout?: number;
+  /** The service only looks something up, whatever the method says: the request may be sent twice. */
+  readonly isReplaySafe?: boolean;
 }
 
 export interface UpstreamResponse {
@@ -58,26 +60,45 @@ export function createUpstream({ origin, socketPath }: UpstreamAddress): Upstrea
         ? `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
         : `unix:${socketPath}`,
     authority: url.host,
-    request: ({ signal, ...request }) =>
-      pool.request({ ...dispatchOptions(request), signal: signal ?? null }),
-    relay: (request) => relay(pool, request),
+    request: (request) =>
+      onceMore(request, () => pool.request({ ...dispatchOptions(request), signal: request.signal ?? null })),
+    relay: (request) => onceMore(request, () => relay(pool, request)),
     close: () => pool.destroy(),
   };
 }
 
-function dispatchOptions({
-  method,
-  path,
-  headers,
-  body,
-  headersTimeout,
-}: UpstreamRequest): Dispatcher.DispatchOptions {
+/** RFC 9110 §9.2.2, of the methods that carry no body. */
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** A kept connection that ended before any byte of an answer. */
+const STALE = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+/**
+ * A server may close a kept connection at the moment we use it. A request that may be sent twice is then sent once
+ * more; any other fails, because the server may have begun to act on it.
+ */
+async function onceMore<T>(
+  { method, body, signal, isReplaySafe }: UpstreamRequest,
+  send: () => Promise<T>,
+): Promise<T> {
+  const mayRepeat =
+    isReplaySafe === true || (IDEMPOTENT.has(method) && (body === undefined || body === null));
+  if (!mayRepeat) return send();
+  try {
+    return await send();
+  } catch (error) {
+    const { code } = (error instanceof AppError ? error.cause : error) as { code?: string };
+    if (signal?.aborted || !STALE.has(code ?? '')) throw error;
+    return send();
+  }
+}
+
+function dispatchOptions({ method, path, headers, body }: UpstreamRequest): Dispatcher.DispatchOptions {
   return {
     method: method as Dispatcher.HttpMethod,
     path,
     headers: headers as string[],
     body: body ?? null,
-    ...(headersTimeout === undefined ? {} : { headersTimeout }),
   };
 }
 
@@ -85,42 +106,58 @@ function relay(pool: Pool, request: UpstreamRequest): Promise<UpstreamResponse> 
   return new Promise((resolve, reject) => {
     let body: UpstreamBody | undefined;
     let informational = 0;
-    let abort: (() => void) | undefined;
-    const { signal } = request;
-    const done = (): void => {
-      if (abort !== undefined) signal?.removeEventListener('abort', abort);
+    let controller: Dispatcher.DispatchController | undefined;
+    let ended: Error | undefined;
+    const { signal, timeout } = request;
+    // Also before there is a connection, when the dispatcher cannot be told yet.
+    const giveUp = (error: Error): void => {
+      ended = error;
+      controller?.abort(error);
+      settle();
+      if (body === undefined) reject(upstreamError(error));
     };
+    const onAbort = (): void => giveUp(failure('CLIENT_GONE', 'the client left'));
+    const timer =
+      timeout === undefined
+        ? undefined
+        : setTimeout(() => giveUp(failure('UND_ERR_HEADERS_TIMEOUT', 'no answer in time')), timeout);
+    const settle = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
+    };
+    if (signal?.aborted) return onAbort();
+    signal?.addEventListener('abort', onAbort, { once: true });
     pool.dispatch(dispatchOptions(request), {
-      onRequestStart(controller) {
-        if (signal === undefined) return;
-        if (signal.aborted) return controller.abort(clientGone());
-        abort = () => controller.abort(clientGone());
-        signal.addEventListener('abort', abort, { once: true });
+      onRequestStart(started) {
+        controller = started;
+        if (ended !== undefined) started.abort(ended);
       },
       onRequestUpgrade(_controller, _status, _headers, socket) {
         // We asked for none: an unsolicited 101 must not become a tunnel.
         socket.destroy();
+        settle();
         reject(new AppError('upstream_invalid', { detail: 'unsolicited protocol switch' }));
       },
-      onResponseStart(controller, status) {
+      onResponseStart(started, status) {
         if (status < 200) {
           informational += 1;
           if (informational > LIMITS.informationalResponses)
-            controller.abort(new Error('too many informational responses'));
+            started.abort(new Error('too many informational responses'));
           return;
         }
-        body = new UpstreamBody(controller);
-        resolve({ status, headers: new HeaderList(textHeaders(controller.rawHeaders)), body });
+        clearTimeout(timer);
+        body = new UpstreamBody(started);
+        resolve({ status, headers: new HeaderList(textHeaders(started.rawHeaders)), body });
       },
       onResponseData(_controller, chunk) {
         body?.push(chunk);
       },
       onResponseEnd() {
-        done();
+        settle();
         body?.end();
       },
       onResponseError(_controller, error) {
-        done();
+        settle();
         if (body === undefined) reject(upstreamError(error));
         else body.fail();
       },
@@ -128,7 +165,7 @@ function relay(pool: Pool, request: UpstreamRequest): Promise<UpstreamResponse> 
   });
 }
 
-const clientGone = (): Error => Object.assign(new Error('the client left'), { code: 'CLIENT_GONE' });
+const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 
 function textHeaders(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
   return Array.isArray(raw)

@@ -60,6 +60,7 @@ export async function forward(
       noteError(log, response.error);
       stream.end(rewrite === undefined ? text : rewrite(text, response));
     },
+    cancelled: () => stream.end(),
     failure: (error) => {
       if (error instanceof UpstreamSessionLost && session.isResumed) {
         // Only the client can begin again: what it is able to do was said to the other process.

@@ -5,13 +5,15 @@ import { parseMessage, type RpcMessage, withId } from './message.ts';
 import { notificationMessage, RpcError, requestMessage } from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from './target.ts';
 
-/** What happens to a request that was passed on. Exactly one of `response` and `failure` is called, once. */
+/** What happens to a request that was passed on. Exactly one of its last three is called, once. */
 export interface CallHandler {
   /** A notification or request of the server that belongs to this call. */
   related(message: RpcMessage): void;
   /** The response; `text` carries the id that the caller used. */
   response(text: string, message: RpcMessage): void;
   failure(error: Error): void;
+  /** The call was cancelled: there will be neither. */
+  cancelled?(): void;
 }
 
 interface PendingCall {
@@ -91,9 +93,11 @@ export class Peer {
 
   /** Tells the server that nobody waits any more, and forgets the call; a late response is dropped. */
   cancel(id: number, reason: string): void {
-    if (this.#take(id) === undefined) return;
+    const call = this.#take(id);
+    if (call === undefined) return;
     this.#send(notificationMessage('notifications/cancelled', { requestId: id, reason }), {});
     this.#channel?.abandon(id);
+    call.handler.cancelled?.();
   }
 
   /** Our id of a call that the client knows by `originalId` (JSON text). */

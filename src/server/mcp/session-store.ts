@@ -20,6 +20,8 @@ interface SessionState {
 /** The sessions of one MCP backend. */
 export class SessionStore {
   readonly #sessions = new Map<string, Session>();
+  /** Created, and about to be registered or abandoned: they count too. */
+  readonly #beginning = new Set<Session>();
   readonly #options: SessionOptions;
   readonly #settings: RuntimeSettings;
   readonly #sweep: NodeJS.Timeout;
@@ -38,13 +40,15 @@ export class SessionStore {
 
   /** A session that is not connected and has no id yet; `register` gives it one. Throws `overloaded` at the cap. */
   create(principal: string | undefined, initializeParams: string): Session {
-    if (this.#sessions.size >= this.#settings.maxSessions) {
+    if (this.#sessions.size + this.#beginning.size >= this.#settings.maxSessions) {
       throw new AppError('overloaded', {
         message: `the gateway already has ${this.#settings.maxSessions} MCP sessions (config.mcp.maxSessions)`,
         headers: ['retry-after', '5'],
       });
     }
-    return new Session(this.#options, ownerOf(principal), initializeParams);
+    const session = new Session(this.#options, ownerOf(principal), initializeParams);
+    this.#beginning.add(session);
+    return session;
   }
 
   register(session: Session, version: string): void {
@@ -61,7 +65,14 @@ export class SessionStore {
           }
         : {}),
     });
+    this.#beginning.delete(session);
     this.#sessions.set(session.id, session);
+  }
+
+  /** Gives up a session that was created but not registered. */
+  async abandon(session: Session): Promise<void> {
+    this.#beginning.delete(session);
+    await session.close();
   }
 
   /**

@@ -77,7 +77,6 @@ export class Session {
   deliver(connection: Connection, message: RpcMessage, stream?: EventStream): void {
     const text =
       message.kind === 'request' ? this.#ask(connection, message) : this.#renamed(connection, message);
-    if (text === undefined) return;
     const taker = stream?.isOpen ? stream : this.#stream;
     if (taker?.isOpen) {
       taker.send(text);
@@ -110,13 +109,10 @@ export class Session {
   }
 
   /** A server's request, under an id that no other server of the session uses. */
-  #ask(connection: Connection, message: RpcMessage): string | undefined {
-    if (this.#asked.size >= LIMITS.inFlightPerSession) {
-      this.options.log.warn('mcp', 'too many unanswered requests of servers; one was dropped', {
-        target: connection.target.name,
-      });
-      return undefined;
-    }
+  #ask(connection: Connection, message: RpcMessage): string {
+    // What the client never answered makes room for what it may still answer.
+    if (this.#asked.size >= LIMITS.inFlightPerSession)
+      this.#asked.delete(this.#asked.keys().next().value as string);
     const id = JSON.stringify(`agctl-${this.#nextAsked++}`);
     this.#asked.set(id, { connection, id: message.id ?? 'null' });
     return withId(message, id);

@@ -129,7 +129,7 @@ async function initialize(x: Exchange, sessions: SessionStore, message: RpcMessa
     throw badMessage(error as RpcError, message.id ?? 'null');
   }
   const session = sessions.create(x.principal, params);
-  const abandon = (): void => void session.close();
+  const abandon = (): void => void sessions.abandon(session);
   x.signal.addEventListener('abort', abandon, { once: true });
   try {
     await connectAll(session, forwardedHeaders(x));
@@ -143,7 +143,7 @@ async function initialize(x: Exchange, sessions: SessionStore, message: RpcMessa
     reply.headers.append(SESSION_HEADER, session.id);
     return reply;
   } catch (error) {
-    await session.close();
+    await sessions.abandon(session);
     if (error instanceof UpstreamStatusError) return upstreamReply(error);
     throw withRpcBody(error, message);
   } finally {
@@ -218,10 +218,13 @@ function runCall(
         resolve(upstreamReply(error));
       },
     };
-    stream.onClose = (completed) => {
+    stream.onClose = () => {
       session.inFlight -= 1;
-      if (!completed) call.cancel?.('the client disconnected');
     };
+    // The response, not the stream: the client may leave before the stream is its answer.
+    x.response.once('close', () => {
+      if (!x.response.writableFinished) call.cancel?.('the client disconnected');
+    });
     session.inFlight += 1;
     if (session.inFlight > LIMITS.inFlightPerSession) {
       answerError(

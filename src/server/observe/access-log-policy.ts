@@ -29,7 +29,8 @@ export interface AccessLogPolicy {
   isWanted(x: Exchange): boolean;
   /** Added fields in the order of the configuration, without those that have no value. */
   added(x: Exchange): (readonly [name: string, value: Exclude<CelResult, null>])[];
-  /** Whether an expression reads the response body, which is only then kept. */
+  /** Whether an expression reads the request or response body, which is only then kept. */
+  readonly readsRequestBody: boolean;
   readonly readsResponseBody: boolean;
 }
 
@@ -47,6 +48,9 @@ export function compileAccessLogPolicy(
     // A filter that fails drops the line, as upstream does: `filter` says what to keep.
     isWanted: (x) => wanted === undefined || evaluate(wanted, x) === true,
     added: (x) => (fields.length === 0 ? [] : addedFields(fields, x)),
+    readsRequestBody: all.some(
+      (expression) => expression.reads('request.body') || expression.reads('request.bodyPrefix'),
+    ),
     readsResponseBody: all.some((expression) => expression.reads('response.body')),
   };
 }

@@ -9,6 +9,7 @@ import {
 } from '../../core/log.ts';
 import type { CelResult } from '../cel/expression.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { withoutParameters } from '../http/query.ts';
 import type { AccessLogPolicy } from './access-log-policy.ts';
 
 type FieldValue = CelResult | undefined;
@@ -28,7 +29,7 @@ function fieldsOf(x: Exchange, status: number): Field[] {
     ['src.addr', sourceAddress(x)],
     ['http.method', x.method],
     ['http.host', x.request.headers.host ?? ''],
-    ['http.path', x.request.url],
+    ['http.path', shownTarget(x)],
     ['http.version', `HTTP/${x.request.httpVersion}`],
     ['http.status', status],
     ['protocol', x.protocol],
@@ -55,12 +56,21 @@ export function createAccessLog(sink: LineSink, format: LogFormat, policy: Acces
   const print = format === 'json' ? jsonLine : textLine;
   return (x, status) => {
     x.endedAt = Date.now();
+    // Rules read variables early; the log wants what they are in the end.
+    x.forgetVariables();
     if (!policy.isWanted(x)) return;
     // nginx's number for a client that left before its answer.
     const base = fieldsOf(x, status === 0 ? 499 : status);
     const kept = policy.removed.size === 0 ? base : base.filter(([name]) => !policy.removed.has(name));
     sink.write(print([...kept, ...policy.added(x).map(([name, value]): Field => [name, value, 'quoted'])]));
   };
+}
+
+/** An object or list that prints longer than a field may be becomes its beginning, as text. */
+function shortened(value: CelResult): CelResult {
+  if (typeof value !== 'object' || value === null) return value;
+  const text = JSON.stringify(value);
+  return text.length > LIMITS.logFieldLength ? cut(text) : value;
 }
 
 function textLine(fields: readonly Field[]): string {
@@ -82,21 +92,26 @@ function jsonLine(fields: readonly Field[]): string {
   const line: Record<string, FieldValue> = { level: 'info', time: timestamp(Date.now()), scope: 'request' };
   for (const [name, value] of fields) {
     if (value instanceof Uint8Array) line[name] = Buffer.from(value).toString('base64');
-    else if (value !== undefined) line[name] = typeof value === 'string' ? cut(value) : value;
+    else if (value !== undefined) line[name] = typeof value === 'string' ? cut(value) : shortened(value);
   }
   return `${escapeInJson(JSON.stringify(line))}\n`;
 }
 
-// Everything an ordinary method, host or path consists of: such a value needs no escaping.
-const HARMLESS = /^[\x20-\x7e]*$/;
-
+/** As it is, so that lines stay greppable; quoted when a space or quote in it could pass for another field. */
 function plain(value: string): string {
-  const short = cut(value);
-  return HARMLESS.test(short) ? short : escapeControls(short);
+  return value === '' || /[ "]/.test(value) ? quote(value) : escapeControls(cut(value));
 }
 
 function cut(value: string): string {
   return value.length > LIMITS.logFieldLength ? `${value.slice(0, LIMITS.logFieldLength)}…` : value;
+}
+
+/** The target as sent, without parameters that held a credential. */
+function shownTarget({ request, secretParameters }: Exchange): string | undefined {
+  const { url } = request;
+  const at = url?.indexOf('?') ?? -1;
+  if (url === undefined || secretParameters === undefined || at === -1) return url;
+  return url.slice(0, at) + withoutParameters(url.slice(at), secretParameters);
 }
 
 function sourceAddress(x: Exchange): string {

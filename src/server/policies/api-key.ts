@@ -76,7 +76,10 @@ export const apiKey = definePolicy({
           if (mode === 'strict' || (mode === 'optional' && !missing)) {
             const reason = missing ? 'no API Key found' : 'invalid credentials';
             x.trace?.({ type: 'policy', kind: 'apiKey', action: 'deny', reason });
-            throw new AppError('api_key_failed', { message: `api key authentication failure: ${reason}` });
+            throw new AppError('api_key_failed', {
+              message: `api key authentication failure: ${reason}`,
+              headers: ['www-authenticate', credential.scheme],
+            });
           }
           x.trace?.({
             type: 'policy',

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { CelEvaluationError } from '../cel/errors.ts';
 import type { CompileContext } from '../compile-context.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { withoutParameters } from '../http/query.ts';
 import { lookupIn } from '../variables.ts';
 
 /** Where a credential stands in a request. Shared by every policy that reads one. */
@@ -41,6 +42,8 @@ export interface CredentialLocation {
   read(x: Exchange): string | undefined;
   /** Takes the credential out of what the backend receives. */
   remove(x: Exchange): void;
+  /** Scheme of a challenge: RFC 9110 §15.5.2 wants one with every 401. */
+  readonly scheme: string;
 }
 
 /** RFC 6750 §2.1: a bearer token in the Authorization header, unless configured otherwise. */
@@ -56,6 +59,7 @@ export function credentialLocation(
   if (expression !== undefined) {
     const compiled = context.at('expression').cel(expression, 'request');
     return {
+      scheme: 'ApiKey',
       read(x) {
         try {
           const value = compiled.evaluate(lookupIn(x));
@@ -73,6 +77,7 @@ export function credentialLocation(
 
 function inHeader(name: string, prefix: string): CredentialLocation {
   return {
+    scheme: prefix.trim().toLowerCase() === 'bearer' ? 'Bearer' : 'ApiKey',
     read(x) {
       const value = x.headers.get(name);
       if (value === undefined || value.slice(0, prefix.length).toLowerCase() !== prefix.toLowerCase())
@@ -85,15 +90,15 @@ function inHeader(name: string, prefix: string): CredentialLocation {
 }
 
 function inQuery(name: string): CredentialLocation {
+  const names = new Set([name]);
   return {
-    read: (x) => new URLSearchParams(x.query).get(name) || undefined,
+    scheme: 'ApiKey',
+    read(x) {
+      x.secretParameters = names;
+      return new URLSearchParams(x.query).get(name) || undefined;
+    },
     remove(x) {
-      // Only this parameter goes: the others keep the form in which they were sent.
-      const kept = x.query
-        .slice(1)
-        .split('&')
-        .filter((pair) => pair !== '' && !new URLSearchParams(pair).has(name));
-      x.query = kept.length === 0 ? '' : `?${kept.join('&')}`;
+      x.query = withoutParameters(x.query, names);
     },
   };
 }
@@ -101,12 +106,13 @@ function inQuery(name: string): CredentialLocation {
 function inCookie(name: string): CredentialLocation {
   const pairs = (value: string): string[] => value.split(';').map((pair) => pair.trim());
   return {
+    scheme: 'ApiKey',
     read: (x) => x.headersView.cookie(name) || undefined,
     remove(x) {
       const kept = x.headers
         .all('cookie')
         .flatMap(pairs)
-        .filter((pair) => pair !== '' && !pair.startsWith(`${name}=`));
+        .filter((pair) => pair !== '' && pair.split('=')[0]?.trim() !== name);
       x.headers.delete('cookie');
       if (kept.length > 0) x.headers.set('cookie', kept.join('; '));
     },

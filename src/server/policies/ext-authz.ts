@@ -197,8 +197,12 @@ function requestPath(x: Exchange, plan: Plan): string {
 async function call(x: Exchange, { upstream, headers: added, config }: Plan, path: string): Promise<Answer> {
   let authority = upstream.authority;
   const headers: string[] = [];
-  for (const name of config.includeRequestHeaders)
-    for (const value of x.headers.all(name)) headers.push(name, value);
+  for (const name of config.includeRequestHeaders) {
+    // The call has a host and a length of its own: a second one would make it ambiguous.
+    if (name.toLowerCase() === 'host') authority = x.headers.get('host') ?? authority;
+    else if (name.toLowerCase() !== 'content-length')
+      for (const value of x.headers.all(name)) headers.push(name, value);
+  }
   const lookup = lookupIn(x);
   for (const [name, expression_] of added) {
     const value = attempt(expression_, lookup);
@@ -210,7 +214,7 @@ async function call(x: Exchange, { upstream, headers: added, config }: Plan, pat
     method: x.method,
     path,
     headers: ['host', authority, ...headers],
-    headersTimeout: LIMITS.authorizationTimeout,
+    isReplaySafe: true,
   };
   const signal = AbortSignal.any([AbortSignal.timeout(LIMITS.authorizationTimeout), x.signal]);
   const response = await upstream.request({ ...request, signal });

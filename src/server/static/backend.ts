@@ -39,7 +39,7 @@ async function proxy(x: Exchange, upstream: Upstream): Promise<Reply> {
     headers,
     body: x.body.forUpstream(),
     signal: x.signal,
-    ...(x.backendTimeout === undefined ? {} : { headersTimeout: x.backendTimeout }),
+    ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
   });
   x.reason = 'Upstream';
   return { status, headers: new HeaderList(endToEnd(received.raw)), body };

@@ -161,7 +161,7 @@ describe('what clients send stays inside its line', () => {
   });
 
   // Fails: values of a text line are not quoted, so one with a space begins a field of its own.
-  test.fails('a tool name cannot write another field', async () => {
+  test('a tool name cannot write another field', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     await session.request('tools/call', { name: 'x http.status=500 reason=forged', arguments: {} });

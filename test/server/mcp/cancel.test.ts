@@ -46,14 +46,17 @@ describe('notifications/cancelled', () => {
   });
 
   // Fails: the call is forgotten, but the stream that was to carry its answer stays open and counts as in flight.
-  test.fails('ends the stream of the call, which will get no answer', async () => {
+  test('ends the stream of the call, which will get no answer', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
-    const call = openEvents(session.url, { session: session.id, message: hang(7) });
+    let isEnded = false;
+    const call = session.send(hang(7)).then(() => {
+      isEnded = true;
+    });
+    call.catch(() => undefined);
     await session.request('tools/call', { name: 'echo' });
     await session.send({ method: 'notifications/cancelled', params: { requestId: 7 } });
-    await using stream = await call;
-    await until(() => stream.ended, 500);
+    await until(() => isEnded, 500);
   });
 
   test('a late answer is dropped, and the next call gets its own', async () => {
@@ -89,7 +92,7 @@ describe('a client that leaves', () => {
   test('in mid-call cancels the call', () => leave(5_000));
 
   // Fails: while the response head is held back, up to two seconds, nobody looks whether the client is still there.
-  test.fails('in mid-call cancels the call at once', () => leave(500));
+  test('in mid-call cancels the call at once', () => leave(500));
 
   test('while its stream is open cancels the call at once', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));

@@ -57,7 +57,7 @@ describe('a refusal', () => {
   });
 
   // Fails: there is none. RFC 9110 §15.5.2: a 401 must carry it.
-  test.fails('names the scheme in WWW-Authenticate', async () => {
+  test('names the scheme in WWW-Authenticate', async () => {
     await using gate = await answeringGateway({ apiKey: { mode: 'strict', keys: [{ key: KEY }] } });
     expect((await send(gate.url)).headers['www-authenticate']).toMatch(/^Bearer/);
   });
@@ -158,7 +158,7 @@ describe('places of the key', () => {
   });
 
   // Fails: the cookie is found with the space and kept because of it, so that the backend gets the key.
-  test.fails('a cookie with a space before the sign', async () => {
+  test('a cookie with a space before the sign', async () => {
     const location = { cookie: { name: 'session' } };
     const { headers } = (await received(location, { headers: { cookie: `session =${KEY}; a=1` } })) ?? {};
     expect(headers?.cookie).toBe('a=1');
@@ -193,7 +193,7 @@ describe('places of the key', () => {
   });
 
   // Fails: `http.path` is the target as the client sent it, the key included.
-  test.fails('a key in the query is in no log line', async () => {
+  test('a key in the query is in no log line', async () => {
     await using gate = await answeringGateway({
       apiKey: { mode: 'strict', keys: [{ key: KEY }], location: { queryParameter: { name: 'k' } } },
     });

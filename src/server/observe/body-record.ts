@@ -1,0 +1,16 @@
+import type { Exchange, Reply } from '../http/exchange.ts';
+import { UpstreamBody } from '../http/upstream-body.ts';
+
+/** Keeps up to `limit` bytes of a response body on its way to the client, for access-log expressions that read it. */
+export function recordBody(x: Exchange, { body }: Reply, limit: number): void {
+  if (typeof body === 'string' || body instanceof Uint8Array) x.responseBody = () => body;
+  if (!(body instanceof UpstreamBody)) return;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  body.onChunk = (chunk) => {
+    if (size >= limit) return;
+    chunks.push(chunk.subarray(0, limit - size));
+    size += chunk.length;
+  };
+  x.responseBody = () => Buffer.concat(chunks);
+}

@@ -1,0 +1,169 @@
+import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { INITIALIZE, type McpReply, type McpSession, openSession, post } from '../../kit/mcp.ts';
+import { isAlive } from '../../kit/process.ts';
+import { until } from '../../kit/until.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'agctl-faults-'));
+
+/** The answer to `initialize` with a single target that runs this command, and how long it took. */
+async function startWith(stdio: object): Promise<McpReply & { readonly ms: number }> {
+  await using gate = await gateway(mcpConfig([{ name: 'bad', stdio }]), { folder });
+  const started = performance.now();
+  const answer = await post(`${gate.url}/mcp`, INITIALIZE);
+  const ms = performance.now() - started;
+  expect(gate.log.some((line) => /\twarn\t.*target is not available\ttarget="bad"/.test(line))).toBe(true);
+  return { ...answer, ms };
+}
+
+describe('a target that does not start', () => {
+  const notExecutable = join(folder, 'not-executable');
+  writeFileSync(notExecutable, '#!/bin/sh\n');
+  chmodSync(notExecutable, 0o644);
+
+  test.each([
+    ['command not found: "no-such-command" (looked for it on PATH', { cmd: 'no-such-command' }],
+    [`"${notExecutable}" is not executable`, { cmd: notExecutable }],
+    ['E2BIG', { cmd: process.execPath, args: ['-e', `/*${'x'.repeat(3_000_000)}*/`] }],
+    ['exited with code 7; last on stderr: first line | the last words', chaos('x', '--exit=7').stdio],
+    ['exited with code 0; last on stderr: first line | the last words', chaos('x', '--exit=0').stdio],
+    ['not today', chaos('x', '--refuse').stdio],
+    ['its initialize result has no protocolVersion', { cmd: 'sh', args: ['-c', 'read l; echo \'{"jsonrpc":"2.0","id":1,"result":{}}\'; cat'] }],
+  ])('is explained: %s', async (reason, stdio) => {
+    const { status, headers, error, ms } = await startWith(stdio);
+    expect(status).toBe(500);
+    expect(headers.get('mcp-session-id')).toBeNull();
+    expect(error.code).toBe(-32603);
+    expect(error.message).toMatch(/^failed to create session: target "bad": /);
+    expect(error.message).toContain(reason);
+    expect(error.message.length).toBeLessThan(1_000);
+    expect(ms).toBeLessThan(2_000);
+  });
+});
+
+const pidOf = async (session: McpSession, tool = 'pid'): Promise<number> =>
+  Number((await session.request('tools/call', { name: tool })).result.content[0].text);
+
+describe('a child that dies in mid-call', () => {
+  test.each([
+    ['die', { code: 3 }, / exited with code 3; last on stderr: the last words$/],
+    ['die', { code: 0, words: 'a\nb\nc\nd\n\u001b[2J' }, / exited with code 0; last on stderr: /],
+    ['kill-self', {}, / was ended by SIGKILL$/],
+  ])('by %s %j: the call fails at once and says how', async (name, args, reason) => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const started = performance.now();
+    const other = session.send({ id: 50, method: 'tools/call', params: { name: 'hang' } });
+    const { status, error } = await session.request('tools/call', { name, arguments: args });
+    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(status).toBe(200);
+    expect(error.code).toBe(-32603);
+    expect(error.message).toMatch(/^target "a" is not available: the server "/);
+    expect(error.message).toMatch(reason);
+    // Everything else that waited for it fails with it.
+    expect((await other).error.message).toBe(error.message);
+  });
+
+  test('is started again by a later call, in the same session, and initialized as the first was', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const first = await pidOf(session);
+    await session.request('tools/call', { name: 'die' });
+    expect(isAlive(first)).toBe(false);
+    await until(async () => (await session.request('ping')).result !== undefined);
+    expect(await pidOf(session)).not.toBe(first);
+    const { result } = await session.request('tools/call', { name: 'received' });
+    const lines = JSON.parse(result.content[0].text).map((line: string) => JSON.parse(line));
+    expect(lines[0].params).toEqual(INITIALIZE.params);
+    expect(lines[1].method).toBe('notifications/initialized');
+  });
+
+  test('between calls is started again by the next one', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const first = await pidOf(session);
+    process.kill(first, 'SIGKILL');
+    await until(() => gate.log.some((line) => line.includes('was ended by SIGKILL')));
+    await until(async () => (await session.request('ping')).result !== undefined);
+    expect(await pidOf(session)).not.toBe(first);
+  });
+
+  test('again and again is started less and less often', async () => {
+    const mark = join(folder, 'starts');
+    const dying = mcpConfig([chaos('a', `--mark=${mark}`, '--exit=1'), chaos('b')]);
+    await using gate = await gateway(dying);
+    const session = await openSession(`${gate.url}/mcp`);
+    const starts = (): number => readFileSync(mark, 'utf8').split('\n').length - 1;
+    const began = performance.now();
+    await until(async () => {
+      await session.request('tools/call', { name: 'a_echo' });
+      return performance.now() - began > 700;
+    });
+    // At 0, 100, 300 and 700 ms; without a wait it would be a start a call, dozens.
+    expect(starts()).toBeGreaterThan(1);
+    expect(starts()).toBeLessThanOrEqual(4);
+  });
+
+  test('after it has answered: the answer counts', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    for (let turn = 0; turn < 5; turn += 1) {
+      const session = await openSession(`${gate.url}/mcp`);
+      const { result } = await session.request('tools/call', { name: 'answer-and-exit' });
+      expect(result.content[0].text).toBe('the last answer');
+    }
+  });
+
+  test('takes only its own session with it', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
+    const pid = await pidOf(two);
+    await one.request('tools/call', { name: 'die' });
+    expect(await pidOf(two)).toBe(pid);
+  });
+
+  // Fails: the end of stdout is not looked at; nothing can be answered any more, and everything waits.
+  test.fails('closing its stdout is as good as dying', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a', '--linger')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    let isAnswered = false;
+    const call = session.request('tools/call', { name: 'close-stdout' }).then(() => {
+      isAnswered = true;
+    });
+    call.catch(() => undefined);
+    await until(() => isAnswered, 1_000);
+  });
+});
+
+describe('stderr', () => {
+  test('goes to the log line by line, with the name of the target, escaped', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    await session.request('tools/call', { name: 'die', arguments: { words: 'one\n\u001b[31mtwo\u0007\tthree' } });
+    const lines = gate.log.filter((line) => line.includes('stream="stderr"'));
+    expect(lines.map((line) => line.split('\t').slice(1))).toEqual([
+      ['info', 'mcp::stdio', 'one', 'target="a" stream="stderr"\n'],
+      ['info', 'mcp::stdio', '\\u{1b}[31mtwo\\u{7}\\u{9}three', 'target="a" stream="stderr"\n'],
+    ]);
+  });
+
+  test('of a flood is drained, and ten lines a second are logged', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const flood = { lines: 5_000, width: 1_000 };
+    const started = performance.now();
+    await session.request('tools/call', { name: 'stderr', arguments: flood });
+    const seconds = Math.ceil((performance.now() - started) / 1000) + 1;
+    const lines = gate.log.filter((line) => line.includes('stream="stderr"'));
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.length).toBeLessThanOrEqual(10 * seconds);
+    // The next second begins with how much is missing.
+    await until(async () => {
+      await session.request('tools/call', { name: 'stderr', arguments: { lines: 1 } });
+      return gate.log.some((line) => /suppressed=\d{3,}/.test(line));
+    });
+  });
+});

@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest';
+import { gateway } from '../../kit/gateway.ts';
+import { answeringGateway, routesConfig } from '../../kit/routes.ts';
+import { type HttpReply, send } from '../../kit/send.ts';
+
+async function answer(directResponse: object, options = {}): Promise<HttpReply> {
+  await using gate = await answeringGateway({ directResponse });
+  return await send(gate.url, options);
+}
+
+describe('directResponse', () => {
+  test('answers without a backend: 200 and nothing, unless told otherwise', async () => {
+    const reply = await answer({});
+    expect(reply).toMatchObject({ status: 200, text: '' });
+    expect(reply.headers['content-length']).toBe('0');
+    expect(await answer({ status: 503, body: 'closed for Sunday \u2600' })).toMatchObject({
+      status: 503,
+      text: 'closed for Sunday \u2600',
+      headers: { 'content-type': 'text/plain; charset=utf-8' },
+    });
+  });
+
+  test('computes its body; objects become JSON', async () => {
+    const bodyExpression = '{"path": request.path, "n": 1, "list": [1.5, null]}';
+    expect((await answer({ bodyExpression }, { target: '/a' })).text).toBe(
+      '{"path":"/a","n":1,"list":[1.5,null]}',
+    );
+    expect((await answer({ bodyExpression: '"a" + "b"' })).text).toBe('ab');
+    expect((await answer({ bodyExpression: 'b"bytes"' })).text).toBe('bytes');
+  });
+
+  test('computes its headers; one that fails or cannot be sent is left out', async () => {
+    const headers = {
+      'content-type': '"application/json"',
+      'x-count': '1 + 1',
+      'x-missing': 'request.headers["x-not"]',
+      'x-split': '"a\\r\\nx-evil: 1"',
+      'x-wide': '"\u2600"',
+      'x-echo': 'request.headers["x-in"]',
+    };
+    const reply = await answer({ body: '{}', headers }, { headers: { 'x-in': 'v' } });
+    expect(reply.headers).toMatchObject({
+      'content-type': 'application/json',
+      'x-count': '2',
+      'x-echo': 'v',
+    });
+    for (const name of ['x-missing', 'x-split', 'x-evil', 'x-wide'])
+      expect(reply.headers).not.toHaveProperty(name);
+  });
+
+  test('is 500 when its body cannot be evaluated, without a word of why', async () => {
+    await using gate = await answeringGateway({
+      directResponse: { bodyExpression: 'request.headers["x-secret"]' },
+    });
+    expect(await send(gate.url)).toMatchObject({ status: 500, text: 'internal error' });
+    expect(await gate.accessLine(1)).toMatchObject({
+      reason: 'Internal',
+      'error.detail': 'directResponse.bodyExpression could not be evaluated',
+    });
+  });
+
+  test('to HEAD has the length of its body and no body', async () => {
+    const reply = await answer({ body: 'four' }, { method: 'HEAD' });
+    expect(reply).toMatchObject({ status: 200, text: '' });
+    expect(reply.headers['content-length']).toBe('4');
+  });
+
+  test.each([204, 304])('with %i has no body, and the connection goes on', async (status) => {
+    await using gate = await answeringGateway({ directResponse: { status, body: 'not allowed here' } });
+    for (let i = 0; i < 2; i += 1) expect(await send(gate.url)).toMatchObject({ status, text: '' });
+  });
+
+  // Fails: the length of the body that is not sent. RFC 9110 §8.6 forbids it, and some clients wait for the bytes.
+  test.fails('with 204 has no length', async () => {
+    const { headers } = await answer({ status: 204, body: 'not allowed here' });
+    expect(headers).not.toHaveProperty('content-length');
+  });
+
+  test('goes before backends, and is logged as such', async () => {
+    const policies = { directResponse: { body: 'me' } };
+    await using gate = await gateway(routesConfig([{ policies, backends: [{ host: '127.0.0.1:9' }] }]));
+    expect((await send(gate.url)).text).toBe('me');
+    expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '200', reason: 'DirectResponse' });
+  });
+});
+
+test.each([
+  [{ status: 199 }, 'status'],
+  [{ status: 600 }, 'status'],
+  [{ body: 'a', bodyExpression: '"b"' }, 'exclude each other'],
+  [{ headers: { 'x y': '1' } }, 'headers'],
+])('%j is refused when it is loaded', async (config, words) => {
+  await expect(answeringGateway({ directResponse: config })).rejects.toThrow(words);
+});
