@@ -24,6 +24,8 @@ export const LIMITS = {
   /** A JSON text of 10^6 nested arrays parses in 263 ms and cannot be printed again; 128 keeps parsing under 70 ms. */
   jsonDepth: 128,
   jsonKeys: 100_000,
+  /** Nesting of a target's messages; a deeper one fails the call it answers. */
+  targetJsonDepth: 1_000,
 
   /** A response that the client does not read: pause the source over this, destroy after that long. */
   streamHighWaterBytes: 64 * KIB,

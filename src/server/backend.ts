@@ -5,6 +5,8 @@ import type { Exchange, Reply } from './http/exchange.ts';
 /** What answers a request that the policies let through. */
 export interface Backend {
   handle(x: Exchange): Promise<Reply>;
+  /** A stop was asked for: responses that wait for nothing in particular should end. */
+  drain?(): void;
   /** Ends what it holds open (children, connections); called once, after its last request. */
   close(): Promise<void>;
 }

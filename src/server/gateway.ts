@@ -70,7 +70,9 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   return {
     listeners: opened.map(({ gateway, listener }) => ({ gateway, port: listener.port })),
     async close() {
-      await Promise.all(opened.map(({ listener }) => listener.close(drain)));
+      const closed = opened.map(({ listener }) => listener.close(drain));
+      runtime.drain();
+      await Promise.all(closed);
       await runtime.close();
     },
   };

@@ -32,6 +32,8 @@ export interface GatewayRuntime {
 export interface Runtime {
   readonly gateways: readonly GatewayRuntime[];
   readonly accessLog: AccessLogPolicy;
+  /** Ends responses that wait for nothing in particular, before a stop. */
+  drain(): void;
   close(): Promise<void>;
 }
 
@@ -67,7 +69,11 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   const close = async (): Promise<void> => {
     await Promise.all(closers.splice(0).map((closer) => closer()));
   };
-  return { runtime: { gateways: compiled, accessLog, close }, diagnostics };
+  const drain = (): void => {
+    for (const { routes } of compiled)
+      for (const { backends } of routes) for (const { backend } of backends) backend.drain?.();
+  };
+  return { runtime: { gateways: compiled, accessLog, drain, close }, diagnostics };
 }
 
 function compileRoute(

@@ -1,9 +1,10 @@
 // A stub MCP server on stdin and stdout that misbehaves on demand:
 //   node chaos-child.mjs [--name=x] [--tools=a,b] [--prompts=a] [--resources=u,v] [--pages=n] [--endless]
 //     [--exit=code] [--mute] [--silent] [--ignore-term] [--linger] [--refuse] [--revision=2024-11-05] [--mark=file]
+//     [--needs=file]
 // Every tool it is asked to call exists; the ones in `actions` do what their name says, all others say their name.
 import { spawn } from 'node:child_process';
-import { appendFileSync, writeSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
@@ -24,6 +25,8 @@ const { values: flags } = parseArgs({
     refuse: { type: 'boolean' },
     revision: { type: 'string' },
     mark: { type: 'string' },
+    // Exits with 5 as long as this file is missing.
+    needs: { type: 'string' },
   },
 });
 
@@ -49,6 +52,7 @@ const text = (value) => ({ content: [{ type: 'text', text: value }] });
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 if (flags.mark !== undefined) appendFileSync(flags.mark, `${process.pid}\n`);
+if (flags.needs !== undefined && !existsSync(flags.needs)) process.exit(5);
 if (flags.exit !== undefined) {
   write('first line\nthe last words\n', 2);
   process.exit(Number(flags.exit));
@@ -104,7 +108,8 @@ const actions = {
     process.exit(0);
   },
   'close-stdout': () => {
-    process.stdout.destroy();
+    // `process.stdout.destroy()` would leave the descriptor open.
+    closeSync(1);
     return undefined;
   },
   /** A child of its own that ignores SIGTERM and holds our stdout. */

@@ -32,7 +32,10 @@ export async function openEvents(
   { session, message, headers = {}, headWithin = 10_000 }: Opening,
 ): Promise<EventReader> {
   const leave = new AbortController();
-  const timer = setTimeout(() => leave.abort(new Error(`no response head within ${headWithin} ms`)), headWithin);
+  const timer = setTimeout(
+    () => leave.abort(new Error(`no response head within ${headWithin} ms`)),
+    headWithin,
+  );
   const response = await fetch(url, {
     method: message === undefined ? 'GET' : 'POST',
     headers: { ...MCP_HEADERS, ...(session && { 'mcp-session-id': session }), ...headers },

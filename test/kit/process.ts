@@ -1,5 +1,5 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
@@ -8,6 +8,8 @@ import { until } from './until.ts';
 
 /** The command as users run it; `npm test` has built what it loads. */
 export const AGCTL = fileURLToPath(new URL('../../bin/agctl.js', import.meta.url));
+if (!existsSync(new URL('../../dist/cli/main.js', import.meta.url)))
+  throw new Error('the command is not built: npm run build');
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -16,6 +18,8 @@ export interface RunOptions {
   readonly input?: string;
   /** Another Node to run it with. */
   readonly node?: string;
+  /** Nobody reads stdout: writing to it fails. */
+  readonly closeStdout?: boolean;
 }
 
 export interface Finished {
@@ -74,6 +78,7 @@ export async function serve(config: string, options: RunOptions = {}): Promise<S
   writeFileSync(file, config);
   const child = start(['serve', '-f', file], options);
   const { output, finished } = watch(child);
+  if (options.closeStdout) child.stdout.destroy();
   const gone = finished.then(({ code, stderr }) => {
     rmSync(folder, { recursive: true, force: true });
     return new Error(`serve ended with ${code}: ${stderr}`);

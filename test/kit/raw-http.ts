@@ -55,7 +55,8 @@ export function rawRequest(start: string, lines: readonly string[] = [], body = 
 }
 
 function statusesOf(text: string): number[] {
-  return [...text.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status));
+  // Not at the start of a line: a body without a line break stands before the next response.
+  return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
 }
 
 /** Responses whose declared length has arrived; enough for answers with content-length. */

@@ -50,7 +50,13 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   server.on('connect', (_request, socket: Socket) =>
     socket.end(rawError('405 Method Not Allowed', 'method not allowed')),
   );
-  server.on('clientError', onClientError);
+  const inFlight = new InFlight();
+  server.on('request', (request: IncomingMessage, response: ServerResponse) =>
+    inFlight.add(request, response),
+  );
+  server.on('clientError', (error, socket) =>
+    inFlight.whenNone(socket as Socket, () => onClientError(error, socket as Socket)),
+  );
   await listen(server, options);
   return { port: (server.address() as AddressInfo).port, close: (deadline) => closeServer(server, deadline) };
 }
@@ -126,12 +132,43 @@ function listen(server: Server, { port, address }: ListenerOptions): Promise<voi
 function closeServer(server: Server, deadline: number): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), deadline);
+    // Connections that become idle meanwhile would be kept for the client's next request.
+    const idle = setInterval(() => server.closeIdleConnections(), 50);
     server.close(() => {
       clearTimeout(cut);
+      clearInterval(idle);
       resolve();
     });
     server.closeIdleConnections();
   });
+}
+
+/**
+ * Requests under way per connection. Node reports a malformed request at once, also while earlier ones of the same
+ * connection (pipelining, RFC 9112 §9.3.2) are still to be answered: their answers come first.
+ */
+class InFlight {
+  readonly #open = new WeakMap<Socket, { count: number; last: IncomingMessage; whenNone?: () => void }>();
+
+  add(request: IncomingMessage, response: ServerResponse): void {
+    // Of the request: a response that waits for its turn has no socket yet.
+    const { socket } = request;
+    const entry = this.#open.get(socket) ?? { count: 0, last: request };
+    this.#open.set(socket, entry);
+    entry.count += 1;
+    entry.last = request;
+    response.once('close', () => {
+      entry.count -= 1;
+      if (entry.count === 0) entry.whenNone?.();
+    });
+  }
+
+  /** Acts once the requests before a malformed one are answered; at once when it is the last one's own body. */
+  whenNone(socket: Socket, action: () => void): void {
+    const entry = this.#open.get(socket);
+    if (entry === undefined || entry.count === 0 || !entry.last.complete) action();
+    else entry.whenNone = action;
+  }
 }
 
 /** What Node's parser refuses never becomes a request: it is answered here and the connection ends. */

@@ -70,6 +70,7 @@ export const mcp = defineBackend({
           checkHostAndOrigin(x, context.hostnames, config.dnsRebindingProtection === true);
         return handleHttp(x, sessions);
       },
+      drain: () => sessions.drain(),
       async close() {
         await sessions.close();
         await Promise.all(targets.map((target) => target.close()));

@@ -33,6 +33,7 @@ export class Connection {
   readonly #initializeParams: string;
   #ready: Promise<Ready> | undefined;
   #peer: Peer | undefined;
+  #connecting: Peer | undefined;
   #failedAt = 0;
   #wait: number = LIMITS.retryFirst;
   #closed = false;
@@ -90,7 +91,7 @@ export class Connection {
 
   async close(): Promise<void> {
     this.#closed = true;
-    const peer = this.#peer;
+    const peer = this.#peer ?? this.#connecting;
     this.#peer = undefined;
     await peer?.close();
   }
@@ -106,9 +107,11 @@ export class Connection {
 
   async #connect(headers: readonly string[], isFirst: boolean): Promise<Ready> {
     const peer = this.#createPeer();
+    this.#connecting = peer;
     try {
       const channel = await this.target.open(peer.events);
       peer.bind(channel);
+      if (this.#closed) throw new Error('the session ended');
       const message = await withTimeout(peer.call('initialize', this.#initializeParams, headers));
       const result = message.result as InitializeResult;
       if (typeof result?.protocolVersion !== 'string')
@@ -128,6 +131,8 @@ export class Connection {
       this.#fail(error);
       void peer.close();
       throw error;
+    } finally {
+      this.#connecting = undefined;
     }
   }
 

@@ -15,16 +15,28 @@ export interface RpcMessage {
   readonly error: { readonly code: number; readonly message: string } | undefined;
 }
 
+interface StructureBounds {
+  readonly depth: number;
+  readonly keys: number;
+}
+
+const REQUEST_BOUNDS: StructureBounds = { depth: LIMITS.jsonDepth, keys: LIMITS.jsonKeys };
+/** A tool may have a lot to say; what bounds it is the size of a message. */
+export const TARGET_BOUNDS: StructureBounds = {
+  depth: LIMITS.targetJsonDepth,
+  keys: LIMITS.targetMessageBytes,
+};
+
 /**
  * Reads one message. Throws `RpcError` (parse error or invalid request) for anything that is not a single
  * JSON-RPC 2.0 message, and for one whose meaning depends on who reads it: duplicate keys, or keys that differ
  * from protocol keys in case only (a case-insensitive server would act on another value than we authorised).
  */
-export function parseMessage(text: string): RpcMessage {
-  if (exceedsStructure(text, LIMITS.jsonDepth, LIMITS.jsonKeys)) {
+export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOUNDS): RpcMessage {
+  if (exceedsStructure(text, bounds.depth, bounds.keys)) {
     throw new RpcError(
       RPC.invalidRequest,
-      `the message nests deeper than ${LIMITS.jsonDepth} or has over ${LIMITS.jsonKeys} keys`,
+      `the message nests deeper than ${bounds.depth} or has over ${bounds.keys} keys`,
     );
   }
   let value: unknown;

@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import { edit } from './json-text.ts';
-import { parseMessage, type RpcMessage, withId } from './message.ts';
+import { edit, members } from './json-text.ts';
+import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
 import { notificationMessage, RpcError, requestMessage } from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from './target.ts';
 
@@ -129,13 +129,15 @@ export class Peer {
   #receive(text: string, inReplyTo: number | undefined): void {
     let message: RpcMessage;
     try {
-      message = parseMessage(text);
+      message = parseMessage(text, TARGET_BOUNDS);
     } catch (error) {
       this.#log.warn('mcp', 'target sent something that is not a JSON-RPC message; it was dropped', {
         target: this.#name,
         problem: messageOf(error),
         start: text.slice(0, 120),
       });
+      const id = Number(idIn(text));
+      this.#take(id)?.handler.failure(new Error(`the server's answer cannot be used: ${messageOf(error)}`));
       return;
     }
     if (message.kind !== 'response') {
@@ -187,6 +189,17 @@ export class Peer {
     this.#pending.clear();
     for (const call of pending) call.handler.failure(error);
     this.onClosed?.(error);
+  }
+}
+
+/** The id of a message that was refused, so that its caller does not wait for nothing. */
+function idIn(text: string): string | undefined {
+  if (!text.startsWith('{')) return undefined;
+  try {
+    const span = members(text).find(([key]) => key === 'id')?.[1];
+    return span && text.slice(span.start, span.end);
+  } catch {
+    return undefined;
   }
 }
 

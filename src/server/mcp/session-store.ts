@@ -92,10 +92,16 @@ export class SessionStore {
     await session.close();
   }
 
+  /** Ends the streams that only wait for what may come: they would hold up a shutdown. */
+  drain(): void {
+    for (const session of this.#sessions.values()) session.endStream();
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#sweep);
-    const sessions = [...this.#sessions.values()];
+    const sessions = [...this.#sessions.values(), ...this.#beginning];
     this.#sessions.clear();
+    this.#beginning.clear();
     await Promise.all(sessions.map((session) => session.close()));
   }
 

@@ -99,6 +99,11 @@ export class Session {
     asked.connection.peer?.send(withId(message, asked.id), headers);
   }
 
+  /** Ends the session's own stream; the client may open another. */
+  endStream(): void {
+    this.#stream?.end();
+  }
+
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;

@@ -73,7 +73,8 @@ describe('tools', () => {
   );
 
   test('only the name of a call is changed', async () => {
-    const text = '{"jsonrpc":"2.0","id":5,"params":{"arguments":{"name":"a_echo","n":1.0},"name":"a_\\u0072eceived"},"method":"tools/call"}';
+    const text =
+      '{"jsonrpc":"2.0","id":5,"params":{"arguments":{"name":"a_echo","n":1.0},"name":"a_\\u0072eceived"},"method":"tools/call"}';
     const own = await openSession(session.url);
     const response = await fetch(session.url, {
       method: 'POST',
@@ -126,10 +127,13 @@ describe('resources', () => {
     expect(result.contents).toEqual([{ uri, text }]);
   });
 
-  test.each(['file:///1', 'c+file:///1', '+x', 'ui://panel', 'ui://c+panel'])('%s belongs to no target', async (uri) => {
-    const { error } = await session.request('resources/read', { uri });
-    expect(error).toEqual({ code: -32602, message: `Unknown resource: ${uri}` });
-  });
+  test.each(['file:///1', 'c+file:///1', '+x', 'ui://panel', 'ui://c+panel'])(
+    '%s belongs to no target',
+    async (uri) => {
+      const { error } = await session.request('resources/read', { uri });
+      expect(error).toEqual({ code: -32602, message: `Unknown resource: ${uri}` });
+    },
+  );
 
   test('that a tool result links to or embeds are named so that they can be read', async () => {
     const { result } = await session.request('tools/call', { name: 'a_link' });
@@ -154,7 +158,10 @@ describe('completion', () => {
 
   test('of what nobody has is invalid params', async () => {
     const ref = { type: 'ref/resource', uri: 'nope' };
-    const { error } = await session.request('completion/complete', { ref, argument: { name: 'x', value: '' } });
+    const { error } = await session.request('completion/complete', {
+      ref,
+      argument: { name: 'x', value: '' },
+    });
     expect(error).toEqual({ code: -32602, message: 'Unknown resource: nope' });
   });
 });
@@ -170,7 +177,9 @@ describe('what concerns no single target', () => {
     for (const name of ['a', 'b-2.x']) {
       const { result } = await own.request('tools/call', { name: `${name}_received` });
       const levels = JSON.parse(result.content[0].text).map((line: string) => JSON.parse(line));
-      expect(levels).toContainEqual(expect.objectContaining({ method: 'logging/setLevel', params: { level: 'debug' } }));
+      expect(levels).toContainEqual(
+        expect.objectContaining({ method: 'logging/setLevel', params: { level: 'debug' } }),
+      );
     }
   });
 

@@ -42,7 +42,10 @@ describe('the sweep', () => {
     const pids = [await pidOf(listening), await pidOf(calling), await pidOf(idle)] as const;
     await using _stream = await openEvents(listening.url, { session: listening.id });
     const leave = new AbortController();
-    const call = calling.send({ id: 9, method: 'tools/call', params: { name: 'hang' } }, { signal: leave.signal });
+    const call = calling.send(
+      { id: 9, method: 'tools/call', params: { name: 'hang' } },
+      { signal: leave.signal },
+    );
     call.catch(() => undefined);
     await calling.request('ping');
     await until(() => {

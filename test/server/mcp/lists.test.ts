@@ -8,7 +8,9 @@ const names = (result: Json): string[] => result.tools.map((tool: Json) => tool.
 
 describe('merged lists', () => {
   test('follow every page of every target', async () => {
-    await using gate = await gateway(mcpConfig([chaos('a', '--tools=x,y', '--pages=3'), chaos('b', '--tools=z')]));
+    await using gate = await gateway(
+      mcpConfig([chaos('a', '--tools=x,y', '--pages=3'), chaos('b', '--tools=z')]),
+    );
     const session = await openSession(`${gate.url}/mcp`);
     const { result } = await session.request('tools/list');
     expect(names(result)).toEqual(['a_x', 'a_y', 'a_x-2', 'a_y-2', 'a_x-3', 'a_y-3', 'b_z']);
@@ -47,12 +49,15 @@ describe('merged lists', () => {
   });
 
   test('keep what a target says of an item, to the byte', async () => {
-    const tool = '{"description":"\\u00e9 1.0","name":"t","annotations":{"x":1.0,"n":12345678901234567890},"inputSchema":{"type":"object"}}';
+    const tool =
+      '{"description":"\\u00e9 1.0","name":"t","annotations":{"x":1.0,"n":12345678901234567890},"inputSchema":{"type":"object"}}';
     await using up = await mcpUpstream({
       script: ({ message }, response) => {
         if (message?.method !== 'tools/list') return false;
         response.setHeader('content-type', 'application/json');
-        response.end(`{"jsonrpc":"2.0","id":${message.id},"result":{"x":0,"tools":[ ${tool} , {"no":"name"}, 7 ]}}`);
+        response.end(
+          `{"jsonrpc":"2.0","id":${message.id},"result":{"x":0,"tools":[ ${tool} , {"no":"name"}, 7 ]}}`,
+        );
         return true;
       },
     });
@@ -67,7 +72,11 @@ describe('merged lists', () => {
     await using up = await mcpUpstream({
       script: ({ message }, response) => {
         if (message?.method !== 'tools/list') return false;
-        const _meta = { ui: { resourceUri: 'ui://panel' }, 'ui/resourceUri': 'ui://panel', other: 'ui://panel' };
+        const _meta = {
+          ui: { resourceUri: 'ui://panel' },
+          'ui/resourceUri': 'ui://panel',
+          other: 'ui://panel',
+        };
         reply(response, message, { tools: [{ name: 't', inputSchema: {}, _meta }] });
         return true;
       },

@@ -34,12 +34,20 @@ async function refusal(body: string | Uint8Array): Promise<Json> {
 }
 
 describe('what is not a message', () => {
-  test.each(['', ' ', '{', '{"jsonrpc":"2.0"', 'nonsense', "{'a':1}", '{"a":1}}', '{"a":1,}', 'NaN', '\ufeff{}'])(
-    'the body %j is a parse error',
-    async (body) => {
-      expect(await refusal(body)).toEqual({ code: -32700, message: 'the body is not valid JSON' });
-    },
-  );
+  test.each([
+    '',
+    ' ',
+    '{',
+    '{"jsonrpc":"2.0"',
+    'nonsense',
+    "{'a':1}",
+    '{"a":1}}',
+    '{"a":1,}',
+    'NaN',
+    '\ufeff{}',
+  ])('the body %j is a parse error', async (body) => {
+    expect(await refusal(body)).toEqual({ code: -32700, message: 'the body is not valid JSON' });
+  });
 
   test.each([
     'null',
@@ -65,10 +73,16 @@ describe('what is not a message', () => {
     expect(await refusal(body)).toMatchObject({ code: -32600 });
   });
 
-  test.each(['[]', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'])('the batch %s is refused by name', async (body) => {
-    const error = await refusal(body);
-    expect(error).toEqual({ code: -32600, message: 'batches are not supported: send one message per request' });
-  });
+  test.each(['[]', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'])(
+    'the batch %s is refused by name',
+    async (body) => {
+      const error = await refusal(body);
+      expect(error).toEqual({
+        code: -32600,
+        message: 'batches are not supported: send one message per request',
+      });
+    },
+  );
 });
 
 describe('bytes that are not UTF-8', () => {
@@ -118,7 +132,8 @@ describe('keys that two readers could read differently', () => {
 });
 
 describe('structure', () => {
-  const call = (params: string): string => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
+  const call = (params: string): string =>
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
   const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
   test('a depth of 128 passes, one more does not', async () => {
@@ -133,7 +148,10 @@ describe('structure', () => {
     ['a million open brackets', '['.repeat(1_000_000)],
     ['a million nested arrays', nested(1_000_000)],
     ['150 000 keys', call(`{${Array.from({ length: 150_000 }, (_, key) => `"k${key}":0`).join(',')}}`)],
-    ['150 000 numeric keys', call(`{${Array.from({ length: 150_000 }, (_, key) => `"${key}":0`).join(',')}}`)],
+    [
+      '150 000 numeric keys',
+      call(`{${Array.from({ length: 150_000 }, (_, key) => `"${key}":0`).join(',')}}`),
+    ],
   ])('%s: refused without being parsed', async (_what, body) => {
     const started = performance.now();
     const { status, error } = await send(body);
@@ -156,7 +174,9 @@ describe('what passes keeps its text', () => {
     '{ "name" : "echo" ,  "arguments" : { "text" : "\\u00e9\\ud83d\\ude00\\/ \\"quoted\\" \u00e9😀" } }',
     '{"name":"echo","arguments":{"params":{"name":"x"},"id":5,"method":"ping"}}',
   ])('%s', async (params) => {
-    const { status } = await send(`{"method":"tools/call","params":${params},"extra":null,"jsonrpc":"2.0","id":"i"}`);
+    const { status } = await send(
+      `{"method":"tools/call","params":${params},"extra":null,"jsonrpc":"2.0","id":"i"}`,
+    );
     expect(status).toBe(200);
     // The line before the question about lines.
     const line = (await received()).at(-2) as string;
@@ -168,13 +188,17 @@ describe('what passes keeps its text', () => {
   test('line breaks between tokens become spaces, because a line is a message to the target', async () => {
     const { status } = await send('{\n  "jsonrpc": "2.0",\r\n  "id": 1,\n  "method": "ping"\n}\n');
     expect(status).toBe(200);
-    expect((await received()).at(-2)).toMatch(/^\{ {3}"jsonrpc": "2\.0", +"id": \d+, {3}"method": "ping" \} $/);
+    expect((await received()).at(-2)).toMatch(
+      /^\{ {3}"jsonrpc": "2\.0", +"id": \d+, {3}"method": "ping" \} $/,
+    );
   });
 
   test('also in the other direction', async () => {
     const { text } = await session.request('tools/list');
     expect(text).toContain('"inputSchema":{"type":"object"}');
-    const pieces = ['{"jsonrpc":"2.0","id":"?","result":{"big":12345678901234567890,"one":1.0,"\\u0061":null}}\n'];
+    const pieces = [
+      '{"jsonrpc":"2.0","id":"?","result":{"big":12345678901234567890,"one":1.0,"\\u0061":null}}\n',
+    ];
     // The id of this call at the child is what it must answer to: one more than the last one that it got.
     const last = JSON.parse((await received()).at(-1) as string).id as number;
     const line = (pieces[0] as string).replace('"?"', String(last + 1));

@@ -59,7 +59,10 @@ describe('prefixMode', () => {
     const { result } = await own.session.request('resources/read', { uri: 'file:///2' });
     expect(result.contents).toEqual([{ uri: 'file:///2', text: 'b file:///2' }]);
     const ref = { type: 'ref/prompt', name: 'ask' };
-    const completion = await own.session.request('completion/complete', { ref, argument: { name: 'x', value: '' } });
+    const completion = await own.session.request('completion/complete', {
+      ref,
+      argument: { name: 'x', value: '' },
+    });
     expect(completion.result.completion.values).toEqual(['a ask']);
     // Neither lists it, and both have resources: nobody can say whose it is.
     expect((await own.session.request('resources/read', { uri: 'file:///9' })).error.message).toBe(

@@ -1,5 +1,5 @@
-import { networkInterfaces } from 'node:os';
 import { connect } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
@@ -45,12 +45,15 @@ describe('on a loopback connection', () => {
     expect(await statusWith(gate, host)).toBe(403);
   });
 
-  test.each(['http://localhost', 'http://localhost:5173', 'https://127.0.0.1', 'http://[::1]:99', 'HTTP://LOCALHOST'])(
-    'Origin %s passes',
-    async (origin) => {
-      expect(await statusWith(gate, 'localhost', origin)).toBe(400);
-    },
-  );
+  test.each([
+    'http://localhost',
+    'http://localhost:5173',
+    'https://127.0.0.1',
+    'http://[::1]:99',
+    'HTTP://LOCALHOST',
+  ])('Origin %s passes', async (origin) => {
+    expect(await statusWith(gate, 'localhost', origin)).toBe(400);
+  });
 
   test.each([
     'http://evil.example',
@@ -104,7 +107,9 @@ describe('settings', () => {
       ['auto', '400'],
       [true, '403'],
     ] as const) {
-      await using gate = await gateway(mcpConfig([chaos('a')], { backend: { dnsRebindingProtection: setting } }));
+      await using gate = await gateway(
+        mcpConfig([chaos('a')], { backend: { dnsRebindingProtection: setting } }),
+      );
       const status = await new Promise<string>((resolve, reject) => {
         const socket = connect(gate.port, address as string, () =>
           socket.write('GET /mcp HTTP/1.1\r\nHost: evil.example\r\nAccept: text/event-stream\r\n\r\n'),

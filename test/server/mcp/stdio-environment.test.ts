@@ -9,7 +9,10 @@ import { openSession } from '../../kit/mcp.ts';
 const CANARY = 'canary-of-a-provider-key';
 
 /** What the child of a target with these settings sees as its environment. */
-async function environmentWith(stdio: object, env: Record<string, string> = {}): Promise<Record<string, string>> {
+async function environmentWith(
+  stdio: object,
+  env: Record<string, string> = {},
+): Promise<Record<string, string>> {
   const target = chaos('a');
   const targets = [{ ...target, stdio: { ...target.stdio, ...stdio } }];
   await using gate = await gateway(mcpConfig(targets), { env: { PROVIDER_API_KEY: CANARY, ...env } });
@@ -21,7 +24,13 @@ async function environmentWith(stdio: object, env: Record<string, string> = {}):
 
 test('a child gets what programs need, and nothing else of ours', async () => {
   const own = { LANG: 'C.UTF-8', LC_ALL: 'C', TZ: 'UTC', TMPDIR: '/tmp', USER: 'me', XDG_CONFIG_HOME: '/x' };
-  const secret = { AWS_SECRET_ACCESS_KEY: 'x', NODE_OPTIONS: '--no-warnings', LD_PRELOAD: '', HTTP_PROXY: 'http://u:p@x', PATHOLOGY: 'x' };
+  const secret = {
+    AWS_SECRET_ACCESS_KEY: 'x',
+    NODE_OPTIONS: '--no-warnings',
+    LD_PRELOAD: '',
+    HTTP_PROXY: 'http://u:p@x',
+    PATHOLOGY: 'x',
+  };
   const seen = await environmentWith({}, { ...own, ...secret });
   expect(seen).toEqual({ PATH: process.env['PATH'], HOME: process.env['HOME'], ...own });
 });
@@ -59,9 +68,13 @@ test('a child runs in the folder of the configuration', async () => {
 });
 
 test('arguments reach the command as they are, without a shell', async () => {
-  const script = 'require("node:fs").writeSync(2, JSON.stringify(process.argv.slice(1)) + "\\n"); process.exit(9)';
+  const script =
+    'require("node:fs").writeSync(2, JSON.stringify(process.argv.slice(1)) + "\\n"); process.exit(9)';
   const args = ['-e', script, '--', '$HOME', '`id`', 'a b', '; rm -rf /', '*', '"', ''];
-  const target = { name: 'a', stdio: { cmd: process.execPath, args: args.map((arg) => arg.replaceAll('$', '$$$$')) } };
+  const target = {
+    name: 'a',
+    stdio: { cmd: process.execPath, args: args.map((arg) => arg.replaceAll('$', '$$$$')) },
+  };
   await using gate = await gateway(mcpConfig([target]));
   await expect(openSession(`${gate.url}/mcp`)).rejects.toThrow('exited with code 9');
   const line = gate.log.find((each) => each.includes('stream="stderr"')) as string;

@@ -36,7 +36,9 @@ describe('lines', () => {
   });
 
   test('a carriage return before the line feed and empty lines do not matter', async () => {
-    const { messages } = await emit(['\r\n\n  \n{"jsonrpc":"2.0","method":"notifications/message","params":{}}\r\n\n']);
+    const { messages } = await emit([
+      '\r\n\n  \n{"jsonrpc":"2.0","method":"notifications/message","params":{}}\r\n\n',
+    ]);
     expect(messages).toHaveLength(2);
   });
 
@@ -82,7 +84,13 @@ describe('responses that nobody asked for', () => {
 
   test('answers out of order reach their callers', async () => {
     const replies = await Promise.all(
-      [60, 30, 0].map((ms) => session.send({ id: ms, method: 'tools/call', params: { name: 'later', arguments: { ms, message: ms } } })),
+      [60, 30, 0].map((ms) =>
+        session.send({
+          id: ms,
+          method: 'tools/call',
+          params: { name: 'later', arguments: { ms, message: ms } },
+        }),
+      ),
     );
     expect(replies.map(({ messages }) => [messages[0].id, messages[0].result.content[0].text])).toEqual([
       [60, '60'],
@@ -116,8 +124,7 @@ describe('size', () => {
     await until(async () => (await own.request('ping')).result !== undefined);
   });
 
-  // Fails: a response over the bounds for requests is dropped, and its call waits for ever.
-  test.fails('a result with more members than a request may have is answered somehow', async () => {
+  test('a result with more members than a request may have is answered somehow', async () => {
     const own = await openSession(session.url);
     let isAnswered = false;
     const call = own.request('tools/call', { name: 'keys', arguments: { count: 120_000 } }).then(() => {
@@ -140,7 +147,11 @@ describe('input', () => {
       });
       setInterval(() => undefined, 1000);
     `;
-    await using deaf = await gateway(mcpConfig([{ name: 'deaf', stdio: { cmd: process.execPath, args: ['-e', script.replaceAll('$', '$$$$')] } }]));
+    await using deaf = await gateway(
+      mcpConfig([
+        { name: 'deaf', stdio: { cmd: process.execPath, args: ['-e', script.replaceAll('$', '$$$$')] } },
+      ]),
+    );
     const own = await openSession(`${deaf.url}/mcp`);
     const leave = new AbortController();
     const big = { name: 'x', arguments: { text: 'x'.repeat(1_900_000) } };

@@ -79,7 +79,11 @@ describe('initialize', () => {
 
 describe('POST', () => {
   test('a request is answered as one event', async () => {
-    const { status, headers, text } = await session.send({ id: 'x', method: 'tools/call', params: { name: 'echo' } });
+    const { status, headers, text } = await session.send({
+      id: 'x',
+      method: 'tools/call',
+      params: { name: 'echo' },
+    });
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('text/event-stream');
     expect(headers.get('mcp-session-id')).toBeNull();
@@ -167,18 +171,23 @@ describe('refusals before the body counts', () => {
     expect(answer.text).toBe(NOT_ACCEPTABLE);
   });
 
-  test.each(['text/plain', 'application/jsonx', 'application/json\ta', 'application/json garbage', 'application/xml'])(
-    'content type %j is 415',
-    async (type) => {
-      const answer = await postWith({ ...MCP_HEADERS, 'content-type': type, 'mcp-session-id': session.id });
-      expect(answer.status).toBe(415);
-      expect(answer.text).toBe('mcp: client must send application/json');
-    },
-  );
+  test.each([
+    'text/plain',
+    'application/jsonx',
+    'application/json\ta',
+    'application/json garbage',
+    'application/xml',
+  ])('content type %j is 415', async (type) => {
+    const answer = await postWith({ ...MCP_HEADERS, 'content-type': type, 'mcp-session-id': session.id });
+    expect(answer.status).toBe(415);
+    expect(answer.text).toBe('mcp: client must send application/json');
+  });
 
   test('no content type at all is 415', async () => {
     const bytes = new Uint8Array(Buffer.from(JSON.stringify(PING)));
-    const answer = await read(await fetch(url, { method: 'POST', headers: { accept: MCP_HEADERS.accept }, body: bytes }));
+    const answer = await read(
+      await fetch(url, { method: 'POST', headers: { accept: MCP_HEADERS.accept }, body: bytes }),
+    );
     expect(answer.status).toBe(415);
   });
 
@@ -212,7 +221,10 @@ describe('GET', () => {
     await using first = await openEvents(url, { session: own.id });
     await using second = await openEvents(url, { session: own.id });
     await first.untilEnd();
-    await own.request('tools/call', { name: 'notify', arguments: { method: 'notifications/tools/list_changed' } });
+    await own.request('tools/call', {
+      name: 'notify',
+      arguments: { method: 'notifications/tools/list_changed' },
+    });
     expect(await second.next(() => true)).toMatchObject({ method: 'notifications/tools/list_changed' });
     expect(first.messages).toEqual([]);
   });

@@ -26,27 +26,32 @@ describe('the MCP-Protocol-Version header', () => {
     expect((await post(session.url, ping, { 'mcp-session-id': session.id })).status).toBe(200);
   });
 
-  test.each(['2026-07-28', '2099-01-01', '1', 'garbage', '2025-06-18 ', '2025-06-18,2025-11-25', 'DRAFT-2026-v1'])(
-    '%j, unknown, is 400 with the revisions that are spoken',
-    async (version) => {
-      const { status, headers, messages } = await asking(version);
-      // A space at the end is not part of a field value (RFC 9110 §5.5).
-      if (version.trim() !== version) return expect(status).toBe(200);
-      expect(status).toBe(400);
-      expect(headers.get('content-type')).toBe('application/json');
-      expect(messages).toEqual([
-        {
-          jsonrpc: '2.0',
-          id: 'p',
-          error: {
-            code: -32022,
-            message: `unsupported MCP protocol version: ${version}`,
-            data: { supported: SUPPORTED, requested: version },
-          },
+  test.each([
+    '2026-07-28',
+    '2099-01-01',
+    '1',
+    'garbage',
+    '2025-06-18 ',
+    '2025-06-18,2025-11-25',
+    'DRAFT-2026-v1',
+  ])('%j, unknown, is 400 with the revisions that are spoken', async (version) => {
+    const { status, headers, messages } = await asking(version);
+    // A space at the end is not part of a field value (RFC 9110 §5.5).
+    if (version.trim() !== version) return expect(status).toBe(200);
+    expect(status).toBe(400);
+    expect(headers.get('content-type')).toBe('application/json');
+    expect(messages).toEqual([
+      {
+        jsonrpc: '2.0',
+        id: 'p',
+        error: {
+          code: -32022,
+          message: `unsupported MCP protocol version: ${version}`,
+          data: { supported: SUPPORTED, requested: version },
         },
-      ]);
-    },
-  );
+      },
+    ]);
+  });
 
   test('is looked at before the session: a client of a later revision has none', async () => {
     const discover = { jsonrpc: '2.0', id: 1, method: 'server/discover', params: {} };
@@ -75,7 +80,9 @@ describe('the MCP-Protocol-Version header', () => {
       method: 'initialize',
       params: { protocolVersion: '2099-01-01', capabilities: {}, clientInfo: { name: 'new', version: '1' } },
     };
-    await using two = await gateway(mcpConfig([chaos('a', '--revision=2025-06-18'), chaos('b', '--revision=2025-11-25')]));
+    await using two = await gateway(
+      mcpConfig([chaos('a', '--revision=2025-06-18'), chaos('b', '--revision=2025-11-25')]),
+    );
     const { result, status } = await post(`${two.url}/mcp`, initialize);
     expect(status).toBe(200);
     expect(result.protocolVersion).toBe('2025-06-18');

@@ -63,6 +63,20 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
   // A write to a child that has closed its stdin: its exit tells more.
   child.stdin.on('error', () => undefined);
   let stopping = false;
+  let isGone = false;
+  const gone = (reason: string): void => {
+    if (isGone) return;
+    isGone = true;
+    events.gone(stopping ? 'stopped by the gateway' : reason);
+  };
+  // Without its output it can answer nothing any more.
+  child.stdout.once('end', () => {
+    // An exit, which tells more, usually follows at once.
+    setTimeout(() => {
+      if (GROUPS.has(pid)) killGroup(pid, 'SIGKILL');
+      gone(`the server "${shown(command)}" closed its output`);
+    }, LIMITS.childExitGrace).unref();
+  });
   const exited = new Promise<void>((resolve) => {
     // 'exit', not 'close': a grandchild that keeps stdout open would delay 'close' for ever.
     child.once('exit', (code, signal) => {
@@ -72,7 +86,7 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
       setImmediate(() => {
         child.stdout.destroy();
         child.stderr.destroy();
-        events.gone(stopping ? 'stopped by the gateway' : explainExit(command, code, signal, errors.last()));
+        gone(explainExit(command, code, signal, errors.last()));
         resolve();
       });
     });

@@ -1,0 +1,109 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { AGCTL, agctl } from '../kit/process.ts';
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+
+describe('the version', () => {
+  test.each(['--version', '-V'])('%s is one line', async (flag) => {
+    expect(await agctl([flag])).toEqual({ code: 0, signal: null, stdout: `${version}\n`, stderr: '' });
+  });
+
+  test('`version` also names the Node that runs it', async () => {
+    const { code, stdout } = await agctl(['version']);
+    expect([code, stdout]).toEqual([0, `agctl ${version} (Node.js ${process.versions.node})\n`]);
+  });
+
+  test('`version -o json` is one JSON line', async () => {
+    const { code, stdout, stderr } = await agctl(['version', '-o', 'json']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout.endsWith('\n')).toBe(true);
+    expect(JSON.parse(stdout)).toEqual({ version, node: process.versions.node });
+  });
+});
+
+describe('help', () => {
+  test('`agctl` alone prints the commands and succeeds', async () => {
+    const { code, stdout, stderr } = await agctl([]);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/^Usage: agctl /);
+    for (const command of ['serve', 'config', 'version', 'help']) expect(stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
+  });
+
+  test.each([['help'], ['--help'], ['-h']])('`agctl %s` also lists the exit codes', async (argument) => {
+    const { code, stdout, stderr } = await agctl([argument]);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/^Usage: agctl /);
+    expect(stdout).toMatch(/Exit codes:\n +0 .*\n +1 .*\n +2 /);
+  });
+
+  test.each([
+    ['serve', '--help'],
+    ['help', 'serve'],
+  ])('`agctl %s %s` describes the command, with an example', async (...args) => {
+    const { code, stdout } = await agctl(args);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Usage: agctl serve /);
+    expect(stdout).toContain('--file <path>');
+    expect(stdout).toContain('agctl serve -f gateway.yaml');
+  });
+
+  test.each(['config', 'gateway'])('the group `agctl %s` prints its commands', async (group) => {
+    const { code, stdout, stderr } = await agctl([group]);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toContain(`Usage: agctl ${group}`);
+  });
+
+  // Fails: the table of exit codes has no topic of its own.
+  test.fails('`agctl help exit-codes` prints the exit codes', async () => {
+    const { code, stdout } = await agctl(['help', 'exit-codes']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('130');
+  });
+});
+
+describe('wrong usage is exit code 2, and says what is right', () => {
+  test.each([
+    [['--versio'], "unknown option '--versio'\n(Did you mean --version?)"],
+    [['serve'], "required option '-f, --file <path>' not specified"],
+    [['version', '-o', 'xml'], "argument 'xml' is invalid. Allowed choices are text, json."],
+    [['--color', 'sometimes', 'version'], "argument 'sometimes' is invalid. Allowed choices are auto, always, never."],
+    [['config', 'validate'], 'no configuration file given\n  = help: agctl config validate -f gateway.yaml'],
+    [['config', 'validate', 'no-such.yaml'], 'no such file: no-such.yaml'],
+    [['serve', '-f', 'no-such.yaml'], 'no such file: no-such.yaml'],
+    [['config', 'validate', '/'], '/ is a directory'],
+    [['version', 'extra'], 'too many arguments'],
+  ])('%j', async (args, message) => {
+    const { code, stdout, stderr } = await agctl(args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(`error: `);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/\n {4}at /);
+  });
+
+  test.each([['serv'], ['config', 'valdate']])('an unknown command is exit code 2: %s %s', async (...args) => {
+    const { code, stdout } = await agctl(args.filter((arg) => arg !== undefined));
+    expect([code, stdout]).toEqual([2, '']);
+  });
+
+  // Fails: a command with an action of its own takes the unknown word for an argument.
+  test.fails.each([
+    [['serv'], 'serve'],
+    [['config', 'valdate'], 'validate'],
+  ])('an unknown command names the nearest one: %j', async (args, nearest) => {
+    const { stderr } = await agctl(args);
+    expect(stderr).toContain('unknown command');
+    expect(stderr).toContain(`Did you mean ${nearest}?`);
+  });
+});
+
+describe('a reader that leaves', () => {
+  test('after one line ends the output, quietly and without an error', async () => {
+    // More than a pipe holds, so that the command is still writing when its reader has gone.
+    expect((await agctl(['config', 'schema'])).stdout.length).toBeGreaterThan(65_536);
+    const script = '( "$0" "$1" config schema; echo "exit $?" >&2 ) | head -1';
+    const { stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath, AGCTL], { encoding: 'utf8' });
+    expect([stdout, stderr]).toEqual(['{\n', 'exit 0\n']);
+  });
+});

@@ -1,0 +1,146 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { agctl, type Finished } from '../kit/process.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'agctl-validate-'));
+
+const GOOD = `# yaml-language-server: $schema=config.schema.json
+gateways:
+  default:
+    port: 0
+    routes:
+      - backends:
+          - mcp: { targets: [{ name: a, stdio: { cmd: server } }] }
+`;
+const WARNING = 'gateways:\n  idle: { port: 3000 }\n';
+const BAD = `gateways:
+  default:
+    port: many
+    routess: []
+config:
+  session: { key: not-a-key-but-secret }
+`;
+
+beforeAll(() => {
+  for (const [name, text] of Object.entries({ good: GOOD, warning: WARNING, bad: BAD, empty: '', broken: 'a: [' }))
+    writeFileSync(join(folder, `${name}.yaml`), text);
+});
+
+const validate = (args: string[], input?: string): Promise<Finished> =>
+  agctl(['config', 'validate', ...args], { cwd: folder, ...(input !== undefined && { input }) });
+
+describe('text, for people', () => {
+  test('of a valid file is one line on stderr', async () => {
+    const { code, stdout, stderr } = await validate(['-f', 'good.yaml']);
+    expect([code, stdout]).toEqual([0, '']);
+    expect(stderr).toMatch(/^good\.yaml: valid \(1 gateway\) in \d+ ms\n$/);
+  });
+
+  test('shows every problem at its place and hides secrets', async () => {
+    const { code, stdout, stderr } = await validate(['bad.yaml']);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('error[AGW0102]: expected a whole number, found text\n  ┌─ bad.yaml:3:11\n');
+    expect(stderr).toContain('error[AGW0101]: unknown field `routess`\n  ┌─ bad.yaml:4:5\n');
+    expect(stderr).toContain('expected 64 hexadecimal digits');
+    expect(stderr).toContain('bad.yaml: 3 errors\n');
+    expect(stderr).not.toContain('not-a-key');
+    expect(stderr).not.toContain('\u001b');
+  });
+
+  test('counts warnings, which fail with --strict only', async () => {
+    const lax = await validate(['warning.yaml']);
+    expect(lax.code).toBe(0);
+    expect(lax.stderr).toContain('warning[AGW0303]: port 3000 is not used: gateway `idle` has no routes');
+    expect(lax.stderr).toMatch(/warning\.yaml: valid, 1 warning \(1 gateway\) in \d+ ms\n$/);
+    expect((await validate(['--strict', 'warning.yaml'])).code).toBe(1);
+  });
+
+  test('goes on after a file with errors', async () => {
+    const { code, stderr } = await validate(['bad.yaml', 'good.yaml', 'broken.yaml']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/bad\.yaml: 3 errors\ngood\.yaml: valid .*\nbroken\.yaml: 1 error\n$/);
+  });
+
+  test.each([
+    [['--color', 'always'], {}, true],
+    [['--color', 'always'], { NO_COLOR: '1' }, true],
+    [[], {}, false],
+    [['--no-color'], {}, false],
+  ])('with %j and %j has colour: %s', async (args, env, isColored) => {
+    const { stderr } = await agctl([...args, 'config', 'validate', 'bad.yaml'], { cwd: folder, env });
+    expect(stderr.includes('\u001b[')).toBe(isColored);
+  });
+});
+
+describe('for machines, on stdout alone', () => {
+  test('concise is a line per problem', async () => {
+    const { code, stdout, stderr } = await validate(['-o', 'concise', 'bad.yaml', 'warning.yaml', 'good.yaml']);
+    expect([code, stderr]).toEqual([1, '']);
+    expect(stdout.split('\n')).toEqual([
+      'bad.yaml:3:11: error AGW0102 expected a whole number, found text',
+      'bad.yaml:4:5: error AGW0101 unknown field `routess`',
+      'bad.yaml:6:19: error AGW0104 expected 64 hexadecimal digits',
+      'warning.yaml:2:17: warning AGW0303 port 3000 is not used: gateway `idle` has no routes',
+      '',
+    ]);
+  });
+
+  test('github is a workflow command per problem', async () => {
+    const { code, stdout } = await validate(['-o', 'github', 'bad.yaml']);
+    expect(code).toBe(1);
+    expect(stdout.split('\n')[0]).toBe(
+      '::error file=bad.yaml,line=3,endLine=3,col=11,endColumn=15,title=AGW0102::expected a whole number, found text',
+    );
+  });
+
+  test('json is one document, also without problems', async () => {
+    const good = await validate(['-o', 'json', 'good.yaml']);
+    expect([good.code, good.stderr]).toEqual([0, '']);
+    expect(JSON.parse(good.stdout)).toMatchObject({ formatVersion: '1.0', valid: true, diagnostics: [] });
+    const bad = await validate(['-o', 'json', 'bad.yaml']);
+    expect(bad.code).toBe(1);
+    const { valid, errorCount, diagnostics } = JSON.parse(bad.stdout);
+    expect([valid, errorCount]).toEqual([false, 3]);
+    expect(diagnostics[0]).toMatchObject({
+      severity: 'error',
+      code: 'AGW0102',
+      path: '/gateways/default/port',
+      range: { file: 'bad.yaml', start: { line: 3, column: 11 } },
+    });
+    expect(bad.stdout).not.toContain('not-a-key');
+  });
+
+  test('sarif is one log, also without problems', async () => {
+    const good = await validate(['-o', 'sarif', 'good.yaml']);
+    expect(JSON.parse(good.stdout)).toMatchObject({ version: '2.1.0', runs: [{ results: [] }] });
+    const { runs } = JSON.parse((await validate(['-o', 'sarif', 'bad.yaml'])).stdout);
+    expect(runs[0].results.map(({ ruleId }: { ruleId: string }) => ruleId)).toEqual(['AGW0102', 'AGW0101', 'AGW0104']);
+  });
+
+  test('nothing at all is said of valid files in a form for lines', async () => {
+    for (const format of ['concise', 'github']) {
+      expect(await validate(['-o', format, 'good.yaml'])).toMatchObject({ code: 0, stdout: '', stderr: '' });
+    }
+  });
+});
+
+describe('input', () => {
+  test('comes from stdin with -', async () => {
+    const { code, stdout } = await validate(['-o', 'concise', '-f', '-'], BAD);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^-:3:11: error AGW0102 /);
+  });
+
+  test('that is not YAML is exit code 1, with the place', async () => {
+    const { code, stdout } = await validate(['-o', 'concise', 'broken.yaml']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^broken\.yaml:\d+:\d+: error AGW0001 /);
+  });
+
+  test('opens no port, starts no process and needs no other file', async () => {
+    const text = GOOD.replace('cmd: server', 'cmd: /no/such/command').replace('port: 0', 'port: 1');
+    expect((await validate(['-f', '-'], text)).code).toBe(0);
+  });
+});

@@ -1,0 +1,249 @@
+import { createServer } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { INITIALIZE, type Json, openSession, post } from '../../kit/mcp.ts';
+import { type McpUpstream, mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
+import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
+import { until } from '../../kit/until.ts';
+
+const target = (up: McpUpstream, name = 'up') => ({ name, mcp: { host: up.url } });
+const call = (id: unknown, message: string, name = 'say') => ({
+  id,
+  method: 'tools/call',
+  params: { name, arguments: { message } },
+});
+
+/** Answers this JSON-RPC method in its own way. */
+const on =
+  (method: string, answer: (...args: Parameters<Script>) => void): Script =>
+  (request, response) => {
+    if (request.message?.method !== method) return false;
+    answer(request, response);
+    return true;
+  };
+
+/** A response of server-sent events with these messages. */
+const events = (...messages: object[]): string =>
+  messages.map((message) => `data: ${JSON.stringify(message)}\n\n`).join('');
+
+describe('what a target gets', () => {
+  test('is the message with an id of ours, its session, its revision, and the fields of the client that go on', async () => {
+    await using up = await mcpUpstream();
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`, {
+      authorization: 'Bearer client-token',
+      'x-custom': 'yes',
+      'mcp-protocol-version': '2025-06-18',
+    });
+    await session.send(call('mine', 'hello'));
+    const [initialize] = up.of('initialize');
+    expect(initialize?.message.params).toEqual(INITIALIZE.params);
+    expect(initialize?.headers).not.toHaveProperty('mcp-session-id');
+    const [received] = up.of('tools/call');
+    expect(received?.path).toBe('/mcp');
+    expect(received?.headers).toMatchObject({
+      host: `127.0.0.1:${up.port}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-session-id': 'up-1',
+      'mcp-protocol-version': '2025-06-18',
+      authorization: 'Bearer client-token',
+      'x-custom': 'yes',
+    });
+    expect(received?.message).toMatchObject({ id: expect.any(Number), params: { name: 'say' } });
+    await until(() => up.of('notifications/initialized').length === 1);
+  });
+
+  test('does not include fields about the connection to us, or about a browser', async () => {
+    await using up = await mcpUpstream();
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const body = JSON.stringify(INITIALIZE);
+    const lines = [
+      'Content-Type: application/json',
+      'Accept: text/event-stream',
+      'Connection: X-Hop, close',
+      'X-Hop: 1',
+      'TE: trailers',
+      'Keep-Alive: 5',
+      'Proxy-Authorization: Basic x',
+      'Cookie: a=b',
+      'Origin: http://localhost',
+      'Accept-Encoding: gzip',
+      'X-Kept: 1',
+      `Content-Length: ${body.length}`,
+    ];
+    const { statuses } = await sendRaw(gate.port, rawRequest('POST /mcp HTTP/1.1', lines, body));
+    expect(statuses).toEqual([200]);
+    const { headers } = up.of('initialize')[0] as Json;
+    for (const name of [
+      'x-hop',
+      'te',
+      'keep-alive',
+      'proxy-authorization',
+      'cookie',
+      'origin',
+      'accept-encoding',
+    ])
+      expect(headers).not.toHaveProperty(name);
+    expect(headers['x-kept']).toBe('1');
+    expect(headers.connection).not.toContain('X-Hop');
+  });
+
+  test('the end of a session is a DELETE', async () => {
+    await using up = await mcpUpstream();
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    await session.end();
+    await until(() => up.sessions.size === 0);
+    expect(up.received.at(-1)).toMatchObject({ verb: 'DELETE', headers: { 'mcp-session-id': 'up-1' } });
+  });
+
+  test('a client that leaves is a cancellation', async () => {
+    await using up = await mcpUpstream({ script: on('tools/call', () => undefined) });
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const leave = new AbortController();
+    const answer = session.send(call(1, 'x'), { signal: leave.signal });
+    answer.catch(() => undefined);
+    await until(() => up.of('tools/call').length === 1);
+    leave.abort();
+    await until(() => up.of('notifications/cancelled').length === 1);
+    expect(up.of('notifications/cancelled')[0]?.message.params.requestId).toBe(
+      up.of('tools/call')[0]?.message.id,
+    );
+  });
+});
+
+describe('what a target answers', () => {
+  test.each(['application/json', 'application/json; charset=utf-8'])(
+    'as %s becomes one event',
+    async (type) => {
+      const script = on('tools/call', ({ message }, response) => {
+        response.setHeader('content-type', type);
+        response.end(`{"jsonrpc":"2.0","id":${message.id},"result":{"n":1.0,"é":"😀"}}`);
+      });
+      await using up = await mcpUpstream({ script });
+      await using gate = await gateway(mcpConfig([target(up)]));
+      const session = await openSession(`${gate.url}/mcp`);
+      const { text } = await session.send(call('x', 'hello'));
+      expect(text).toBe('event: message\ndata: {"jsonrpc":"2.0","id":"x","result":{"n":1.0,"é":"😀"}}\n\n');
+    },
+  );
+
+  test('as events comes through one by one', async () => {
+    const script = on('tools/call', ({ message }, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(
+        '\ufeff: a comment\r\nid: 1\r\ndata: {"jsonrpc":"2.0",\r\ndata: "method":"notifications/message","params":{"n":1}}\r\n\r\n',
+      );
+      response.write('id: 2\ndata: \n\n');
+      response.end(events({ jsonrpc: '2.0', id: message.id, result: { done: true } }));
+    });
+    await using up = await mcpUpstream({ script });
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    await using stream = await openEvents(session.url, { session: session.id, message: call('x', 'hello') });
+    await stream.untilEnd();
+    expect(stream.messages).toEqual([
+      { jsonrpc: '2.0', method: 'notifications/message', params: { n: 1 } },
+      { jsonrpc: '2.0', id: 'x', result: { done: true } },
+    ]);
+  });
+
+  test('without a response to the call is an error', async () => {
+    const script = on('tools/call', (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n');
+    });
+    await using up = await mcpUpstream({ script });
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const { error } = await session.send(call(1, 'x'));
+    expect(error.message).toBe(
+      'target "up" is not available: the server ended its answer without a response',
+    );
+  });
+
+  test('and breaks off is an error', async () => {
+    const script = on('tools/call', (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(': begun\n\n', () => response.destroy());
+    });
+    await using up = await mcpUpstream({ script });
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const { error } = await session.send(call(1, 'x'));
+    expect(error.message).toMatch(/^target "up" is not available: the call to the server failed: /);
+  });
+
+  test('with more than 8 MiB is an error', async () => {
+    const script = on('tools/call', (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const more = (): void => void response.write(`data: ${'x'.repeat(65_536)}`, (error) => error ?? more());
+      more();
+    });
+    await using up = await mcpUpstream({ script });
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const { error } = await session.send(call(1, 'x'));
+    expect(error.message).toBe('target "up" is not available: the server sent a message over 8388608 bytes');
+  });
+
+  test('on its GET stream comes on ours, again after it broke off', async () => {
+    await using up = await mcpUpstream();
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    await using own = await openEvents(session.url, { session: session.id });
+    await until(() => up.streams.length === 1);
+    const changed = (n: number) =>
+      events({ jsonrpc: '2.0', method: 'notifications/tools/list_changed', params: { n } });
+    up.streams[0]?.write(changed(1));
+    await own.next(({ params }) => params.n === 1);
+    up.streams[0]?.destroy();
+    await until(() => up.streams.length === 2);
+    up.streams[1]?.write(changed(2));
+    await own.next(({ params }) => params.n === 2);
+  });
+});
+
+describe('a target that cannot be reached', () => {
+  test('is explained, without its address', async () => {
+    const server = createServer();
+    const port = await new Promise<number>((resolve) => {
+      server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port));
+    });
+    await new Promise((resolve) => server.close(resolve));
+    const dead = { name: 'dead', mcp: { host: `http://127.0.0.1:${port}/mcp` } };
+    await using gate = await gateway(mcpConfig([dead]));
+    const started = performance.now();
+    const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
+    expect(performance.now() - started).toBeLessThan(500);
+    expect(status).toBe(500);
+    expect(error.message).toBe(
+      'failed to create session: target "dead": the call to the server failed: connection refused',
+    );
+  });
+
+  test('never runs a call twice', async () => {
+    const script = on('tools/call', (_request, response) => void response.destroy());
+    await using up = await mcpUpstream({ script });
+    await using gate = await gateway(mcpConfig([target(up)]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const { error } = await session.send(call(1, 'x'));
+    expect(error.code).toBe(-32603);
+    expect(up.of('tools/call')).toHaveLength(1);
+  });
+});
+
+describe('targets of both kinds', () => {
+  test('serve side by side', async () => {
+    await using up = await mcpUpstream();
+    await using gate = await gateway(mcpConfig([target(up), chaos('local')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const { result } = await session.request('tools/list');
+    expect(result.tools.map(({ name }: Json) => name)).toEqual(['up_say', 'local_echo']);
+    expect((await session.send(call(1, 'hi', 'up_say'))).result.content[0].text).toBe('up says hi');
+    expect((await session.send(call(2, 'hi', 'local_echo'))).result.content[0].text).toBe('hi');
+  });
+});
