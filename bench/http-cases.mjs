@@ -38,7 +38,7 @@ export const POLICIES = {
 
 /** Counted as policies nine and ten: they run for every request too. */
 export const LOG_POLICIES = {
-  'accessLog.add': { add: { team: 'apiKey.team', user: 'request.headers["user-agent"]' } },
+  'accessLog.add': { add: { path: 'request.path', agent: 'request.headers["user-agent"]' } },
   'accessLog.filter': { filter: 'response.code < 600' },
 };
 

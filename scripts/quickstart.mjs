@@ -19,12 +19,14 @@ const gateway = spawn(
   },
 );
 let told = false;
+let seen = '';
 gateway.stderr.on('data', (chunk) => {
   process.stderr.write(chunk);
-  if (told || !String(chunk).includes('ready in')) return;
+  seen += chunk;
+  if (told || !seen.includes('ready in')) return;
   told = true;
-  const port = /http:\/\/127\.0\.0\.1:(\d+)/.exec(String(chunk))?.[1] ?? '3000';
-  process.stderr.write(nextSteps(port, folder));
+  const [port, llmPort] = [...seen.matchAll(/http:\/\/127\.0\.0\.1:(\d+)/g)].map(([, number]) => number);
+  process.stderr.write(nextSteps(port, llmPort, folder));
 });
 for (const signal of ['SIGINT', 'SIGTERM'])
   process.on(signal, () => signal === 'SIGTERM' && gateway.kill(signal));
@@ -32,7 +34,7 @@ gateway.on('exit', (code, signal) => {
   process.exitCode = signal === null ? (code ?? 1) : 1;
 });
 
-function nextSteps(port, files) {
+function nextSteps(port, llmPort, files) {
   const url = `http://127.0.0.1:${port}/mcp`;
   return `
 Two MCP servers now answer at ${url}
@@ -49,7 +51,12 @@ Try, in another terminal:
   curl -i ${url} -H 'content-type: application/json' -H 'accept: application/json, text/event-stream' \\
     -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}'
 
-Or give the address to your MCP client (transport: Streamable HTTP). Access-log lines appear below.
+An OpenAI-compatible endpoint answers at http://127.0.0.1:${llmPort}/v1 with a model that repeats what it is told:
+
+  curl http://127.0.0.1:${llmPort}/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{"model":"any","messages":[{"role":"user","content":"hello"}]}'
+
+Or give the first address to your MCP client (transport: Streamable HTTP). Access-log lines appear below.
 
 `;
 }

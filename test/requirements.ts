@@ -26,19 +26,14 @@ function later(deferred: string, text: string): Row {
   return { text, deferred };
 }
 
-const ACCESS_LOG_ADD = 'frontendPolicies.accessLog.add';
 const ADMIN = 'admin server';
 const AUTH = 'MCP authentication';
-const AUTHORIZATION = 'authorization policy';
-const CORS = 'cors policy';
-const EXT_AUTHZ = 'extAuthz policy';
 const GUARDRAILS = 'LLM guardrails';
 const LLM = 'LLM mode';
 const COST = 'LLM cost catalog';
 const LOG_MODULES = 'log levels per module';
 const MEMORY = 'memory adapter';
 const METRICS = 'metrics';
-const POLICIES = 'policies';
 const PROXY_COMMANDS = 'agctl proxy commands';
 const TRACES = 'OpenTelemetry traces';
 
@@ -47,24 +42,18 @@ const service = section('gateway.md#What the service does', {
   'gateway.service.1.schema-comment': 'A configuration file begins with a comment that names its schema.',
   'gateway.service.2': 'Listeners carry routes.',
   'gateway.service.2.backends': 'A route leads to backends.',
-  'gateway.service.2.policies': later(POLICIES, 'A route carries policies.'),
+  'gateway.service.2.policies': 'A route carries policies.',
   'gateway.service.3': 'An MCP backend stands in front of one or several MCP targets.',
   'gateway.service.3.stdio': 'A target is a local process that is spoken to over stdin and stdout.',
   'gateway.service.4': later(AUTH, 'An MCP route can demand a bearer JWT of an outside identity provider.'),
-  'gateway.service.4.claims': later(
-    AUTHORIZATION,
-    'CEL authorization rules can read the claims of that token.',
-  ),
+  'gateway.service.4.claims': 'CEL authorization rules can read the claims of that token.',
   'gateway.service.5': later(AUTH, 'OAuth discovery documents for MCP clients are served.'),
   'gateway.service.5.registration': later(
     AUTH,
     'Dynamic client registration is relayed to the identity provider.',
   ),
-  'gateway.service.6': later(EXT_AUTHZ, 'An HTTP service can decide about the requests of a route.'),
-  'gateway.service.6.metadata': later(
-    EXT_AUTHZ,
-    'What that service answers can become fields of the access log.',
-  ),
+  'gateway.service.6': 'An HTTP service can decide about the requests of a route.',
+  'gateway.service.6.metadata': 'What that service answers can become fields of the access log.',
   'gateway.service.7': later(LLM, 'A top-level llm section gives an OpenAI-compatible chat endpoint.'),
   'gateway.service.7.forward': later(LLM, 'Chat requests go on to the configured provider.'),
   'gateway.service.7.rewrite': later(LLM, 'CEL transformations rewrite fields of the request.'),
@@ -80,10 +69,7 @@ const topLevel = section('gateway.md#Top level', {
   'gateway.config.gateways.port': 'port is the number of the port that is listened on.',
   'gateway.config.gateways.protocol': 'protocol may be HTTP.',
   'gateway.config.gateways.routes': 'routes is the list of routes of the listener.',
-  'gateway.config.access-log-add': later(
-    ACCESS_LOG_ADD,
-    'Named CEL fields are added to every access-log line.',
-  ),
+  'gateway.config.access-log-add': 'Named CEL fields are added to every access-log line.',
   'gateway.config.admin-addr': later(ADMIN, 'config.adminAddr is the host:port of the admin server.'),
   'gateway.config.admin-addr.default': later(ADMIN, 'Without it the admin server is at 127.0.0.1:15000.'),
   'gateway.config.logging.level':
@@ -103,10 +89,7 @@ const route = section('gateway.md#Route', {
   'gateway.route.targets': 'Each MCP target has a name and says that it is reached over stdio.',
   'gateway.route.stdio.cmd': 'stdio.cmd is the command that starts the MCP server.',
   'gateway.route.stdio.args': 'stdio.args are the arguments of that command.',
-  'gateway.route.policies': later(
-    POLICIES,
-    'policies may hold mcpAuthentication, authorization, cors and extAuthz.',
-  ),
+  'gateway.route.policies': 'policies may hold mcpAuthentication, authorization, cors and extAuthz.',
 });
 
 const mcpAuthentication = section('gateway.md#mcpAuthentication policy', {
@@ -125,38 +108,26 @@ const mcpAuthentication = section('gateway.md#mcpAuthentication policy', {
 });
 
 const authorization = section('gateway.md#authorization policy', {
-  'gateway.authorization.rules': later(AUTHORIZATION, 'rules are CEL expressions that give a boolean.'),
-  'gateway.authorization.claims': later(
-    AUTHORIZATION,
-    'Rules read claims of the validated token as jwt.<claim>.',
-  ),
-  'gateway.authorization.roles': later(AUTHORIZATION, 'A rule can test whether a role is in a nested claim.'),
-  'gateway.authorization.place': later(AUTHORIZATION, 'The policy stands beside mcpAuthentication.'),
+  'gateway.authorization.rules': 'rules are CEL expressions that give a boolean.',
+  'gateway.authorization.claims': 'Rules read claims of the validated token as jwt.<claim>.',
+  'gateway.authorization.roles': 'A rule can test whether a role is in a nested claim.',
+  'gateway.authorization.place': 'The policy stands beside mcpAuthentication.',
 });
 
 const cors = section('gateway.md#cors policy', {
-  'gateway.cors.origins': later(CORS, 'allowOrigins lists origins; * stands for any.'),
-  'gateway.cors.headers': later(CORS, 'allowHeaders lists request headers; * stands for any.'),
-  'gateway.cors.expose': later(CORS, 'exposeHeaders lists response headers such as Mcp-Session-Id.'),
+  'gateway.cors.origins': 'allowOrigins lists origins; * stands for any.',
+  'gateway.cors.headers': 'allowHeaders lists request headers; * stands for any.',
+  'gateway.cors.expose': 'exposeHeaders lists response headers such as Mcp-Session-Id.',
 });
 
 const extAuthz = section('gateway.md#extAuthz policy', {
-  'gateway.ext-authz.host': later(EXT_AUTHZ, 'host is the address of the authorization service.'),
-  'gateway.ext-authz.host.unix': later(EXT_AUTHZ, 'unix:<path> names a local socket.'),
-  'gateway.ext-authz.path': later(
-    EXT_AUTHZ,
-    'protocol.http.path is CEL for the path and query that is asked for.',
-  ),
-  'gateway.ext-authz.headers': later(
-    EXT_AUTHZ,
-    'protocol.http.addRequestHeaders gives headers of the call by CEL.',
-  ),
-  'gateway.ext-authz.headers.authority': later(EXT_AUTHZ, 'A header name there may be :authority.'),
-  'gateway.ext-authz.metadata': later(
-    EXT_AUTHZ,
-    'metadata takes values out of the reply, read later as extauthz.<name>.',
-  ),
-  'gateway.ext-authz.metadata.json': later(EXT_AUTHZ, 'json(response.body) parses the reply.'),
+  'gateway.ext-authz.host': 'host is the address of the authorization service.',
+  'gateway.ext-authz.host.unix': 'unix:<path> names a local socket.',
+  'gateway.ext-authz.path': 'protocol.http.path is CEL for the path and query that is asked for.',
+  'gateway.ext-authz.headers': 'protocol.http.addRequestHeaders gives headers of the call by CEL.',
+  'gateway.ext-authz.headers.authority': 'A header name there may be :authority.',
+  'gateway.ext-authz.metadata': 'metadata takes values out of the reply, read later as extauthz.<name>.',
+  'gateway.ext-authz.metadata.json': 'json(response.body) parses the reply.',
 });
 
 const llmModel = section('gateway.md#LLM model entry (`llm.models[]`)', {
@@ -207,23 +178,20 @@ const webhookHeaders = section('gateway.md#Webhook guardrail headers', {
 });
 
 const cel = section('gateway.md#CEL variables', {
-  'gateway.cel.request.headers': later(
-    EXT_AUTHZ,
-    'request.headers["name"] is the value of a request header.',
-  ),
-  'gateway.cel.request.path': later(EXT_AUTHZ, 'request.path is the path of the request.'),
-  'gateway.cel.request.method': later(EXT_AUTHZ, 'request.method is the HTTP method.'),
+  'gateway.cel.request.headers': 'request.headers["name"] is the value of a request header.',
+  'gateway.cel.request.path': 'request.path is the path of the request.',
+  'gateway.cel.request.method': 'request.method is the HTTP method.',
   'gateway.cel.llm-request.max-tokens': later(LLM, 'llmRequest.max_tokens is what the client sent.'),
   'gateway.cel.llm-request.model': later(LLM, 'llmRequest.model is the model the client asked for.'),
-  'gateway.cel.jwt': later(AUTHORIZATION, 'jwt.<claim> is a claim of the validated token.'),
-  'gateway.cel.source': later(EXT_AUTHZ, 'source.address is the IP address of the client.'),
-  'gateway.cel.response-body': later(EXT_AUTHZ, 'response.body is the body of the authorization reply.'),
-  'gateway.cel.extauthz': later(EXT_AUTHZ, 'extauthz.<name> is metadata of the extAuthz policy.'),
+  'gateway.cel.jwt': 'jwt.<claim> is a claim of the validated token.',
+  'gateway.cel.source': 'source.address is the IP address of the client.',
+  'gateway.cel.response-body': 'response.body is the body of the authorization reply.',
+  'gateway.cel.extauthz': 'extauthz.<name> is metadata of the extAuthz policy.',
   'gateway.cel.cost': later(COST, 'llm.cost and llm.costRates can be logged.'),
-  'gateway.cel.function.min': later(LLM, 'min(a, b) gives the smaller value.'),
-  'gateway.cel.function.json': later(EXT_AUTHZ, 'json(x) parses a text.'),
-  'gateway.cel.function.conditional': later(LLM, 'cond ? a : b chooses.'),
-  'gateway.cel.function.in': later(AUTHORIZATION, 'in tests membership.'),
+  'gateway.cel.function.min': 'min(a, b) gives the smaller value.',
+  'gateway.cel.function.json': 'json(x) parses a text.',
+  'gateway.cel.function.conditional': 'cond ? a : b chooses.',
+  'gateway.cel.function.in': 'in tests membership.',
 });
 
 const dataPlane = section('gateway.md#Data plane', {
@@ -283,18 +251,9 @@ const outbound = section('gateway.md#Outbound calls made by the gateway', {
     'Server metadata is read from the OpenID Connect discovery document.',
   ),
   'gateway.outbound.registration': later(AUTH, 'Registration requests go to the identity provider.'),
-  'gateway.outbound.ext-authz': later(
-    EXT_AUTHZ,
-    'The authorization call has the configured path and headers.',
-  ),
-  'gateway.outbound.ext-authz.whois': later(
-    EXT_AUTHZ,
-    'A whois lookup by source address, with a fixed :authority, works.',
-  ),
-  'gateway.outbound.ext-authz.reply': later(
-    EXT_AUTHZ,
-    'Node.Name and UserProfile.LoginName can be taken from the reply.',
-  ),
+  'gateway.outbound.ext-authz': 'The authorization call has the configured path and headers.',
+  'gateway.outbound.ext-authz.whois': 'A whois lookup by source address, with a fixed :authority, works.',
+  'gateway.outbound.ext-authz.reply': 'Node.Name and UserProfile.LoginName can be taken from the reply.',
   'gateway.outbound.webhook': later(
     GUARDRAILS,
     'Webhooks are called by POST on /request and /response, or on :path.',
@@ -350,8 +309,8 @@ const authMcp = section('gateway.md#MCP authentication (bearer JWT)', {
     AUTH,
     'A missing token gives 401 and the www-authenticate header with resource_metadata.',
   ),
-  'gateway.auth.mcp.5': later(AUTHORIZATION, 'Every authorization rule is evaluated after authentication.'),
-  'gateway.auth.mcp.5.refused': later(AUTHORIZATION, 'A rule that is not true gives 403.'),
+  'gateway.auth.mcp.5': 'Every authorization rule is evaluated after authentication.',
+  'gateway.auth.mcp.5.refused': 'A rule that is not true gives 403.',
   'gateway.auth.mcp.6': later(AUTH, 'Server metadata comes from the OpenID Connect discovery document.'),
   'gateway.auth.mcp.6.rfc8414': later(
     AUTH,
@@ -390,22 +349,13 @@ const authIdp = section('gateway.md#Identity provider prerequisites for the flow
 });
 
 const authExt = section('gateway.md#External authorization (extAuthz)', {
-  'gateway.auth.ext.1': later(
-    EXT_AUTHZ,
-    'Every request makes a call that carries the source address of the client.',
-  ),
-  'gateway.auth.ext.2': later(EXT_AUTHZ, 'An allowing reply lets the request through to the backend.'),
-  'gateway.auth.ext.2.denied': later(EXT_AUTHZ, 'A denial gives 403.'),
-  'gateway.auth.ext.2.no-identity': later(
-    EXT_AUTHZ,
-    'A client without a mesh identity, as from localhost, is denied.',
-  ),
-  'gateway.auth.ext.3': later(EXT_AUTHZ, 'Addresses such as 100.x.x.x are passed on as they are.'),
-  'gateway.auth.ext.4': later(EXT_AUTHZ, 'Sockets under /run and /var/run can be used.'),
-  'gateway.auth.ext.5': later(
-    EXT_AUTHZ,
-    'Log fields mapped to extauthz.<name> carry the identity on each line.',
-  ),
+  'gateway.auth.ext.1': 'Every request makes a call that carries the source address of the client.',
+  'gateway.auth.ext.2': 'An allowing reply lets the request through to the backend.',
+  'gateway.auth.ext.2.denied': 'A denial gives 403.',
+  'gateway.auth.ext.2.no-identity': 'A client without a mesh identity, as from localhost, is denied.',
+  'gateway.auth.ext.3': 'Addresses such as 100.x.x.x are passed on as they are.',
+  'gateway.auth.ext.4': 'Sockets under /run and /var/run can be used.',
+  'gateway.auth.ext.5': 'Log fields mapped to extauthz.<name> carry the identity on each line.',
 });
 
 const authProvider = section('gateway.md#Provider credentials', {
@@ -423,7 +373,7 @@ const accessLog = section('gateway.md#Access log (stdout, one line per request, 
   'gateway.log.gen-ai': later(LLM, 'LLM lines have gen_ai operation, provider, models and token counts.'),
   'gateway.log.duration': 'duration is in milliseconds.',
   'gateway.log.error': 'A failed request has its error.',
-  'gateway.log.added': later(ACCESS_LOG_ADD, 'Configured fields come last.'),
+  'gateway.log.added': 'Configured fields come last.',
   'gateway.log.cost': later(COST, 'With a cost catalog, LLM lines have the total cost in USD.'),
 });
 
@@ -448,8 +398,8 @@ const errors = section('gateway.md#Errors', {
     AUTH,
     'No token in strict mode: 401, the header, and the JSON body of the table.',
   ),
-  'gateway.errors.rule': later(AUTHORIZATION, 'A failing authorization rule: 403.'),
-  'gateway.errors.ext-authz': later(EXT_AUTHZ, 'A denial: 403 with the text of the table.'),
+  'gateway.errors.rule': 'A failing authorization rule: 403.',
+  'gateway.errors.ext-authz': 'A denial: 403 with the text of the table.',
   'gateway.errors.not-acceptable':
     'A POST whose accept lacks text/event-stream: 406 with the text of the table.',
   'gateway.errors.rate-limit': later(

@@ -20,6 +20,13 @@ const canPin = spawnSync('taskset', ['-V']).status === 0;
 if (!canPin)
   console.error('NOTE: taskset is not installed: nothing is pinned to a core, figures mean little.');
 
+const groups = new Set();
+// Interrupted, a benchmark must not leave servers behind; they are not in its process group.
+process.on('exit', () => {
+  for (const pid of groups) signalGroup(pid);
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
+
 /** A command line that runs on one core. */
 export function pinned(core, command, args) {
   return canPin ? ['taskset', ['-c', String(core), command, ...args]] : [command, args];
@@ -49,6 +56,7 @@ export async function start(command, args, { core = SUT_CORE, ready, env = {}, c
     // A group of its own: what it starts in turn (a shell, a server) ends with it.
     detached: true,
   });
+  groups.add(child.pid);
   let printed = '';
   const keep = (chunk) => {
     if (printed.length < 10_000) printed += chunk;
@@ -77,6 +85,7 @@ async function stop(child, gone) {
   await gone;
   clearTimeout(late);
   signalGroup(child.pid);
+  groups.delete(child.pid);
 }
 
 function signalGroup(pid) {

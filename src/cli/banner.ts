@@ -44,7 +44,8 @@ function paths({ config }: RoutePlan): string {
 
 /** What answers on a route, and the policies before it. */
 function target({ config }: RoutePlan): string {
-  const backends = config.backends.map(({ mcp, host }) => {
+  const backends = config.backends.map(({ mcp, llm, host }) => {
+    if (llm !== undefined) return `llm ${llm.models.map(({ name }) => name).join(', ')}`;
     if (mcp === undefined) return host ?? '';
     return `mcp ${mcp.targets.map(({ name, stdio }) => `${name} (${stdio ? `stdio: ${stdio.cmd}` : 'http'})`).join(', ')}`;
   });

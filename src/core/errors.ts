@@ -67,6 +67,11 @@ export const ERRORS = {
   upstream_invalid: entry(502, 'UpstreamFailure', 'upstream call failed'),
   upstream_timeout: entry(504, 'Timeout', 'upstream call timeout'),
   request_timeout: entry(504, 'Timeout', 'request timeout'),
+  llm_invalid: entry(400, 'InvalidRequest', 'the LLM request is not valid'),
+  llm_not_found: entry(404, 'NotFound', 'Model not found'),
+  llm_forbidden: entry(403, 'Authorization', 'Model is not allowed for this API key'),
+  guardrail_rejected: entry(403, 'Guardrail', 'request rejected by webhook guardrail'),
+  guardrail_failed: entry(503, 'Guardrail', 'prompt guard failed'),
   mcp_invalid: entry(400, 'MCP', 'mcp: the request is not valid'),
   mcp_session_missing: entry(400, 'MCP', 'mcp: session header is required for non-initialize requests'),
   mcp_session_not_found: entry(

@@ -86,6 +86,19 @@ export const LIMITS = {
   documentLifetimeMax: 24 * 3600 * SECOND,
   /** Authorization-server metadata is fetched again after this; a failing fetch serves the last one. */
   serverMetadataLifetime: 5 * 60 * SECOND,
+  /** Guardrail webhooks: time for an answer (upstream), its size, and the length of a rejection for the client. */
+  guardrailTimeout: 10 * SECOND,
+  guardrailBody: 4 * MIB,
+  guardrailRejection: 64 * KIB,
+  /** Characters of a stream that a guardrail looks at together, and those of them kept back for its next look. */
+  guardrailWindow: KIB,
+  guardrailOverlap: 256,
+  guardrailHeldBytes: 256 * KIB,
+  /** One event of a provider's stream, and silence between two; then the stream ends with an error event. */
+  streamFrameBytes: MIB,
+  streamIdle: 60 * SECOND,
+  /** A response that is read whole: to count its tokens, or for guardrails. */
+  responseBodyBytes: 8 * MIB,
   /** Clients of one rate limit that are told apart; beyond, the one seen longest ago starts anew. */
   rateLimitKeys: 10_000,
   /** 1xx responses of an upstream before its real one; more is 502. */

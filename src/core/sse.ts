@@ -67,6 +67,12 @@ export class EventStream {
     else if (flush) response.flushHeaders();
   }
 
+  /** The client left before there was a response. */
+  discard(): void {
+    this.#closed = true;
+    this.onClose?.(false);
+  }
+
   /** Ends the connection without an orderly end, so that the client does not take a part for the whole. */
   destroy(): void {
     this.#response?.destroy();

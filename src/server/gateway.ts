@@ -1,6 +1,7 @@
 import type { Path } from '../core/diagnostic.ts';
 import type { LineSink, Log } from '../core/log.ts';
 import type { Config } from './config/schema.ts';
+import type { Exchange } from './http/exchange.ts';
 import { type Listener, openListener } from './http/listener.ts';
 import { handleRequest } from './http/pipeline.ts';
 import { createAccessLog } from './observe/access-log.ts';
@@ -38,7 +39,16 @@ export interface Gateway {
 
 /** Opens every port of the runtime, or none: rejects with `PortError` after closing those that were open. */
 export async function startGateway({ config, runtime, log, accessLog }: GatewayOptions): Promise<Gateway> {
-  const ended = createAccessLog(accessLog, config.config.logging.format, runtime.accessLog);
+  const writeLine = createAccessLog(accessLog, config.config.logging.format, runtime.accessLog);
+  const ended = (x: Exchange, status: number): void => {
+    for (const action of x.atEnd) action();
+    if (x.llm !== undefined) {
+      const { provider, responseModel, requestModel, usage } = x.llm;
+      x.llm.cost = runtime.catalog.price(provider, [responseModel, requestModel], usage);
+      for (const charge of x.onUsage) charge(usage === undefined ? 0 : usage.input + usage.output);
+    }
+    writeLine(x, status);
+  };
   const opened: { gateway: GatewayRuntime; listener: Listener }[] = [];
   const drain = config.config.connectionTerminationDeadline;
   try {

@@ -17,6 +17,8 @@ import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts
 import type { Config } from './config/schema.ts';
 import type { Route } from './http/pipeline.ts';
 import { createRouter, type RequestMatcher, type Router } from './http/router.ts';
+import type { PriceCatalog } from './llm/cost/catalog.ts';
+import { loadCatalogs } from './llm/cost/load.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from './observe/access-log-policy.ts';
 import { policyKinds } from './policies/index.ts';
 import type { Policy, PolicyKind } from './policy.ts';
@@ -32,6 +34,7 @@ export interface GatewayRuntime {
 export interface Runtime {
   readonly gateways: readonly GatewayRuntime[];
   readonly accessLog: AccessLogPolicy;
+  readonly catalog: PriceCatalog;
   /** Ends responses that wait for nothing in particular, before a stop. */
   drain(): void;
   close(): Promise<void>;
@@ -59,6 +62,10 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   const contextOptions = { ...options, diagnostics, settings: runtimeSettings(config) };
   const logContext = createContext(contextOptions, ['frontendPolicies', 'accessLog'], new Set(), []);
   const accessLog = compileAccessLogPolicy(config.frontendPolicies.accessLog, logContext);
+  const catalog = loadCatalogs(
+    config.config.modelCatalog,
+    createContext(contextOptions, ['config', 'modelCatalog'], new Set(), []),
+  );
   const closers: (() => unknown)[] = [];
   const compiled = gateways.map((plan): GatewayRuntime => {
     const routes = plan.routes.map((route) =>
@@ -73,7 +80,7 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
     for (const { routes } of compiled)
       for (const { backends } of routes) for (const { backend } of backends) backend.drain?.();
   };
-  return { runtime: { gateways: compiled, accessLog, drain, close }, diagnostics };
+  return { runtime: { gateways: compiled, accessLog, catalog, drain, close }, diagnostics };
 }
 
 function compileRoute(
@@ -120,6 +127,7 @@ function compileRoute(
       expressions.some(
         (expression) => expression.reads('request.body') || expression.reads('request.bodyPrefix'),
       ),
+    isLlm: config.backends.some(({ llm }) => llm !== undefined),
     maxBufferSize: options.settings.maxBufferSize,
     backends,
   };

@@ -2,6 +2,7 @@ import { HeadersView } from './cel/headers-view.ts';
 import { Timestamp } from './cel/time.ts';
 import { CelStruct, toCel } from './cel/values.ts';
 import type { Exchange } from './http/exchange.ts';
+import type { LlmCall } from './llm/log-fields.ts';
 
 /** Finds the value of a root variable; null while it has none. */
 export type Lookup = (root: string) => unknown;
@@ -15,8 +16,10 @@ export const PLACES = {
   /** `extAuthz` metadata: `response` is the authorization service's reply. */
   authorizationReply: [...REQUEST, 'response'],
   mcpAuthorization: [...REQUEST, 'mcp'],
+  /** LLM transformations and the headers of request webhooks. */
+  llmRequest: [...REQUEST, 'llmRequest'],
   /** Access-log fields and filter: everything, once the response has ended. */
-  log: [...REQUEST, 'response', 'mcp'],
+  log: [...REQUEST, 'response', 'mcp', 'llm'],
 } as const;
 
 export type Place = keyof typeof PLACES;
@@ -48,6 +51,8 @@ const ROOTS: Readonly<Record<string, (x: Exchange) => unknown>> = {
       ? null
       : new ResponseView(x.reply.status, x.reply.headers.raw, () => x.responseBody?.()),
   mcp: (x) => toCel(mcpVariables(x)),
+  llm: (x) => toCel(x.llm === undefined ? null : llmVariables(x.llm)),
+  llmRequest: (x) => toCel(x.llm?.request ?? null),
 };
 
 /** The request as expressions see it: after admission, before or after the policies that changed its headers. */
@@ -164,6 +169,33 @@ function mcpVariables({ mcp }: Exchange): object | null {
     tool: item(tool),
     prompt: item(prompt),
     resource: item(resourceUri),
+  });
+}
+
+function llmVariables(call: LlmCall): object {
+  const { usage, firstTokenAfter, lastTokenAfter, cost } = call;
+  const perToken =
+    firstTokenAfter === undefined || lastTokenAfter === undefined || !usage?.output
+      ? undefined
+      : (lastTokenAfter - firstTokenAfter) / usage.output / 1000;
+  return defined({
+    streaming: call.streaming,
+    requestModel: call.requestModel,
+    responseModel: call.responseModel,
+    provider: call.provider,
+    inputTokens: usage?.input,
+    outputTokens: usage?.output,
+    totalTokens: usage === undefined ? undefined : usage.input + usage.output,
+    cachedInputTokens: usage?.cachedInput,
+    cacheCreationInputTokens: usage?.cacheWrite,
+    reasoningTokens: usage?.reasoning,
+    inputAudioTokens: usage?.inputAudio,
+    outputAudioTokens: usage?.outputAudio,
+    timeToFirstToken: firstTokenAfter === undefined ? undefined : firstTokenAfter / 1000,
+    timePerOutputToken: perToken,
+    params: call.request,
+    cost: cost?.parts,
+    costRates: cost?.rates,
   });
 }
 

@@ -28,7 +28,8 @@ describe('help', () => {
     const { code, stdout, stderr } = await agctl([]);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^Usage: agctl /);
-    for (const command of ['serve', 'config', 'version', 'help']) expect(stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
+    for (const command of ['serve', 'config', 'version', 'help'])
+      expect(stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
   });
 
   test.each([['help'], ['--help'], ['-h']])('`agctl %s` also lists the exit codes', async (argument) => {
@@ -68,7 +69,10 @@ describe('wrong usage is exit code 2, and says what is right', () => {
     [['--versio'], "unknown option '--versio'\n(Did you mean --version?)"],
     [['serve'], "required option '-f, --file <path>' not specified"],
     [['version', '-o', 'xml'], "argument 'xml' is invalid. Allowed choices are text, json."],
-    [['--color', 'sometimes', 'version'], "argument 'sometimes' is invalid. Allowed choices are auto, always, never."],
+    [
+      ['--color', 'sometimes', 'version'],
+      "argument 'sometimes' is invalid. Allowed choices are auto, always, never.",
+    ],
     [['config', 'validate'], 'no configuration file given\n  = help: agctl config validate -f gateway.yaml'],
     [['config', 'validate', 'no-such.yaml'], 'no such file: no-such.yaml'],
     [['serve', '-f', 'no-such.yaml'], 'no such file: no-such.yaml'],
@@ -82,10 +86,13 @@ describe('wrong usage is exit code 2, and says what is right', () => {
     expect(stderr).not.toMatch(/\n {4}at /);
   });
 
-  test.each([['serv'], ['config', 'valdate']])('an unknown command is exit code 2: %s %s', async (...args) => {
-    const { code, stdout } = await agctl(args.filter((arg) => arg !== undefined));
-    expect([code, stdout]).toEqual([2, '']);
-  });
+  test.each([['serv'], ['config', 'valdate']])(
+    'an unknown command is exit code 2: %s %s',
+    async (...args) => {
+      const { code, stdout } = await agctl(args.filter((arg) => arg !== undefined));
+      expect([code, stdout]).toEqual([2, '']);
+    },
+  );
 
   // Fails: a command with an action of its own takes the unknown word for an argument.
   test.fails.each([

@@ -24,7 +24,13 @@ config:
 `;
 
 beforeAll(() => {
-  for (const [name, text] of Object.entries({ good: GOOD, warning: WARNING, bad: BAD, empty: '', broken: 'a: [' }))
+  for (const [name, text] of Object.entries({
+    good: GOOD,
+    warning: WARNING,
+    bad: BAD,
+    empty: '',
+    broken: 'a: [',
+  }))
     writeFileSync(join(folder, `${name}.yaml`), text);
 });
 
@@ -74,9 +80,24 @@ describe('text, for people', () => {
   });
 });
 
+// Fails: the excerpt masks what the schema calls secret; an address with a password in it is not.
+test.fails('a password in a URL is not shown', async () => {
+  const text = 'mcp:\n  targets: [{ name: a, mcp: { host: "https://user:hunter2@example.com/mcp" } }]\n';
+  const { code, stderr } = await validate(['-f', '-'], text);
+  expect(code).toBe(1);
+  expect(stderr).toContain('credentials in a URL are not supported');
+  expect(stderr).not.toContain('hunter2');
+});
+
 describe('for machines, on stdout alone', () => {
   test('concise is a line per problem', async () => {
-    const { code, stdout, stderr } = await validate(['-o', 'concise', 'bad.yaml', 'warning.yaml', 'good.yaml']);
+    const { code, stdout, stderr } = await validate([
+      '-o',
+      'concise',
+      'bad.yaml',
+      'warning.yaml',
+      'good.yaml',
+    ]);
     expect([code, stderr]).toEqual([1, '']);
     expect(stdout.split('\n')).toEqual([
       'bad.yaml:3:11: error AGW0102 expected a whole number, found text',
@@ -116,7 +137,11 @@ describe('for machines, on stdout alone', () => {
     const good = await validate(['-o', 'sarif', 'good.yaml']);
     expect(JSON.parse(good.stdout)).toMatchObject({ version: '2.1.0', runs: [{ results: [] }] });
     const { runs } = JSON.parse((await validate(['-o', 'sarif', 'bad.yaml'])).stdout);
-    expect(runs[0].results.map(({ ruleId }: { ruleId: string }) => ruleId)).toEqual(['AGW0102', 'AGW0101', 'AGW0104']);
+    expect(runs[0].results.map(({ ruleId }: { ruleId: string }) => ruleId)).toEqual([
+      'AGW0102',
+      'AGW0101',
+      'AGW0104',
+    ]);
   });
 
   test('nothing at all is said of valid files in a form for lines', async () => {

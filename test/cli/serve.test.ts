@@ -6,10 +6,14 @@ import { openSession } from '../kit/mcp.ts';
 import { agctl, isAlive, serve } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 
-const config = { connectionTerminationDeadline: '8s' };
+const config = { connectionTerminationDeadline: '2s' };
 
 /** A call that takes so many milliseconds, and one that never ends. */
-const later = (ms: number) => ({ id: 1, method: 'tools/call', params: { name: 'later', arguments: { ms, message: 'done' } } });
+const later = (ms: number) => ({
+  id: 1,
+  method: 'tools/call',
+  params: { name: 'later', arguments: { ms, message: 'done' } },
+});
 const HANG = { id: 1, method: 'tools/call', params: { name: 'hang' } };
 
 async function listenOnAnyPort(): Promise<{ server: Server; port: number }> {
@@ -20,15 +24,20 @@ async function listenOnAnyPort(): Promise<{ server: Server; port: number }> {
 
 describe('start', () => {
   test('says where it serves and how to stop it, on stderr; stdout is for requests alone', async () => {
-    await using running = await serve(mcpConfig([chaos('a')], { route: { matches: [{ path: { pathPrefix: '/mcp' } }] } }));
+    await using running = await serve(
+      mcpConfig([chaos('a')], { route: { matches: [{ path: { pathPrefix: '/mcp' } }] } }),
+    );
     expect(running.stderr).toMatch(/gateway default +http:\/\/127\.0\.0\.1:\d+\n +\/mcp +mcp a \(stdio: /);
-    expect(running.stderr).toMatch(/ready in \d+ ms\. Ctrl-C stops after open requests finish \(at most 0\.1 s\); twice stops now\./);
-    expect(running.stderr).toContain('\tinfo\tproxy::gateway\tstarted bind\t');
+    expect(running.stderr).toMatch(
+      /ready in \d+ ms\. Ctrl-C stops after open requests finish \(at most 0\.1 s\); twice stops now\./,
+    );
+    await until(() => running.stderr.includes('\tinfo\tproxy::gateway\tstarted bind\t'));
     expect(running.stdout).toBe('');
     const session = await openSession(`${running.url}/mcp`);
     await session.request('ping');
     await until(() => running.stdout.split('\n').length === 4);
-    for (const line of running.stdout.trimEnd().split('\n')) expect(line).toContain('\tinfo\trequest gateway=default/default ');
+    for (const line of running.stdout.trimEnd().split('\n'))
+      expect(line).toContain('\tinfo\trequest gateway=default/default ');
   });
 
   test('a port in use is exit code 1 and points at the line of the port', async () => {
@@ -40,11 +49,13 @@ describe('start', () => {
     expect(stderr).toContain(`error[AGW0401]: port ${port} is already in use\n  ┌─ -:6:11\n`);
     expect(stderr).toContain(`6 │     port: ${port}\n`);
     expect(stderr).toContain('= help: stop the other process, or set another port here');
-    expect(stderr).not.toContain('ready in');
+    expect(stderr).not.toMatch(/^ready in /m);
   });
 
   test('a wrong configuration is exit code 1 with every problem', async () => {
-    const { code, stdout, stderr } = await agctl(['serve', '-f', '-'], { input: 'gateways:\n  a: { port: x, prt: 1 }\n' });
+    const { code, stdout, stderr } = await agctl(['serve', '-f', '-'], {
+      input: 'gateways:\n  a: { port: x, prt: 1 }\n',
+    });
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain('-:2:14');
     expect(stderr).toContain('unknown field `prt`');
@@ -52,7 +63,9 @@ describe('start', () => {
   });
 
   test('warnings are shown and counted, and it serves', async () => {
-    await using running = await serve(JSON.stringify({ config: { adminAddr: 'off' }, gateways: { idle: { port: 0 } } }));
+    await using running = await serve(
+      JSON.stringify({ config: { adminAddr: 'off' }, gateways: { idle: { port: 0 } } }),
+    );
     expect(running.stderr).toContain('warning[AGW0303]');
     expect(running.stderr).toContain('valid, 1 warning');
     expect((await fetch(running.url)).status).toBe(404);
@@ -68,7 +81,12 @@ describe('SIGTERM', () => {
     await Promise.all(sessions.map((session) => session.request('ping')));
     running.kill('SIGTERM');
     await until(() => running.stderr.includes('SIGTERM: finishing open requests; again stops now\n'));
-    await until(() => fetch(running.url, { headers: { connection: 'close' } }).then(() => false, () => true));
+    await until(() =>
+      fetch(running.url, { headers: { connection: 'close' } }).then(
+        () => false,
+        () => true,
+      ),
+    );
     for (const { result } of await Promise.all(calls)) expect(result.content[0].text).toBe('done');
     expect(await running.finished).toMatchObject({ code: 0, signal: null });
     expect(running.stdout.trimEnd().split('\n')).toHaveLength(12);
@@ -83,16 +101,15 @@ describe('SIGTERM', () => {
     await call;
     const answered = performance.now();
     await running.finished;
-    expect(performance.now() - answered).toBeLessThan(3_000);
+    expect(performance.now() - answered).toBeLessThan(1_000);
   });
 
-  // Fails: an event stream counts as an open request, and it never finishes.
-  test.fails('does not wait for the streams of sessions that nobody calls', async () => {
+  test('does not wait for the streams of sessions that nobody calls', async () => {
     await using running = await serve(mcpConfig([chaos('a')], { config }));
     const session = await openSession(`${running.url}/mcp`);
     await using _stream = await openEvents(session.url, { session: session.id });
     running.kill('SIGTERM');
-    await until(() => !isAlive(running.pid), 2_500);
+    await until(() => !isAlive(running.pid), 1_500);
   });
 
   test('cuts what is still open at the deadline', async () => {
@@ -105,7 +122,7 @@ describe('SIGTERM', () => {
     running.kill('SIGTERM');
     await expect(call).rejects.toThrow();
     expect((await running.finished).code).toBe(0);
-    expect(running.stdout).toContain('http.status=499');
+    expect(running.stdout.match(/gen_ai\.tool\.name=hang/g)).toHaveLength(1);
   });
 
   test.each([
@@ -133,8 +150,13 @@ describe('log output', () => {
     await fetch(`${running.url}/mcp`, { method: 'PUT' });
     await until(() => running.stdout !== '');
     expect(JSON.parse(running.stdout)).toMatchObject({ scope: 'request', 'http.status': 405 });
+    await until(() => running.stderr.includes('started bind'));
     const bind = running.stderr.split('\n').find((line) => line.includes('started bind')) as string;
-    expect(JSON.parse(bind)).toMatchObject({ level: 'info', scope: 'proxy::gateway', message: 'started bind' });
+    expect(JSON.parse(bind)).toMatchObject({
+      level: 'info',
+      scope: 'proxy::gateway',
+      message: 'started bind',
+    });
   });
 
   test('of a reader that has gone stops nobody', async () => {

@@ -83,7 +83,7 @@ export async function serve(config: string, options: RunOptions = {}): Promise<S
     rmSync(folder, { recursive: true, force: true });
     return new Error(`serve ended with ${code}: ${stderr}`);
   });
-  const ready = until(() => output.stderr.includes('ready in'));
+  const ready = until(() => /^ready in /m.test(output.stderr));
   const failure = await Promise.race([gone, ready]);
   if (failure !== undefined) throw failure;
   return {

@@ -24,28 +24,34 @@ export interface SendOptions {
 /** One request with Node's own client, which sends any header and hides none of what comes back. */
 export function send(url: string, options: SendOptions = {}): Promise<HttpReply> {
   const { method = 'GET', headers = {}, body, target, from, agent } = options;
+  // As bytes, with a length: Node's client sends a text in one piece with the headers, all of it in UTF-8, and a
+  // DELETE without a length as if it had no body.
+  const bytes = body === undefined ? undefined : Buffer.from(body);
   const where: RequestOptions = {
     method,
-    headers: headers as Record<string, string>,
+    headers: {
+      ...(bytes === undefined ? {} : { 'content-length': bytes.length }),
+      ...(headers as Record<string, string>),
+    },
     ...(target === undefined ? {} : { path: target }),
     ...(from === undefined ? {} : { localAddress: from }),
     ...(agent === undefined ? {} : { agent }),
   };
   return new Promise((resolve, reject) => {
     const call = request(url, where, (response) => {
-      readAll(response).then((bytes) => {
-        const { statusCode = 0, headers: received, rawHeaders } = response;
+      readAll(response).then((received) => {
+        const { statusCode = 0, headers: fields, rawHeaders } = response;
         resolve({
           status: statusCode,
-          headers: received,
+          headers: fields,
           rawHeaders,
-          body: bytes,
-          text: bytes.toString('utf8'),
+          body: received,
+          text: received.toString('utf8'),
         });
       }, reject);
     });
     call.on('error', reject);
-    call.end(body);
+    call.end(bytes);
   });
 }
 

@@ -1,6 +1,6 @@
 import type { Path } from '../../core/diagnostic.ts';
 import type { Problem } from '../compile-context.ts';
-import { type Config, type RouteConfig, routeSchema } from './schema.ts';
+import type { Config, RouteConfig } from './schema.ts';
 
 /** A port to open, with everything that is reached on it. */
 export interface GatewayPlan {
@@ -26,8 +26,6 @@ export interface LocatedProblem extends Problem {
   readonly path: Path;
 }
 
-/** Port of the simplified `mcp` section (the specification: 3000 is reserved for MCP). */
-const MCP_PORT = 3000;
 const DEFAULT_GATEWAY = 'default';
 
 /**
@@ -59,7 +57,7 @@ export function planGateways(config: Config): { gateways: GatewayPlan[]; problem
       gateway.routes.push(planRoute(route, gateway.routes.length, path));
     }
   }
-  if (config.mcp !== undefined) placeMcp(config.mcp, gateways, problems);
+  for (const form of SHORT_FORMS) placeShortForm(form, config, gateways, problems);
   checkPorts(gateways, problems);
   checkRouteNames(gateways, problems);
   return { gateways, problems };
@@ -98,47 +96,66 @@ function referenced(
   });
 }
 
-/** The simplified section: on its own port it takes every path, on a shared gateway only the paths of MCP. */
-function placeMcp(
-  config: NonNullable<Config['mcp']>,
+/** A short form: a top-level section that stands for one route with one backend. */
+interface ShortForm {
+  readonly key: 'mcp' | 'llm';
+  /** Port of its own when neither a port nor a gateway is named (the specification: LLM 4000, 3000 for MCP). */
+  readonly port: number;
+  /** What it takes on a gateway that has other routes too. */
+  readonly sharedPrefixes: readonly string[];
+  readonly routeName: string;
+}
+
+const SHORT_FORMS: readonly ShortForm[] = [
+  { key: 'mcp', port: 3000, sharedPrefixes: ['/mcp', '/sse', '/.well-known'], routeName: 'internal/default' },
+  { key: 'llm', port: 4000, sharedPrefixes: ['/v1'], routeName: 'internal/llm:request' },
+];
+
+/** On its own port a short form takes every path, on a shared gateway only the usual ones. */
+function placeShortForm(
+  { key, port: ownPort, sharedPrefixes, routeName }: ShortForm,
+  config: Config,
   gateways: GatewayPlan[],
   problems: LocatedProblem[],
 ): void {
-  const { port, gateways: references, policies, ...mcp } = config;
+  const section = config[key];
+  if (section === undefined) return;
+  const { port, gateways: references, policies, ...backend } = section;
   if (port !== undefined && references !== undefined) {
     problems.push({
       code: 'AGW0105',
-      path: ['mcp', 'gateways'],
-      message: '`mcp.gateways` cannot be used with `mcp.port`',
+      path: [key, 'gateways'],
+      message: `\`${key}.gateways\` cannot be used with \`${key}.port\``,
       help: 'keep one of them',
     });
     return;
   }
-  const prefixes = ['/mcp', '/sse', '/.well-known'].map((pathPrefix) => ({ path: { pathPrefix } }));
-  const route = (matches: object[] | undefined): RoutePlan => ({
-    key: 'internal/mcp',
-    name: 'internal/default',
-    config: routeSchema.parse({
-      ...(matches && { matches }),
-      backends: [{ mcp }],
-      ...(policies && { policies }),
-    }),
-    path: ['mcp'],
-    backendPath: ['mcp'],
+  const route = (prefixes: readonly string[]): RoutePlan => ({
+    key: `internal/${key}`,
+    name: routeName,
+    config: {
+      hostnames: [],
+      matches: prefixes.map((pathPrefix) => ({ path: { pathPrefix }, headers: [], query: [] })),
+      policies,
+      // The section's fields are the backend's, checked already; only the unused kinds are missing.
+      backends: [{ weight: 1, [key]: backend } as RouteConfig['backends'][number]],
+    },
+    path: [key],
+    backendPath: [key],
   });
   const shares =
     port === undefined && (references !== undefined || gateways.some(({ name }) => name === DEFAULT_GATEWAY));
   if (shares) {
-    for (const gateway of referenced(gateways, references, ['mcp'], '`mcp`', problems))
-      gateway.routes.push(route(prefixes));
+    for (const gateway of referenced(gateways, references, [key], `\`${key}\``, problems))
+      gateway.routes.push(route(sharedPrefixes));
     return;
   }
   gateways.push({
-    name: 'mcp',
-    port: port ?? MCP_PORT,
+    name: key,
+    port: port ?? ownPort,
     address: undefined,
-    portPath: port === undefined ? ['mcp'] : ['mcp', 'port'],
-    routes: [route(undefined)],
+    portPath: port === undefined ? [key] : [key, 'port'],
+    routes: [route(['/'])],
   });
 }
 

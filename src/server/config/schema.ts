@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
 import { LOG_LEVELS } from '../../core/log.ts';
 import { backendKinds } from '../backends.ts';
+import { llmFields } from '../llm/backend.ts';
+import { catalogReferenceSchema } from '../llm/cost/load.ts';
 import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log-policy.ts';
 import { policyKinds } from '../policies/index.ts';
@@ -128,11 +130,30 @@ const processSchema = z
       })
       .prefault({})
       .describe('Bounds of MCP sessions.'),
+    modelCatalog: z
+      .array(catalogReferenceSchema)
+      .default([])
+      .describe('Price catalogs, for the cost of LLM calls. Later ones add to and replace earlier ones.'),
     connectionTerminationDeadline: durationSchema
       .prefault(durationText(LIMITS.drain))
       .describe('How long open requests may go on after a stop was asked for.'),
   })
   .describe('Settings of the process. Read at start.');
+
+const simpleLlmSchema = z
+  .strictObject({
+    port: port
+      .optional()
+      .describe(
+        'Port of the LLM endpoint, 4000 by default. Without it, a gateway named `default` takes the endpoint in.',
+      ),
+    gateways: gatewayReference
+      .optional()
+      .describe('Gateway, or list of gateways, that takes the endpoint in, on its own port.'),
+    ...llmFields,
+    policies: policiesSchema.optional().describe('Policies of the endpoint.'),
+  })
+  .describe('The short form for LLM providers: an OpenAI-compatible endpoint.');
 
 const simpleMcpSchema = z
   .strictObject({
@@ -186,6 +207,7 @@ export const configSchema = z
       .default([])
       .describe('Routes that name the gateways they belong to.'),
     mcp: simpleMcpSchema.optional(),
+    llm: simpleLlmSchema.optional(),
   })
   .describe('Configuration of agctl.');
 

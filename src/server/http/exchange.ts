@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Reason } from '../../core/errors.ts';
-import type { EventStream } from '../../core/sse.ts';
 import type { TraceSink } from '../../core/trace.ts';
 import { HeadersView } from '../cel/headers-view.ts';
+import type { LlmCall } from '../llm/log-fields.ts';
 import { RequestBody } from './body.ts';
 import type { HeaderList } from './header-list.ts';
-import type { UpstreamBody } from './upstream-body.ts';
 
 /** What a backend or a policy answers. The listener writes it; nothing else touches the socket. */
 export interface Reply {
@@ -14,7 +13,15 @@ export interface Reply {
   readonly body: ReplyBody;
 }
 
-export type ReplyBody = undefined | string | Uint8Array | UpstreamBody | EventStream;
+export type ReplyBody = undefined | string | Uint8Array | StreamingBody;
+
+/** A body that writes itself, in its own time. Exactly one of the two is called. */
+export interface StreamingBody {
+  /** The head is written; `flush` asks for it to leave before the first byte of the body. */
+  attach(response: ServerResponse, flush: boolean): void;
+  /** The client has left before there was a response. */
+  discard(): void;
+}
 
 /** Access-log values that a backend knows of one MCP message. */
 export interface McpLogFields {
@@ -55,6 +62,7 @@ export class Exchange {
   endpoint: string | undefined;
   protocol: 'http' | 'mcp' | 'llm' = 'http';
   mcp: McpLogFields | undefined;
+  llm: LlmCall | undefined;
   /** Who the caller is, when a policy established it: sessions are bound to it. */
   principal: string | undefined;
   /** Set by `mcpAuthorization`: which items of MCP targets this caller may see and use. */
@@ -64,6 +72,8 @@ export class Exchange {
   /** Claims of the validated token, metadata of the key, values of external authorization: set by their policies. */
   jwt: Readonly<Record<string, unknown>> | undefined;
   apiKey: Readonly<Record<string, unknown>> | undefined;
+  /** Patterns of LLM models that the caller's key may use; all when undefined. */
+  allowedModels: readonly string[] | undefined;
   extauthz: Readonly<Record<string, unknown>> | undefined;
   /** Set by `timeout`: how long one call to a backend may take until its response headers, in ms. */
   backendTimeout: number | undefined;
@@ -75,6 +85,10 @@ export class Exchange {
   /** The response body, as far as an access-log expression needs it. */
   responseBody: (() => Uint8Array | string) | undefined;
   endedAt: number | undefined;
+  /** Told the tokens of an LLM call, input and output together, when it has ended. */
+  readonly onUsage: ((tokens: number) => void)[] = [];
+  /** Run once, when the response has ended and before the access log. Must not throw. */
+  readonly atEnd: (() => void)[] = [];
 
   /** What the client was told, and why, which only the log is told. */
   /** Query parameters that hold credentials: logs leave them out. */

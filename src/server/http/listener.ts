@@ -1,10 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { LIMITS } from '../../core/limits.ts';
-import { EventStream } from '../../core/sse.ts';
 import { Exchange, type Reply } from './exchange.ts';
 import { HeaderList } from './header-list.ts';
-import { UpstreamBody } from './upstream-body.ts';
 
 export interface ListenerOptions {
   readonly gateway: string;
@@ -109,14 +107,12 @@ function writeReply(
     headers.set('content-length', '0');
   }
   response.writeHead(status, headers.raw);
-  if (body instanceof EventStream) body.attach(response, request.method === 'GET');
-  else if (body instanceof UpstreamBody) body.attach(response);
+  if (typeof body === 'object' && 'attach' in body) body.attach(response, request.method === 'GET');
   else response.end(body);
 }
 
 function discard({ body }: Reply): void {
-  if (body instanceof EventStream) body.onClose?.(false);
-  else if (body instanceof UpstreamBody) body.discard();
+  if (typeof body === 'object' && 'discard' in body) body.discard();
 }
 
 function listen(server: Server, { port, address }: ListenerOptions): Promise<void> {

@@ -17,6 +17,8 @@ export interface Route extends Routable {
   /** Whether an expression reads the request body, which is only then kept in memory. */
   readonly readsBody: boolean;
   readonly maxBufferSize: number;
+  /** Clients of this route read errors in the form of the OpenAI API. */
+  readonly isLlm: boolean;
   /** Backends with their weights; empty weights are left out. */
   readonly backends: readonly { readonly weight: number; readonly backend: Backend }[];
 }
@@ -36,6 +38,7 @@ export async function handleRequest(x: Exchange, router: Router<Route>): Promise
     const route = router(x);
     if (route === undefined) throw new AppError('route_not_found');
     x.route = route.name;
+    if (route.isLlm) x.protocol = 'llm';
     reply = await wrapped(route, x, () => answer(route, x, entered));
   } catch (error) {
     reply = replyToError(error, x);

@@ -1,4 +1,5 @@
 import { AppError, messageOf } from '../../core/errors.ts';
+import { envelope } from '../llm/errors.ts';
 import type { Exchange, Reply } from './exchange.ts';
 import { HeaderList } from './header-list.ts';
 
@@ -14,10 +15,17 @@ export function replyToError(thrown: unknown, x: Exchange): Reply {
   x.reason = error.reason;
   x.error = error.message;
   x.errorDetail = error.detail;
-  const { type, text } = error.body ?? { type: 'text/plain; charset=utf-8', text: error.message };
+  const { type, text } = error.body ?? errorBody(error, x);
   const headers = new HeaderList(error.headers);
   headers.append('content-type', type);
   return { status: error.status, headers, body: text };
+}
+
+/** Clients of LLM routes expect the envelope of the OpenAI API whoever refuses them. */
+function errorBody(error: AppError, x: Exchange): { type: string; text: string } {
+  if (x.protocol === 'llm')
+    return envelope(error.message, error.status < 500 ? 'invalid_request_error' : 'api_error', error.code);
+  return { type: 'text/plain; charset=utf-8', text: error.message };
 }
 
 /** A reply with a text body. */

@@ -2,6 +2,15 @@ import type { ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../core/limits.ts';
 
+/** Takes a body in as it arrives. */
+export interface BodySink {
+  /** Returns false to be given no more until `UpstreamBody.resume` is called. */
+  push(chunk: Buffer): boolean;
+  end(): void;
+  /** The upstream broke off. */
+  fail(): void;
+}
+
 /**
  * A response body on its way from an upstream to a client, without a stream object between the two: that halves
  * the cost of a small response. Back-pressure goes through, and an upstream that breaks off breaks the
@@ -10,11 +19,10 @@ import { LIMITS } from '../../core/limits.ts';
 export class UpstreamBody {
   readonly #controller: Dispatcher.DispatchController;
   readonly #held: Buffer[] = [];
-  #response: ServerResponse | undefined;
-  #stall: NodeJS.Timeout | undefined;
+  #sink: BodySink | undefined;
   #ended = false;
   #failed = false;
-  /** Sees every chunk on its way, for what an expression reads of the body later. */
+  /** Sees every chunk on its way, for what is read of the body later. */
   onChunk: ((chunk: Buffer) => void) | undefined;
 
   constructor(controller: Dispatcher.DispatchController) {
@@ -23,55 +31,68 @@ export class UpstreamBody {
 
   push(chunk: Buffer): void {
     this.onChunk?.(chunk);
-    const response = this.#response;
-    if (response === undefined) {
+    if (this.#sink === undefined) {
       this.#held.push(chunk);
       this.#controller.pause();
-      return;
-    }
-    if (!response.write(chunk)) this.#wait(response);
+    } else if (!this.#sink.push(chunk)) this.#controller.pause();
   }
 
   end(): void {
     this.#ended = true;
-    this.#response?.end();
+    this.#sink?.end();
   }
 
   fail(): void {
     this.#failed = true;
-    this.#response?.destroy();
+    this.#sink?.fail();
+  }
+
+  /** Hands over what has arrived and what still will. */
+  consume(sink: BodySink): void {
+    this.#sink = sink;
+    let wantsMore = true;
+    for (const chunk of this.#held.splice(0)) wantsMore = sink.push(chunk);
+    if (this.#failed) sink.fail();
+    else if (this.#ended) sink.end();
+    else if (wantsMore) this.#controller.resume();
+  }
+
+  resume(): void {
+    if (!this.#ended && !this.#failed) this.#controller.resume();
   }
 
   /** Called by the listener after `writeHead`. */
   attach(response: ServerResponse): void {
-    this.#response = response;
-    if (this.#failed) {
-      response.destroy();
-      return;
-    }
-    response.once('close', () => {
-      clearTimeout(this.#stall);
-      if (!this.#ended) this.discard();
-    });
-    if (this.#ended) {
+    if (this.#ended && !this.#failed) {
+      // Whole already: one write, so that head and body leave in the same packet.
       response.end(this.#held.length === 1 ? this.#held[0] : Buffer.concat(this.#held));
       return;
     }
-    for (const chunk of this.#held.splice(0)) response.write(chunk);
-    this.#controller.resume();
+    response.once('close', () => this.discard());
+    this.consume(responseSink(response, () => this.resume()));
   }
 
   /** Nobody wants the rest: the connection to the upstream is given up. */
   discard(): void {
     if (!this.#ended && !this.#failed) this.#controller.abort(new Error('the client left'));
   }
+}
 
-  #wait(response: ServerResponse): void {
-    this.#controller.pause();
-    this.#stall = setTimeout(() => response.destroy(), LIMITS.writeStall);
-    response.once('drain', () => {
-      clearTimeout(this.#stall);
-      this.#controller.resume();
-    });
-  }
+/** Writes to a client. `resume` is called when the client has caught up; one that takes nothing for long is cut off. */
+export function responseSink(response: ServerResponse, resume: () => void): BodySink {
+  let stall: NodeJS.Timeout | undefined;
+  response.once('close', () => clearTimeout(stall));
+  return {
+    push(chunk) {
+      if (response.write(chunk)) return true;
+      stall = setTimeout(() => response.destroy(), LIMITS.writeStall);
+      response.once('drain', () => {
+        clearTimeout(stall);
+        resume();
+      });
+      return false;
+    },
+    end: () => void response.end(),
+    fail: () => void response.destroy(),
+  };
 }

@@ -42,12 +42,50 @@ function fieldsOf(x: Exchange, status: number): Field[] {
     ['mcp.session.id', mcp?.sessionId],
     ['mcp.error.code', mcp?.errorCode],
     ['mcp.error.message', mcp?.errorMessage, 'quoted'],
+    ...llmFieldsOf(x),
     ['error', x.error, 'quoted'],
     ['error.detail', x.errorDetail, 'quoted'],
     ['reason', x.reason === 'Upstream' ? undefined : x.reason],
     ['duration', `${Math.round(performance.now() - x.startedClock)}ms`],
   ];
 }
+
+function llmFieldsOf({ llm }: Exchange): Field[] {
+  if (llm === undefined) return [];
+  const { usage, firstTokenAfter, lastTokenAfter, cost, request } = llm;
+  const isStream = llm.streaming && firstTokenAfter !== undefined;
+  const perToken =
+    isStream && lastTokenAfter !== undefined && usage !== undefined && usage.output > 0
+      ? (lastTokenAfter - firstTokenAfter) / usage.output
+      : undefined;
+  return [
+    ['gen_ai.operation.name', llm.operation],
+    ['gen_ai.provider.name', llm.provider],
+    ['gen_ai.request.model', llm.requestModel],
+    ['gen_ai.response.model', llm.responseModel],
+    ['gen_ai.usage.input_tokens', usage?.input],
+    ['gen_ai.usage.cache_creation.input_tokens', usage?.cacheWrite],
+    ['gen_ai.usage.cache_read.input_tokens', usage?.cachedInput],
+    ['gen_ai.usage.output_tokens', usage?.output],
+    ['gen_ai.usage.reasoning_tokens', usage?.reasoning],
+    ['gw.ai.time_to_first_token', isStream ? seconds(firstTokenAfter) : undefined],
+    ['gw.ai.time_per_output_token', perToken === undefined ? undefined : seconds(perToken)],
+    ['gw.ai.stream.held', llm.heldFor === undefined ? undefined : `${llm.heldFor}ms`],
+    ['gw.ai.usage.cost.total', cost?.total],
+    // Only where prices are wanted and missing: without a catalog there is nothing to explain.
+    [
+      'gw.ai.usage.cost.problem',
+      cost?.status === 'Missing' || cost?.status === 'Unpriced' ? cost.reason : undefined,
+      'quoted',
+    ],
+    ['gen_ai.request.temperature', numberOf(request['temperature'])],
+    ['gen_ai.request.top_p', numberOf(request['top_p'])],
+    ['gen_ai.request.max_tokens', numberOf(request['max_tokens'])],
+  ];
+}
+
+const seconds = (milliseconds: number): number => Math.round(milliseconds * 1000) / 1_000_000;
+const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
 export type AccessLog = (x: Exchange, status: number) => void;
 

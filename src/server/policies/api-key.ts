@@ -91,6 +91,7 @@ export const apiKey = definePolicy({
         }
         credential.remove(x);
         x.apiKey = { ...known.metadata };
+        x.allowedModels = known.allowedModels;
         x.principal = `apiKey:${hash(given as string)}`;
         x.changed('apiKey');
         x.trace?.({

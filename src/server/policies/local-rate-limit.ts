@@ -15,7 +15,12 @@ const limitSchema = z.strictObject({
   fillInterval: durationSchema
     .refine((value) => value > 0, { error: 'expected a duration over zero' })
     .describe('How often it is added.'),
-  type: z.enum(['requests']).default('requests').describe('What is counted.'),
+  type: z
+    .enum(['requests', 'tokens'])
+    .default('requests')
+    .describe(
+      'What is counted: requests, or tokens of LLM calls, which are known and taken when a call has ended.',
+    ),
   key: z
     .string()
     .min(1)
@@ -64,7 +69,10 @@ export const localRateLimit = definePolicy({
           });
         }
         // Taken from all or from none: a refused request costs nothing.
-        for (const bucket of buckets) bucket.take(1);
+        for (const [index, bucket] of buckets.entries()) {
+          if (limits[index]?.type === 'requests') bucket.take(1);
+          else x.onUsage.push((tokens) => bucket.take(tokens));
+        }
         x.trace?.({
           type: 'policy',
           kind: 'localRateLimit',

@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -11,6 +11,13 @@ const GOOD = chaos('good');
 const DEAD = { name: 'dead', stdio: { cmd: 'no-such-command' } };
 const REASON = 'failed to start stdio server: command not found: "no-such-command"';
 const UNAVAILABLE = 'agctl/unavailableTargets';
+
+/** A file without which a target does not start: removing it keeps a dead one from coming back. */
+function neededFile(): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'agctl-needed-')), 'needed');
+  writeFileSync(file, '');
+  return file;
+}
 
 describe('failOpen, the default', () => {
   test('lets the other targets serve, and says who is missing and why', async () => {
@@ -61,8 +68,10 @@ describe('failOpen, the default', () => {
   });
 
   test('answers a list with an error when nobody is left', async () => {
-    await using gate = await gateway(mcpConfig([chaos('a'), chaos('b')]));
+    const needed = neededFile();
+    await using gate = await gateway(mcpConfig(['a', 'b'].map((name) => chaos(name, `--needs=${needed}`))));
     const session = await openSession(`${gate.url}/mcp`);
+    rmSync(needed);
     await Promise.all(['a_die', 'b_die'].map((name) => session.request('tools/call', { name })));
     const { error } = await session.request('tools/list');
     expect(error.code).toBe(-32603);
@@ -88,8 +97,10 @@ describe('failClosed', () => {
   });
 
   test('lists nothing rather than a part', async () => {
-    await using gate = await gateway(mcpConfig([chaos('a'), GOOD], { backend }));
+    const needed = neededFile();
+    await using gate = await gateway(mcpConfig([chaos('a', `--needs=${needed}`), GOOD], { backend }));
     const session = await openSession(`${gate.url}/mcp`);
+    rmSync(needed);
     await session.request('tools/call', { name: 'a_die' });
     const { error } = await session.request('tools/list');
     expect(error.message).toMatch(/^no target answered: target "a": /);

@@ -84,113 +84,6 @@ describe('a session that the target has forgotten', () => {
   });
 });
 
-describe('a refusal of a single target', () => {
-  const CHALLENGE = 'Bearer resource_metadata="https://up.example/.well-known/oauth-protected-resource"';
-  const refuse =
-    (method: string, status = 401): Script =>
-    ({ message }, response) => {
-      if (message?.method !== method) return false;
-      response.writeHead(status, {
-        'www-authenticate': CHALLENGE,
-        'content-type': 'application/json',
-        'retry-after': '7',
-        'set-cookie': 'a=b',
-        'x-internal': 'yes',
-      });
-      response.end('{"error":"unauthorized"}');
-      return true;
-    };
-
-  test.each(['initialize', 'tools/call'])('of %s reaches the client with its challenge', async (method) => {
-    await using up = await mcpUpstream({ script: refuse(method) });
-    await using gate = await gateway(mcpConfig([target(up)]));
-    const url = `${gate.url}/mcp`;
-    const answer =
-      method === 'initialize'
-        ? await post(url, INITIALIZE)
-        : await (await openSession(url)).send(say(1, 'x'));
-    expect(answer.status).toBe(401);
-    expect(answer.headers.get('www-authenticate')).toBe(CHALLENGE);
-    expect(answer.headers.get('content-type')).toBe('application/json');
-    expect(answer.headers.get('retry-after')).toBe('7');
-    expect(answer.headers.get('set-cookie')).toBeNull();
-    expect(answer.headers.get('x-internal')).toBeNull();
-    expect(answer.text).toBe('{"error":"unauthorized"}');
-  });
-
-  test.each([403, 429, 500, 503])('with %i likewise', async (status) => {
-    await using up = await mcpUpstream({ script: refuse('tools/call', status) });
-    await using gate = await gateway(mcpConfig([target(up)]));
-    const session = await openSession(`${gate.url}/mcp`);
-    expect((await session.send(say(1, 'x'))).status).toBe(status);
-    // The session goes on.
-    expect((await session.request('tools/list')).result.tools).toHaveLength(1);
-  });
-
-  test('among several is an error of its calls alone', async () => {
-    await using up = await mcpUpstream({ script: refuse('tools/call') });
-    await using other = await mcpUpstream({ name: 'other' });
-    await using gate = await gateway(mcpConfig([target(up), target(other, 'other')]));
-    const session = await openSession(`${gate.url}/mcp`);
-    const refused = await session.send(say(1, 'x', 'up_say'));
-    expect(refused.status).toBe(200);
-    expect(refused.error.message).toBe('target "up" is not available: the server answered HTTP 401');
-    expect((await session.send(say(2, 'x', 'other_say'))).result.content[0].text).toBe('other says x');
-  });
-
-  test('is followed to no other place', async () => {
-    const script: Script = ({ message }, response) => {
-      if (message?.method !== 'tools/call') return false;
-      response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
-      return true;
-    };
-    await using up = await mcpUpstream({ script });
-    await using gate = await gateway(mcpConfig([target(up)]));
-    const session = await openSession(`${gate.url}/mcp`);
-    const answer = await fetch(session.url, {
-      method: 'POST',
-      redirect: 'manual',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'text/event-stream',
-        'mcp-session-id': session.id,
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', ...say(1, 'x') }),
-    });
-    expect(answer.status).toBe(302);
-    expect(answer.headers.get('location')).toBeNull();
-    expect(up.of('tools/call')).toHaveLength(1);
-  });
-
-  // Fails: once the head of our response is out, the refusal goes nowhere and the stream stays open.
-  test.fails('that comes late still ends the call', async () => {
-    let release: (() => void) | undefined;
-    const script: Script = async (request, response) => {
-      if (request.message?.method !== 'tools/call') return false;
-      await new Promise<void>((resolve) => {
-        release = resolve;
-      });
-      return refuse('tools/call')(request, response);
-    };
-    await using up = await mcpUpstream({ script });
-    await using gate = await gateway(mcpConfig([target(up)]));
-    const session = await openSession(`${gate.url}/mcp`);
-    let answer: Json;
-    session.send(say(1, 'x')).then(
-      (reply) => {
-        answer = reply;
-      },
-      () => undefined,
-    );
-    await until(() => release !== undefined);
-    // Until then our response head is held back, so that it can still become the status of the target.
-    const held = performance.now();
-    await until(() => performance.now() - held > 2_100);
-    release?.();
-    await until(() => answer !== undefined, 1_000);
-  });
-});
-
 describe('another process with the same key', () => {
   const config = { session: { key: KEY } };
 
@@ -263,6 +156,20 @@ describe('another process with the same key', () => {
       { jsonrpc: '2.0', ...say(1, 'x') },
       { 'mcp-session-id': session.id },
     );
+    expect(status).toBe(404);
+    expect(up.of('tools/call')).toEqual([]);
+  });
+
+  test('does not on another route, although its targets are the same', async () => {
+    await using up = await mcpUpstream();
+    const routes = ['/one', '/two'].map((path) => ({
+      matches: [{ path: { exact: path } }],
+      backends: [{ mcp: { targets: [target(up)] } }],
+    }));
+    await using gate = await gateway(JSON.stringify({ config, gateways: { default: { port: 0, routes } } }));
+    const session = await openSession(`${gate.url}/one`);
+    const moved = { 'mcp-session-id': session.id };
+    const { status } = await post(`${gate.url}/two`, { jsonrpc: '2.0', ...say(1, 'x') }, moved);
     expect(status).toBe(404);
     expect(up.of('tools/call')).toEqual([]);
   });

@@ -42,6 +42,7 @@ test('`env` adds to that, and wins', async () => {
 });
 
 test('`env` can take single variables of the gateway', async () => {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration expands it, not this file.
   const seen = await environmentWith({ env: { KEY: '${PROVIDER_API_KEY}', PRICE: '$$5' } });
   expect(seen).toMatchObject({ KEY: CANARY, PRICE: '$5' });
 });

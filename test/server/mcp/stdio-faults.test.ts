@@ -136,7 +136,7 @@ describe('a child that dies in mid-call', () => {
       isAnswered = true;
     });
     call.catch(() => undefined);
-    await until(() => isAnswered, 1_000);
+    await until(() => isAnswered, 3_000);
   });
 });
 

@@ -171,6 +171,16 @@ describe('places of the key', () => {
     await received(location, {}, 401);
   });
 
+  test('an expression that looks for an earlier key does not hide the one it finds', async () => {
+    const location = { expression: 'has(apiKey.team) ? "" : request.headers["x-key"]' };
+    const policies = {
+      apiKey: { mode: 'strict', keys: [{ key: KEY, metadata: { team: 'a' } }], location },
+      authorization: { rules: ['apiKey.team == "a"'] },
+    };
+    await using gate = await answeringGateway(policies);
+    expect((await send(gate.url, { headers: { 'x-key': KEY } })).status).toBe(200);
+  });
+
   test('two places at once are an error', async () => {
     const location = { header: { name: 'a' }, cookie: { name: 'b' } };
     await expect(answeringGateway({ apiKey: { keys: [{ key: KEY }], location } })).rejects.toThrow(

@@ -85,6 +85,7 @@ describe('origins', () => {
   test.each([
     [['https://a.example'], 'https://a.example'],
     [['https://A.example'], 'https://a.example'],
+    [['https://a.example'], 'https://A.example'],
     [['https://a.example', 'http://b.example:8080'], 'http://b.example:8080'],
     [['*'], 'https://any.example'],
     [['*'], 'null'],

@@ -94,8 +94,7 @@ describe('requestTimeout', () => {
     expect((await timed(gate.url)).took).toBeLessThan(1500);
   });
 
-  // Fails: the flow behind the limit runs on, and calls the backend although the client was told 504.
-  test.fails('over, no backend is called any more', async () => {
+  test('over, no backend is called any more', async () => {
     let isSilent = true;
     await using service = await httpUpstream((_, response) => (isSilent ? undefined : response.end()));
     await using target = await mcpUpstream();

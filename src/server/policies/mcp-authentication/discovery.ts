@@ -1,10 +1,11 @@
-import { AppError, messageOf } from '../../../core/errors.ts';
-import { LIMITS } from '../../../core/limits.ts';
+import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Exchange, Reply } from '../../http/exchange.ts';
-import { HeaderList } from '../../http/header-list.ts';
+import { emptyReply } from '../../http/respond.ts';
 import type { DocumentClient } from './document.ts';
 import type { Provider } from './provider.ts';
+import { answerRegistration, jsonReply, relayRegistration } from './registration.ts';
+import { ServerMetadata } from './server-metadata.ts';
 
 const RESOURCE = '/.well-known/oauth-protected-resource';
 const SERVER = '/.well-known/oauth-authorization-server';
@@ -13,7 +14,7 @@ const REGISTRATION = '/client-registration';
 export interface DiscoveryOptions {
   readonly issuer: string;
   readonly provider: Provider;
-  /** The protected resource, `{base_url}/mcp`; from the request when it is not configured. */
+  /** The protected resource, `{base_url}/mcp`; the origin of the request when it is not configured. */
   readonly resource: URL | undefined;
   /** Further members of the resource's metadata, already in snake case. */
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -31,49 +32,70 @@ export interface Discovery {
   readonly paths: readonly string[];
   /** The answer to a request on one of those paths; undefined on any other. */
   answer(x: Exchange): Promise<Reply> | undefined;
+  /** Lets pages of any origin read what was answered on those paths, errors included. */
+  share(x: Exchange, reply: Reply): void;
   /** URL of the resource's metadata, for a challenge. */
   metadataUrl(x: Exchange): string;
 }
 
+interface Endpoint {
+  readonly method: 'GET' | 'POST';
+  run(x: Exchange): Promise<Reply>;
+}
+
 export function createDiscovery(options: DiscoveryOptions): Discovery {
-  const suffix = suffixOf(options.resource);
-  const forms = suffix === '' ? [''] : ['', suffix];
-  const server = new ServerMetadata(options);
   const base = (x: Exchange): string => options.resource?.origin ?? requestOrigin(x);
-  const routes = new Map<string, { method: 'GET' | 'POST'; run: (x: Exchange) => Promise<Reply> }>();
-  for (const form of forms) {
-    routes.set(RESOURCE + form, {
+  const suffix = suffixOf(options.resource);
+  const endpoints = endpointsOf(options, base, suffix);
+  return {
+    paths: [...endpoints.keys()],
+    answer(x) {
+      const endpoint = endpoints.get(x.path);
+      if (endpoint === undefined) return undefined;
+      if (x.method === 'OPTIONS') return Promise.resolve(emptyReply(204));
+      if (x.method === endpoint.method) return endpoint.run(x);
+      throw new AppError('method_not_allowed', { headers: ['allow', `${endpoint.method}, OPTIONS`] });
+    },
+    share(x, { headers }) {
+      const endpoint = endpoints.get(x.path);
+      if (endpoint === undefined) return;
+      headers.set('access-control-allow-origin', '*');
+      headers.set('access-control-allow-methods', `${endpoint.method}, OPTIONS`);
+      headers.set('access-control-allow-headers', 'content-type, mcp-protocol-version');
+    },
+    metadataUrl: (x) => `${base(x)}${RESOURCE}${suffix}`,
+  };
+}
+
+/**
+ * The endpoints by path. Clients of different ages put the resource's path behind the well-known segment or do not
+ * (RFC 9728 §3.1); both forms are there, and only the longer tells two resources of one host apart.
+ */
+function endpointsOf(
+  options: DiscoveryOptions,
+  base: (x: Exchange) => string,
+  suffix: string,
+): ReadonlyMap<string, Endpoint> {
+  const { clientId, client } = options;
+  const server = new ServerMetadata({ ...options, answersRegistration: clientId !== undefined });
+  const endpoints = new Map<string, Endpoint>();
+  for (const form of new Set(['', suffix])) {
+    const registration = `${SERVER}${form}${REGISTRATION}`;
+    endpoints.set(RESOURCE + form, {
       method: 'GET',
       run: (x) => Promise.resolve(jsonReply(200, resourceMetadata(options, base(x)))),
     });
-    routes.set(SERVER + form, {
+    endpoints.set(SERVER + form, {
       method: 'GET',
-      run: async (x) => jsonReply(200, await server.read(base(x), form)),
+      run: async (x) => jsonReply(200, await server.read(base(x) + form, base(x) + registration)),
     });
-    routes.set(SERVER + form + REGISTRATION, { method: 'POST', run: (x) => register(x, options, server) });
+    endpoints.set(registration, {
+      method: 'POST',
+      run: (x) =>
+        clientId === undefined ? relayRegistration(x, client, server) : answerRegistration(x, clientId),
+    });
   }
-  return {
-    paths: [...routes.keys()],
-    answer(x) {
-      const route = routes.get(x.path);
-      if (route === undefined) return undefined;
-      const methods = `${route.method}, OPTIONS`;
-      if (x.method === 'OPTIONS')
-        return Promise.resolve({
-          status: 204,
-          headers: new HeaderList(crossOrigin(methods)),
-          body: undefined,
-        });
-      if (x.method !== route.method)
-        throw new AppError('method_not_allowed', { headers: ['allow', methods, ...crossOrigin(methods)] });
-      return route.run(x).then((reply) => {
-        reply.headers.raw.push(...crossOrigin(methods));
-        return reply;
-      });
-    },
-    metadataUrl: (x) =>
-      `${base(x)}${RESOURCE}${suffixOf(options.resource ?? new URL(`${requestOrigin(x)}${x.path}`))}`,
-  };
+  return endpoints;
 }
 
 /** `/mcp` of `https://host/mcp`; empty for a resource at the root. */
@@ -81,29 +103,10 @@ function suffixOf(resource: URL | undefined): string {
   return resource === undefined ? '' : resource.pathname.replace(/\/+$/, '');
 }
 
-/** Without a configured resource the request is all there is to go by. */
-function requestOrigin(x: Exchange): string {
-  return `http://${x.host}`;
-}
-
-/** Metadata is public, and browser clients of any origin need it. */
-function crossOrigin(methods: string): string[] {
-  return [
-    'access-control-allow-origin',
-    '*',
-    'access-control-allow-methods',
-    methods,
-    'access-control-allow-headers',
-    'content-type, mcp-protocol-version',
-  ];
-}
-
-function jsonReply(status: number, value: unknown): Reply {
-  return {
-    status,
-    headers: new HeaderList(['content-type', 'application/json']),
-    body: JSON.stringify(value),
-  };
+/** Without a configured resource the request is all there is to go by. It stands in a quoted header parameter. */
+function requestOrigin({ host }: Exchange): string {
+  const origin = `http://${host}`;
+  return /^[\w.:[\]-]+$/.test(host) && URL.canParse(origin) ? origin : 'http://localhost';
 }
 
 /** RFC 9728 §2, with two members that MCP clients of the specification's time read. */
@@ -119,145 +122,4 @@ function resourceMetadata(
     resource_type: 'mcp-server',
     ...metadata,
   };
-}
-
-type Metadata = Readonly<Record<string, unknown>>;
-
-/** The provider's metadata, cached; a provider that does not answer serves what it said before. */
-class ServerMetadata {
-  readonly #options: DiscoveryOptions;
-  #document: Metadata | undefined;
-  #expiresAt = 0;
-  #reading: Promise<Metadata> | undefined;
-
-  constructor(options: DiscoveryOptions) {
-    this.#options = options;
-  }
-
-  /** As clients of the gateway see it. `form` is the part of the path after the well-known segment. */
-  async read(base: string, form: string): Promise<Metadata> {
-    const document = await this.original();
-    const { provider, clientId } = this.#options;
-    const registers = clientId !== undefined || registrationUrl(document, this.#options) !== undefined;
-    const own = registers ? { registration_endpoint: `${base}${SERVER}${REGISTRATION}` } : {};
-    if (!provider.isFronted) return { ...document, ...own };
-    // RFC 9207: the provider's `iss` in a callback would not be the issuer that we name here.
-    const { authorization_response_iss_parameter_supported: _dropped, ...kept } = document;
-    return { ...kept, issuer: `${base}${form}`, ...own };
-  }
-
-  original(): Promise<Metadata> {
-    if (this.#document !== undefined && performance.now() < this.#expiresAt)
-      return Promise.resolve(this.#document);
-    this.#reading ??= this.#fetch().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
-  }
-
-  async #fetch(): Promise<Metadata> {
-    const { provider, issuer, client, log } = this.#options;
-    try {
-      const { value } = await client.fetch(provider.metadataUrl(issuer), LIMITS.metadataBytes);
-      this.#document = checkedMetadata(value, issuer);
-      this.#expiresAt = performance.now() + LIMITS.serverMetadataLifetime;
-      return this.#document;
-    } catch (error) {
-      const problem = messageOf(error);
-      log.warn('auth', 'metadata of the identity provider could not be read', { problem });
-      if (this.#document !== undefined) return this.#document;
-      throw new AppError('provider_failed', { detail: problem, headers: crossOrigin('GET, OPTIONS') });
-    }
-  }
-}
-
-/** Refuses metadata of another issuer, and leaves out endpoints that are not http(s): clients open them. */
-function checkedMetadata(value: unknown, issuer: string): Metadata {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Error('its metadata is not a JSON object');
-  const document = value as Record<string, unknown>;
-  if (document['issuer'] !== issuer)
-    throw new Error(
-      `its metadata names the issuer ${String(document['issuer']).slice(0, 200)}, expected ${issuer}`,
-    );
-  return Object.fromEntries(
-    Object.entries(document).filter(([key, member]) => !/_(?:endpoint|uri)$/.test(key) || isHttpUrl(member)),
-  );
-}
-
-function isHttpUrl(value: unknown): boolean {
-  return typeof value === 'string' && /^https?:\/\//.test(value) && URL.canParse(value);
-}
-
-function registrationUrl(document: Metadata, { issuer, provider }: DiscoveryOptions): string | undefined {
-  const { registration_endpoint: endpoint } = document;
-  // Only at the provider itself: its metadata must not send our requests elsewhere.
-  if (typeof endpoint === 'string' && new URL(endpoint).origin === new URL(issuer).origin) return endpoint;
-  return provider.registrationUrl(issuer);
-}
-
-/** Dynamic client registration (RFC 7591): handed to the provider as it is, and its answer handed back. */
-async function register(x: Exchange, options: DiscoveryOptions, server: ServerMetadata): Promise<Reply> {
-  const body = await x.body.read(LIMITS.registrationBytes);
-  if (options.clientId !== undefined) return fixedClient(body, options.clientId);
-  const url = registrationUrl(await server.original().catch(() => ({})), options);
-  if (url === undefined)
-    throw new AppError('provider_failed', { detail: 'the identity provider has no registration endpoint' });
-  const { pathname, search } = new URL(url);
-  const request = {
-    method: 'POST',
-    path: pathname + search,
-    headers: ['content-type', 'application/json', 'accept', 'application/json'],
-    body,
-  };
-  const answer = await options.client.send(url, request, LIMITS.registrationBytes).catch((error: unknown) => {
-    throw new AppError('provider_failed', { detail: messageOf(error) });
-  });
-  const type = answer.headers['content-type'];
-  return {
-    status: answer.status,
-    headers: new HeaderList(typeof type === 'string' ? ['content-type', type] : []),
-    body: answer.body,
-  };
-}
-
-/**
- * One client for everybody: what it may do must not depend on who asks, so redirects go to the asker's own machine
- * only. Otherwise a stranger could have codes of users, who trust this client, sent to himself.
- */
-function fixedClient(body: Buffer, clientId: string): Reply {
-  const requested = parseRegistration(body);
-  const uris = Array.isArray(requested['redirect_uris']) ? (requested['redirect_uris'] as unknown[]) : [];
-  if (!uris.every(isLoopbackUrl))
-    return jsonReply(400, {
-      error: 'invalid_redirect_uri',
-      error_description: 'redirect URIs must be on localhost, 127.0.0.1 or [::1]',
-    });
-  return jsonReply(201, {
-    client_id: clientId,
-    client_id_issued_at: 0,
-    token_endpoint_auth_method: 'none',
-    grant_types: ['authorization_code', 'refresh_token'],
-    response_types: ['code'],
-    redirect_uris: uris,
-  });
-}
-
-function parseRegistration(body: Buffer): Record<string, unknown> {
-  try {
-    const value = JSON.parse(body.toString('utf8')) as unknown;
-    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
-  } catch {
-    // Answered below.
-  }
-  throw new AppError('bad_request', { message: 'the registration is not a JSON object' });
-}
-
-function isLoopbackUrl(value: unknown): boolean {
-  if (typeof value !== 'string' || !URL.canParse(value)) return false;
-  const { protocol, hostname } = new URL(value);
-  return (
-    (protocol === 'http:' || protocol === 'https:') &&
-    /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
-  );
 }

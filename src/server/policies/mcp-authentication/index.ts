@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
@@ -112,6 +113,8 @@ export const mcpAuthentication = definePolicy({
         x.scopeChallenge = (source) => insufficientScope(discovery.metadataUrl(x), scopes, source);
         const token = credential.read(x);
         if (token === undefined) return withoutToken(x, config, discovery);
+        // Also one that mode `permissive` lets through unchecked: it may be meant for another service.
+        credential.remove(x);
         let claims: Claims | Promise<Claims>;
         try {
           claims = validator.validate(token);
@@ -119,11 +122,9 @@ export const mcpAuthentication = definePolicy({
           return invalid(x, config, discovery, error);
         }
         const accept = (valid: Claims): undefined => {
-          credential.remove(x);
           x.jwt = valid;
           x.changed('jwt');
-          // The issuer is fixed, so subject and issuer together are one person.
-          x.principal = `jwt:${config.issuer} ${String(valid['sub'] ?? '')}`;
+          x.principal = `jwt:${config.issuer} ${subjectOf(valid, token)}`;
           x.trace?.({
             type: 'policy',
             kind: 'mcpAuthentication',
@@ -137,6 +138,7 @@ export const mcpAuthentication = definePolicy({
           ? claims.then(accept, (error: unknown) => invalid(x, config, discovery, error))
           : accept(claims);
       },
+      response: discovery.share,
       close,
     };
   },
@@ -218,7 +220,7 @@ function invalid(
   if (unavailable)
     throw new AppError('keys_unavailable', {
       detail: error.message,
-      headers: ['retry-after', String(LIMITS.keyRefetch / 1000)],
+      headers: ['retry-after', String(LIMITS.retryLast / 1000)],
     });
   throw new AppError('token_invalid', {
     detail: error.message,
@@ -228,6 +230,11 @@ function invalid(
     ],
     body: json({ error: 'invalid_token', error_description: error.message }),
   });
+}
+
+/** Who the token is about. Nobody says that two tokens without a subject are about the same person. */
+function subjectOf({ sub }: Claims, token: string): string {
+  return typeof sub === 'string' ? `sub ${sub}` : `token ${hash('sha256', token, 'base64url')}`;
 }
 
 const json = (value: object): { type: string; text: string } => ({

@@ -39,11 +39,14 @@ export function parseToken(token: string): ParsedToken {
   if (parts.length !== 3) throw new TokenError('the token is not a signed JWT (three parts)');
   const [headerPart, payloadPart, signaturePart] = parts as [string, string, string];
   const header = parseObject(headerPart, 'header');
-  const { alg, kid } = header;
+  const { alg, kid, typ } = header;
   if (typeof alg !== 'string' || !(alg in ALGORITHMS))
     throw new TokenError('the token is signed with an algorithm that is not accepted');
   if ('crit' in header || 'b64' in header)
     throw new TokenError('the token header has an extension that is not supported');
+  // RFC 8725 §3.11: a token that says of itself that it is something else, such as `logout+jwt`, gives no access.
+  if (typeof typ === 'string' && /\+jwt$/i.test(typ) && !/^(?:application\/)?at\+jwt$/i.test(typ))
+    throw new TokenError('the token header says that it is not an access token');
   if (typeof kid !== 'string' || kid === '')
     throw new TokenError('the token header does not specify a `kid`');
   return {
@@ -71,11 +74,8 @@ function parseObject(part: string, name: string): Record<string, unknown> {
     throw new TokenError(`the token ${name} is not a JSON object`);
   const keys = members(text).map(([key]) => key);
   if (new Set(keys).size !== keys.length) throw new TokenError(`the token ${name} has a duplicate member`);
-  // Own members only: a claim called `__proto__` must stay a claim.
-  return Object.assign(
-    Object.create(null) as Record<string, unknown>,
-    Object.fromEntries(Object.entries(value).filter(([key]) => key !== '__proto__')),
-  );
+  // Without a prototype: `constructor` is a claim only if the token has it, and `__proto__` is one like any other.
+  return Object.assign(Object.create(null) as Record<string, unknown>, value);
 }
 
 /** `Buffer.from` ignores bad characters and stray bits; only text that encodes back to itself is base64url. */

@@ -12,42 +12,64 @@ export class KeySetUnavailable extends Error {}
 /** How a key set is read again; throws when that fails. Documents in the configuration never expire. */
 export type KeySource = () => Promise<Document>;
 
+/** RFC 7517 §4.5: keys of different types may share an id. */
+type Keys = ReadonlyMap<string, readonly VerificationKey[]>;
+
 /**
- * The provider's signing keys (RFC 7517), loaded on first use and kept. Read again when they expire, or when a
- * token names an unknown key, at most every `LIMITS.keyRefetch`; callers share one read. A read that fails
- * leaves the keys as they are.
+ * The provider's signing keys (RFC 7517), loaded on first use and kept. They are read again when they expire, beside
+ * the requests, and when a token names an unknown key, at most every `LIMITS.keyRefetch`; callers share one read. A
+ * read that fails leaves the keys as they are.
  */
 export class KeySet {
   readonly #source: KeySource;
   readonly #log: Log;
-  #keys: ReadonlyMap<string, VerificationKey> | undefined;
+  readonly #now: () => number;
+  #keys: Keys | undefined;
+  #fingerprint = '';
   #expiresAt = 0;
+  /** When the last read ended, and when an unknown id last caused one. */
   #readAt = Number.NEGATIVE_INFINITY;
+  #askedAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
   #problem = '';
   /** Called after keys were replaced by others: what was validated with the old ones must be validated again. */
   onChanged: (() => void) | undefined;
 
-  constructor(source: KeySource, log: Log) {
+  /** `now` is a clock in ms that never goes back. */
+  constructor(source: KeySource, log: Log, now: () => number = () => performance.now()) {
     this.#source = source;
     this.#log = log;
+    this.#now = now;
   }
 
-  /** The key of that id, or undefined. Rejects with `KeySetUnavailable` while there are no keys at all. */
-  async find(keyId: string): Promise<VerificationKey | undefined> {
-    const known = this.#keys?.get(keyId);
-    if (known !== undefined) {
-      // An expired set still serves; the next one is fetched beside the request.
-      if (performance.now() > this.#expiresAt && this.#mayRead()) void this.#read();
-      return known;
+  /** The keys of that id, if they are here. */
+  get(keyId: string): readonly VerificationKey[] | undefined {
+    this.keepFresh();
+    return this.#keys?.get(keyId);
+  }
+
+  /** Renews an expired set beside the request at hand, which the old one still serves. */
+  keepFresh(): void {
+    if (this.#keys === undefined || this.#now() < this.#expiresAt) return;
+    if (this.#now() - this.#readAt >= LIMITS.keyRefetch) void this.#read();
+  }
+
+  /**
+   * Has the set read for a token whose key is not here. Whoever has to wait for the first set gets one that is as
+   * new as can be, and a renewal under way may bring the key: neither counts as a read for an unknown id.
+   * Rejects with `KeySetUnavailable` while there are no keys at all.
+   */
+  async seek(keyId: string): Promise<void> {
+    if (this.#keys === undefined) {
+      if (this.#reading !== undefined || this.#now() - this.#readAt >= LIMITS.retryLast) await this.#read();
+      if (this.#keys === undefined) throw new KeySetUnavailable(this.#problem);
+      return;
     }
-    if (this.#reading !== undefined || this.#mayRead()) await this.#read();
-    if (this.#keys === undefined) throw new KeySetUnavailable(this.#problem);
-    return this.#keys.get(keyId);
-  }
-
-  #mayRead(): boolean {
-    return performance.now() - this.#readAt >= LIMITS.keyRefetch;
+    await this.#reading;
+    if (this.#keys.has(keyId)) return;
+    if (this.#now() - this.#askedAt < LIMITS.keyRefetch) return this.#reading;
+    this.#askedAt = this.#now();
+    await this.#read();
   }
 
   #read(): Promise<void> {
@@ -58,13 +80,13 @@ export class KeySet {
   }
 
   async #load(): Promise<void> {
-    this.#readAt = performance.now();
     try {
       const { value, lifetime } = await this.#source();
-      const keys = parseKeySet(value, this.#log);
-      const changed = this.#keys !== undefined && !sameKeys(this.#keys, keys);
+      const { keys, fingerprint } = parseKeySet(value, this.#log);
+      const changed = this.#keys !== undefined && this.#fingerprint !== fingerprint;
       this.#keys = keys;
-      this.#expiresAt = performance.now() + lifetime;
+      this.#fingerprint = fingerprint;
+      this.#expiresAt = this.#now() + lifetime;
       if (changed) this.onChanged?.();
     } catch (error) {
       this.#problem = messageOf(error);
@@ -72,30 +94,37 @@ export class KeySet {
         problem: this.#problem,
         ...(this.#keys === undefined ? {} : { kept: this.#keys.size }),
       });
+    } finally {
+      this.#readAt = this.#now();
     }
   }
 }
 
-function sameKeys(a: ReadonlyMap<string, VerificationKey>, b: ReadonlyMap<string, VerificationKey>): boolean {
-  return a.size === b.size && [...a].every(([id, { key }]) => b.get(id)?.key.equals(key) === true);
-}
+type Jwk = webcrypto.JsonWebKey & Readonly<Record<string, unknown>>;
 
-/** Usable keys by id. Keys that are weak, not for signatures, or of another kind are left out and logged. */
-function parseKeySet(document: unknown, log: Log): ReadonlyMap<string, VerificationKey> {
+/**
+ * Usable keys by id, and a text that is the same for the same keys. Keys that are weak, not for signatures, without
+ * an id or of another kind are left out and logged.
+ */
+function parseKeySet(document: unknown, log: Log): { keys: Keys; fingerprint: string } {
   const list = (document as { keys?: unknown } | null)?.keys;
   if (!Array.isArray(list)) throw new Error('the key set has no `keys` list');
   if (list.length > LIMITS.keys) throw new Error(`the key set has more than ${LIMITS.keys} keys`);
-  const keys = new Map<string, VerificationKey>();
-  for (const jwk of list as (webcrypto.JsonWebKey & Record<string, unknown>)[]) {
-    const { kid, use } = jwk;
-    if (typeof kid !== 'string' || (use !== undefined && use !== 'sig')) continue;
+  const keys = new Map<string, VerificationKey[]>();
+  const prints: string[] = [];
+  for (const jwk of list as (Jwk | null)[]) {
+    // Keys for encryption stand in the sets of most providers: nothing is wrong with them.
+    if (jwk?.use !== undefined && jwk.use !== 'sig') continue;
     try {
-      keys.set(kid, verificationKey(jwk));
+      const { kid, ...key } = verificationKey(jwk);
+      keys.set(kid, [...(keys.get(kid) ?? []), key]);
+      prints.push(JSON.stringify([kid, key.key.export({ format: 'jwk' }), [...key.algorithms]]));
     } catch (error) {
+      const kid = String(jwk?.['kid']).slice(0, 100);
       log.warn('auth', 'a signing key was left out', { kid, problem: messageOf(error) });
     }
   }
-  return keys;
+  return { keys, fingerprint: prints.sort().join('\n') };
 }
 
 const RSA = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
@@ -105,17 +134,20 @@ const BY_CURVE: Readonly<Record<string, string>> = {
   secp521r1: 'ES512',
 };
 
-function verificationKey(jwk: webcrypto.JsonWebKey & Record<string, unknown>): VerificationKey {
-  // Only public members are handed on: a provider that publishes a private key must not make us keep it.
-  const { kty, n, e, crv, x, y } = jwk;
+function verificationKey(jwk: Jwk | null): VerificationKey & { kid: string } {
+  if (typeof jwk !== 'object' || jwk === null) throw new Error('it is not an object');
+  const { kid, alg, kty, n, e, crv, x, y, key_ops: operations } = jwk;
+  if (typeof kid !== 'string' || kid === '') throw new Error('it has no `kid`, by which tokens name it');
+  if (Array.isArray(operations) && !operations.includes('verify'))
+    throw new Error('its `key_ops` do not include `verify`');
   if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP')
     throw new Error(`key type ${String(kty).slice(0, 20)} is not supported`);
+  // Only public members are handed on: a provider that publishes a private key must not make us keep it.
   const key = createPublicKey({ key: { kty, n, e, crv, x, y } as webcrypto.JsonWebKey, format: 'jwk' });
   const possible = algorithmsOf(key);
-  const { alg } = jwk;
-  if (alg === undefined) return { key, algorithms: new Set(possible) };
+  if (alg === undefined) return { kid, key, algorithms: new Set(possible) };
   if (typeof alg !== 'string' || !possible.includes(alg)) throw new Error('its `alg` does not fit its type');
-  return { key, algorithms: new Set([alg]) };
+  return { kid, key, algorithms: new Set([alg]) };
 }
 
 function algorithmsOf(key: KeyObject): string[] {

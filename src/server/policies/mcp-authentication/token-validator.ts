@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { LIMITS } from '../../../core/limits.ts';
 import { type ClaimRules, checkClaims } from './claims.ts';
-import { type Claims, hasValidSignature, parseToken, TokenError } from './jwt.ts';
+import { type Claims, hasValidSignature, type ParsedToken, parseToken, TokenError } from './jwt.ts';
 import type { KeySet } from './key-set.ts';
 
 /**
@@ -19,11 +19,24 @@ export class TokenValidator {
     keys.onChanged = () => this.#valid.clear();
   }
 
-  /** The claims of a valid token. Throws `TokenError`; rejects with `KeySetUnavailable` when there are no keys. */
+  /** How many valid tokens are remembered. */
+  get remembered(): number {
+    return this.#valid.size;
+  }
+
+  /**
+   * The claims of a valid token; a promise of them while its key must be fetched.
+   * Throws `TokenError`; rejects with `KeySetUnavailable` when there are no keys.
+   */
   validate(token: string): Claims | Promise<Claims> {
     const digest = hash('sha256', token, 'base64url');
     const known = this.#valid.get(digest);
-    if (known === undefined) return this.#verify(token, digest);
+    if (known === undefined) {
+      const parsed = parseToken(token);
+      return this.#verify(parsed, digest) ?? this.#seekAndVerify(parsed, digest);
+    }
+    // A removed key must be noticed, too, when all tokens that come are remembered ones.
+    this.#keys.keepFresh();
     // Times are checked anew: a remembered token expires like any other.
     checkClaims(known, this.#rules, Date.now() / 1000);
     this.#valid.delete(digest);
@@ -31,11 +44,24 @@ export class TokenValidator {
     return known;
   }
 
-  async #verify(token: string, digest: string): Promise<Claims> {
-    const parsed = parseToken(token);
-    const key = await this.#keys.find(parsed.keyId);
-    if (key === undefined) throw new TokenError('the token is signed with an unknown key');
-    if (!hasValidSignature(parsed, key)) throw new TokenError('the signature of the token is not valid');
+  async #seekAndVerify(parsed: ParsedToken, digest: string): Promise<Claims> {
+    // A token of another issuer names a key that no read will find; saying whose it is helps more.
+    checkClaims(parsed.claims, this.#rules, Date.now() / 1000);
+    await this.#keys.seek(parsed.keyId);
+    const claims = this.#verify(parsed, digest);
+    if (claims === undefined) throw new TokenError('the token is signed with an unknown key');
+    return claims;
+  }
+
+  /**
+   * Undefined when the key is not here. Takes the keys, uses them and remembers the token in one turn: nothing that
+   * a key just replaced has signed can be remembered.
+   */
+  #verify(parsed: ParsedToken, digest: string): Claims | undefined {
+    const keys = this.#keys.get(parsed.keyId);
+    if (keys === undefined) return undefined;
+    if (!keys.some((key) => hasValidSignature(parsed, key)))
+      throw new TokenError('the signature of the token is not valid');
     checkClaims(parsed.claims, this.#rules, Date.now() / 1000);
     if (this.#valid.size >= LIMITS.validTokens) this.#valid.delete(this.#valid.keys().next().value as string);
     this.#valid.set(digest, parsed.claims);

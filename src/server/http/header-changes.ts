@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { type HeaderList, isHeaderName, isHeaderValue } from './header-list.ts';
+
+const name = z.string().refine(isHeaderName, { error: 'expected a header name' });
+const values = z.record(
+  name,
+  z.string().refine(isHeaderValue, { error: 'expected a header value: no control characters' }),
+);
+
+/** Literal changes to headers, as policies and LLM models have them. */
+export const headerChangesSchema = z.strictObject({
+  add: values.default({}).describe('Headers to add, beside any of the same name.'),
+  set: values.default({}).describe('Headers to set, in place of any of the same name.'),
+  remove: z.array(name).default([]).describe('Headers to remove. Done last.'),
+});
+
+export type HeaderChanges = z.output<typeof headerChangesSchema>;
+
+export function headerChanges({ add, set, remove }: HeaderChanges): (headers: HeaderList) => void {
+  const added = Object.entries(add);
+  const replaced = Object.entries(set);
+  return (headers) => {
+    for (const [header, value] of replaced) headers.set(header, value);
+    for (const [header, value] of added) headers.append(header, value);
+    for (const header of remove) headers.delete(header);
+  };
+}

@@ -1,0 +1,214 @@
+import { z } from 'zod';
+import { AppError } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { defineBackend } from '../backend.ts';
+import type { CompileContext } from '../compile-context.ts';
+import type { Exchange, Reply } from '../http/exchange.ts';
+import { endToEnd, HeaderList } from '../http/header-list.ts';
+import { textReply } from '../http/respond.ts';
+import { lookupIn } from '../variables.ts';
+import { LlmBody } from './body.ts';
+import { llmError } from './errors.ts';
+import { checkMessages } from './guardrails/check.ts';
+import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
+import { requestTexts } from './guardrails/request-texts.ts';
+import type { Webhook } from './guardrails/webhook.ts';
+import type { LlmCall } from './log-fields.ts';
+import { compileModel, type Model, modelSchema, providerEntrySchema } from './model.ts';
+import { bySpecificity, matchesModel } from './models.ts';
+import { answerOf } from './response.ts';
+import { changeFields } from './transform.ts';
+
+/** Fields of an LLM backend; also of the simplified top-level `llm`. */
+export const llmFields = {
+  models: z.array(modelSchema).min(1).describe('Models that clients may ask for.'),
+  providers: z.array(providerEntrySchema).default([]).describe('Providers that several models share.'),
+  guardrails: guardrailsSchema
+    .optional()
+    .describe('Guardrails of all models; those of a model come after them.'),
+};
+
+/** What all calls of one LLM backend share. */
+export interface LlmRuntime {
+  readonly models: readonly Model[];
+  readonly listed: readonly Model[];
+  readonly startedAt: number;
+  readonly requestGuardrails: readonly Webhook[];
+  readonly responseGuardrails: readonly Webhook[];
+}
+
+export const llm = defineBackend({
+  key: 'llm',
+  schema: z.strictObject(llmFields).describe('LLM providers behind one OpenAI-compatible endpoint.'),
+  open(config, context) {
+    const compiled = config.models.flatMap(
+      (model, index) => compileModel(model, config.providers, context.at('models', index)) ?? [],
+    );
+    refuseDuplicateEntries(config.providers, context);
+    const guardrails =
+      config.guardrails === undefined
+        ? undefined
+        : compileGuardrails(config.guardrails, context.at('guardrails'));
+    const runtime: LlmRuntime = {
+      models: bySpecificity(compiled),
+      listed: compiled.filter(({ isPublic }) => isPublic),
+      startedAt: Math.floor(Date.now() / 1000),
+      requestGuardrails: guardrails?.request ?? [],
+      responseGuardrails: guardrails?.response ?? [],
+    };
+    return {
+      handle: (x) => handle(x, runtime),
+      close: async () => {
+        await Promise.all([
+          guardrails?.close(),
+          ...compiled.flatMap((model) => [model.upstream?.close(), model.guardrails?.close()]),
+        ]);
+      },
+    };
+  },
+});
+
+function refuseDuplicateEntries(
+  entries: readonly { readonly name: string }[],
+  context: CompileContext,
+): void {
+  for (const [index, { name }] of entries.entries()) {
+    if (entries.findIndex((entry) => entry.name === name) === index) continue;
+    context
+      .at('providers', index, 'name')
+      .report({ code: 'AGW0106', message: `two provider entries are called \`${name}\`` });
+  }
+}
+
+async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
+  x.protocol = 'llm';
+  if (/^(?:\/v1)?\/models(?:\/|$)/.test(x.path)) return listModels(x, runtime);
+  const operation = operationOf(x.path);
+  const body = await readRequest(x);
+  const requested = body.get('model');
+  if (typeof requested !== 'string' || requested === '') {
+    throw llmError('llm_invalid', 'missing_model', "LLM request body is missing string field 'model'");
+  }
+  const model = chooseModel(x, runtime, requested);
+  const call: LlmCall = {
+    operation,
+    provider: model.provider.telemetryName,
+    requestModel: requested,
+    streaming: body.value['stream'] === true,
+    request: body.value,
+  };
+  x.llm = call;
+  changeFields(body, model.fields, lookupIn(x));
+  // What the client asked for is settled; what the provider is asked for is configuration.
+  if (model.model !== undefined) body.set('model', model.model);
+  await guardRequest(x, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
+  const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
+  const stripsUsage = askForUsage(call, body);
+  const reply = await callProvider(x, model, call, body);
+  model.changeResponseHeaders?.(reply.headers);
+  return answerOf(x, call, reply, { guardrails: responseGuardrails, stripsUsage, apiKey: model.apiKey });
+}
+
+function operationOf(path: string): LlmCall['operation'] {
+  if (path.endsWith('/chat/completions')) return 'chat';
+  if (path.endsWith('/completions')) return 'text_completion';
+  if (path.endsWith('/embeddings')) return 'embeddings';
+  return path.endsWith('/responses') ? 'responses' : 'other';
+}
+
+async function readRequest(x: Exchange): Promise<LlmBody> {
+  try {
+    return LlmBody.parse(await x.body.read(LIMITS.requestBodyBytes));
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'body_too_large') {
+      throw llmError(
+        'body_too_large',
+        'request_body_too_large',
+        'LLM request body exceeded the buffer limit',
+      );
+    }
+    throw error;
+  }
+}
+
+/** The most specific model entry of that name. Entries that are only referred to are not to be asked for. */
+function chooseModel(x: Exchange, { models }: LlmRuntime, requested: string): Model {
+  const { allowedModels } = x;
+  if (allowedModels !== undefined && !allowedModels.some((pattern) => matchesModel(pattern, requested))) {
+    throw llmError('llm_forbidden', 'model_not_allowed', 'Model is not allowed for this API key');
+  }
+  const model = models.find(({ name, isPublic }) => isPublic && matchesModel(name, requested));
+  if (model === undefined) throw llmError('llm_not_found', 'model_not_found', 'Model not found');
+  return model;
+}
+
+function listModels(x: Exchange, { listed, startedAt }: LlmRuntime): Reply {
+  const { allowedModels } = x;
+  const data = listed
+    .filter(
+      ({ name }) =>
+        allowedModels === undefined || allowedModels.some((pattern) => matchesModel(pattern, name)),
+    )
+    .map(({ name }) => ({ id: name, object: 'model', created: startedAt, owned_by: 'openai' }));
+  return textReply(200, JSON.stringify({ object: 'list', data }), 'application/json');
+}
+
+async function guardRequest(x: Exchange, webhooks: readonly Webhook[], body: LlmBody): Promise<void> {
+  if (webhooks.length === 0) return;
+  const { texts, replace } = requestTexts(body);
+  const checked = await checkMessages(webhooks, texts, lookupIn(x), x.signal);
+  const isMasked =
+    checked.length !== texts.length ||
+    checked.some(({ content }, index) => content !== texts[index]?.content);
+  if (isMasked) replace(checked);
+}
+
+/** Streams only report their tokens when asked to. Returns whether the report must be taken out again. */
+function askForUsage(call: LlmCall, body: LlmBody): boolean {
+  const isStream = call.streaming && (call.operation === 'chat' || call.operation === 'text_completion');
+  if (!isStream || body.has('stream_options')) return false;
+  body.set('stream_options', { include_usage: true });
+  return true;
+}
+
+const NOT_FORWARDED = new Set([
+  'host',
+  'content-length',
+  'content-encoding',
+  'expect',
+  'accept-encoding',
+  'cookie',
+]);
+
+async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBody): Promise<Reply> {
+  const text = body.toString();
+  if (model.provider.answer !== undefined)
+    return model.provider.answer(x, call, JSON.parse(text) as Record<string, unknown>);
+  if (model.upstream === undefined) throw new AppError('no_backend');
+  x.endpoint = model.upstream.address;
+  const headers = new HeaderList(endToEnd(x.headers.raw, NOT_FORWARDED));
+  headers.set('host', model.upstream.authority);
+  // Compressed answers could not be counted, guarded or freed of an echoed key.
+  headers.set('accept-encoding', 'identity');
+  if (model.apiKey !== undefined) headers.set('authorization', `Bearer ${model.apiKey}`);
+  model.changeRequestHeaders?.(headers);
+  const {
+    status,
+    headers: received,
+    body: answer,
+  } = await model.upstream.relay({
+    method: x.method,
+    path: providerPath(x, model),
+    headers: headers.raw,
+    body: text,
+    signal: x.signal,
+    ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
+  });
+  x.reason = 'Upstream';
+  return { status, headers: new HeaderList(endToEnd(received.raw)), body: answer };
+}
+
+/** `/v1/chat/completions` of the client is `/chat/completions` below the provider's own prefix. */
+function providerPath(x: Exchange, { basePath }: Model): string {
+  return basePath + x.path.replace(/^\/v1(?=\/)/, '') + x.query;
+}

@@ -1,0 +1,94 @@
+import { isUtf8 } from 'node:buffer';
+import { LIMITS } from '../../core/limits.ts';
+import { type Edit, edit, exceedsStructure, members } from '../mcp/json-text.ts';
+import { llmError } from './errors.ts';
+
+/**
+ * A JSON request body that keeps its text: numbers, order and unknown members reach the provider as the client
+ * wrote them; only members that somebody set or removed change.
+ */
+export class LlmBody {
+  readonly value: Readonly<Record<string, unknown>>;
+  readonly #text: string;
+  readonly #changes = new Map<string, string | undefined>();
+
+  private constructor(text: string, value: Record<string, unknown>) {
+    this.#text = text;
+    this.value = value;
+  }
+
+  /** Throws an `AppError` with an OpenAI-style body when the bytes are no JSON object with unambiguous members. */
+  static parse(bytes: Buffer): LlmBody {
+    const invalid = (why: string): Error =>
+      llmError('llm_invalid', 'invalid_request_body', `LLM request body must be valid JSON: ${why}`);
+    if (!isUtf8(bytes)) throw invalid('it is not UTF-8');
+    const text = bytes.toString('utf8');
+    if (exceedsStructure(text, LIMITS.jsonDepth, LIMITS.jsonKeys)) throw invalid('it is nested too deeply');
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      throw invalid('it does not parse');
+    }
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw invalid('it is not an object');
+    const keys = members(text).map(([key]) => key);
+    if (new Set(keys).size !== keys.length) throw invalid('a member stands twice');
+    return new LlmBody(text, value as Record<string, unknown>);
+  }
+
+  /** The value of a member after the changes so far; undefined when it is absent. */
+  get(key: string): unknown {
+    if (!this.#changes.has(key)) return this.value[key];
+    const changed = this.#changes.get(key);
+    return changed === undefined ? undefined : (JSON.parse(changed) as unknown);
+  }
+
+  has(key: string): boolean {
+    return this.#changes.has(key) ? this.#changes.get(key) !== undefined : Object.hasOwn(this.value, key);
+  }
+
+  set(key: string, value: unknown): void {
+    this.#changes.set(key, JSON.stringify(value));
+  }
+
+  remove(key: string): void {
+    this.#changes.set(key, undefined);
+  }
+
+  /** The text with the changes applied; the client's own when there are none. */
+  toString(): string {
+    if (this.#changes.size === 0) return this.#text;
+    const present = members(this.#text);
+    const edits: Edit[] = [];
+    const kept = new Set(this.#changes.keys());
+    for (const [key, span] of present) {
+      if (!this.#changes.has(key)) continue;
+      kept.delete(key);
+      const text = this.#changes.get(key);
+      if (text !== undefined) edits.push({ ...span, text });
+    }
+    const removed = new Set([...this.#changes].filter(([, text]) => text === undefined).map(([key]) => key));
+    const replaced = edit(this.#text, edits);
+    const added = [...kept].flatMap((key) => {
+      const text = this.#changes.get(key);
+      return text === undefined ? [] : [`${JSON.stringify(key)}:${text}`];
+    });
+    return insertMembers(removeMembers(replaced, removed), added);
+  }
+}
+
+function removeMembers(text: string, removed: ReadonlySet<string>): string {
+  const present = members(text);
+  if (!present.some(([key]) => removed.has(key))) return text;
+  // With members missing, the separators change anyway: the kept ones are joined anew, their values as they are.
+  const kept = present.filter(([key]) => !removed.has(key));
+  return `{${kept.map(([key, { start, end }]) => `${JSON.stringify(key)}:${text.slice(start, end)}`).join(',')}}`;
+}
+
+function insertMembers(text: string, added: readonly string[]): string {
+  if (added.length === 0) return text;
+  const at = text.lastIndexOf('}');
+  const isEmpty = members(text).length === 0;
+  return `${text.slice(0, at)}${isEmpty ? '' : ','}${added.join(',')}${text.slice(at)}`;
+}

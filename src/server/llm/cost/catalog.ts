@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import type { CostOutcome } from '../log-fields.ts';
+import type { Usage } from '../usage.ts';
+import { costToNumber, costToText, parseRate, rateToNumber } from './decimal.ts';
+
+const RATE_KINDS = [
+  'input',
+  'output',
+  'cacheRead',
+  'cacheWrite',
+  'reasoning',
+  'inputAudio',
+  'outputAudio',
+] as const;
+type RateKind = (typeof RATE_KINDS)[number];
+
+const rate = z
+  .string()
+  .transform((text) => parseRate(text))
+  .refine((value) => value !== undefined, {
+    error: 'expected USD per million tokens as text, such as "0.20", with at most six decimals',
+  })
+  .transform((value) => value as bigint);
+const ratesSchema = z.strictObject(
+  Object.fromEntries(RATE_KINDS.map((kind) => [kind, rate.optional()])) as Record<
+    RateKind,
+    z.ZodOptional<typeof rate>
+  >,
+);
+
+const modelSchema = z
+  .strictObject({
+    rates: ratesSchema.optional(),
+    tiers: z.array(z.strictObject({ contextOver: z.int().min(0), rates: ratesSchema })).default([]),
+    tags: z.array(z.string()).default([]),
+  })
+  .refine(
+    ({ tiers }) =>
+      tiers.every((tier, index) => index === 0 || tier.contextOver > (tiers[index - 1]?.contextOver ?? 0)),
+    {
+      error: 'expected tiers with rising `contextOver`',
+    },
+  );
+
+/** A price catalog: rates in USD per million tokens by provider and model. */
+export const catalogSchema = z.strictObject({
+  providers: z.record(z.string(), z.strictObject({ models: z.record(z.string(), modelSchema) })),
+});
+
+export type CatalogDocument = z.output<typeof catalogSchema>;
+type ModelPrices = z.output<typeof modelSchema>;
+type Rates = { readonly [Kind in RateKind]?: bigint | undefined };
+
+/** Prices of all catalogs of a configuration; later ones add to and replace earlier ones, rate by rate. */
+export class PriceCatalog {
+  readonly #models = new Map<string, ModelPrices>();
+  readonly #isEmpty: boolean;
+
+  constructor(documents: readonly CatalogDocument[]) {
+    this.#isEmpty = documents.length === 0;
+    for (const { providers } of documents) {
+      for (const [provider, { models }] of Object.entries(providers)) {
+        for (const [model, prices] of Object.entries(models)) this.#merge(key(provider, model), prices);
+      }
+    }
+  }
+
+  #merge(id: string, { rates, tiers, tags }: ModelPrices): void {
+    const before = this.#models.get(id);
+    this.#models.set(id, {
+      rates: { ...before?.rates, ...rates },
+      tiers: tiers.length > 0 ? tiers : (before?.tiers ?? []),
+      tags: [...new Set([...(before?.tags ?? []), ...tags])],
+    });
+  }
+
+  /** What a call cost: by the model that answered, or else the one that was asked for. */
+  price(provider: string, models: readonly (string | undefined)[], usage: Usage | undefined): CostOutcome {
+    if (this.#isEmpty) return { status: 'NoCatalog', reason: 'config.modelCatalog is not set' };
+    const names = [...new Set(models.filter((model) => model !== undefined))];
+    const prices = names
+      .map((model) => this.#models.get(key(provider, model)))
+      .find((found) => found !== undefined);
+    if (prices === undefined)
+      return { status: 'Missing', reason: `no prices for ${provider} ${names.join(' or ')}` };
+    if (usage === undefined) return { status: 'Unpriced', reason: 'the provider reported no usage' };
+    const rates = ratesFor(prices, usage);
+    if (Object.values(rates).every((value) => value === undefined))
+      return { status: 'Unpriced', reason: 'the catalog has no rates for the model' };
+    return outcome(rates, usage);
+  }
+}
+
+const key = (provider: string, model: string): string => `${provider}\n${model}`;
+
+/** The rates of the highest tier that the context reaches, over the base rates. */
+function ratesFor({ rates = {}, tiers }: ModelPrices, { input }: Usage): Rates {
+  const tier = tiers.findLast(({ contextOver }) => input > contextOver);
+  const overlay = Object.fromEntries(
+    Object.entries(tier?.rates ?? {}).filter(([, value]) => value !== undefined),
+  );
+  return { ...rates, ...overlay };
+}
+
+/**
+ * Cached and audio tokens are part of the input count, reasoning and audio of the output count (the convention of
+ * OpenAI-compatible providers). A class without a rate of its own is billed as ordinary input or output.
+ */
+function outcome(rates: Rates, usage: Usage): CostOutcome {
+  const cacheRead = rates.cacheRead === undefined ? 0 : (usage.cachedInput ?? 0);
+  const cacheWrite = rates.cacheWrite === undefined ? 0 : (usage.cacheWrite ?? 0);
+  const { inputAudio = 0, outputAudio = 0, reasoning = 0 } = usage;
+  const tokens: Record<RateKind, number> = {
+    input: Math.max(0, usage.input - inputAudio - cacheRead - cacheWrite),
+    output: Math.max(0, usage.output - reasoning - outputAudio),
+    cacheRead,
+    cacheWrite,
+    reasoning,
+    inputAudio,
+    outputAudio,
+  };
+  const fallback: Partial<Record<RateKind, bigint | undefined>> = {
+    reasoning: rates.output,
+    outputAudio: rates.output,
+    inputAudio: rates.input,
+  };
+  const costs = RATE_KINDS.map(
+    (kind) => [kind, BigInt(tokens[kind]) * (rates[kind] ?? fallback[kind] ?? 0n)] as const,
+  );
+  const total = costs.reduce((sum, [, cost]) => sum + cost, 0n);
+  return {
+    status: 'Exact',
+    total: costToText(total),
+    parts: {
+      total: costToNumber(total),
+      ...Object.fromEntries(costs.map(([kind, cost]) => [kind, costToNumber(cost)])),
+    },
+    rates: Object.fromEntries(
+      Object.entries(rates).flatMap(([kind, value]) =>
+        value === undefined ? [] : [[kind, rateToNumber(value)]],
+      ),
+    ),
+  };
+}

@@ -1,0 +1,29 @@
+/** Rates have at most six decimals (USD per million tokens), so a rate in millionths is a whole number. */
+const RATE_DECIMALS = 6;
+/** A rate in millionths of a USD per million tokens, times tokens, is a cost in 10^-12 USD. */
+const COST_DECIMALS = 12;
+
+/** A decimal text such as `0.20`, exact, as a whole number of millionths. Undefined when it is anything else. */
+export function parseRate(text: string): bigint | undefined {
+  const match = /^(\d{1,12})(?:\.(\d{1,6}))?$/.exec(text);
+  if (match === null) return undefined;
+  return BigInt((match[1] as string) + (match[2] ?? '').padEnd(RATE_DECIMALS, '0'));
+}
+
+/** A rate as a number, for expressions. */
+export function rateToNumber(rate: bigint): number {
+  return Number(rate) / 10 ** RATE_DECIMALS;
+}
+
+/** A cost in 10^-12 USD as a decimal text without exponent or superfluous zeros. */
+export function costToText(cost: bigint): string {
+  const digits = cost.toString().padStart(COST_DECIMALS + 1, '0');
+  const fraction = digits.slice(-COST_DECIMALS).replace(/0+$/, '');
+  const whole = digits.slice(0, -COST_DECIMALS);
+  return fraction === '' ? whole : `${whole}.${fraction}`;
+}
+
+/** A cost in 10^-12 USD as a number, for expressions. */
+export function costToNumber(cost: bigint): number {
+  return Number(costToText(cost));
+}

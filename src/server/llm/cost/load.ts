@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { messageOf } from '../../../core/errors.ts';
+import type { CompileContext } from '../../compile-context.ts';
+import { type CatalogDocument, catalogSchema, PriceCatalog } from './catalog.ts';
+
+/** A price catalog: a file, or inline as JSON text or as an object. */
+export const catalogReferenceSchema = z.union([
+  z.strictObject({
+    file: z.string().min(1).describe('JSON file with a catalog, as `agctl costs import` writes it.'),
+  }),
+  z.strictObject({
+    inline: z.union([z.string().min(1), z.record(z.string(), z.json())]).describe('The catalog itself.'),
+  }),
+]);
+
+/** Reads every catalog of a configuration. One that cannot be used is reported and left out. */
+export function loadCatalogs(
+  references: readonly z.output<typeof catalogReferenceSchema>[],
+  context: CompileContext,
+): PriceCatalog {
+  const documents = references.flatMap((reference, index): CatalogDocument[] => {
+    const at = context.at(index);
+    try {
+      const parsed = catalogSchema.safeParse(documentOf(reference, context.folder));
+      if (parsed.success) return [parsed.data];
+      const [issue] = parsed.error.issues;
+      at.report({
+        code: 'AGW0104',
+        message: `the price catalog is not valid: ${issue?.path.join('.')}: ${issue?.message}`,
+      });
+    } catch (error) {
+      at.report({ code: 'AGW0005', message: `the price catalog cannot be read: ${messageOf(error)}` });
+    }
+    return [];
+  });
+  return new PriceCatalog(documents);
+}
+
+function documentOf(reference: z.output<typeof catalogReferenceSchema>, folder: string): unknown {
+  if ('file' in reference) return JSON.parse(readFileSync(resolve(folder, reference.file), 'utf8'));
+  return typeof reference.inline === 'string' ? JSON.parse(reference.inline) : reference.inline;
+}

@@ -1,0 +1,69 @@
+import { LIMITS } from '../../core/limits.ts';
+
+const CR = 13;
+const LF = 10;
+
+/** An event over `LIMITS.streamFrameBytes`: no provider sends one, and waiting for its end would need memory. */
+export class OversizedFrame extends Error {}
+
+/**
+ * Cuts a byte stream of server-sent events into events, each with the empty line that ends it. Bytes are never
+ * changed: the frames, joined, are the stream. Lines end with LF, CRLF or CR (HTML standard, "Server-sent events").
+ */
+export class FrameSplitter {
+  #pending: Buffer = Buffer.alloc(0);
+  /** Up to where `#pending` was searched without finding an end. */
+  #searched = 0;
+
+  push(chunk: Buffer): Buffer[] {
+    this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    const frames: Buffer[] = [];
+    for (let end = this.#end(); end !== -1; end = this.#end()) {
+      frames.push(this.#pending.subarray(0, end));
+      this.#pending = this.#pending.subarray(end);
+      this.#searched = 0;
+    }
+    if (this.#pending.length > LIMITS.streamFrameBytes)
+      throw new OversizedFrame('an event of the stream is too long');
+    return frames;
+  }
+
+  /** What is left without an empty line after it. */
+  rest(): Buffer {
+    return this.#pending;
+  }
+
+  /** Position after the first empty line, or -1. */
+  #end(): number {
+    const bytes = this.#pending;
+    // A line break that was searched as the last byte may be the first half of an empty line.
+    for (let at = Math.max(0, this.#searched - 3); at < bytes.length; at += 1) {
+      const after = lineBreak(bytes, at);
+      if (after === 0) continue;
+      const second = lineBreak(bytes, at + after);
+      // A CR at the end of what has arrived may be followed by its LF.
+      if (second !== 0 && !(bytes[at + after] === CR && at + after + 1 === bytes.length))
+        return at + after + second;
+    }
+    this.#searched = bytes.length;
+    return -1;
+  }
+}
+
+/** Length of the line break at a position; 0 when there is none. */
+function lineBreak(bytes: Buffer, at: number): number {
+  const byte = bytes[at];
+  if (byte === LF) return 1;
+  if (byte !== CR) return 0;
+  return bytes[at + 1] === LF ? 2 : 1;
+}
+
+/** The `data` of an event, its lines joined; undefined when it has none. */
+export function dataOf(frame: Buffer): string | undefined {
+  const text = frame.toString('utf8');
+  if (!text.includes('data:')) return undefined;
+  const lines = text
+    .split(/\r\n|\r|\n/)
+    .flatMap((line) => (line.startsWith('data:') ? [line.slice(line[5] === ' ' ? 6 : 5)] : []));
+  return lines.length === 0 ? undefined : lines.join('\n');
+}

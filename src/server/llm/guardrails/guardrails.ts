@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import type { CompileContext } from '../../compile-context.ts';
+import { compileWebhook, type Phase, type Webhook, webhookSchema } from './webhook.ts';
+
+const itemSchema = z.strictObject({ webhook: webhookSchema }).describe('One guardrail.');
+
+export const guardrailsSchema = z
+  .strictObject({
+    request: z
+      .array(itemSchema)
+      .default([])
+      .describe('Guardrails on what the client sends, in order; each sees what the one before left.'),
+    response: z
+      .array(itemSchema)
+      .default([])
+      .describe(
+        'Guardrails on what the model says, in order. Streams are held back until they were looked at.',
+      ),
+  })
+  .describe('Checks of requests and responses by webhooks.');
+
+export interface Guardrails {
+  readonly request: readonly Webhook[];
+  readonly response: readonly Webhook[];
+  close(): Promise<void>;
+}
+
+export function compileGuardrails(
+  config: z.output<typeof guardrailsSchema>,
+  context: CompileContext,
+): Guardrails {
+  const compile = (phase: Phase): Webhook[] =>
+    config[phase].flatMap(
+      ({ webhook }, index) => compileWebhook(webhook, phase, context.at(phase, index, 'webhook')) ?? [],
+    );
+  const request = compile('request');
+  const response = compile('response');
+  return {
+    request,
+    response,
+    close: async () => {
+      await Promise.all([...request, ...response].map((webhook) => webhook.close()));
+    },
+  };
+}

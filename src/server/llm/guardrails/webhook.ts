@@ -1,0 +1,193 @@
+import { z } from 'zod';
+import { LIMITS } from '../../../core/limits.ts';
+import { CelEvaluationError, type Expression } from '../../cel/expression.ts';
+import type { CompileContext } from '../../compile-context.ts';
+import { isHeaderName, isHeaderValue } from '../../http/header-list.ts';
+import { createUpstream, explainUpstreamError, type Upstream } from '../../http/upstream.ts';
+import { parseAddress } from '../../static/address.ts';
+import type { Lookup } from '../../variables.ts';
+
+const headerName = z.string().refine((name) => isHeaderName(name.replace(/^:/, '')), {
+  error: 'expected a header name, or `:path`, `:method`, `:authority`',
+});
+
+export const webhookSchema = z
+  .strictObject({
+    target: z
+      .strictObject({
+        host: z.string().min(1).describe('Address: `host:port`, a URL without a path, or `unix:/path`.'),
+      })
+      .describe('The webhook server.'),
+    headers: z
+      .record(headerName, z.string().min(1))
+      .default({})
+      .describe(
+        "Headers of the call, as CEL expressions over the client's request; `:path`, `:method` and `:authority` change the call itself. One that fails is left out; a literal path is a quoted text.",
+      ),
+    failureMode: z
+      .enum(['failClosed', 'failOpen'])
+      .default('failClosed')
+      .describe('What happens when the webhook cannot be asked: 503, or the call goes on.'),
+  })
+  .describe('Asks a server whether a text may pass.');
+
+export type Phase = 'request' | 'response';
+
+/** What a guardrail says of a text. */
+export type Verdict =
+  | { readonly kind: 'pass' }
+  | { readonly kind: 'mask'; readonly items: readonly unknown[] }
+  | { readonly kind: 'reject'; readonly status: number; readonly body: string };
+
+/** The webhook could not be asked, or did not answer as agreed, and the configuration says that nothing passes then. */
+export class GuardrailFailure extends Error {}
+
+export interface Webhook {
+  /** `items` are messages in the request phase and choices in the response phase. Throws `GuardrailFailure`. */
+  check(items: readonly unknown[], lookup: Lookup, signal: AbortSignal): Promise<Verdict>;
+  close(): Promise<void>;
+}
+
+export function compileWebhook(
+  { target, headers, failureMode }: z.output<typeof webhookSchema>,
+  phase: Phase,
+  context: CompileContext,
+): Webhook | undefined {
+  const address = parseAddress(target.host, context.at('target', 'host'));
+  // The specification: "llmRequest.* variables are available in request-phase webhooks only."
+  const place = phase === 'request' ? 'llmRequest' : 'request';
+  const expressions = Object.entries(headers).map(
+    ([name, source]) => [name, context.at('headers', name).cel(source, place)] as const,
+  );
+  if (address === undefined) return undefined;
+  const upstream = createUpstream(address);
+  return {
+    async check(items, lookup, signal) {
+      const call = requestOf(phase, upstream, expressions, lookup);
+      try {
+        return parseVerdict(await send(upstream, call, { [member(phase)]: items }, signal), phase);
+      } catch (error) {
+        if (signal.aborted) throw error;
+        const problem = error instanceof GuardrailFailure ? error.message : explainUpstreamError(error);
+        if (failureMode === 'failOpen') {
+          context.log.warn('llm::guardrail', 'a webhook failed; the call goes on (failOpen)', {
+            phase,
+            problem,
+          });
+          return { kind: 'pass' };
+        }
+        throw new GuardrailFailure(problem);
+      }
+    },
+    close: () => upstream.close(),
+  };
+}
+
+const member = (phase: Phase): 'messages' | 'choices' => (phase === 'request' ? 'messages' : 'choices');
+
+interface Call {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: readonly string[];
+}
+
+function requestOf(
+  phase: Phase,
+  upstream: Upstream,
+  expressions: readonly (readonly [string, Expression])[],
+  lookup: Lookup,
+): Call {
+  let method = 'POST';
+  let path = `/${phase}`;
+  let authority = upstream.authority;
+  const headers: string[] = ['content-type', 'application/json'];
+  for (const [name, expression] of expressions) {
+    const value = textOf(expression, lookup);
+    if (value === undefined || !isHeaderValue(value)) continue;
+    if (name === ':path') path = isPath(value) ? value : path;
+    else if (name === ':method') method = /^[A-Z]+$/.test(value) ? value : method;
+    else if (name === ':authority') authority = value;
+    else if (!name.startsWith(':')) headers.push(name, value);
+  }
+  return { method, path, headers: ['host', authority, ...headers] };
+}
+
+/** Two slashes at the start would be read as a host by some servers. */
+const isPath = (value: string): boolean => /^\/(?!\/)[\x21-\x7e]*$/.test(value) && !value.includes('#');
+
+function textOf(expression: Expression, lookup: Lookup): string | undefined {
+  try {
+    const value = expression.evaluate(lookup);
+    if (typeof value === 'string') return value;
+    return value === null || value instanceof Uint8Array || typeof value === 'object'
+      ? undefined
+      : String(value);
+  } catch (error) {
+    if (error instanceof CelEvaluationError) return undefined;
+    throw error;
+  }
+}
+
+async function send(
+  upstream: Upstream,
+  { method, path, headers }: Call,
+  body: object,
+  signal: AbortSignal,
+): Promise<string> {
+  const timeout = AbortSignal.timeout(LIMITS.guardrailTimeout);
+  const response = await upstream
+    .request({
+      method,
+      path,
+      headers,
+      body: JSON.stringify({ body }),
+      signal: AbortSignal.any([timeout, signal]),
+    })
+    .catch((error: unknown) => {
+      throw timeout.aborted ? new GuardrailFailure('the webhook did not answer in time') : error;
+    });
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response.body) {
+    size += (chunk as Buffer).length;
+    if (size > LIMITS.guardrailBody)
+      throw new GuardrailFailure(`the webhook answered with more than ${LIMITS.guardrailBody} bytes`);
+    chunks.push(chunk as Buffer);
+  }
+  if (response.statusCode < 200 || response.statusCode > 299)
+    throw new GuardrailFailure(`the webhook answered ${response.statusCode}`);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/**
+ * Verdicts have no tag and are told apart by their members. Whatever is none of the three exactly is a failure: a
+ * misspelt rejection must not pass.
+ */
+function parseVerdict(text: string, phase: Phase): Verdict {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new GuardrailFailure('the webhook did not answer with JSON');
+  }
+  const action = (value as { action?: unknown } | null)?.action;
+  if (typeof action !== 'object' || action === null || Array.isArray(action))
+    throw new GuardrailFailure('the answer of the webhook has no `action` object');
+  const { body, status_code: status } = action as { body?: unknown; status_code?: unknown };
+  if (body === undefined && status === undefined) return { kind: 'pass' };
+  if (
+    typeof body === 'string' &&
+    typeof status === 'number' &&
+    Number.isInteger(status) &&
+    status >= 400 &&
+    status <= 599
+  ) {
+    return { kind: 'reject', status, body: body.slice(0, LIMITS.guardrailRejection) };
+  }
+  const items =
+    typeof body === 'object' && body !== null && status === undefined
+      ? (body as Record<string, unknown>)[member(phase)]
+      : undefined;
+  if (Array.isArray(items)) return { kind: 'mask', items: items as unknown[] };
+  throw new GuardrailFailure('the `action` of the webhook is neither pass, mask nor reject');
+}

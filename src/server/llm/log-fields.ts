@@ -1,0 +1,31 @@
+import type { Usage } from './usage.ts';
+
+/** What is known of one LLM call, for the access log and for expressions (`llm.*`). Filled in as it becomes known. */
+export interface LlmCall {
+  readonly operation: 'chat' | 'text_completion' | 'embeddings' | 'responses' | 'other';
+  /** Telemetry name of the provider, which is also its name in price catalogs. */
+  readonly provider: string;
+  readonly requestModel: string;
+  readonly streaming: boolean;
+  /** The client's request, parsed, before anything was changed. */
+  readonly request: Readonly<Record<string, unknown>>;
+  responseModel?: string;
+  usage?: Usage;
+  /** Milliseconds from the request to the first token, and to the last. */
+  firstTokenAfter?: number;
+  lastTokenAfter?: number;
+  cost?: CostOutcome;
+  /** How long response frames were held back by guardrails, in ms: the longest wait. */
+  heldFor?: number;
+}
+
+/** Result of the price lookup: `status` is the metric's label. Amounts are exact decimal texts in USD. */
+export interface CostOutcome {
+  readonly status: 'Exact' | 'Unpriced' | 'Missing' | 'NoCatalog';
+  /** Why there is no price, for the log. */
+  readonly reason?: string;
+  readonly total?: string;
+  /** By class of token: `input`, `output`, `cacheRead`, … as numbers, for expressions. */
+  readonly parts?: Readonly<Record<string, number>>;
+  readonly rates?: Readonly<Record<string, number>>;
+}

@@ -1,0 +1,191 @@
+import { z } from 'zod';
+import type { CompileContext } from '../compile-context.ts';
+import { headerChanges, headerChangesSchema } from '../http/header-changes.ts';
+import type { HeaderList } from '../http/header-list.ts';
+import { createUpstream, type Upstream } from '../http/upstream.ts';
+import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
+import { patternProblem } from './models.ts';
+import { findProvider, providerNames } from './providers/index.ts';
+import type { ProviderKind } from './providers/provider.ts';
+import type { FieldChanges } from './transform.ts';
+
+/** The specification: "Up to 64 transformations per policy". */
+const MAX_TRANSFORMATIONS = 64;
+
+const paramsSchema = z
+  .strictObject({
+    apiKey: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ secret: true })
+      .describe("Key that the provider gets. Without one, the client's own Authorization header goes on."),
+    model: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Model that the provider is asked for, in place of the name in the request.'),
+    baseUrl: z
+      .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
+      .optional()
+      .describe(
+        "URL before `/chat/completions`, as in `http://127.0.0.1:8000/v1`; the provider's own by default.",
+      ),
+  })
+  .describe('How the provider is reached.');
+
+const fieldsSchema = z.record(z.string().min(1), z.json());
+
+export const modelSchema = z
+  .strictObject({
+    name: z
+      .string()
+      .min(1)
+      .superRefine((name, context) => {
+        const problem = patternProblem(name);
+        if (problem !== undefined)
+          context.addIssue({ code: 'custom', message: problem, params: { code: 'AGW0104' } });
+      })
+      .describe(
+        'Model names that this entry answers: one name, `*`, `prefix*` or `*suffix`. The most specific entry wins.',
+      ),
+    provider: z
+      .union([
+        z.string().min(1),
+        z.strictObject({ reference: z.string().min(1).describe('Name of an entry of `llm.providers`.') }),
+      ])
+      .describe(
+        'Kind of provider, such as `oaiCompat` or `echo`, or a reference to an entry of `llm.providers`.',
+      ),
+    params: paramsSchema.prefault({}),
+    visibility: z
+      .enum(['public', 'internal'])
+      .default('public')
+      .describe('`internal`: left out of the list of models and not to be asked for.'),
+    defaults: fieldsSchema.default({}).describe('Request fields to set when the client left them out.'),
+    overrides: fieldsSchema.default({}).describe('Request fields to set always.'),
+    transformation: z
+      .record(z.string().min(1), z.string().min(1))
+      .refine((value) => Object.keys(value).length <= MAX_TRANSFORMATIONS, {
+        error: `expected at most ${MAX_TRANSFORMATIONS} transformations`,
+      })
+      .default({})
+      .describe(
+        "Request fields as CEL expressions over the client's request (`llmRequest`). They beat `overrides`; one that fails removes its field.",
+      ),
+    requestHeaders: headerChangesSchema
+      .optional()
+      .describe('Changes of the headers that the provider receives.'),
+    responseHeaders: headerChangesSchema
+      .optional()
+      .describe('Changes of the headers that the client receives.'),
+    guardrails: guardrailsSchema.optional(),
+  })
+  .describe('A model that clients may ask for.');
+
+export const providerEntrySchema = z
+  .strictObject({
+    name: z.string().min(1).describe('Name that models refer to.'),
+    provider: z.string().min(1).describe('Kind of provider.'),
+    params: paramsSchema.prefault({}),
+    defaults: fieldsSchema.default({}).describe('As in a model; the model wins.'),
+    overrides: fieldsSchema.default({}).describe('As in a model; the model wins.'),
+  })
+  .describe('A provider that several models share.');
+
+type ModelConfig = z.output<typeof modelSchema>;
+export type ProviderEntry = z.output<typeof providerEntrySchema>;
+
+/** A model entry, compiled. */
+export interface Model {
+  readonly name: string;
+  readonly isPublic: boolean;
+  readonly provider: ProviderKind;
+  readonly apiKey: string | undefined;
+  /** Model name for the provider, when it is another than the client's. */
+  readonly model: string | undefined;
+  readonly upstream: Upstream | undefined;
+  /** Path before `/chat/completions`, without a slash at its end. */
+  readonly basePath: string;
+  readonly fields: FieldChanges;
+  readonly changeRequestHeaders: ((headers: HeaderList) => void) | undefined;
+  readonly changeResponseHeaders: ((headers: HeaderList) => void) | undefined;
+  readonly guardrails: Guardrails | undefined;
+}
+
+export function compileModel(
+  config: ModelConfig,
+  entries: readonly ProviderEntry[],
+  context: CompileContext,
+): Model | undefined {
+  const entry = referencedEntry(config, entries, context);
+  const kindName = typeof config.provider === 'string' ? config.provider : entry?.provider;
+  const kind = kindName === undefined ? undefined : findProvider(kindName);
+  if (kind === undefined) {
+    if (kindName !== undefined) {
+      context.at('provider').report({
+        code: 'AGW0104',
+        message: `unknown provider \`${kindName}\``,
+        help: `providers: ${providerNames.join(', ')}`,
+      });
+    }
+    return undefined;
+  }
+  const params = { ...entry?.params, ...config.params };
+  const baseUrl = params.baseUrl ?? kind.baseUrl;
+  const url = baseUrl === undefined ? undefined : new URL(baseUrl);
+  if (kind.answer === undefined && url === undefined) {
+    context.report({ code: 'AGW0103', message: `provider \`${kind.key}\` needs \`params.baseUrl\`` });
+    return undefined;
+  }
+  if (params.apiKey !== undefined && !/^[\x21-\x7e]+$/.test(params.apiKey)) {
+    context
+      .at('params', 'apiKey')
+      .report({ code: 'AGW0104', message: 'the key has characters that cannot stand in a header' });
+  }
+  const at = context.at('transformation');
+  return {
+    name: config.name,
+    isPublic: config.visibility === 'public',
+    provider: kind,
+    apiKey: params.apiKey,
+    model: params.model,
+    upstream:
+      kind.answer !== undefined || url === undefined ? undefined : createUpstream({ origin: url.origin }),
+    basePath: url?.pathname.replace(/\/+$/, '') ?? '',
+    fields: {
+      overrides: Object.entries({ ...entry?.overrides, ...config.overrides }),
+      transformations: Object.entries(config.transformation).map(([field, source]) => [
+        field,
+        at.at(field).cel(source, 'llmRequest'),
+      ]),
+      defaults: Object.entries({ ...entry?.defaults, ...config.defaults }),
+    },
+    changeRequestHeaders:
+      config.requestHeaders === undefined ? undefined : headerChanges(config.requestHeaders),
+    changeResponseHeaders:
+      config.responseHeaders === undefined ? undefined : headerChanges(config.responseHeaders),
+    guardrails:
+      config.guardrails === undefined
+        ? undefined
+        : compileGuardrails(config.guardrails, context.at('guardrails')),
+  };
+}
+
+function referencedEntry(
+  { provider }: ModelConfig,
+  entries: readonly ProviderEntry[],
+  context: CompileContext,
+): ProviderEntry | undefined {
+  if (typeof provider === 'string') return undefined;
+  const entry = entries.find(({ name }) => name === provider.reference);
+  if (entry === undefined) {
+    const known = entries.map(({ name }) => `\`${name}\``).join(', ') || 'none';
+    context.at('provider', 'reference').report({
+      code: 'AGW0107',
+      message: `unknown provider entry \`${provider.reference}\``,
+      help: `entries of llm.providers: ${known}`,
+    });
+  }
+  return entry;
+}

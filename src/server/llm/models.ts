@@ -1,0 +1,24 @@
+import type { Model } from './model.ts';
+
+/** Whether a pattern (exact, `*`, `prefix*` or `*suffix`) matches a model name. */
+export function matchesModel(pattern: string, name: string): boolean {
+  if (pattern.endsWith('*')) return name.startsWith(pattern.slice(0, -1));
+  if (pattern.startsWith('*')) return name.endsWith(pattern.slice(1));
+  return pattern === name;
+}
+
+/** What is wrong with a pattern, or undefined. */
+export function patternProblem(pattern: string): string | undefined {
+  const stars = pattern.split('*').length - 1;
+  if (stars > 1) return `model name wildcard may only appear once: \`${pattern}\``;
+  if (stars === 1 && !pattern.startsWith('*') && !pattern.endsWith('*')) {
+    return `model name wildcard must be either at the beginning or the end: \`${pattern}\``;
+  }
+  return undefined;
+}
+
+/** Models in the order in which they are tried: most characters besides the wildcard first, then as configured. */
+export function bySpecificity(models: readonly Model[]): Model[] {
+  const weight = ({ name }: Model): number => name.replace('*', '').length;
+  return models.toSorted((a, b) => weight(b) - weight(a));
+}

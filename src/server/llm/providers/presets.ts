@@ -1,0 +1,22 @@
+import { defineProvider, type ProviderKind } from './provider.ts';
+
+/** Hosts with an OpenAI-compatible API, so that a configuration need not know their addresses. */
+const BASE_URLS: Readonly<Record<string, string>> = {
+  baseten: 'https://inference.baseten.co/v1',
+  cerebras: 'https://api.cerebras.ai/v1',
+  cohere: 'https://api.cohere.ai/compatibility/v1',
+  deepinfra: 'https://api.deepinfra.com/v1/openai',
+  deepseek: 'https://api.deepseek.com/v1',
+  fireworks: 'https://api.fireworks.ai/inference/v1',
+  groq: 'https://api.groq.com/openai/v1',
+  huggingface: 'https://router.huggingface.co/v1',
+  mistral: 'https://api.mistral.ai/v1',
+  ollama: 'http://localhost:11434/v1',
+  openrouter: 'https://openrouter.ai/api/v1',
+  togetherai: 'https://api.together.xyz/v1',
+  xai: 'https://api.x.ai/v1',
+};
+
+export const presets: readonly ProviderKind[] = Object.entries(BASE_URLS).map(([key, baseUrl]) =>
+  defineProvider({ key, aliases: [], telemetryName: key, baseUrl }),
+);

@@ -1,0 +1,177 @@
+import { AppError } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Exchange, Reply } from '../http/exchange.ts';
+import { UpstreamBody } from '../http/upstream-body.ts';
+import { lookupIn } from '../variables.ts';
+import { llmError } from './errors.ts';
+import { checkChoices } from './guardrails/check.ts';
+import { responseTexts } from './guardrails/response-texts.ts';
+import { StreamGuard } from './guardrails/stream-guard.ts';
+import type { Webhook } from './guardrails/webhook.ts';
+import type { LlmCall } from './log-fields.ts';
+import { LlmStream } from './stream.ts';
+import { StreamMeter } from './stream-meter.ts';
+import { parseUsage } from './usage.ts';
+
+export interface AnswerOptions {
+  readonly guardrails: readonly Webhook[];
+  readonly stripsUsage: boolean;
+  readonly apiKey: string | undefined;
+}
+
+/** The provider's reply as the client gets it: counted, guarded, without an echoed key; else byte for byte. */
+export async function answerOf(
+  x: Exchange,
+  call: LlmCall,
+  reply: Reply,
+  options: AnswerOptions,
+): Promise<Reply> {
+  const { body, headers, status } = reply;
+  if (status < 200 || status > 299) return withoutKey(reply, options.apiKey);
+  const isStream = headers.get('content-type')?.startsWith('text/event-stream') === true;
+  if (!(body instanceof UpstreamBody)) {
+    // The built-in model: its answer is here already.
+    if (typeof body === 'string') return answerInMemory(x, call, reply, body, isStream, options);
+    return reply;
+  }
+  if (isStream) {
+    headers.delete('content-length');
+    return {
+      ...reply,
+      body: new LlmStream(
+        x,
+        call,
+        body,
+        new StreamMeter(x, call, options.stripsUsage),
+        streamGuard(x, call, options.guardrails),
+      ),
+    };
+  }
+  if (options.guardrails.length === 0) {
+    meterOnTheWay(x, call, body);
+    return reply;
+  }
+  return guarded(x, call, reply, await collect(body, LIMITS.responseBodyBytes), options.guardrails);
+}
+
+function streamGuard(x: Exchange, call: LlmCall, guardrails: readonly Webhook[]): StreamGuard | undefined {
+  if (guardrails.length === 0) return undefined;
+  if (call.operation === 'responses' || call.operation === 'other') {
+    throw llmError(
+      'llm_invalid',
+      'guardrail_unsupported',
+      'streams of this endpoint cannot be guarded: ask without `stream`',
+    );
+  }
+  return new StreamGuard((contents) => checkChoices(guardrails, contents, lookupIn(x), x.signal));
+}
+
+async function answerInMemory(
+  x: Exchange,
+  call: LlmCall,
+  reply: Reply,
+  text: string,
+  isStream: boolean,
+  { guardrails, stripsUsage }: AnswerOptions,
+): Promise<Reply> {
+  if (!isStream) {
+    readWhole(x, call, Buffer.from(text));
+    return guardrails.length === 0 ? reply : guarded(x, call, reply, Buffer.from(text), guardrails);
+  }
+  const meter = new StreamMeter(x, call, stripsUsage);
+  const frames = text
+    .split(/(?<=\n\n)/)
+    .map((frame) => Buffer.from(frame))
+    .filter((frame) => meter.read(frame));
+  const guard = streamGuard(x, call, guardrails);
+  for (const frame of frames) guard?.hold(frame);
+  return { ...reply, body: Buffer.concat(guard === undefined ? frames : await guard.release(true)) };
+}
+
+/** Copies what passes, up to a bound, and reads model and usage off it at the end. */
+function meterOnTheWay(x: Exchange, call: LlmCall, body: UpstreamBody): void {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  body.onChunk = (chunk) => {
+    size += chunk.length;
+    if (size <= LIMITS.responseBodyBytes) chunks.push(chunk);
+  };
+  x.atEnd.push(() => {
+    if (size <= LIMITS.responseBodyBytes) readWhole(x, call, Buffer.concat(chunks));
+  });
+}
+
+function readWhole(x: Exchange, call: LlmCall, bytes: Buffer): unknown {
+  try {
+    const value = JSON.parse(bytes.toString('utf8')) as { model?: unknown; usage?: unknown } | null;
+    if (typeof value?.model === 'string') call.responseModel = value.model;
+    const usage = parseUsage(value?.usage);
+    if (usage !== undefined) call.usage = usage;
+    call.lastTokenAfter = performance.now() - x.startedClock;
+    return value;
+  } catch {
+    return undefined;
+  }
+}
+
+async function guarded(
+  x: Exchange,
+  call: LlmCall,
+  reply: Reply,
+  bytes: Buffer,
+  guardrails: readonly Webhook[],
+): Promise<Reply> {
+  const value = readWhole(x, call, bytes);
+  if (value === undefined)
+    throw llmError('upstream_invalid', 'upstream_failed', 'failed to process LLM response: it is not JSON');
+  const { contents, replaced } = responseTexts(value);
+  const headers = reply.headers;
+  if (contents.length === 0) return { ...reply, body: bytes };
+  const checked = await checkChoices(guardrails, contents, lookupIn(x), x.signal);
+  if (checked.every((text, index) => text === contents[index])) return { ...reply, body: bytes };
+  headers.delete('content-length');
+  return { ...reply, body: JSON.stringify(replaced(checked)) };
+}
+
+/** Some providers repeat the key in their error: it is ours, not the client's. Errors are small, so they are read whole. */
+async function withoutKey(reply: Reply, apiKey: string | undefined): Promise<Reply> {
+  if (apiKey === undefined || !(reply.body instanceof UpstreamBody)) return reply;
+  const bytes = await collect(reply.body, LIMITS.responseBodyBytes);
+  const text = bytes.toString('latin1');
+  const forms = [
+    apiKey,
+    Buffer.from(apiKey).toString('base64'),
+    Buffer.from(apiKey).toString('base64url'),
+    encodeURIComponent(apiKey),
+  ];
+  const cleaned = forms.reduce((current, form) => current.replaceAll(form, '<redacted>'), text);
+  if (cleaned === text) return { ...reply, body: bytes };
+  reply.headers.delete('content-length');
+  return { ...reply, body: Buffer.from(cleaned, 'latin1') };
+}
+
+function collect(body: UpstreamBody, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    body.consume({
+      push(chunk) {
+        size += chunk.length;
+        if (size > limit) {
+          body.discard();
+          reject(
+            new AppError('upstream_invalid', { message: 'failed to process LLM response: it is too large' }),
+          );
+        } else chunks.push(chunk);
+        return true;
+      },
+      end: () => resolve(Buffer.concat(chunks)),
+      fail: () =>
+        reject(
+          new AppError('upstream_invalid', {
+            message: 'upstream call failed: the provider broke the response off',
+          }),
+        ),
+    });
+  });
+}

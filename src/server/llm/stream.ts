@@ -1,0 +1,131 @@
+import type { ServerResponse } from 'node:http';
+import { AppError, messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { type BodySink, responseSink, type UpstreamBody } from '../http/upstream-body.ts';
+import { errorEvent } from './errors.ts';
+import { FrameSplitter, OversizedFrame } from './frames.ts';
+import type { StreamGuard } from './guardrails/stream-guard.ts';
+import type { LlmCall } from './log-fields.ts';
+import type { StreamMeter } from './stream-meter.ts';
+
+/**
+ * A streamed completion on its way to the client: counted, looked at by guardrails when there are any, and ended with
+ * an error event when something goes wrong after it began.
+ */
+export class LlmStream {
+  readonly #x: Exchange;
+  readonly #call: LlmCall;
+  readonly #upstream: UpstreamBody;
+  readonly #meter: StreamMeter;
+  readonly #guard: StreamGuard | undefined;
+  readonly #frames = new FrameSplitter();
+  #response: BodySink | undefined;
+  #stall: NodeJS.Timeout | undefined;
+  #work: Promise<void> = Promise.resolve();
+  #isDone = false;
+
+  constructor(
+    x: Exchange,
+    call: LlmCall,
+    upstream: UpstreamBody,
+    meter: StreamMeter,
+    guard: StreamGuard | undefined,
+  ) {
+    this.#x = x;
+    this.#call = call;
+    this.#upstream = upstream;
+    this.#meter = meter;
+    this.#guard = guard;
+  }
+
+  /** Called by the listener after `writeHead`. */
+  attach(response: ServerResponse): void {
+    response.flushHeaders();
+    response.once('close', () => {
+      clearTimeout(this.#stall);
+      this.#isDone = true;
+      this.#upstream.discard();
+    });
+    this.#response = responseSink(response, () => this.#upstream.resume());
+    this.#stall = setTimeout(
+      () => this.#abort('the provider sent nothing for too long', 'timeout_error', 'stream_idle'),
+      LIMITS.streamIdle,
+    );
+    this.#upstream.consume({
+      push: (chunk) => this.#push(chunk),
+      end: () => this.#end(),
+      fail: () => this.#abort('the provider broke the stream off', 'api_error', 'upstream_failed'),
+    });
+  }
+
+  discard(): void {
+    this.#upstream.discard();
+  }
+
+  #push(chunk: Buffer): boolean {
+    if (this.#isDone) return true;
+    this.#stall?.refresh();
+    let frames: Buffer[];
+    try {
+      frames = this.#frames.push(chunk);
+    } catch (error) {
+      if (!(error instanceof OversizedFrame)) throw error;
+      this.#abort(messageOf(error), 'api_error', 'upstream_failed');
+      return true;
+    }
+    const wanted = frames.filter((frame) => this.#meter.read(frame));
+    const guard = this.#guard;
+    if (guard === undefined) return wanted.length === 0 || this.#write(wanted);
+    for (const frame of wanted) guard.hold(frame);
+    if (!guard.isFull) return true;
+    // Nothing more is taken in while webhooks think: what is held stays bounded.
+    this.#work = this.#work.then(() => this.#release(guard, false)).then(() => this.#upstream.resume());
+    return false;
+  }
+
+  async #release(guard: StreamGuard, isEnd: boolean): Promise<void> {
+    if (this.#isDone) return;
+    try {
+      const released = await guard.release(isEnd);
+      this.#call.heldFor = Math.round(guard.longest);
+      if (!this.#isDone && released.length > 0) this.#write(released);
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      this.#x.reason = 'Guardrail';
+      const message =
+        error.code === 'guardrail_rejected'
+          ? (error.body?.text ?? '')
+          : 'Content blocked by guardrail policy';
+      this.#abort(message, 'guardrail_blocked', 'guardrail_intervention', error.message);
+    }
+  }
+
+  #write(frames: readonly Buffer[]): boolean {
+    return this.#response?.push(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames)) ?? true;
+  }
+
+  #end(): void {
+    clearTimeout(this.#stall);
+    this.#work = this.#work.then(async () => {
+      const rest = this.#frames.rest();
+      if (rest.length > 0 && this.#guard !== undefined) this.#guard.hold(rest);
+      if (this.#guard !== undefined) await this.#release(this.#guard, true);
+      else if (rest.length > 0) this.#write([rest]);
+      if (!this.#isDone) this.#response?.end();
+      this.#isDone = true;
+    });
+  }
+
+  /** What was sent is sent: an event says what happened, and no `[DONE]` follows. */
+  #abort(message: string, type: string, code: string, logged = message): void {
+    if (this.#isDone) return;
+    this.#isDone = true;
+    clearTimeout(this.#stall);
+    this.#x.error = logged;
+    this.#x.reason ??= code === 'stream_idle' ? 'Timeout' : 'UpstreamFailure';
+    this.#response?.push(Buffer.from(errorEvent(message, type, code)));
+    this.#response?.end();
+    this.#upstream.discard();
+  }
+}

@@ -1,0 +1,41 @@
+import { CelEvaluationError, type Expression } from '../cel/expression.ts';
+import type { Lookup } from '../variables.ts';
+import type { LlmBody } from './body.ts';
+
+export interface FieldChanges {
+  readonly overrides: readonly (readonly [field: string, value: unknown])[];
+  readonly transformations: readonly (readonly [field: string, value: Expression])[];
+  readonly defaults: readonly (readonly [field: string, value: unknown])[];
+}
+
+/**
+ * Changes the fields of a request. Every expression sees the client's own request (`lookup`), none the result of
+ * another. A transformation beats an override of the same field, and one that fails removes the field; defaults fill
+ * what is missing then (the specification's "Transformation", design table row 19).
+ */
+export function changeFields(
+  body: LlmBody,
+  { overrides, transformations, defaults }: FieldChanges,
+  lookup: Lookup,
+): void {
+  const results = transformations.map(([field, expression]) => [field, attempt(expression, lookup)] as const);
+  for (const [field, value] of overrides) body.set(field, value);
+  for (const [field, value] of results) {
+    if (value === undefined) body.remove(field);
+    else body.set(field, value);
+  }
+  for (const [field, value] of defaults) if (!body.has(field)) body.set(field, value);
+}
+
+/** The value of an expression; undefined when it fails or has no form in JSON. */
+function attempt(expression: Expression, lookup: Lookup): unknown {
+  try {
+    const value = expression.evaluate(lookup);
+    if (value instanceof Uint8Array || (typeof value === 'number' && !Number.isFinite(value)))
+      return undefined;
+    return value;
+  } catch (error) {
+    if (error instanceof CelEvaluationError) return undefined;
+    throw error;
+  }
+}

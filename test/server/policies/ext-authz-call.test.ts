@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest';
+import { askPolicy } from '../../kit/authz.ts';
+import { answeringGateway } from '../../kit/routes.ts';
+import { send, valuesOf } from '../../kit/send.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
+
+const DENIED = { status: 403, text: 'external authorization failed' };
+
+describe('what the service is asked', () => {
+  test('with the path, query and method of the client when no path is given, and without its body', async () => {
+    await using service = await httpUpstream();
+    await using gate = await answeringGateway(askPolicy(service.address));
+    await send(gate.url, { method: 'POST', target: '/a/b?c=%20d', body: 'secret body' });
+    expect(service.received).toMatchObject([{ method: 'POST', target: '/a/b?c=%20d', body: '' }]);
+    expect(service.received[0]?.headers).toMatchObject({ host: service.address, 'content-length': '0' });
+  });
+
+  test('with the authorization header alone, or with the headers that are listed', async () => {
+    await using service = await httpUpstream();
+    const headers = { authorization: 'Bearer t', cookie: 'a=1', 'x-a': ['1', '2'], 'x-b': 'b' };
+    await using usual = await answeringGateway(askPolicy(service.address));
+    await send(usual.url, { headers });
+    expect(service.received[0]?.headers).toEqual({
+      host: service.address,
+      connection: 'keep-alive',
+      authorization: 'Bearer t',
+    });
+    await using listed = await answeringGateway(
+      askPolicy(service.address, {}, { includeRequestHeaders: ['X-A', 'cookie', 'x-missing'] }),
+    );
+    await send(listed.url, { headers });
+    const { rawHeaders = [], headers: got } = service.received[1] ?? {};
+    expect(valuesOf({ rawHeaders }, 'x-a')).toEqual(['1', '2']);
+    expect(got).toMatchObject({ cookie: 'a=1' });
+    expect(got).not.toHaveProperty('authorization');
+    expect(got).not.toHaveProperty('x-b');
+  });
+
+  test('with added headers; one whose expression fails is left out', async () => {
+    await using service = await httpUpstream();
+    const addRequestHeaders = {
+      'x-method': 'request.method',
+      'x-missing': 'request.headers["x-not-there"]',
+      'x-number': '1 + 1',
+      'x-split': '"a\\r\\nx-injected: 1"',
+      ':authority': 'request.headers["x-tenant"] + ".authz.example"',
+    };
+    await using gate = await answeringGateway(askPolicy(service.address, { addRequestHeaders }));
+    await send(gate.url, { headers: { 'x-tenant': 'acme' } });
+    const { headers } = service.received[0] ?? {};
+    expect(headers).toMatchObject({ 'x-method': 'GET', host: 'acme.authz.example' });
+    for (const name of ['x-missing', 'x-number', 'x-split', 'x-injected'])
+      expect(headers).not.toHaveProperty(name);
+    await send(gate.url);
+    expect(service.received[1]?.headers.host).toBe(service.address);
+  });
+
+  // Fails: a client's `Host` or `Content-Length` that is listed goes out beside the one of the call.
+  test('with the host of the client, when that is listed', async () => {
+    await using service = await httpUpstream();
+    await using gate = await answeringGateway(
+      askPolicy(service.address, {}, { includeRequestHeaders: ['host', 'content-length'] }),
+    );
+    const reply = await send(gate.url, { method: 'POST', body: 'x', headers: { host: 'client.example' } });
+    expect(reply.status).toBe(200);
+    const { rawHeaders = [] } = service.received[0] ?? {};
+    expect(valuesOf({ rawHeaders }, 'host')).toEqual(['client.example']);
+  });
+
+  test.each([
+    ['fails', 'request.headers["x-path"]', {}],
+    ['is a number', '42', {}],
+    ['has a space', 'request.headers["x-path"]', { 'x-path': '/a b' }],
+    ['has a line break', '"/a\\r\\nX-Injected: 1"', {}],
+    ['has a fragment', '"/a#b"', {}],
+    ['is an absolute URL', 'request.headers["x-path"]', { 'x-path': 'http://evil.example/' }],
+    ['is empty', '""', {}],
+  ])('nothing, when the path %s: that is a denial', async (_how, path, headers) => {
+    await using service = await httpUpstream();
+    await using gate = await answeringGateway(askPolicy(service.address, { path }, { failureMode: 'allow' }));
+    expect(await send(gate.url, { headers })).toMatchObject(DENIED);
+    expect(service.received).toEqual([]);
+    expect((await gate.accessLine(1))['error.detail']).toContain('path');
+  });
+
+  test('a path with two slashes stays at the service', async () => {
+    await using service = await httpUpstream();
+    await using gate = await answeringGateway(askPolicy(service.address, { path: '"//evil.example/x"' }));
+    expect((await send(gate.url)).status).toBe(200);
+    expect(service.received).toMatchObject([
+      { target: '//evil.example/x', headers: { host: service.address } },
+    ]);
+  });
+});

@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { chaos } from '../../../kit/config.ts';
+import { type Idp, startIdp } from '../../../kit/idp.ts';
+import { openSession } from '../../../kit/mcp.ts';
+import { mcpUpstream } from '../../../kit/mcp-upstream.ts';
+import type { SendOptions } from '../../../kit/send.ts';
+import { call, type ProtectedRoute, protectedGateway, signIn } from '../../../kit/sign-in.ts';
+import { type HttpUpstream, httpUpstream } from '../../../kit/upstream.ts';
+
+let idp: Idp;
+let backend: HttpUpstream;
+beforeAll(async () => {
+  idp = await startIdp();
+  backend = await httpUpstream();
+});
+afterAll(() => Promise.all([idp.upstream.close(), backend.close()]));
+
+/** The route to the recording backend. */
+const route = (more: object = {}): ProtectedRoute[] => [
+  { policies: signIn(idp.issuer, more), backends: [{ host: backend.address }] },
+];
+
+/** Fails when any part of the token stands in the text; its first part is the same for many tokens. */
+function expectNoTrace(text: string, bearer: string): void {
+  for (const part of [bearer, ...bearer.split('.').slice(1)]) expect(text).not.toContain(part);
+}
+
+describe('the token', () => {
+  const places: readonly (readonly [
+    place: string,
+    location: object | undefined,
+    request: (bearer: string) => SendOptions,
+    left: object,
+  ])[] = [
+    [
+      'in the Authorization header',
+      undefined,
+      (bearer) => ({ headers: { authorization: `Bearer ${bearer}`, cookie: 'a=1' } }),
+      { cookie: 'a=1' },
+    ],
+    [
+      'in a header of another name',
+      { header: { name: 'X-Token' } },
+      (bearer) => ({ headers: { 'x-token': bearer, authorization: 'Basic YTpi' } }),
+      { authorization: 'Basic YTpi' },
+    ],
+    [
+      'in a query parameter',
+      { queryParameter: { name: 'token' } },
+      (bearer) => ({ target: `/mcp?a=1&token=${bearer}&b=2` }),
+      {},
+    ],
+    [
+      'in a cookie',
+      { cookie: { name: 'token' } },
+      (bearer) => ({ headers: { cookie: `a=1; token=${bearer}; b=2` } }),
+      { cookie: 'a=1; b=2' },
+    ],
+  ];
+
+  test.each(places)('%s lets in, and goes no further', async (_, authorizationLocation, request, left) => {
+    await using guarded = await protectedGateway(route({ authorizationLocation }));
+    const bearer = idp.token({ jti: _ });
+    const reply = await call(guarded, undefined, request(bearer));
+    expect([reply.status, reply.text]).toEqual([200, 'ok']);
+    const { headers, rawHeaders, target, body } = backend.received.at(-1) ?? {};
+    expect(headers).toMatchObject(left);
+    expectNoTrace(JSON.stringify([rawHeaders, target, body]), bearer);
+    if (target?.includes('?')) expect(target).toBe('/mcp?a=1&b=2');
+    await guarded.accessLine(1);
+    expectNoTrace(guarded.accessLog.join('') + guarded.log.join(''), bearer);
+  });
+
+  test('that an expression finds lets in', async () => {
+    const authorizationLocation = { expression: 'request.headers["x-any"].split(" ")[1]' };
+    await using guarded = await protectedGateway(route({ authorizationLocation }));
+    const headers = { 'x-any': `Token ${idp.token()}` };
+    expect((await call(guarded, undefined, { headers })).status).toBe(200);
+    expect((await call(guarded)).status).toBe(401);
+  });
+
+  test('goes no further when it is not valid either', async () => {
+    await using guarded = await protectedGateway(route({ mode: 'permissive' }));
+    const bearer = idp.token({ aud: 'another-service' });
+    expect((await call(guarded, bearer)).status).toBe(200);
+    expect(backend.received.at(-1)?.headers).not.toHaveProperty('authorization');
+  });
+
+  test('that is refused is in no log line', async () => {
+    await using guarded = await protectedGateway(route());
+    const bearer = idp.token({ aud: 'another-service' });
+    expectNoTrace((await call(guarded, bearer)).text, bearer);
+    await guarded.accessLine(1);
+    expectNoTrace(guarded.accessLog.join('') + guarded.log.join(''), bearer);
+  });
+
+  test('goes to no MCP server, over HTTP or stdio', async () => {
+    await using remote = await mcpUpstream();
+    const targets = [chaos('local', '--tools=env,received'), { name: 'remote', mcp: { host: remote.url } }];
+    await using guarded = await protectedGateway([
+      { policies: signIn(idp.issuer), backends: [{ mcp: { targets } }] },
+    ]);
+    const bearer = idp.token({ jti: 'canary' });
+    const session = await openSession(`${guarded.url}/mcp`, { authorization: `Bearer ${bearer}` });
+    expect((await session.request('tools/call', { name: 'remote_say', arguments: {} })).status).toBe(200);
+    const told = await Promise.all(
+      ['local_env', 'local_received'].map((name) => session.request('tools/call', { name, arguments: {} })),
+    );
+    expect(told[1]?.result.content[0].text).toContain('initialize');
+    expectNoTrace(JSON.stringify(told.map(({ result }) => result)), bearer);
+    expect(remote.of('tools/call')).toHaveLength(1);
+    expectNoTrace(JSON.stringify(remote.received), bearer);
+    await session.end();
+    expectNoTrace(guarded.accessLog.join('') + guarded.log.join(''), bearer);
+  });
+});
+
+test('claims are not headers of the request, nor can headers be claims', async () => {
+  const authorization = { rules: ['jwt.sub == "alice" && jwt.realm_access.roles[0] == "reader"'] };
+  await using guarded = await protectedGateway([{ policies: { ...signIn(idp.issuer), authorization } }]);
+  const roles = { realm_access: { roles: ['reader'] } };
+  expect((await call(guarded, idp.token(roles))).status).toBe(200);
+  const forged = { 'jwt.sub': 'alice', 'x-jwt-sub': 'alice' };
+  expect((await call(guarded, idp.token({ ...roles, sub: 'bob' }), { headers: forged })).status).toBe(403);
+});

@@ -1,0 +1,276 @@
+import { describe, expect, test, vi } from 'vitest';
+import { createLog } from '../../../../src/core/log.ts';
+import type { Document } from '../../../../src/server/policies/mcp-authentication/document.ts';
+import { KeySet, KeySetUnavailable } from '../../../../src/server/policies/mcp-authentication/key-set.ts';
+import { TokenValidator } from '../../../../src/server/policies/mcp-authentication/token-validator.ts';
+import { type SigningKey, seconds, signingKey, token } from '../../../kit/tokens.ts';
+
+const SECOND = 1000;
+const LIFETIME = 900 * SECOND;
+
+/** A key set whose clock and provider the test moves. */
+function scripted(...published: SigningKey[]) {
+  const state = {
+    now: 5_000_000,
+    reads: 0,
+    published: published.map(({ jwk }) => jwk) as object[],
+    failure: undefined as string | undefined,
+    lifetime: LIFETIME,
+    log: [] as string[],
+    /** While set, reads stay open until it is called. */
+    release: undefined as (() => void) | undefined,
+  };
+  const read = async (): Promise<Document> => {
+    state.reads += 1;
+    if (state.release !== undefined)
+      await new Promise<void>((resolve) => {
+        state.release = resolve;
+      });
+    if (state.failure !== undefined) throw new Error(state.failure);
+    return { value: { keys: state.published }, lifetime: state.lifetime };
+  };
+  const sink = {
+    write: (line: string) => void state.log.push(line),
+    dropped: 0,
+    flush: async () => undefined,
+  };
+  const keys = new KeySet(read, createLog(sink, 'debug', 'text'), () => state.now);
+  const rules = { issuer: 'i', audiences: ['a'], required: ['exp'], accessTokenType: undefined };
+  const validator = new TokenValidator(keys, rules);
+  return Object.assign(state, {
+    keys,
+    validator,
+    /** Whether a fresh token of this key is accepted now; the reason when it is not. */
+    async verdict(key: SigningKey, text = fresh(key)): Promise<string> {
+      try {
+        await validator.validate(text);
+        return 'accepted';
+      } catch (error) {
+        return (error as Error).message;
+      }
+    },
+  });
+}
+
+let serial = 0;
+function fresh(key: SigningKey): string {
+  serial += 1;
+  return token(key, { iss: 'i', aud: 'a', exp: seconds(300), jti: serial });
+}
+
+const one = signingKey('one');
+const two = signingKey('two');
+const three = signingKey('three');
+const UNKNOWN = 'the token is signed with an unknown key';
+
+describe('reading', () => {
+  test('waits for the first token, and then happens once for all', async () => {
+    const set = scripted(one);
+    expect(set.reads).toBe(0);
+    const verdicts = await Promise.all(Array.from({ length: 1_000 }, () => set.verdict(one)));
+    expect(new Set(verdicts)).toEqual(new Set(['accepted']));
+    expect(set.reads).toBe(1);
+  });
+
+  test('happens once for 1,000 tokens with as many unknown keys', async () => {
+    const set = scripted(one);
+    await set.verdict(one);
+    const strangers = Array.from({ length: 1_000 }, (_, index) => ({ ...two, kid: `stranger-${index}` }));
+    const verdicts = await Promise.all(strangers.map((stranger) => set.verdict(stranger)));
+    expect(new Set(verdicts)).toEqual(new Set([UNKNOWN]));
+    expect(set.reads).toBe(2);
+  });
+
+  test('happens once when the first tokens of all have unknown keys', async () => {
+    const set = scripted(one);
+    await Promise.all(Array.from({ length: 1_000 }, () => set.verdict(two)));
+    expect(set.reads).toBe(1);
+  });
+
+  test('is repeated for unknown keys every 30 seconds, and not before', async () => {
+    const set = scripted(one);
+    await set.verdict(one);
+    await set.verdict(two);
+    expect(set.reads).toBe(2);
+    set.now += 30 * SECOND - 1;
+    expect(await set.verdict(two)).toBe(UNKNOWN);
+    expect(set.reads).toBe(2);
+    set.published = [two.jwk];
+    set.now += 1;
+    expect(await set.verdict(two)).toBe('accepted');
+    expect(set.reads).toBe(3);
+  });
+
+  test('for a key rotated right after the first read needs no wait', async () => {
+    const set = scripted(one);
+    await set.verdict(one);
+    set.now += SECOND;
+    set.published = [one.jwk, two.jwk];
+    expect(await set.verdict(two)).toBe('accepted');
+  });
+
+  test('is left out for tokens that could not be accepted anyway', async () => {
+    const set = scripted(one);
+    await set.verdict(one);
+    const expired = token(two, { iss: 'i', aud: 'a', exp: seconds(-100) });
+    expect(await set.verdict(two, expired)).toBe('the token has expired');
+    expect(await set.verdict(two, token(two, { iss: 'other', aud: 'a', exp: seconds(9) }))).toMatch(/issuer/);
+    expect(set.reads).toBe(1);
+  });
+});
+
+describe('an expired set', () => {
+  test('still serves while it is renewed, once', async () => {
+    const set = scripted(one);
+    await set.verdict(one);
+    set.now += LIFETIME;
+    set.release = () => undefined;
+    expect(await set.verdict(one)).toBe('accepted');
+    expect(await set.verdict(one)).toBe('accepted');
+    expect(set.reads).toBe(2);
+  });
+
+  test('is renewed even when every token is a remembered one, so that a removed key is noticed', async () => {
+    const set = scripted(one);
+    const text = fresh(one);
+    expect(await set.verdict(one, text)).toBe('accepted');
+    set.published = [two.jwk];
+    expect(await set.verdict(one, text)).toBe('accepted');
+    set.now += LIFETIME;
+    await set.verdict(one, text);
+    expect(set.reads).toBe(2);
+    await new Promise(setImmediate);
+    expect(await set.verdict(one, text)).toBe(UNKNOWN);
+  });
+
+  test('serves on when the provider does not, which is asked every 30 seconds', async () => {
+    const set = scripted(one);
+    await set.verdict(one);
+    set.failure = 'down';
+    set.now += LIFETIME;
+    for (let minute = 0; minute < 4; minute += 1) {
+      expect(await set.verdict(one)).toBe('accepted');
+      await new Promise(setImmediate);
+      set.now += 15 * SECOND;
+    }
+    expect(set.reads).toBe(3);
+    expect(set.log.filter((line) => line.includes('signing keys could not be read'))).toHaveLength(2);
+    expect(set.log.at(-1)).toMatch(/problem="down" kept=1/);
+  });
+
+  test('that says nothing new keeps the remembered tokens', async () => {
+    const set = scripted(one, two);
+    await set.verdict(one);
+    set.published.reverse();
+    set.now += LIFETIME;
+    await set.verdict(one);
+    await new Promise(setImmediate);
+    expect(set.reads).toBe(2);
+    expect(set.validator.remembered).toBe(2);
+  });
+
+  test('that restricts a key to another algorithm makes its tokens be looked at again', async () => {
+    const key = signingKey('rsa', 'RS256');
+    const set = scripted();
+    set.published = [{ ...key.jwk, alg: undefined }];
+    const text = fresh(key);
+    expect(await set.verdict(key, text)).toBe('accepted');
+    set.published = [{ ...key.jwk, alg: 'PS256' }];
+    set.now += LIFETIME;
+    await set.verdict(key, text);
+    await new Promise(setImmediate);
+    expect(await set.verdict(key, text)).toBe('the signature of the token is not valid');
+  });
+});
+
+describe('rotation', () => {
+  test('accepts new keys at once and old ones until they are gone', async () => {
+    const set = scripted(one);
+    const old = fresh(one);
+    expect(await set.verdict(one, old)).toBe('accepted');
+    set.published = [one.jwk, two.jwk];
+    expect(await set.verdict(two)).toBe('accepted');
+    expect(await set.verdict(one, old)).toBe('accepted');
+    set.published = [two.jwk, three.jwk];
+    set.now += 30 * SECOND;
+    expect(await set.verdict(three)).toBe('accepted');
+    expect(await set.verdict(one, old)).toBe(UNKNOWN);
+    expect(await set.verdict(two)).toBe('accepted');
+  });
+
+  test('of a key under its old id makes tokens of the old one invalid', async () => {
+    const set = scripted(one);
+    const old = fresh(one);
+    expect(await set.verdict(one, old)).toBe('accepted');
+    set.published = [{ ...two.jwk, kid: 'one' }];
+    set.now += LIFETIME;
+    await set.verdict(one, old);
+    await new Promise(setImmediate);
+    expect(await set.verdict(one, old)).toBe('the signature of the token is not valid');
+  });
+});
+
+describe('without any keys yet', () => {
+  test('a token is neither good nor bad, and the provider is asked again after 5 seconds', async () => {
+    const set = scripted(one);
+    set.failure = 'connection refused';
+    await expect(set.validator.validate(fresh(one))).rejects.toThrow(
+      new KeySetUnavailable('connection refused'),
+    );
+    set.now += 5 * SECOND - 1;
+    await expect(set.validator.validate(fresh(one))).rejects.toBeInstanceOf(KeySetUnavailable);
+    expect(set.reads).toBe(1);
+    set.failure = undefined;
+    set.now += 1;
+    expect(await set.verdict(one)).toBe('accepted');
+  });
+
+  test('1,000 tokens wait for one read', async () => {
+    const set = scripted(one);
+    set.failure = 'down';
+    const verdicts = await Promise.all(Array.from({ length: 1_000 }, () => set.verdict(one)));
+    expect(new Set(verdicts)).toEqual(new Set(['down']));
+    expect(set.reads).toBe(1);
+    expect(set.log).toHaveLength(1);
+  });
+});
+
+describe('remembered tokens', () => {
+  test('are bounded in number, and those used last stay', async () => {
+    const set = scripted(one);
+    const first = fresh(one);
+    const second = fresh(one);
+    for (const text of [first, second]) await set.verdict(one, text);
+    for (let count = 2; count < 10_000; count += 1) await set.verdict(one);
+    await set.verdict(one, first);
+    expect(set.validator.remembered).toBe(10_000);
+    await set.verdict(one);
+    expect(set.validator.remembered).toBe(10_000);
+    // Only a token that is not remembered needs a key.
+    const get = vi.spyOn(set.keys, 'get');
+    await set.verdict(one, first);
+    expect(get).not.toHaveBeenCalled();
+    await set.verdict(one, second);
+    expect(get).toHaveBeenCalledOnce();
+  });
+
+  test('expire like any other', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    try {
+      const set = scripted(one);
+      const start = Date.now();
+      const text = token(one, { iss: 'i', aud: 'a', nbf: seconds(), exp: seconds(300) });
+      const at = (offset: number): Promise<string> => {
+        vi.setSystemTime(start + offset * SECOND);
+        return set.verdict(one, text);
+      };
+      expect(await at(0)).toBe('accepted');
+      expect(await at(359)).toBe('accepted');
+      expect(await at(361)).toBe('the token has expired');
+      expect(await at(-59)).toBe('accepted');
+      expect(await at(-62)).toBe('the token is not valid yet');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});

@@ -1,0 +1,318 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../../../kit/folder.ts';
+import type { TestGateway } from '../../../kit/gateway.ts';
+import { json, startIdp } from '../../../kit/idp.ts';
+import { call, protectedGateway, signIn } from '../../../kit/sign-in.ts';
+import { base64url, type SigningKey, signature, signingKey, token } from '../../../kit/tokens.ts';
+import { type Answer, httpUpstream, refusingPort } from '../../../kit/upstream.ts';
+
+const tools = (policies: object) => [{ policies }];
+
+describe('the key set comes', () => {
+  test('from the certs path below the issuer, with idpx and with its other name', async () => {
+    for (const provider of [{ idpx: {} }, { keycloak: {} }]) {
+      await using idp = await startIdp();
+      await using guarded = await protectedGateway(tools(signIn(idp.issuer, { provider })));
+      expect((await call(guarded, idp.token())).status).toBe(200);
+      expect(idp.upstream.received.map(({ method, target }) => [method, target])).toEqual([
+        ['GET', '/realms/main/protocol/openid-connect/certs'],
+      ]);
+    }
+  });
+
+  test('from the well-known path below the issuer, without a provider', async () => {
+    const key = signingKey('k');
+    await using server = await httpUpstream((_, response, { target }) =>
+      target === '/tenant/.well-known/jwks.json'
+        ? json(response, 200, { keys: [key.jwk] })
+        : response.writeHead(404).end(),
+    );
+    const issuer = `http://${server.address}/tenant`;
+    await using idp = await startIdp();
+    await using guarded = await protectedGateway(tools(signIn(issuer, { provider: undefined })));
+    expect((await call(guarded, token(key, idp.claims({ iss: issuer })))).status).toBe(200);
+  });
+
+  test('from a URL, which the issuer has no part in', async () => {
+    await using idp = await startIdp();
+    await using other = await startIdp({ realm: 'keys' });
+    const jwks = { url: `${other.issuer}/protocol/openid-connect/certs` };
+    await using guarded = await protectedGateway(tools(signIn(idp.issuer, { jwks })));
+    expect((await call(guarded, token(other.key, idp.claims()))).status).toBe(200);
+    expect((await call(guarded, idp.token())).status).toBe(401);
+    expect(idp.upstream.received).toEqual([]);
+  });
+
+  test('from a file beside the configuration', async () => {
+    await using folder = await temporaryFolder();
+    await using idp = await startIdp();
+    await writeFile(join(folder.path, 'keys.json'), JSON.stringify({ keys: [idp.key.jwk] }));
+    await using guarded = await protectedGateway(tools(signIn(idp.issuer, { jwks: { file: 'keys.json' } })), {
+      folder: folder.path,
+    });
+    expect((await call(guarded, idp.token())).status).toBe(200);
+    expect(idp.upstream.received).toEqual([]);
+    // Another file with other keys is found when a token names one.
+    const next = signingKey('next');
+    await writeFile(join(folder.path, 'keys.json'), JSON.stringify({ keys: [next.jwk] }));
+    expect((await call(guarded, token(next, idp.claims()))).status).toBe(200);
+    expect((await call(guarded, idp.token())).status).toBe(401);
+  });
+
+  test('from the configuration itself', async () => {
+    await using idp = await startIdp();
+    const jwks = JSON.stringify({ keys: [idp.key.jwk] });
+    await using guarded = await protectedGateway(tools(signIn(idp.issuer, { jwks })));
+    expect((await call(guarded, idp.token())).status).toBe(200);
+    expect((await call(guarded, token(signingKey('x'), idp.claims()))).status).toBe(401);
+    expect(idp.upstream.received).toEqual([]);
+  });
+
+  test('from nowhere when the configured text is not JSON, which is found before anything starts', async () => {
+    await expect(protectedGateway(tools(signIn('http://idp.example', { jwks: '{keys:' })))).rejects.toThrow(
+      'gateways.main.routes.0.policies.mcpAuthentication.jwks: the key set is not valid JSON',
+    );
+  });
+});
+
+describe.each([
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+])('%s', (alg) => {
+  test('signs tokens', async () => {
+    await using idp = await startIdp({ alg });
+    await using guarded = await protectedGateway(tools(signIn(idp.issuer)));
+    expect((await call(guarded, idp.token())).status).toBe(200);
+  });
+});
+
+describe('a published key', () => {
+  const rsa = signingKey('k', 'RS256');
+
+  async function verdicts(
+    published: object[],
+    signers: readonly [SigningKey, alg: string][],
+  ): Promise<number[]> {
+    await using idp = await startIdp();
+    idp.published = published;
+    await using guarded = await protectedGateway(tools(signIn(idp.issuer)));
+    const statuses = [];
+    for (const [key, alg] of signers) {
+      const head = base64url(JSON.stringify({ alg, kid: key.kid }));
+      const text = `${head}.${base64url(JSON.stringify(idp.claims()))}`;
+      statuses.push((await call(guarded, `${text}.${base64url(signature(key, text, alg))}`)).status);
+    }
+    return statuses;
+  }
+
+  test('without alg may be used as its type allows, and in no other way', async () => {
+    const family = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
+    const open = [{ ...rsa.jwk, alg: undefined }];
+    expect(
+      await verdicts(
+        open,
+        family.map((alg) => [rsa, alg]),
+      ),
+    ).toEqual([200, 200, 200, 200, 200, 200]);
+    const ec = signingKey('k', 'ES256');
+    expect(await verdicts(open, [[ec, 'ES256']])).toEqual([401]);
+    expect(
+      await verdicts(
+        [{ ...ec.jwk, alg: undefined }],
+        [
+          [ec, 'ES256'],
+          [ec, 'ES512'],
+        ],
+      ),
+    ).toEqual([200, 401]);
+  });
+
+  test('with alg may be used in that way only', async () => {
+    expect(
+      await verdicts(
+        [rsa.jwk],
+        [
+          [rsa, 'RS256'],
+          [rsa, 'RS512'],
+          [rsa, 'PS256'],
+        ],
+      ),
+    ).toEqual([200, 401, 401]);
+  });
+
+  test('may share its id with one of another type', async () => {
+    const ec = signingKey('k', 'ES256');
+    const signers: [SigningKey, string][] = [
+      [rsa, 'RS256'],
+      [ec, 'ES256'],
+    ];
+    expect(await verdicts([rsa.jwk, ec.jwk], signers)).toEqual([200, 200]);
+    expect(await verdicts([ec.jwk, rsa.jwk], signers)).toEqual([200, 200]);
+  });
+});
+
+describe('of a key set that holds', () => {
+  const good = signingKey('good');
+  const weak = (bits: number): object => signingKey('bad', 'RS256', bits).jwk;
+  const ofType = (kind: 'x25519' | 'ed448'): object =>
+    generateKeyPairSync(kind as 'x25519').publicKey.export({ format: 'jwk' });
+  const secp256k1 = (): object =>
+    generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey.export({ format: 'jwk' });
+
+  const bad: readonly (readonly [name: string, key: () => unknown, problem: string | undefined])[] = [
+    ['an RSA key of 1024 bits', () => weak(1024), 'RSA keys need 2048 bits, this has 1024'],
+    ['an RSA key of 512 bits', () => weak(512), 'RSA keys need 2048 bits'],
+    ['a secret', () => ({ kty: 'oct', kid: 'bad', k: 'c2VjcmV0' }), 'key type oct is not supported'],
+    ['a key for key agreement', () => ({ ...ofType('x25519'), kid: 'bad' }), 'keys of type x25519'],
+    ['a curve that has no algorithm here', () => ({ ...ofType('ed448'), kid: 'bad' }), 'keys of type ed448'],
+    ['the curve of a currency', () => ({ ...secp256k1(), kid: 'bad' }), 'is not supported'],
+    ['a point beside the curve', () => ({ ...good.jwk, kid: 'bad', x: good.jwk.y, y: good.jwk.x }), ''],
+    ['a key without an id', () => ({ ...good.jwk, kid: undefined }), 'it has no `kid`'],
+    ['a key with a number as id', () => ({ ...good.jwk, kid: 5 }), 'it has no `kid`'],
+    ['a key for another algorithm than its type', () => ({ ...good.jwk, kid: 'bad', alg: 'RS256' }), '`alg`'],
+    ['a key for wrapping keys', () => ({ ...good.jwk, kid: 'bad', key_ops: ['wrapKey'] }), '`key_ops`'],
+    ['half a key', () => ({ kty: 'EC', kid: 'bad', crv: 'P-256' }), ''],
+    ['null', () => null, 'it is not an object'],
+    ['a text', () => 'key', 'it is not an object'],
+    ['a key for encryption', () => ({ ...good.jwk, kid: 'bad', use: 'enc' }), undefined],
+  ];
+
+  test.each(bad)('%s the others serve, and the log tells', async (_, key, problem) => {
+    await using idp = await startIdp();
+    const odd = key();
+    idp.published = [odd as object, good.jwk];
+    await using guarded = await protectedGateway(tools(signIn(idp.issuer)));
+    expect((await call(guarded, token(good, idp.claims()))).status).toBe(200);
+    expect((await call(guarded, token({ ...good, kid: 'bad' }, idp.claims()))).status).toBe(401);
+    const told = guarded.log.filter((line) => line.includes('a signing key was left out'));
+    if (problem === undefined) expect(told).toEqual([]);
+    else expect(told[0]).toContain(problem);
+  });
+
+  test('private keys, only their public half is used', async () => {
+    await using idp = await startIdp();
+    idp.published = [{ ...good.privateKey.export({ format: 'jwk' }), kid: 'good' }];
+    await using guarded = await protectedGateway(tools(signIn(idp.issuer)));
+    expect((await call(guarded, token(good, idp.claims()))).status).toBe(200);
+  });
+});
+
+/** The protected route cannot decide, another one does not care, and the log says why. */
+async function expectUndecided(guarded: TestGateway, bearer: string, detail: string): Promise<void> {
+  const before = guarded.accessLog.length;
+  const reply = await call(guarded, bearer);
+  expect(reply.status).toBe(503);
+  expect(reply.headers['retry-after']).toBe('5');
+  expect(reply.headers['www-authenticate']).toBeUndefined();
+  expect(reply.text).toBe(
+    'tokens cannot be checked: the signing keys of the identity provider are not available',
+  );
+  const line = await guarded.accessLine(before + 1);
+  expect(line).toMatchObject({ 'http.status': '503', reason: 'JwtAuth' });
+  expect(line['error.detail']).toContain(detail);
+  expect((await call(guarded, undefined, { target: '/open' })).text).toBe('reached');
+}
+
+const withOpenRoute = (policies: object) => [{ policies }, { name: 'open', path: '/open', policies: {} }];
+
+describe('while the provider', () => {
+  test('is down, the gateway starts and its other routes serve', async () => {
+    const issuer = `http://127.0.0.1:${await refusingPort()}/realms/main`;
+    await using guarded = await protectedGateway(withOpenRoute(signIn(issuer)));
+    await using idp = await startIdp();
+    await expectUndecided(guarded, idp.token({ iss: issuer }), 'could not be reached: connection refused');
+  });
+
+  const answers: readonly (readonly [name: string, answer: Answer, detail: string])[] = [
+    ['fails', (_, response) => response.writeHead(500).end('oops'), 'answered 500'],
+    ['wants HTTPS', httpsRequired, 'answered 403 (HTTPS required)'],
+    ['answers a page', (_, response) => html(response), 'did not answer with JSON'],
+    ['answers a list', (_, response) => json(response, 200, []), 'the key set has no `keys` list'],
+    ['answers null', (_, response) => json(response, 200, null), 'the key set has no `keys` list'],
+    [
+      'has keys by name',
+      (_, response) => json(response, 200, { keys: {} }),
+      'the key set has no `keys` list',
+    ],
+    [
+      'has 101 keys',
+      (_, response) => json(response, 200, { keys: Array(101).fill({}) }),
+      'more than 100 keys',
+    ],
+    ['has no end', (_, response) => flood(response), 'answered with more than 1048576 bytes'],
+    ['breaks off', (_, response) => breakOff(response), 'could not be reached: the connection was closed'],
+  ];
+
+  test.each(answers)('%s, tokens are neither good nor bad', async (_, answer, detail) => {
+    await using idp = await startIdp();
+    idp.answers.set('certs', answer);
+    await using guarded = await protectedGateway(withOpenRoute(signIn(idp.issuer)));
+    await expectUndecided(guarded, idp.token(), detail);
+  });
+
+  test('sends us elsewhere, we do not go there', async () => {
+    await using elsewhere = await httpUpstream();
+    await using idp = await startIdp();
+    idp.answers.set('certs', (_, response) =>
+      response.writeHead(302, { location: `http://${elsewhere.address}/` }).end(),
+    );
+    await using guarded = await protectedGateway(withOpenRoute(signIn(idp.issuer)));
+    await expectUndecided(guarded, idp.token(), 'answered 302');
+    expect(elsewhere.received).toEqual([]);
+  });
+
+  test('answers slowly or by drops, a request waits 5 seconds and not longer', async () => {
+    const verdictOf = async (answer: Answer): Promise<number> => {
+      await using idp = await startIdp();
+      idp.answers.set('certs', answer);
+      await using guarded = await protectedGateway(withOpenRoute(signIn(idp.issuer)));
+      const started = performance.now();
+      await expectUndecided(guarded, idp.token(), 'did not answer in time');
+      return performance.now() - started;
+    };
+    const drip: Answer = (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const timer = setInterval(() => response.write(' '), 100);
+      response.on('close', () => clearInterval(timer));
+    };
+    for (const waited of await Promise.all([verdictOf(() => undefined), verdictOf(drip)])) {
+      expect(waited).toBeGreaterThan(4_900);
+      expect(waited).toBeLessThan(8_000);
+    }
+  });
+});
+
+type Response = Parameters<Answer>[1];
+
+function httpsRequired(_request: unknown, response: Response): void {
+  json(response, 403, { error: 'invalid_request', error_description: 'HTTPS required' });
+}
+
+function html(response: Response): void {
+  response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>Sign in</title>');
+}
+
+/** 50 MB, as far as they are taken. */
+function flood(response: Response): void {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  const chunk = Buffer.alloc(65_536, ' ');
+  Readable.from(Array(763).fill(chunk)).pipe(response);
+}
+
+function breakOff(response: Response): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
+  response.write('{"keys":', () => response.destroy());
+}

@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { TestGateway } from '../../../kit/gateway.ts';
+import { type Idp, startIdp } from '../../../kit/idp.ts';
+import { call, METADATA_URL, protectedGateway, signIn } from '../../../kit/sign-in.ts';
+import { seconds } from '../../../kit/tokens.ts';
+import { refusingPort } from '../../../kit/upstream.ts';
+import { watchedRoute } from '../../../kit/watched.ts';
+
+/** Log field that tells whose token a request was let in with. */
+const LOG_SUBJECT = { frontendPolicies: { accessLog: { add: { subject: 'default(jwt.sub, "nobody")' } } } };
+
+let idp: Idp;
+beforeAll(async () => {
+  idp = await startIdp();
+});
+afterAll(() => idp.upstream.close());
+
+/** Status of a request, and whose claims rules and logs could read. */
+async function outcome(guarded: TestGateway, bearer?: string): Promise<string> {
+  const count = guarded.accessLog.length + 1;
+  const { status } = await call(guarded, bearer);
+  return `${status} ${(await guarded.accessLine(count))['subject']}`;
+}
+
+describe('mode', () => {
+  test.each([
+    ['strict', ['401 nobody', '401 nobody', '200 alice']],
+    ['optional', ['200 nobody', '401 nobody', '200 alice']],
+    ['permissive', ['200 nobody', '200 nobody', '200 alice']],
+  ])('%s decides about no token, a bad one and a good one', async (mode, expected) => {
+    await using guarded = await protectedGateway([{ policies: signIn(idp.issuer, { mode }) }], {
+      more: LOG_SUBJECT,
+    });
+    const outcomes = [
+      await outcome(guarded),
+      await outcome(guarded, idp.token({ exp: seconds(-100) })),
+      await outcome(guarded, idp.token()),
+    ];
+    expect(outcomes).toEqual(expected);
+  });
+
+  test.each([
+    ['strict', ['401 nobody', '503 nobody']],
+    ['optional', ['200 nobody', '503 nobody']],
+    ['permissive', ['200 nobody', '200 nobody']],
+  ])('%s decides about no token and one that cannot be checked', async (mode, expected) => {
+    const issuer = `http://127.0.0.1:${await refusingPort()}/realms/main`;
+    await using guarded = await protectedGateway([{ policies: signIn(issuer, { mode }) }], {
+      more: LOG_SUBJECT,
+    });
+    const outcomes = [await outcome(guarded), await outcome(guarded, idp.token({ iss: issuer }))];
+    expect(outcomes).toEqual(expected);
+  });
+
+  test('is strict unless it is set', async () => {
+    await using guarded = await protectedGateway([{ policies: signIn(idp.issuer, { mode: undefined }) }]);
+    expect((await call(guarded)).status).toBe(401);
+  });
+
+  test('is one of three', async () => {
+    await expect(protectedGateway([{ policies: signIn(idp.issuer, { mode: 'lax' }) }])).rejects.toThrow(
+      /mode/,
+    );
+  });
+});
+
+describe('the configuration needs', () => {
+  test.each([
+    ['an issuer', { issuer: undefined }, 'mcpAuthentication'],
+    ['an issuer that is a web address', { issuer: 'idp.example' }, 'issuer'],
+    ['audiences', { audiences: undefined }, 'mcpAuthentication'],
+    ['one audience at least', { audiences: [] }, 'audiences'],
+    ['one kind of provider at most', { provider: { idpx: {}, keycloak: {} } }, 'provider'],
+    ['a kind of provider that it knows', { provider: { other: {} } }, 'provider'],
+    ['a provider without fields', { provider: { idpx: { realm: 'x' } } }, 'provider.idpx'],
+    [
+      'required claims that it knows',
+      { jwtValidationOptions: { requiredClaims: ['jti'] } },
+      'requiredClaims',
+    ],
+    ['one place for the token', { authorizationLocation: {} }, 'authorizationLocation'],
+    ['a resource that is a web address', { resourceMetadata: { resource: '/mcp' } }, 'resource'],
+  ])('%s', async (_, more, key) => {
+    await expect(
+      protectedGateway([{ policies: signIn('http://idp.example/realms/x', more) }]),
+    ).rejects.toThrow(new RegExp(`policies\\.mcpAuthentication.*${key}|policies\\.${key}`));
+  });
+});
+
+describe('required claims', () => {
+  const statuses = async (requiredClaims: string[] | undefined, ...tokens: string[]): Promise<number[]> => {
+    const jwtValidationOptions = requiredClaims === undefined ? {} : { requiredClaims };
+    await using guarded = await protectedGateway([
+      { policies: signIn(idp.issuer, { jwtValidationOptions }) },
+    ]);
+    const found = [];
+    for (const text of tokens) found.push((await call(guarded, text)).status);
+    return found;
+  };
+
+  test('are the end of the token, unless configured', async () => {
+    expect(await statuses(undefined, idp.token({ sub: undefined }), idp.token({ exp: undefined }))).toEqual([
+      200, 401,
+    ]);
+    expect(await statuses([], idp.token({ exp: undefined }))).toEqual([200]);
+  });
+
+  test('can be any of five', async () => {
+    const full = idp.token({ nbf: seconds() });
+    const missing = ['exp', 'nbf', 'aud', 'iss', 'sub'].map((name) =>
+      idp.token({ nbf: seconds(), [name]: undefined }),
+    );
+    const all = ['exp', 'nbf', 'aud', 'iss', 'sub'];
+    expect(await statuses(all, full, ...missing)).toEqual([200, 401, 401, 401, 401, 401]);
+    // A missing `iss` or `aud` is a wrong one, required or not.
+    expect(await statuses([], ...missing)).toEqual([200, 200, 401, 401, 200]);
+  });
+});
+
+describe('a trace of a request tells', () => {
+  test('what was decided and why, and never the token', async () => {
+    await using watched = await watchedRoute(signIn(idp.issuer, { mode: 'optional' }));
+    const good = idp.token();
+    const bad = idp.token({ aud: 'other' });
+    for (const bearer of [undefined, bad, good]) await call(watched, bearer);
+    expect(watched.of('mcpAuthentication')).toEqual([
+      expect.objectContaining({ action: 'skip', reason: 'no token, which mode optional allows' }),
+      expect.objectContaining({ action: 'deny', reason: expect.stringContaining("audience is 'other'") }),
+      expect.objectContaining({ action: 'apply', snapshot: { sub: 'alice' } }),
+    ]);
+    const told = JSON.stringify(watched.events);
+    for (const text of [good, bad])
+      for (const part of text.split('.').slice(1)) expect(told).not.toContain(part);
+  });
+});
+
+test('a refusal tells where to sign in, what is wrong, and is logged with the reason', async () => {
+  await using guarded = await protectedGateway([{ policies: signIn(idp.issuer) }]);
+  const reply = await call(guarded, idp.token({ iss: 'http://other.example/realms/main' }));
+  const told = `the token's issuer is 'http://other.example/realms/main', expected '${idp.issuer}'`;
+  expect(JSON.parse(reply.text)).toEqual({ error: 'invalid_token', error_description: told });
+  expect(reply.headers['content-type']).toBe('application/json');
+  expect(reply.headers['www-authenticate']).toBe(
+    `Bearer resource_metadata="${METADATA_URL}", error="invalid_token", error_description="${told}"`,
+  );
+  expect(await guarded.accessLine(1)).toMatchObject({
+    'http.status': '401',
+    reason: 'JwtAuth',
+    error: 'the token is not valid',
+    'error.detail': told,
+  });
+});
+
+test.each(['"', '\\', '\r\nx-evil: 1', '\u0000', 'é', '\u{1f600}'.repeat(500)])(
+  'a claim with %o in it does not break the refusal that quotes it',
+  async (odd) => {
+    await using guarded = await protectedGateway([{ policies: signIn(idp.issuer) }]);
+    for (const more of [{ iss: odd }, { aud: odd }, { aud: [odd, odd] }, { typ: odd }]) {
+      const reply = await call(guarded, idp.token(more));
+      expect(reply.status).toBe(401);
+      expect(reply.headers).not.toHaveProperty('x-evil');
+      expect(reply.headers['www-authenticate']).toMatch(
+        /error_description="[\x20-\x21\x23-\x5b\x5d-\x7e]+"$/,
+      );
+      expect(reply.text.length).toBeLessThan(500);
+    }
+  },
+);

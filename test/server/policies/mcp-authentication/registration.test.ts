@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { TestGateway } from '../../../kit/gateway.ts';
+import { type Idp, json, startIdp } from '../../../kit/idp.ts';
+import { type HttpReply, type SendOptions, send } from '../../../kit/send.ts';
+import { protectedGateway, signIn } from '../../../kit/sign-in.ts';
+import { refusingPort } from '../../../kit/upstream.ts';
+
+const PATH = '/.well-known/oauth-authorization-server/client-registration';
+
+const CLIENT = {
+  client_name: 'A client',
+  redirect_uris: ['http://127.0.0.1:33418/callback'],
+  grant_types: ['authorization_code'],
+  response_types: ['code'],
+  token_endpoint_auth_method: 'none',
+};
+
+/** Registers; a text goes as it is. */
+function register(
+  { url }: { url: string },
+  body: object | string = CLIENT,
+  options: SendOptions = {},
+): Promise<HttpReply> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return send(url, { target: PATH, method: 'POST', body: text, ...options });
+}
+
+let idp: Idp;
+let guarded: TestGateway;
+beforeAll(async () => {
+  idp = await startIdp();
+  guarded = await protectedGateway([{ policies: signIn(idp.issuer) }]);
+});
+afterAll(() => Promise.all([guarded.close(), idp.upstream.close()]));
+
+describe('a registration', () => {
+  test('reaches the provider byte for byte, with nothing else of the request', async () => {
+    const text = `{ "client_name" : "x", "unknown":1.0, "redirect_uris": ["cursor://callback"] }`;
+    const headers = {
+      cookie: 'a=b',
+      authorization: 'Bearer secret',
+      'x-any': '1',
+      'content-type': 'text/plain',
+    };
+    const reply = await register(guarded, text, { headers, target: `${PATH}?x=1` });
+    expect(reply.status).toBe(201);
+    const { target, body, headers: got } = idp.asked('registration').at(-1) ?? {};
+    expect(target).toBe('/realms/main/clients-registrations/openid-connect');
+    expect(body).toBe(text);
+    expect(Object.keys(got ?? {}).sort()).toEqual([
+      'accept',
+      'connection',
+      'content-length',
+      'content-type',
+      'host',
+    ]);
+    expect(got).toMatchObject({ 'content-type': 'application/json', host: new URL(idp.issuer).host });
+  });
+
+  test('is answered with what the provider answers, and with no other header of it', async () => {
+    idp.answers.set('registration', (_, response) => {
+      response.setHeader('set-cookie', 'session=1');
+      response.setHeader('location', 'http://idp.internal/clients/1');
+      json(response, 201, { ...CLIENT, client_id: 'generated', registration_access_token: 'x' });
+    });
+    const reply = await register(guarded);
+    idp.answers.delete('registration');
+    expect(reply.status).toBe(201);
+    expect(JSON.parse(reply.text)).toMatchObject({ ...CLIENT, client_id: 'generated' });
+    expect(Object.keys(reply.headers)).not.toContain('set-cookie');
+    expect(Object.keys(reply.headers)).not.toContain('location');
+    expect(reply.headers['content-type']).toBe('application/json');
+  });
+
+  const refusals: readonly (readonly [status: number, type: string, text: string])[] = [
+    [
+      403,
+      'application/json',
+      `{"error":"insufficient_scope","error_description":"Policy 'Trusted Hosts' rejected request to client-registration service. Details: Host not trusted."}`,
+    ],
+    [400, 'application/json;charset=UTF-8', '{"error":"invalid_redirect_uri"}'],
+    [429, 'text/plain', 'slow down'],
+    [500, 'text/html', '<h1>Oops</h1>'],
+  ];
+  test.each(refusals)('that is refused with %i passes the refusal on', async (status, type, text) => {
+    idp.answers.set('registration', (_, response) =>
+      response.writeHead(status, { 'content-type': type }).end(text),
+    );
+    const reply = await register(guarded);
+    idp.answers.delete('registration');
+    expect([reply.status, reply.headers['content-type'], reply.text]).toEqual([status, type, text]);
+    expect(reply.headers['access-control-allow-origin']).toBe('*');
+  });
+
+  test('does not follow a redirect', async () => {
+    idp.answers.set('registration', (_, response) =>
+      response.writeHead(307, { location: `${idp.issuer}/other` }).end(),
+    );
+    const reply = await register(guarded);
+    idp.answers.delete('registration');
+    expect(reply.status).toBe(307);
+    expect(reply.headers.location).toBeUndefined();
+    expect(idp.upstream.received.some(({ target }) => target.endsWith('/other'))).toBe(false);
+  });
+
+  test('over 64 KiB does not reach the provider', async () => {
+    const before = idp.hits('registration');
+    const reply = await register(guarded, 'x'.repeat(65_537));
+    expect(reply.status).toBe(413);
+    expect(reply.headers['access-control-allow-origin']).toBe('*');
+    expect(idp.hits('registration')).toBe(before);
+  });
+
+  test('is 502 when the provider is down, whose address only the log has', async () => {
+    const port = await refusingPort();
+    await using front = await protectedGateway([
+      { policies: signIn(`http://127.0.0.1:${port}/realms/main`) },
+    ]);
+    const reply = await register(front);
+    expect([reply.status, reply.text]).toEqual([502, 'the identity provider did not answer as it should']);
+    expect(reply.headers['access-control-allow-origin']).toBe('*');
+    expect((await front.accessLine(1))['error.detail']).toContain(`127.0.0.1:${port} could not be reached`);
+  });
+
+  test('is 502 when the provider answers more than 64 KiB', async () => {
+    idp.answers.set('registration', (_, response) => response.end('x'.repeat(70_000)));
+    const reply = await register(guarded);
+    idp.answers.delete('registration');
+    expect(reply.status).toBe(502);
+  });
+});
+
+describe('the place to register', () => {
+  test('is the one that the metadata names, if it is at the provider', async () => {
+    await using own = await startIdp();
+    own.metadata = { registration_endpoint: `${own.origin}/register?tenant=1` };
+    await using front = await protectedGateway([{ policies: signIn(own.issuer, { provider: undefined }) }]);
+    await register(front);
+    expect(own.upstream.received.at(-1)?.target).toBe('/register?tenant=1');
+  });
+
+  test('is never at another host', async () => {
+    await using elsewhere = await startIdp();
+    await using own = await startIdp();
+    own.metadata = { registration_endpoint: `${elsewhere.issuer}/clients-registrations/openid-connect` };
+    await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
+    expect((await register(front)).status).toBe(201);
+    expect(own.hits('registration')).toBe(1);
+    expect(elsewhere.upstream.received).toEqual([]);
+  });
+
+  test('is known for idpx without its metadata', async () => {
+    await using own = await startIdp();
+    own.answers.set('openid-configuration', (_, response) => response.writeHead(500).end());
+    await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
+    expect((await register(front)).status).toBe(201);
+  });
+
+  test('may be none', async () => {
+    await using own = await startIdp();
+    own.metadata = { registration_endpoint: undefined };
+    await using front = await protectedGateway([{ policies: signIn(own.issuer, { provider: undefined }) }]);
+    expect((await register(front)).status).toBe(502);
+    const metadata = await send(`${front.url}/.well-known/oauth-authorization-server`);
+    expect(JSON.parse(metadata.text)).not.toHaveProperty('registration_endpoint');
+  });
+});
+
+describe('with a fixed clientId', () => {
+  let fixed: TestGateway;
+  beforeAll(async () => {
+    fixed = await protectedGateway([{ policies: signIn(idp.issuer, { clientId: 'mcp-public' }) }]);
+  });
+  afterAll(() => fixed.close());
+
+  test('every registration is answered with it, and the provider not asked', async () => {
+    const before = idp.upstream.received.length;
+    const reply = await register(fixed);
+    expect(reply.status).toBe(201);
+    expect(JSON.parse(reply.text)).toEqual({
+      client_id: 'mcp-public',
+      client_id_issued_at: 0,
+      token_endpoint_auth_method: 'none',
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      redirect_uris: CLIENT.redirect_uris,
+    });
+    expect(idp.upstream.received).toHaveLength(before);
+    expect(reply.headers['access-control-allow-origin']).toBe('*');
+  });
+
+  test('clients are told to register, also where the provider does not let them', async () => {
+    await using own = await startIdp();
+    own.metadata = { registration_endpoint: undefined };
+    const policies = signIn(own.issuer, { provider: undefined, clientId: 'mcp-public' });
+    await using front = await protectedGateway([{ policies }]);
+    const metadata = await send(`${front.url}/.well-known/oauth-authorization-server`);
+    expect(JSON.parse(metadata.text).registration_endpoint).toContain('/client-registration');
+  });
+
+  test.each([
+    'https://evil.example/callback',
+    'http://127.0.0.1.evil.example/',
+    'http://localhost@evil.example/',
+    'http://localhost.evil.example/',
+    'http://evil.example/?localhost',
+    'http://10.0.0.1/',
+    'cursor://localhost/callback',
+    'javascript:alert(1)',
+    'nonsense',
+    7,
+  ])('codes cannot be had sent to %s', async (uri) => {
+    const reply = await register(fixed, { redirect_uris: ['http://localhost/ok', uri] });
+    expect(reply.status).toBe(400);
+    expect(JSON.parse(reply.text).error).toBe('invalid_redirect_uri');
+  });
+
+  test.each([
+    'http://localhost:1/cb',
+    'http://127.0.0.1/',
+    'http://[::1]:8080/cb',
+    'https://localhost/',
+    'http://127.1/',
+  ])('codes can be had sent to %s', async (uri) => {
+    expect((await register(fixed, { redirect_uris: [uri] })).status).toBe(201);
+  });
+
+  test.each(['', 'null', '7', '{', '"x"'])('%o is no registration', async (body) => {
+    const reply = await register(fixed, body);
+    expect([reply.status, reply.text]).toEqual([400, 'the registration is not a JSON object']);
+  });
+});

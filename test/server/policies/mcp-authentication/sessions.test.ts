@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { chaos } from '../../../kit/config.ts';
+import type { TestGateway } from '../../../kit/gateway.ts';
+import { type Idp, startIdp } from '../../../kit/idp.ts';
+import { MCP_HEADERS, openSession, post } from '../../../kit/mcp.ts';
+import { protectedGateway, signIn } from '../../../kit/sign-in.ts';
+import { seconds } from '../../../kit/tokens.ts';
+
+let idp: Idp;
+let guarded: TestGateway;
+let url: string;
+beforeAll(async () => {
+  idp = await startIdp();
+  const targets = [chaos('one')];
+  guarded = await protectedGateway([
+    { policies: signIn(idp.issuer, { mode: 'optional' }), backends: [{ mcp: { targets } }] },
+  ]);
+  url = `${guarded.url}/mcp`;
+});
+afterAll(() => Promise.all([guarded.close(), idp.upstream.close()]));
+
+const bearer = (more: object): Record<string, string> => ({
+  authorization: `Bearer ${idp.token({ ...more })}`,
+});
+const LIST = { jsonrpc: '2.0', id: 9, method: 'tools/list' };
+
+/** Statuses of everything that one can do with a session id. */
+async function attempts(session: string, headers: Record<string, string>): Promise<number[]> {
+  const own = { ...headers, 'mcp-session-id': session };
+  const answer = { jsonrpc: '2.0', id: 'agctl-1', result: {} };
+  const replies = [await post(url, LIST, own), await post(url, answer, own)];
+  const statuses = replies.map(({ status }) => status);
+  for (const method of ['GET', 'DELETE']) {
+    const response = await fetch(url, { method, headers: { ...MCP_HEADERS, ...own } });
+    await response.body?.cancel();
+    statuses.push(response.status);
+  }
+  return statuses;
+}
+
+describe('the session of a person', () => {
+  test.each([
+    ['somebody else', () => bearer({ sub: 'bob' })],
+    ['nobody', () => ({})],
+    ['somebody without a subject', () => bearer({ sub: undefined })],
+    ['somebody whose subject is no text', () => bearer({ sub: ['alice'] })],
+  ])('is not found by %s, who cannot end it', async (_, headers) => {
+    const session = await openSession(url, bearer({ sub: 'alice' }));
+    const before = guarded.accessLog.length;
+    expect(await attempts(session.id, headers())).toEqual([404, 404, 404, 404]);
+    for (let line = 1; line <= 4; line += 1)
+      expect(await guarded.accessLine(before + line)).toMatchObject({ 'http.status': '404', reason: 'MCP' });
+    expect((await session.request('tools/list')).result.tools).toHaveLength(1);
+    await session.end();
+  });
+
+  test('goes on with another token of hers', async () => {
+    const session = await openSession(url, bearer({ sub: 'alice', jti: 1 }));
+    const renewed = { ...bearer({ sub: 'alice', jti: 2, exp: seconds(900) }), 'mcp-session-id': session.id };
+    expect((await post(url, LIST, renewed)).result.tools).toHaveLength(1);
+    await session.end();
+  });
+
+  test('is closed to her own token once it has expired', async () => {
+    const session = await openSession(url, bearer({ sub: 'alice' }));
+    expect(await attempts(session.id, bearer({ sub: 'alice', exp: seconds(-61) }))).toEqual([
+      401, 401, 401, 401,
+    ]);
+    await session.end();
+  });
+});
+
+test('a session of nobody is not found by somebody', async () => {
+  const session = await openSession(url);
+  expect(await attempts(session.id, bearer({ sub: 'alice' }))).toEqual([404, 404, 404, 404]);
+  await session.end();
+});
+
+test('two tokens without a subject are two strangers', async () => {
+  const first = bearer({ sub: undefined, jti: 1 });
+  const session = await openSession(url, first);
+  expect(await attempts(session.id, bearer({ sub: undefined, jti: 2 }))).toEqual([404, 404, 404, 404]);
+  expect((await post(url, LIST, { ...first, 'mcp-session-id': session.id })).status).toBe(200);
+  await session.end();
+});
+
+test('the same subject at two issuers is two people', async () => {
+  await using other = await startIdp({ realm: 'other' });
+  const backends = [{ mcp: { targets: [chaos('one')] } }];
+  // One key for session ids: the sessions of one gateway can be read by the other.
+  const more = {
+    config: { adminAddr: 'off', session: { key: '00'.repeat(32) }, connectionTerminationDeadline: '100ms' },
+  };
+  await using here = await protectedGateway([{ policies: signIn(idp.issuer), backends }], { more });
+  await using there = await protectedGateway([{ policies: signIn(other.issuer), backends }], { more });
+  const session = await openSession(`${here.url}/mcp`, { authorization: `Bearer ${idp.token()}` });
+  const stranger = { authorization: `Bearer ${other.token()}`, 'mcp-session-id': session.id };
+  expect((await post(`${there.url}/mcp`, LIST, stranger)).status).toBe(404);
+});

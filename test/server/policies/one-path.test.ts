@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { askPolicy } from '../../kit/authz.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
+import { routesConfig } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+import { type HttpUpstream, httpUpstream } from '../../kit/upstream.ts';
+
+let service: HttpUpstream;
+let backend: HttpUpstream;
+let gate: TestGateway;
+beforeAll(async () => {
+  service = await httpUpstream();
+  backend = await httpUpstream();
+  const policies = {
+    ...askPolicy(service.address, { path: '"/check" + request.pathAndQuery' }),
+    authorization: { rules: [{ deny: 'request.path.startsWith("/app/secret")' }] },
+  };
+  gate = await gateway(
+    routesConfig(
+      [
+        {
+          name: 'app',
+          matches: [{ path: { pathPrefix: '/app' } }],
+          policies,
+          backends: [{ host: backend.address }],
+        },
+        { name: 'rest', policies: { directResponse: { status: 404 } } },
+      ],
+      { frontendPolicies: { accessLog: { add: { seen: 'request.path' } } } },
+    ),
+  );
+});
+afterAll(() => Promise.all([gate.close(), service.close(), backend.close()]));
+
+interface Seen {
+  readonly status: number | undefined;
+  readonly route: string | undefined;
+  readonly asked: string | undefined;
+  readonly reached: string | undefined;
+  readonly cel: string | undefined;
+}
+
+/** What each party saw of a request target. */
+async function targetSeen(target: string, ...lines: string[]): Promise<Seen> {
+  const before = {
+    asked: service.received.length,
+    reached: backend.received.length,
+    logged: gate.accessLog.length,
+  };
+  const { statuses } = await sendRaw(gate.port, rawRequest(`GET ${target} HTTP/1.1`, lines), {
+    responses: 1,
+  });
+  const line = await gate.accessLine(before.logged + 1);
+  return {
+    status: statuses[0],
+    route: line['route']?.replace('default/', ''),
+    asked: service.received[before.asked]?.target,
+    reached: backend.received[before.reached]?.target,
+    cel: line['seen'],
+  };
+}
+
+describe('one path for the route, rules, external authorization, backend and log', () => {
+  test.each([
+    ['/app', '/app'],
+    ['/app/', '/app/'],
+    ['/%61pp/x', '/app/x'],
+    ['/app/%7Euser', '/app/~user'],
+    ['/app/a%2fb', '/app/a%2Fb'],
+    ['/app//x', '/app//x'],
+    ['/app/%e2%98%80', '/app/%E2%98%80'],
+    ['/app/a;v=1', '/app/a;v=1'],
+    ['http://localhost/app/x', '/app/x'],
+  ])('%s is %s', async (target, path) => {
+    expect(await targetSeen(target)).toEqual({
+      status: 200,
+      route: 'app',
+      asked: `/check${path}`,
+      reached: path,
+      cel: path,
+    });
+  });
+
+  test('the query is the same for everyone, and decides no route', async () => {
+    const query = '?x=/../secret&a=%2e%2E&b=c+d&e=%zz';
+    const seen = await targetSeen(`/app/x${query}`);
+    expect(seen).toMatchObject({
+      status: 200,
+      asked: `/check/app/x${query}`,
+      reached: `/app/x${query}`,
+      cel: '/app/x',
+    });
+  });
+
+  test.each(['/app/secret', '/%61pp/%73ecret', '/app/%73%65cret/x', 'http://localhost/app/secret'])(
+    '%s is denied by the rule',
+    async (target) => {
+      expect(await targetSeen(target)).toMatchObject({ status: 403, route: 'app', reached: undefined });
+    },
+  );
+
+  test.each([
+    '/app/../secret',
+    '/app/x/../secret',
+    '/app/%2e%2e/secret',
+    '/app/.%2e/secret',
+    '/app/x%2f..%2fsecret',
+    '/app/x%5c..%5csecret',
+    '/app/x\\..\\secret',
+    '/app/..;/secret',
+    '/app/./secret',
+    '/app%00/secret',
+    '/app/secret%0a',
+    '/app#secret',
+    '/app/%',
+    'http://other.example/app/secret',
+  ])('%s is refused before anyone is asked', async (target) => {
+    expect(await targetSeen(target)).toMatchObject({ status: 400, asked: undefined, reached: undefined });
+  });
+
+  test.each(['//app/secret', '/APP/secret', '/app.secret', '/app;/secret', '//evil.example/app'])(
+    '%s is another path',
+    async (target) => {
+      expect(await targetSeen(target)).toMatchObject({ status: 404, route: 'rest', asked: undefined });
+    },
+  );
+});
+
+describe('what a client says about itself', () => {
+  const FORGED = [
+    'X-Forwarded-For: 10.0.0.1',
+    'X-Forwarded-Host: admin.example',
+    'X-Forwarded-Proto: https',
+    'Forwarded: for=10.0.0.1;host=admin.example;proto=https',
+    'X-Real-IP: 10.0.0.1',
+    'X-Original-URL: /app/secret',
+    'X-Rewrite-URL: /app/secret',
+    'X-HTTP-Method-Override: DELETE',
+    'X-Agctl-Internal: 1',
+  ];
+
+  test('changes neither address nor path nor method', async () => {
+    const policies = {
+      authorization: {
+        rules: [
+          'source.address == "127.0.0.1"',
+          'request.scheme == "http"',
+          'request.host == "localhost"',
+          'request.method == "GET"',
+          'request.path == "/app"',
+        ],
+      },
+      directResponse: {},
+    };
+    await using strict = await gateway(routesConfig([{ policies }]));
+    const { statuses } = await sendRaw(strict.port, rawRequest('GET /app HTTP/1.1', FORGED), {
+      responses: 1,
+    });
+    expect(statuses).toEqual([200]);
+    expect(await strict.accessLine(1)).toMatchObject({
+      'src.addr': expect.stringMatching(/^127\.0\.0\.1:/),
+      'http.path': '/app',
+      'http.method': 'GET',
+    });
+  });
+
+  test('leads to no other backend', async () => {
+    await send(`${gate.url}/app`, {
+      headers: { host: 'evil.example:1', 'x-forwarded-host': 'evil.example' },
+    });
+    expect(backend.received.at(-1)?.headers.host).toBe(backend.address);
+    expect(service.received.at(-1)?.headers.host).toBe(service.address);
+  });
+});

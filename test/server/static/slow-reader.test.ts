@@ -1,0 +1,66 @@
+import type { ServerResponse } from 'node:http';
+import { PassThrough } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { UpstreamBody } from '../../../src/server/http/upstream-body.ts';
+
+// With a clock of its own: the bound is half a minute.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
+/** A body on its way to a reader that takes nothing until it is told to. */
+function slowReader(): { body: UpstreamBody; reader: PassThrough; log: string[] } {
+  const log: string[] = [];
+  const controller = {
+    pause: () => log.push('pause'),
+    resume: () => log.push('resume'),
+    abort: () => log.push('abort'),
+  } as unknown as Dispatcher.DispatchController;
+  const body = new UpstreamBody(controller);
+  const reader = new PassThrough({ highWaterMark: 10 });
+  body.attach(reader as unknown as ServerResponse);
+  log.length = 0;
+  return { body, reader, log };
+}
+
+const drained = (reader: PassThrough): Promise<void> =>
+  new Promise((resolve) => {
+    reader.once('drain', resolve);
+    reader.resume();
+  });
+
+describe('a reader that takes nothing', () => {
+  test('stops the backend, and is cut off after a while', async () => {
+    const { body, reader, log } = slowReader();
+    body.push(Buffer.alloc(100));
+    expect(log).toEqual(['pause']);
+    vi.advanceTimersByTime(LIMITS.writeStall - 1);
+    expect(reader.destroyed).toBe(false);
+    const closed = new Promise((resolve) => reader.once('close', resolve));
+    vi.advanceTimersByTime(1);
+    expect(reader.destroyed).toBe(true);
+    await closed;
+    expect(log).toEqual(['pause', 'abort']);
+  });
+
+  test('and then goes on is not cut off', async () => {
+    const { body, reader, log } = slowReader();
+    body.push(Buffer.alloc(100));
+    await drained(reader);
+    expect(log).toEqual(['pause', 'resume']);
+    vi.advanceTimersByTime(2 * LIMITS.writeStall);
+    expect(reader.destroyed).toBe(false);
+  });
+
+  // Fails: each piece starts a clock, and only the last one is stopped. The client of undici gives out what is left
+  // of a connection that the backend has closed without regard to a pause.
+  test.fails('and then goes on is not cut off, when several pieces came meanwhile', async () => {
+    const { body, reader } = slowReader();
+    body.push(Buffer.alloc(100));
+    body.push(Buffer.alloc(100));
+    await drained(reader);
+    vi.advanceTimersByTime(2 * LIMITS.writeStall);
+    expect(reader.destroyed).toBe(false);
+  });
+});
