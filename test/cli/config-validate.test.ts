@@ -1,10 +1,11 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../kit/folder.ts';
 import { agctl, type Finished } from '../kit/process.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'agctl-validate-'));
+const { path: folder, remove } = await temporaryFolder();
+afterAll(remove);
 
 const GOOD = `# yaml-language-server: $schema=config.schema.json
 gateways:

@@ -1,5 +1,4 @@
-import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { realpathSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
@@ -9,13 +8,15 @@ import {
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../kit/folder.ts';
 import { gateway, parseAccessLine, type TestGateway } from '../kit/gateway.ts';
 import { until } from '../kit/until.ts';
 
 // The two servers of the quickstart behind one endpoint, and the official clients of both generations in front.
 
 const commands = fileURLToPath(new URL('../../node_modules/.bin', import.meta.url));
-const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agctl-clients-')));
+const { path, remove } = await temporaryFolder();
+const folder = realpathSync(path);
 const FILE = join(folder, 'hello.txt');
 const CONFIG = `# yaml-language-server: $schema=../../man/config.schema.json
 config: { adminAddr: "off", connectionTerminationDeadline: 100ms }
@@ -47,7 +48,10 @@ beforeAll(async () => {
   gate = await gateway(CONFIG, { env: { PATH, SHARED_FOLDER: folder } });
   url = new URL(`${gate.url}/mcp`);
 });
-afterAll(() => gate.close());
+afterAll(async () => {
+  await gate.close();
+  await remove();
+});
 
 const INFO = { name: 'official-client', version: '1.0.0' };
 /** What both generations have in common here; their types differ in details that the tests do not touch. */

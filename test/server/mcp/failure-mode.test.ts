@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { INITIALIZE, type Json, openSession, post } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
@@ -12,9 +12,14 @@ const DEAD = { name: 'dead', stdio: { cmd: 'no-such-command' } };
 const REASON = 'failed to start stdio server: command not found: "no-such-command"';
 const UNAVAILABLE = 'agctl/unavailableTargets';
 
+const { path: folder, remove } = await temporaryFolder();
+afterAll(remove);
+let files = 0;
+
 /** A file without which a target does not start: removing it keeps a dead one from coming back. */
 function neededFile(): string {
-  const file = join(mkdtempSync(join(tmpdir(), 'agctl-needed-')), 'needed');
+  files += 1;
+  const file = join(folder, `needed-${files}`);
   writeFileSync(file, '');
   return file;
 }
@@ -39,7 +44,7 @@ describe('failOpen, the default', () => {
   });
 
   test('lets a target come back within the session', async () => {
-    const cure = join(mkdtempSync(join(tmpdir(), 'agctl-cure-')), 'cure');
+    const cure = join(folder, 'cure');
     await using gate = await gateway(mcpConfig([chaos('sick', `--needs=${cure}`), GOOD]));
     const session = await openSession(`${gate.url}/mcp`);
     const list = async (): Promise<Json> => (await session.request('tools/list')).result;

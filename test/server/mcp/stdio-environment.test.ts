@@ -1,8 +1,7 @@
-import { mkdtempSync, realpathSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { realpathSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { openSession } from '../../kit/mcp.ts';
 
@@ -61,7 +60,8 @@ test('`clear_env` wins over `inheritEnv`', async () => {
 });
 
 test('a child runs in the folder of the configuration', async () => {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agctl-cwd-')));
+  await using own = await temporaryFolder();
+  const folder = realpathSync(own.path);
   await using gate = await gateway(mcpConfig([chaos('a')]), { folder });
   const session = await openSession(`${gate.url}/mcp`);
   const { result } = await session.request('tools/call', { name: 'cwd' });

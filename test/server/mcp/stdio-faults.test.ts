@@ -1,14 +1,15 @@
-import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { INITIALIZE, type McpReply, type McpSession, openSession, post } from '../../kit/mcp.ts';
 import { isAlive } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'agctl-faults-'));
+const { path: folder, remove } = await temporaryFolder();
+afterAll(remove);
 
 /** The answer to `initialize` with a single target that runs this command, and how long it took. */
 async function startWith(stdio: object): Promise<McpReply & { readonly ms: number }> {
