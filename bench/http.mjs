@@ -1,8 +1,7 @@
 // npm run bench http -- [--rounds 3] [--seconds 4] [--connections 32] [--bin NAME=PATH ...] [--post] [--each | --plain] [--no-peers]
 // Plain proxying of a 600-byte JSON reply, with 0, 1, 5 and 10 policies, beside a bare relay, nginx and haproxy.
 // --post sends a body of 200 bytes; --each measures every policy alone, --plain none; --bin, given twice, compares two builds.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
@@ -11,6 +10,7 @@ import {
   isInstalled,
   LOAD_CORE,
   pinSelf,
+  scratchFolder,
   start,
   startGateway,
   startPeer,
@@ -37,7 +37,7 @@ const settings = {
   seconds: Number(values.seconds),
   connections: Number(values.connections),
 };
-const folder = mkdtempSync(join(tmpdir(), 'agctl-bench-'));
+const folder = scratchFolder();
 const running = [];
 const keep = async (starting) => {
   const process = await starting;
@@ -137,5 +137,4 @@ try {
   if (!values.plain) console.log(`\n${policyCosts(rows)}`);
 } finally {
   await Promise.all(running.map((process) => process.stop()));
-  rmSync(folder, { recursive: true });
 }

@@ -1,8 +1,7 @@
 // npm run bench mcp -- [--rounds 3] [--seconds 4] [--connections 16] [--bin NAME=PATH ...]
 // tools/call over one shared session to one stdio server, which runs on the core of what is measured.
 // AGCTL_BENCH_PEERS names a folder in whose node_modules supergateway stands.
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
@@ -10,6 +9,7 @@ import {
   gatewayBuilds,
   pinSelf,
   root,
+  scratchFolder,
   start,
   startGateway,
   startPeer,
@@ -31,7 +31,7 @@ const settings = {
   seconds: Number(values.seconds),
   connections: Number(values.connections),
 };
-const folder = mkdtempSync(join(tmpdir(), 'agctl-bench-'));
+const folder = scratchFolder();
 const running = [];
 const keep = async (starting) => {
   const process = await starting;
@@ -87,5 +87,4 @@ try {
   console.log(compare(cases.map(({ name }) => ({ name, runs: figures.get(name) }))));
 } finally {
   await Promise.all(running.map((process) => process.stop()));
-  rmSync(folder, { recursive: true });
 }

@@ -1,10 +1,16 @@
 // npm run bench profile -- [--case plain|policies|mcp|post] [--seconds 6] [--top 25] [--bin PATH] [--keep FILE]
 // Loads one gateway under V8's sampling profiler and prints where its time went, by function and by file.
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { gatewayBuilds, LOAD_CORE, pinSelf, startGateway, startPeer } from './harness/processes.mjs';
+import {
+  gatewayBuilds,
+  LOAD_CORE,
+  pinSelf,
+  scratchFolder,
+  startGateway,
+  startPeer,
+} from './harness/processes.mjs';
 import { table } from './harness/report.mjs';
 import { load } from './harness/rounds.mjs';
 import { GET, gatewayConfig, POLICY_NAMES, POST } from './http-cases.mjs';
@@ -20,7 +26,7 @@ const { values } = parseArgs({
   },
 });
 const seconds = Number(values.seconds);
-const folder = mkdtempSync(join(tmpdir(), 'agctl-profile-'));
+const folder = scratchFolder();
 
 /** Configuration, and the request once the port is known. */
 const CASES = {
@@ -89,16 +95,12 @@ function ranking(map, total, count) {
     .map(([name, time]) => [name, `${((time / total) * 100).toFixed(1)} %`]);
 }
 
-try {
-  pinSelf();
-  const { rate } = await record();
-  const [name] = readdirSync(folder).filter((file) => file.endsWith('.cpuprofile'));
-  const profile = JSON.parse(readFileSync(join(folder, name), 'utf8'));
-  if (values.keep !== undefined) copyFileSync(join(folder, name), values.keep);
-  const { functions, files, total } = selfTimes(profile);
-  console.log(`${values.case}: ${rate.toFixed(0)} requests/s under the profiler\n`);
-  console.log(table(['function', 'self'], ranking(functions, total, Number(values.top))));
-  console.log(`\n${table(['file', 'self'], ranking(files, total, Number(values.top)))}`);
-} finally {
-  rmSync(folder, { recursive: true });
-}
+pinSelf();
+const { rate } = await record();
+const [name] = readdirSync(folder).filter((file) => file.endsWith('.cpuprofile'));
+const profile = JSON.parse(readFileSync(join(folder, name), 'utf8'));
+if (values.keep !== undefined) copyFileSync(join(folder, name), values.keep);
+const { functions, files, total } = selfTimes(profile);
+console.log(`${values.case}: ${rate.toFixed(0)} requests/s under the profiler\n`);
+console.log(table(['function', 'self'], ranking(functions, total, Number(values.top))));
+console.log(`\n${table(['file', 'self'], ranking(files, total, Number(values.top)))}`);

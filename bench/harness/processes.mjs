@@ -1,9 +1,10 @@
 // Starting, pinning and stopping what a benchmark measures.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -21,11 +22,20 @@ if (!canPin)
   console.error('NOTE: taskset is not installed: nothing is pinned to a core, figures mean little.');
 
 const groups = new Set();
+const folders = [];
 // Interrupted, a benchmark must not leave servers behind; they are not in its process group.
 process.on('exit', () => {
   for (const pid of groups) signalGroup(pid);
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
+
+/** A folder for configuration files, removed when this process ends. */
+export function scratchFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'agctl-bench-'));
+  folders.push(folder);
+  return folder;
+}
 
 /** A command line that runs on one core. */
 export function pinned(core, command, args) {

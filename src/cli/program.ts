@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
-import { EXIT_CODES } from '../core/exit-codes.ts';
+import { exitCodeTable } from '../core/exit-codes.ts';
+import { nearest } from '../core/suggest.ts';
 import { VERSION } from '../core/version.ts';
 import type { Context } from './context.ts';
 
@@ -24,10 +25,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
       writeOut: (text) => context.stdout.write(text),
       writeErr: (text) => context.stderr.write(text),
     })
-    .showHelpAfterError('(agctl --help lists all commands)')
-    .action(() => {
-      context.stdout.write(program.helpInformation());
-    });
+    .showHelpAfterError('(agctl --help lists all commands)');
   const run =
     <Options>(load: () => Promise<{ run: Run<Options> }>) =>
     async (...args: unknown[]): Promise<void> => {
@@ -119,15 +117,31 @@ export function createProgram(context: Context, setExit: (code: number) => void)
       new Option('-o, --output <format>', 'form of the answer').choices(['text', 'json']).default('text'),
     )
     .action(run(() => import('./commands/version.ts')));
+  program
+    .command('exit-codes', { hidden: true })
+    .description('print the exit codes of all commands')
+    .addHelpText('after', () => `\n${exitCodeTable()}\n`)
+    .action(run(() => import('./commands/exit-codes.ts')));
   program.helpCommand('help [command]', 'print help for a command');
-  program.addHelpText('after', `\nExit codes:\n${exitCodes()}\n\nTry:  agctl serve -f gateway.yaml\n`);
-  for (const group of [gateway, config, auth])
-    group.action(() => void context.stdout.write(group.helpInformation()));
+  program.addHelpText('after', `\nExit codes:\n${exitCodeTable()}\n\nTry:  agctl serve -f gateway.yaml\n`);
+  for (const group of [program, gateway, config, auth]) helpOrUnknown(group, context);
   return program;
 }
 
-function exitCodes(): string {
-  return Object.values(EXIT_CODES)
-    .map(({ code, doc }) => `  ${String(code).padStart(3)}  ${doc}`)
-    .join('\n');
+/** A group on its own prints its help; with a word that is none of its commands, the nearest one. */
+function helpOrUnknown(group: Command, { stdout }: Context): void {
+  group.allowExcessArguments(true).action(() => {
+    const [unknown] = group.args;
+    if (unknown === undefined) {
+      stdout.write(group.helpInformation());
+      return;
+    }
+    const near = nearest(
+      unknown,
+      group.commands.map((command) => command.name()),
+    );
+    group.error(
+      `error: unknown command '${unknown}'${near === undefined ? '' : `\n(Did you mean ${near}?)`}`,
+    );
+  });
 }

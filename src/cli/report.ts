@@ -1,6 +1,7 @@
-import type { Diagnostic } from '../core/diagnostic.ts';
+import type { Diagnostic, Range } from '../core/diagnostic.ts';
 import { type DiagnosticFormat, renderDiagnostics } from '../core/render-diagnostics.ts';
 import { diagnosticSource } from '../core/render-source.ts';
+import type { YamlSource } from '../core/yaml-source.ts';
 import type { LoadedConfig } from '../server/config/load.ts';
 import { configSchema } from '../server/config/schema.ts';
 
@@ -16,6 +17,21 @@ export function report(
   loaded: readonly LoadedConfig[],
   options: ReportOptions,
 ): string {
-  const sources = new Map(loaded.map(({ source }) => [source.file, diagnosticSource(source, configSchema)]));
+  const sources = new Map(
+    loaded.map(({ source }) => {
+      const shown = diagnosticSource(source, configSchema);
+      return [
+        source.file,
+        { ...shown, secretRanges: [...(shown.secretRanges ?? []), ...passwordRanges(source)] },
+      ];
+    }),
+  );
   return renderDiagnostics(diagnostics, sources, options);
+}
+
+/** `user:password@` of URLs, wherever one stands: such a URL is refused, but its line is shown. */
+function passwordRanges(source: YamlSource): Range[] {
+  return [...source.text.matchAll(/(?<=\/\/|["'\s])[^\s/@"']+:[^\s/@"']+(?=@)/g)].map((match) =>
+    source.range(match.index, match.index + match[0].length),
+  );
 }

@@ -17,6 +17,13 @@ export const EXIT_CODES = {
 
 export type ExitName = keyof typeof EXIT_CODES;
 
+/** The table as text, a line each. */
+export function exitCodeTable(): string {
+  return Object.values(EXIT_CODES)
+    .map(({ code, doc }) => `  ${String(code).padStart(3)}  ${doc}`)
+    .join('\n');
+}
+
 /** Ends a command with a message on stderr and an exit code, without a stack trace. */
 export class CommandError extends Error {
   readonly exit: ExitName;

@@ -26,6 +26,11 @@ export class EventStream {
   /** The reader is slow (true) or has caught up (false): a source may pause meanwhile. */
   onPressure: ((paused: boolean) => void) | undefined;
 
+  /** Whether it is the answer to a request already. */
+  get isAttached(): boolean {
+    return this.#response !== undefined;
+  }
+
   get isOpen(): boolean {
     return !this.#ended && !this.#closed;
   }
@@ -47,8 +52,8 @@ export class EventStream {
     this.#response.end(frame);
   }
 
-  /** Called by the listener after `writeHead`. With `flush`, the head leaves before the first event. */
-  attach(response: ServerResponse, flush: boolean): void {
+  /** Called by the listener after `writeHead`. The head leaves at once, with what is waiting. */
+  attach(response: ServerResponse): void {
     this.#response = response;
     const waiting = this.#waiting.join('');
     this.#waiting = [];
@@ -64,7 +69,7 @@ export class EventStream {
     OPEN.add(this);
     startHeartbeat();
     if (waiting !== '') this.#write(waiting);
-    else if (flush) response.flushHeaders();
+    else response.flushHeaders();
   }
 
   /** The client left before there was a response. */

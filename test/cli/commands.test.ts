@@ -56,8 +56,7 @@ describe('help', () => {
     expect(stdout).toContain(`Usage: agctl ${group}`);
   });
 
-  // Fails: the table of exit codes has no topic of its own.
-  test.fails('`agctl help exit-codes` prints the exit codes', async () => {
+  test('`agctl help exit-codes` prints the exit codes', async () => {
     const { code, stdout } = await agctl(['help', 'exit-codes']);
     expect(code).toBe(0);
     expect(stdout).toContain('130');
@@ -94,8 +93,7 @@ describe('wrong usage is exit code 2, and says what is right', () => {
     },
   );
 
-  // Fails: a command with an action of its own takes the unknown word for an argument.
-  test.fails.each([
+  test.each([
     [['serv'], 'serve'],
     [['config', 'valdate'], 'validate'],
   ])('an unknown command names the nearest one: %j', async (args, nearest) => {

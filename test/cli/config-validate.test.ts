@@ -81,8 +81,7 @@ describe('text, for people', () => {
   });
 });
 
-// Fails: the excerpt masks what the schema calls secret; an address with a password in it is not.
-test.fails('a password in a URL is not shown', async () => {
+test('a password in a URL is not shown', async () => {
   const text = 'mcp:\n  targets: [{ name: a, mcp: { host: "https://user:hunter2@example.com/mcp" } }]\n';
   const { code, stderr } = await validate(['-f', '-'], text);
   expect(code).toBe(1);

@@ -25,18 +25,21 @@ interface Received {
 /** The body of one request. Nothing is read until somebody asks; what was read is kept and can be sent on. */
 export class RequestBody {
   readonly #request: IncomingMessage;
+  #onRead: (() => void) | undefined;
   #received: Promise<Received> | undefined;
   #taken: Received | undefined;
 
-  constructor(request: IncomingMessage) {
+  /** `onRead` is called before the first byte is taken: the moment to tell a client to go on that waits for that. */
+  constructor(request: IncomingMessage, onRead?: () => void) {
     this.#request = request;
+    this.#onRead = onRead;
   }
 
   /** Takes in up to `limit` bytes, so that expressions can read them; a larger body stays a stream behind them. */
   async capture(limit: number): Promise<void> {
     this.#received ??= this.#isEmpty()
       ? Promise.resolve({ bytes: Buffer.alloc(0), complete: true })
-      : collect(this.#request, limit);
+      : this.#collect(limit);
     this.#taken = await this.#received;
   }
 
@@ -78,8 +81,22 @@ export class RequestBody {
   /** What to send on: nothing, the bytes, or a stream of what was captured and what is still to come. */
   forUpstream(): null | Buffer | Readable {
     if (this.#isEmpty()) return null;
-    if (this.#taken === undefined) return this.#request;
+    if (this.#taken === undefined) {
+      this.#goOn();
+      return this.#request;
+    }
     return this.#taken.complete ? this.#taken.bytes : Readable.from(this.#rest(this.#taken.bytes));
+  }
+
+  #collect(limit: number): Promise<Received> {
+    this.#goOn();
+    return collect(this.#request, limit);
+  }
+
+  /** RFC 9110 §10.1.1: `100 Continue` is for a body that will be read. */
+  #goOn(): void {
+    this.#onRead?.();
+    this.#onRead = undefined;
   }
 
   async *#rest(beginning: Buffer): AsyncGenerator<Buffer> {

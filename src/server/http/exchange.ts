@@ -17,8 +17,8 @@ export type ReplyBody = undefined | string | Uint8Array | StreamingBody;
 
 /** A body that writes itself, in its own time. Exactly one of the two is called. */
 export interface StreamingBody {
-  /** The head is written; `flush` asks for it to leave before the first byte of the body. */
-  attach(response: ServerResponse, flush: boolean): void;
+  /** The head is written. */
+  attach(response: ServerResponse): void;
   /** The client has left before there was a response. */
   discard(): void;
 }
@@ -114,7 +114,9 @@ export class Exchange {
     this.gateway = gateway;
     this.listener = listener;
     this.headers = headers;
-    this.body = new RequestBody(request);
+    // Node answers the expectation itself unless somebody listens for it; here it is answered when the body is read.
+    const waits = request.headers.expect?.toLowerCase() === '100-continue';
+    this.body = new RequestBody(request, waits ? () => response.writeContinue() : undefined);
     // Read now: a socket that has closed knows its peer no more.
     this.sourceAddress = canonicalAddress(request.socket.remoteAddress ?? '');
     this.sourcePort = request.socket.remotePort ?? 0;

@@ -1,7 +1,15 @@
 import { z } from 'zod';
 import { type HeaderList, isHeaderName, isHeaderValue } from './header-list.ts';
 
-const name = z.string().refine(isHeaderName, { error: 'expected a header name' });
+// These say where a message ends and whom it is for: changing them by hand breaks it.
+const FRAMING = new Set(['connection', 'content-length', 'host', 'transfer-encoding']);
+
+const name = z
+  .string()
+  .refine(isHeaderName, { error: 'expected a header name' })
+  .refine((header) => !FRAMING.has(header.toLowerCase()), {
+    error: 'expected a header other than connection, content-length, host and transfer-encoding',
+  });
 const values = z.record(
   name,
   z.string().refine(isHeaderValue, { error: 'expected a header value: no control characters' }),

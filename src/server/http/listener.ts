@@ -40,11 +40,8 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     void serve(request, response, options);
   };
   server.on('request', onRequest);
-  // Only a request whose declared body may be taken is told to go on (RFC 9110 §10.1.1).
-  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    if (Number(request.headers['content-length'] ?? 0) <= LIMITS.requestBodyBytes) response.writeContinue();
-    onRequest(request, response);
-  });
+  // The body decides whether the client is told to go on (see `RequestBody`).
+  server.on('checkContinue', onRequest);
   server.on('connect', (_request, socket: Socket) =>
     socket.end(rawError('405 Method Not Allowed', 'method not allowed')),
   );
@@ -107,7 +104,7 @@ function writeReply(
     headers.set('content-length', '0');
   }
   response.writeHead(status, headers.raw);
-  if (typeof body === 'object' && 'attach' in body) body.attach(response, request.method === 'GET');
+  if (typeof body === 'object' && 'attach' in body) body.attach(response);
   else response.end(body);
 }
 

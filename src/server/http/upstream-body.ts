@@ -22,19 +22,24 @@ export class UpstreamBody {
   #sink: BodySink | undefined;
   #ended = false;
   #failed = false;
-  /** Sees every chunk on its way, for what is read of the body later. */
+  /** Sees every chunk when it goes to the client, for what is read of the body later. Set before that begins. */
   onChunk: ((chunk: Buffer) => void) | undefined;
+
+  /** The body did not reach its end: the upstream broke off, or the client left. */
+  onBroken: ((why: string) => void) | undefined;
 
   constructor(controller: Dispatcher.DispatchController) {
     this.#controller = controller;
   }
 
   push(chunk: Buffer): void {
-    this.onChunk?.(chunk);
     if (this.#sink === undefined) {
       this.#held.push(chunk);
       this.#controller.pause();
-    } else if (!this.#sink.push(chunk)) this.#controller.pause();
+    } else {
+      this.onChunk?.(chunk);
+      if (!this.#sink.push(chunk)) this.#controller.pause();
+    }
   }
 
   end(): void {
@@ -42,8 +47,9 @@ export class UpstreamBody {
     this.#sink?.end();
   }
 
-  fail(): void {
+  fail(why: string): void {
     this.#failed = true;
+    this.onBroken?.(why);
     this.#sink?.fail();
   }
 
@@ -51,7 +57,10 @@ export class UpstreamBody {
   consume(sink: BodySink): void {
     this.#sink = sink;
     let wantsMore = true;
-    for (const chunk of this.#held.splice(0)) wantsMore = sink.push(chunk);
+    for (const chunk of this.#held.splice(0)) {
+      this.onChunk?.(chunk);
+      wantsMore = sink.push(chunk);
+    }
     if (this.#failed) sink.fail();
     else if (this.#ended) sink.end();
     else if (wantsMore) this.#controller.resume();
@@ -65,16 +74,22 @@ export class UpstreamBody {
   attach(response: ServerResponse): void {
     if (this.#ended && !this.#failed) {
       // Whole already: one write, so that head and body leave in the same packet.
+      for (const chunk of this.#held) this.onChunk?.(chunk);
       response.end(this.#held.length === 1 ? this.#held[0] : Buffer.concat(this.#held));
       return;
     }
     response.once('close', () => this.discard());
+    // An event stream may stay silent for long after its head, which its reader waits for.
+    if (this.#held.length === 0) response.flushHeaders();
     this.consume(responseSink(response, () => this.resume()));
   }
 
   /** Nobody wants the rest: the connection to the upstream is given up. */
   discard(): void {
-    if (!this.#ended && !this.#failed) this.#controller.abort(new Error('the client left'));
+    if (this.#ended || this.#failed) return;
+    this.#failed = true;
+    this.onBroken?.('the client left before the end of the response');
+    this.#controller.abort(new Error('the client left'));
   }
 }
 
@@ -82,14 +97,16 @@ export class UpstreamBody {
 export function responseSink(response: ServerResponse, resume: () => void): BodySink {
   let stall: NodeJS.Timeout | undefined;
   response.once('close', () => clearTimeout(stall));
+  response.on('drain', () => {
+    clearTimeout(stall);
+    stall = undefined;
+    resume();
+  });
   return {
     push(chunk) {
       if (response.write(chunk)) return true;
-      stall = setTimeout(() => response.destroy(), LIMITS.writeStall);
-      response.once('drain', () => {
-        clearTimeout(stall);
-        resume();
-      });
+      // One timer, although a paused upstream may still hand over what it has.
+      stall ??= setTimeout(() => response.destroy(), LIMITS.writeStall);
       return false;
     },
     end: () => void response.end(),

@@ -146,6 +146,14 @@ function relay(pool: Pool, request: UpstreamRequest): Promise<UpstreamResponse> 
           return;
         }
         clearTimeout(timer);
+        const encoding = textHeaders(started.rawHeaders).findLast(
+          (_value, index, all) => index % 2 === 1 && all[index - 1]?.toLowerCase() === 'transfer-encoding',
+        );
+        if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked') {
+          // Its bytes would go on as the body although they are encoded.
+          giveUp(failure('UNSUPPORTED_ENCODING', 'transfer-encoding other than chunked'));
+          return;
+        }
         body = new UpstreamBody(started);
         resolve({ status, headers: new HeaderList(textHeaders(started.rawHeaders)), body });
       },
@@ -159,7 +167,7 @@ function relay(pool: Pool, request: UpstreamRequest): Promise<UpstreamResponse> 
       onResponseError(_controller, error) {
         settle();
         if (body === undefined) reject(upstreamError(error));
-        else body.fail();
+        else body.fail(explainUpstreamError(error));
       },
     });
   });

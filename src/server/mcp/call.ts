@@ -4,6 +4,7 @@ import type { McpLogFields } from '../http/exchange.ts';
 import type { Connection } from './connection.ts';
 import type { RpcMessage } from './message.ts';
 import type { ItemKind } from './names.ts';
+import type { Peer } from './peer.ts';
 import { errorMessage, RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
@@ -45,15 +46,15 @@ export async function forward(
   const { session, stream, headers, log } = call;
   log.target = connection.target.name;
   call.chosen(connection.target);
-  let peer = connection.peer;
+  let peer: Peer;
   try {
-    peer ??= (await connection.ready(headers)).peer;
+    peer = connection.peer ?? (await connection.ready(headers)).peer;
   } catch (error) {
     fail(call, connection, error);
     return;
   }
   if (!stream.isOpen) return;
-  stream.onPressure = (paused) => peer?.channel?.pause(paused);
+  stream.onPressure = (paused) => peer.channel?.pause(paused);
   const id = peer.forward(message, headers, {
     related: (related) => session.deliver(connection, related, stream),
     response: (text, response) => {
@@ -72,12 +73,12 @@ export async function forward(
           ),
         );
       } else if (error instanceof UpstreamSessionLost && !isRetry) {
-        connection.lost();
+        connection.lost(peer);
         void forward(call, connection, message, rewrite, true);
       } else fail(call, connection, error);
     },
   });
-  call.cancel = (reason) => peer?.cancel(id, reason);
+  call.cancel = (reason) => peer.cancel(id, reason);
 }
 
 function fail(call: ClientCall, connection: Connection, error: unknown): void {

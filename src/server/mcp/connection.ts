@@ -37,6 +37,8 @@ export class Connection {
   #failedAt = 0;
   #wait: number = LIMITS.retryFirst;
   #closed = false;
+  /** Headers for receiving what the server sends on its own, once a client wants that. */
+  #listens: readonly string[] | undefined;
   /** Why the target is not available, or undefined while it is. */
   problem: string | undefined;
   /** The revision agreed on with the server. */
@@ -70,6 +72,12 @@ export class Connection {
     return this.#ready;
   }
 
+  /** Receives what the server sends on its own, now and after every new beginning. */
+  listen(headers: readonly string[]): void {
+    this.#listens = headers;
+    this.#peer?.channel?.listen(headers);
+  }
+
   /** Continues a session that another process began: no `initialize` is sent. */
   async resume(sessionId: string, version: string): Promise<void> {
     const peer = this.#createPeer();
@@ -81,12 +89,13 @@ export class Connection {
     this.#ready = Promise.resolve({ peer, result: { protocolVersion: version, capabilities: {} } } as Ready);
   }
 
-  /** Forgets the server's session, so that the next use begins a new one. */
-  lost(): void {
-    const peer = this.#peer;
+  /** Forgets the server's session, so that the next use begins a new one. `peer` is who found out: others may know already. */
+  lost(peer: Peer): void {
+    if (this.#peer !== peer) return;
     this.#peer = undefined;
     this.#ready = undefined;
-    void peer?.close();
+    // Not closed: calls in flight on it get the same answer, each of its own.
+    void peer.retire();
   }
 
   async close(): Promise<void> {
@@ -124,6 +133,7 @@ export class Connection {
       this.#wait = LIMITS.retryFirst;
       if (this.#closed) throw new Error('the session ended');
       this.#peer = peer;
+      if (this.#listens !== undefined) channel.listen(this.#listens);
       // On the first connection the client's own notification follows; later ones it knows nothing of.
       if (!isFirst) peer.send(notificationMessage('notifications/initialized'), headers);
       return { peer, result, message };

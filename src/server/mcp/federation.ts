@@ -193,8 +193,9 @@ function noteName({ log }: ClientCall, kind: ItemKind, name: string): void {
 
 async function runOnEach(call: ClientCall, capability: string): Promise<void> {
   const { session, message, headers, stream } = call;
+  // What a resumed server can do is not known: it is asked, and may decline.
   const able = session.connections.filter(
-    (connection) => connection.capabilities !== undefined && capability in connection.capabilities,
+    ({ capabilities }) => capabilities === undefined || capability in capabilities,
   );
   const paramsSpan = valueAt(message.text, ['params']);
   const params = paramsSpan && message.text.slice(paramsSpan.start, paramsSpan.end);

@@ -4,6 +4,8 @@ import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
 import { type Edit, edit, elements, valueAt } from './json-text.ts';
 import { type ListMethod, outwardName } from './names.ts';
+import { RPC, RpcError } from './protocol.ts';
+import { UpstreamSessionLost } from './targets/http-channel.ts';
 
 /** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */
 export const UNAVAILABLE_META_KEY = 'agctl/unavailableTargets';
@@ -36,6 +38,24 @@ export async function listAll(call: ClientCall, method: string, list: ListMethod
 }
 
 async function listTarget(
+  connection: Connection,
+  call: ClientCall,
+  method: string,
+  list: ListMethod,
+): Promise<TargetItems['items']> {
+  try {
+    return await listPages(connection, call, method, list);
+  } catch (error) {
+    // A server that was never asked for its capabilities in this process may not offer the list at all.
+    if (error instanceof RpcError && error.code === RPC.methodNotFound) return [];
+    const { peer } = connection;
+    if (!(error instanceof UpstreamSessionLost) || peer === undefined || call.session.isResumed) throw error;
+    connection.lost(peer);
+    return listPages(connection, call, method, list);
+  }
+}
+
+async function listPages(
   connection: Connection,
   call: ClientCall,
   method: string,

@@ -37,6 +37,7 @@ export class Peer {
   #channel: Channel | undefined;
   #nextId = 1;
   #closed: Error | undefined;
+  #retired = false;
   onClosed: ((error: Error) => void) | undefined;
 
   constructor(name: string, log: Log, unrelated: Unrelated) {
@@ -111,6 +112,12 @@ export class Peer {
     this.#send(text, { headers });
   }
 
+  /** No new calls come: closes once those in flight have ended. */
+  async retire(): Promise<void> {
+    if (this.#pending.size === 0) await this.close();
+    else this.#retired = true;
+  }
+
   async close(): Promise<void> {
     const channel = this.#channel;
     this.#close(new Error('the session ended'));
@@ -179,6 +186,7 @@ export class Peer {
   #take(id: number): PendingCall | undefined {
     const call = this.#pending.get(id);
     this.#pending.delete(id);
+    if (this.#retired && this.#pending.size === 0) void this.close();
     return call;
   }
 

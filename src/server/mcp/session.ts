@@ -66,7 +66,7 @@ export class Session {
     this.#stream?.end();
     this.#stream = stream;
     for (const text of this.#queue.splice(0)) stream.send(text);
-    for (const { peer } of this.connections) peer?.channel?.listen(headers);
+    for (const connection of this.connections) connection.listen(headers);
     stream.onClose = () => {
       if (this.#stream === stream) this.#stream = undefined;
     };

@@ -213,6 +213,11 @@ function runCall(
       },
       cancel: undefined,
       refused: (error) => {
+        if (stream.isAttached) {
+          // Too late for a status: the stream is the answer already.
+          answerError(call, new RpcError(RPC.internalError, `${error.message}: ${error.body.slice(0, 200)}`));
+          return;
+        }
         clearTimeout(timer);
         session.inFlight -= 1;
         resolve(upstreamReply(error));

@@ -33,15 +33,21 @@ const schema = z
 export const cors = definePolicy({
   key: 'cors',
   schema,
-  compile(config) {
+  compile(config, context) {
+    for (const [index, pattern] of config.allowOrigins.entries()) {
+      if (pattern === '*' || pattern.split('*').length <= 2) continue;
+      context.at('allowOrigins', index).report({
+        code: 'AGW0104',
+        message: `\`${pattern}\` has more than one \`*\``,
+        help: 'write one `*`, for the names below a host: `https://*.example.com`',
+      });
+    }
     const isAllowed = originMatcher(config.allowOrigins);
     const expose = config.exposeHeaders.join(', ');
     /** Headers that tell the browser whether the page may read a response. */
     const grant = (headers: HeaderList, origin: string): void => {
       // Always the origin itself, never `*`: caches then need Vary, and credentials work.
       headers.set('access-control-allow-origin', origin);
-      if (!headers.all('vary').some((value) => /(?:^|,)\s*origin\s*(?:,|$)/i.test(value)))
-        headers.append('vary', 'Origin');
       if (config.allowCredentials) headers.set('access-control-allow-credentials', 'true');
       if (expose !== '') headers.set('access-control-expose-headers', expose);
     };
@@ -106,12 +112,26 @@ export const cors = definePolicy({
         };
       },
       response(x, reply) {
+        // What a backend says of other origins is not what this policy says; caches must keep the answers apart.
+        for (const name of OWN_HEADERS) reply.headers.delete(name);
+        vary(reply.headers);
         const origin = x.headers.get('origin');
         if (origin !== undefined && isAllowed(origin)) grant(reply.headers, origin);
       },
     };
   },
 });
+
+const OWN_HEADERS = [
+  'access-control-allow-origin',
+  'access-control-allow-credentials',
+  'access-control-expose-headers',
+];
+
+function vary(headers: HeaderList): void {
+  const isThere = headers.all('vary').some((value) => /(?:^|,)\s*origin\s*(?:,|$)/i.test(value));
+  if (!isThere) headers.append('vary', 'Origin');
+}
 
 function originMatcher(patterns: readonly string[]): (origin: string) => boolean {
   if (patterns.includes('*')) return () => true;

@@ -119,14 +119,13 @@ function compilePlan(config: Config, context: CompileContext): Plan | undefined 
     });
   }
   const address = parseAddress(config.host, context.at('host'));
-  if (http === undefined || address === undefined) return undefined;
+  if (http === undefined) return undefined;
   const inHttp = context.at('protocol', 'http');
   const [source, place] =
     config.metadata === undefined
       ? [http.metadata ?? {}, inHttp.at('metadata')]
       : [config.metadata, context.at('metadata')];
-  return {
-    upstream: createUpstream(address),
+  const compiled: Omit<Plan, 'upstream'> = {
     config,
     path: http.path === undefined ? undefined : inHttp.at('path').cel(http.path, 'request'),
     headers: Object.entries(http.addRequestHeaders).map(([name, value]) => [
@@ -141,7 +140,8 @@ function compilePlan(config: Config, context: CompileContext): Plan | undefined 
       name,
       place.at(name).cel(value, 'authorizationReply'),
     ]),
-  };
+  }; // Only now: a wrong address must not hide wrong expressions.
+  return address === undefined ? undefined : { ...compiled, upstream: createUpstream(address) };
 }
 
 /** What the service said; `body` holds at most `LIMITS.authorizationBody` bytes. */

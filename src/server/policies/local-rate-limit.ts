@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
@@ -104,7 +105,9 @@ const UNKNOWN = '';
 function keyOf(key: Expression | undefined, lookup: Lookup): string {
   if (key === undefined) return UNKNOWN;
   try {
-    return JSON.stringify(key.evaluate(lookup)) ?? UNKNOWN;
+    const text = JSON.stringify(key.evaluate(lookup)) ?? UNKNOWN;
+    // Ten thousand keys of any length would be memory without a bound.
+    return text.length <= 64 ? text : hash('sha256', text, 'base64url');
   } catch (error) {
     if (error instanceof CelEvaluationError) return UNKNOWN;
     throw error;

@@ -18,6 +18,20 @@ export function parseAddress(text: string, context: CompileContext): UpstreamAdd
     });
     return undefined;
   }
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase();
+  if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') {
+    context.report({ code: 'AGW0104', message: `invalid scheme: \`${scheme}\``, help: 'use http or https' });
+    return undefined;
+  }
+  if (text.includes('@')) {
+    // Not quoted: it may hold a password.
+    context.report({
+      code: 'AGW0104',
+      message: 'credentials in an address are not supported',
+      help: 'remove `user:password@`',
+    });
+    return undefined;
+  }
   const url = /^https?:\/\//.test(text) ? text : `http://${text}`;
   const isUrl = url === text;
   const parsed = URL.canParse(url) ? new URL(url) : undefined;

@@ -42,5 +42,9 @@ async function proxy(x: Exchange, upstream: Upstream): Promise<Reply> {
     ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
   });
   x.reason = 'Upstream';
+  body.onBroken = (why) => {
+    x.reason = 'UpstreamFailure';
+    x.error = `upstream call failed: ${why}`;
+  };
   return { status, headers: new HeaderList(endToEnd(received.raw)), body };
 }

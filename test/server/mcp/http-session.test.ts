@@ -47,8 +47,7 @@ describe('a session that the target has forgotten', () => {
     expect(up.of('tools/call')).toHaveLength(2);
   });
 
-  // Fails: the first call that notices closes the connection under the others.
-  test.fails('is begun again once for all calls that find out at the same time', async () => {
+  test('is begun again once for all calls that find out at the same time', async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -59,8 +58,7 @@ describe('a session that the target has forgotten', () => {
     );
   });
 
-  // Fails: only calls that go to one target begin a new session; a merged list does not.
-  test.fails('is begun again by a list of several targets', async () => {
+  test('is begun again by a list of several targets', async () => {
     await using one = await mcpUpstream({ name: 'one' });
     await using two = await mcpUpstream({ name: 'two' });
     await using gate = await gateway(mcpConfig([target(one, 'one'), target(two, 'two')]));
@@ -70,8 +68,7 @@ describe('a session that the target has forgotten', () => {
     expect(result.tools.map(({ name }: Json) => name)).toEqual(['one_say', 'two_say']);
   });
 
-  // Fails: the new session of the target has no stream of its own, whatever stream the client has open.
-  test.fails('still reports changes on the stream that the client has open', async () => {
+  test('still reports changes on the stream that the client has open', async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -125,8 +122,7 @@ describe('another process with the same key', () => {
     expect([...one.of('initialize'), ...two.of('initialize')]).toHaveLength(2);
   });
 
-  // Fails: what the targets can do is not part of the id, so those that cannot list count as not available.
-  test.fails('knows which targets have which lists', async () => {
+  test('knows which targets have which lists', async () => {
     await using one = await mcpUpstream({ name: 'one' });
     await using two = await mcpUpstream({ name: 'two' });
     const yaml = mcpConfig([target(one, 'one'), target(two, 'two')], { config });

@@ -19,7 +19,7 @@ function slowReader(): { body: UpstreamBody; reader: PassThrough; log: string[] 
   } as unknown as Dispatcher.DispatchController;
   const body = new UpstreamBody(controller);
   const reader = new PassThrough({ highWaterMark: 10 });
-  body.attach(reader as unknown as ServerResponse);
+  body.attach(Object.assign(reader, { flushHeaders: () => undefined }) as unknown as ServerResponse);
   log.length = 0;
   return { body, reader, log };
 }
@@ -53,9 +53,7 @@ describe('a reader that takes nothing', () => {
     expect(reader.destroyed).toBe(false);
   });
 
-  // Fails: each piece starts a clock, and only the last one is stopped. The client of undici gives out what is left
-  // of a connection that the backend has closed without regard to a pause.
-  test.fails('and then goes on is not cut off, when several pieces came meanwhile', async () => {
+  test('and then goes on is not cut off, when several pieces came meanwhile', async () => {
     const { body, reader } = slowReader();
     body.push(Buffer.alloc(100));
     body.push(Buffer.alloc(100));

@@ -1,0 +1,7 @@
+import { exitCodeTable } from '../../core/exit-codes.ts';
+import type { Run } from '../program.ts';
+
+export const run: Run<object> = async (_options, { stdout }) => {
+  stdout.write(`${exitCodeTable()}\n`);
+  return 0;
+};

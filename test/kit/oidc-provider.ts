@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Provider } from 'oidc-provider';
+import { AUDIENCE } from './idp.ts';
+import { signingKey } from './tokens.ts';
+
+/** A real authorization server under the paths of the specification. */
+export interface OidcProvider extends AsyncDisposable {
+  readonly issuer: string;
+  /** What it was asked, as method and path. */
+  readonly asked: readonly string[];
+}
+
+export interface OidcProviderOptions {
+  /** Whether responses to the client carry `iss` (RFC 9207). Keycloak can leave it out per client. */
+  readonly sendsIss?: boolean;
+}
+
+const MOUNT = '/realms/main';
+const RFC8414 = `/.well-known/oauth-authorization-server${MOUNT}`;
+const SCOPES = 'read write';
+
+/** Seconds. */
+export const ACCESS_TOKEN_LIFETIME = 300;
+
+/**
+ * Starts it on a free port. Anybody may register and is signed in as `alice` without being asked. Access tokens are
+ * JWTs for the one audience of the realm, whatever resource a client names.
+ */
+export async function startOidcProvider({
+  sendsIss = true,
+}: OidcProviderOptions = {}): Promise<OidcProvider> {
+  const asked: string[] = [];
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}${MOUNT}`;
+  const provider = await quietly(async () => {
+    const { Provider } = await import('oidc-provider');
+    return new Provider(issuer, configuration());
+  });
+  const callback = provider.callback();
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const { pathname } = new URL(request.url ?? '/', issuer);
+    asked.push(`${request.method} ${pathname}`);
+    if (!sendsIss) withoutIss(response);
+    if (pathname.startsWith(`${MOUNT}/interaction/`)) {
+      approve(provider, request, response).catch(() => response.destroy());
+      return;
+    }
+    // Mounted as routers of Express do it: the provider sees paths below its issuer.
+    const original =
+      pathname === RFC8414 ? `${MOUNT}/.well-known/openid-configuration` : (request.url ?? '/');
+    if (!original.startsWith(`${MOUNT}/`)) return void response.writeHead(404).end();
+    Object.assign(request, { originalUrl: original, url: original.slice(MOUNT.length) });
+    callback(request, response).catch(() => response.destroy());
+  });
+  return {
+    issuer,
+    asked,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function configuration(): object {
+  const { jwk, privateKey } = signingKey('oidc-1');
+  return {
+    jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), kid: jwk.kid, alg: jwk.alg, use: 'sig' }] },
+    cookies: { keys: [randomBytes(16).toString('hex')] },
+    scopes: ['openid', 'offline_access', ...SCOPES.split(' ')],
+    findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    clientBasedCORS: () => false,
+    clientDefaults: { id_token_signed_response_alg: jwk.alg },
+    interactions: {
+      url: (_: unknown, { uid }: { uid: string }) => `${MOUNT}/interaction/${uid}`,
+    },
+    issueRefreshToken: () => true,
+    // A client whose stream and call find the token expired at the same moment renews it twice.
+    rotateRefreshToken: false,
+    features: {
+      devInteractions: { enabled: false },
+      registration: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: () => ({
+          scope: SCOPES,
+          audience: AUDIENCE,
+          accessTokenFormat: 'jwt',
+          accessTokenTTL: ACCESS_TOKEN_LIFETIME,
+          jwt: { sign: { alg: 'ES256' } },
+        }),
+        useGrantedResource: () => true,
+      },
+    },
+    routes: {
+      authorization: '/protocol/openid-connect/auth',
+      token: '/protocol/openid-connect/token',
+      jwks: '/protocol/openid-connect/certs',
+      registration: '/clients-registrations/openid-connect',
+    },
+    ttl: {
+      AccessToken: ACCESS_TOKEN_LIFETIME,
+      Session: 600,
+      Interaction: 600,
+      Grant: 600,
+      RefreshToken: 600,
+      IdToken: 600,
+    },
+  };
+}
+
+/** What a person would do at the login and the consent page. */
+async function approve(
+  provider: Provider,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { prompt, params, session } = await provider.interactionDetails(request, response);
+  if (prompt.name === 'login')
+    return provider.interactionFinished(request, response, { login: { accountId: 'alice' } });
+  const grant = new provider.Grant({
+    accountId: session?.accountId ?? 'alice',
+    clientId: String(params['client_id']),
+  });
+  grant.addOIDCScope(`openid offline_access ${SCOPES}`);
+  grant.addResourceScope(String(params['resource']), SCOPES);
+  return provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } });
+}
+
+/** Takes `iss` out of the address that the browser is sent back to. */
+function withoutIss(response: ServerResponse): void {
+  const setHeader = response.setHeader.bind(response);
+  response.setHeader = (name, value) => {
+    if (name.toLowerCase() !== 'location' || !String(value).includes('iss=')) return setHeader(name, value);
+    const location = new URL(String(value));
+    location.searchParams.delete('iss');
+    return setHeader(name, location.href);
+  };
+}
+
+/** The provider warns of the Node that it runs on and of its store, which forgets: both are as we want them. */
+async function quietly<T>(run: () => Promise<T>): Promise<T> {
+  const { warn } = console;
+  console.warn = () => undefined;
+  try {
+    return await run();
+  } finally {
+    console.warn = warn;
+  }
+}
