@@ -1,7 +1,7 @@
 import type { Diagnostic, Range } from '../core/diagnostic.ts';
-import { type DiagnosticFormat, renderDiagnostics } from '../core/render-diagnostics.ts';
-import { diagnosticSource } from '../core/render-source.ts';
-import type { YamlSource } from '../core/yaml-source.ts';
+import { type DiagnosticFormat, renderDiagnostics } from '../core/render/diagnostics.ts';
+import { diagnosticSource } from '../core/render/source.ts';
+import type { YamlSource } from '../core/yaml/source.ts';
 import type { LoadedConfig } from '../server/config/load.ts';
 import { configSchema } from '../server/config/schema.ts';
 

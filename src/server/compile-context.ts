@@ -1,6 +1,6 @@
 import type { Diagnostic, DiagnosticCode, Path } from '../core/diagnostic.ts';
 import type { Log } from '../core/log.ts';
-import type { YamlSource } from '../core/yaml-source.ts';
+import type { YamlSource } from '../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression, type Expression } from './cel/expression.ts';
 import { PLACES, type Place } from './variables.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Diagnostic } from '../core/diagnostic.ts';
 import type { Log } from '../core/log.ts';
-import type { YamlSource } from '../core/yaml-source.ts';
+import type { YamlSource } from '../core/yaml/source.ts';
 import type { Backend, BackendKind } from './backend.ts';
 import { backendKinds } from './backends.ts';
 import type { Expression } from './cel/expression.ts';

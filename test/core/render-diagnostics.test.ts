@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Diagnostic } from '../../src/core/diagnostic.ts';
-import { renderDiagnostics } from '../../src/core/render-diagnostics.ts';
-import { displayWidth, escapeControls } from '../../src/core/render-width.ts';
-import { LineIndex } from '../../src/core/yaml-lines.ts';
+import { renderDiagnostics } from '../../src/core/render/diagnostics.ts';
+import { displayWidth, escapeControls } from '../../src/core/render/width.ts';
+import { LineIndex } from '../../src/core/yaml/lines.ts';
 
 function diagnostic(text: string, start: number, end: number, more: Partial<Diagnostic> = {}): Diagnostic {
   const range = new LineIndex(text).range(start, end);

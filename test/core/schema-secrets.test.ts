@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: this is what people write in their files.
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { secretPaths, secretRanges } from '../../src/core/schema-secrets.ts';
-import { YamlSource } from '../../src/core/yaml-source.ts';
+import { secretPaths, secretRanges } from '../../src/core/schema/secrets.ts';
+import { YamlSource } from '../../src/core/yaml/source.ts';
 
 const key = z.union([z.string().meta({ secret: true }), z.strictObject({ file: z.string() })]);
 const schema = z.strictObject({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { YamlSource } from '../../src/core/yaml-source.ts';
+import { YamlSource } from '../../src/core/yaml/source.ts';
 
 function laughs(levels: number, width: number): string {
   const lines = [`a0: &a0 [${Array(width).fill('x')}]`];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { YamlSource } from '../../src/core/yaml-source.ts';
+import { YamlSource } from '../../src/core/yaml/source.ts';
 
 /** Text that is safe unquoted, in single quotes and in blocks; the styles add what only they can hold. */
 const word = fc.stringMatching(/^[a-zA-Zé漢/.()=+<]{1,6}$/);

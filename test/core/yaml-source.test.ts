@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: this is what people write in their files.
 import { describe, expect, it } from 'vitest';
 import type { Diagnostic, Path, Range } from '../../src/core/diagnostic.ts';
-import { YamlSource } from '../../src/core/yaml-source.ts';
+import { YamlSource } from '../../src/core/yaml/source.ts';
 
 const ENV = { PORT: '8080', EMPTY: '', LIST: '[1, 2]', DOLLAR: '$PORT', YES: 'true' };
 

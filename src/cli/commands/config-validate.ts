@@ -2,7 +2,7 @@ import { dirname, resolve } from 'node:path';
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { createLog } from '../../core/log.ts';
-import type { DiagnosticFormat } from '../../core/render-diagnostics.ts';
+import type { DiagnosticFormat } from '../../core/render/diagnostics.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { compileRuntime } from '../../server/runtime.ts';
 import { type Context, wantsColor } from '../context.ts';

@@ -2,8 +2,8 @@ import { readFileSync, statSync } from 'node:fs';
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
-import { checkSchema } from '../../core/schema-check.ts';
-import { YamlSource } from '../../core/yaml-source.ts';
+import { checkSchema } from '../../core/schema/check.ts';
+import { YamlSource } from '../../core/yaml/source.ts';
 import { type Config, configSchema } from './schema.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -16,7 +16,7 @@ import type { Webhook } from './guardrails/webhook.ts';
 import type { LlmCall } from './log-fields.ts';
 import { compileModel, type Model, modelSchema, providerEntrySchema } from './model.ts';
 import { bySpecificity, matchesModel } from './models.ts';
-import { answerOf } from './response.ts';
+import { answerOf, requireGuardable } from './response.ts';
 import { changeFields } from './transform.ts';
 
 /** Fields of an LLM backend; also of the simplified top-level `llm`. */
@@ -103,6 +103,7 @@ async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   if (model.model !== undefined) body.set('model', model.model);
   await guardRequest(x, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
+  if (body.get('stream') === true) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
   const reply = await callProvider(x, model, call, body);
   model.changeResponseHeaders?.(reply.headers);
@@ -165,7 +166,9 @@ async function guardRequest(x: Exchange, webhooks: readonly Webhook[], body: Llm
 
 /** Streams only report their tokens when asked to. Returns whether the report must be taken out again. */
 function askForUsage(call: LlmCall, body: LlmBody): boolean {
-  const isStream = call.streaming && (call.operation === 'chat' || call.operation === 'text_completion');
+  // As it goes out: the configuration may have set the field or taken it away.
+  const isStream =
+    body.get('stream') === true && (call.operation === 'chat' || call.operation === 'text_completion');
   if (!isStream || body.has('stream_options')) return false;
   body.set('stream_options', { include_usage: true });
   return true;
@@ -179,6 +182,9 @@ const NOT_FORWARDED = new Set([
   'accept-encoding',
   'cookie',
 ]);
+
+// The client's cookies do not go to the provider, so the provider's would never come back.
+const NOT_RETURNED = new Set(['set-cookie']);
 
 async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBody): Promise<Reply> {
   const text = body.toString();
@@ -205,7 +211,7 @@ async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmB
     ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
   });
   x.reason = 'Upstream';
-  return { status, headers: new HeaderList(endToEnd(received.raw)), body: answer };
+  return { status, headers: new HeaderList(endToEnd(received.raw, NOT_RETURNED)), body: answer };
 }
 
 /** `/v1/chat/completions` of the client is `/chat/completions` below the provider's own prefix. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { LIMITS } from '../../core/limits.ts';
-import { type Edit, edit, exceedsStructure, members } from '../mcp/json-text.ts';
+import { type Edit, edit, exceedsStructure, members, type Span } from '../mcp/json-text.ts';
 import { llmError } from './errors.ts';
 
 /**
@@ -68,22 +68,42 @@ export class LlmBody {
       const text = this.#changes.get(key);
       if (text !== undefined) edits.push({ ...span, text });
     }
-    const removed = new Set([...this.#changes].filter(([, text]) => text === undefined).map(([key]) => key));
-    const replaced = edit(this.#text, edits);
+    edits.push(
+      ...removals(
+        this.#text,
+        present.map(([key, span]) => ({ span, goes: this.#isRemoved(key) })),
+      ),
+    );
+    const changed = edit(this.#text, edits);
     const added = [...kept].flatMap((key) => {
       const text = this.#changes.get(key);
       return text === undefined ? [] : [`${JSON.stringify(key)}:${text}`];
     });
-    return insertMembers(removeMembers(replaced, removed), added);
+    return insertMembers(changed, added);
+  }
+
+  #isRemoved(key: string): boolean {
+    return this.#changes.has(key) && this.#changes.get(key) === undefined;
   }
 }
 
-function removeMembers(text: string, removed: ReadonlySet<string>): string {
-  const present = members(text);
-  if (!present.some(([key]) => removed.has(key))) return text;
-  // With members missing, the separators change anyway: the kept ones are joined anew, their values as they are.
-  const kept = present.filter(([key]) => !removed.has(key));
-  return `{${kept.map(([key, { start, end }]) => `${JSON.stringify(key)}:${text.slice(start, end)}`).join(',')}}`;
+/** Cuts members out, each with one comma; what stays keeps its spelling, keys and spaces included. */
+function removals(text: string, present: readonly { readonly span: Span; readonly goes: boolean }[]): Edit[] {
+  const edits: Edit[] = [];
+  const firstKept = present.findIndex(({ goes }) => !goes);
+  // Those before the first one that stays take the comma after them, the others the comma before.
+  const leading = firstKept === -1 ? present.length : firstKept;
+  const lastLeading = present[leading - 1];
+  if (lastLeading !== undefined) {
+    const after = lastLeading.span.end;
+    const end = firstKept === -1 ? after : text.indexOf(',', after) + 1;
+    edits.push({ start: text.indexOf('{') + 1, end, text: '' });
+  }
+  for (const [index, { span, goes }] of present.entries()) {
+    if (!goes || index < leading) continue;
+    edits.push({ start: (present[index - 1] as { span: Span }).span.end, end: span.end, text: '' });
+  }
+  return edits;
 }
 
 function insertMembers(text: string, added: readonly string[]): string {

@@ -60,7 +60,8 @@ function lineBreak(bytes: Buffer, at: number): number {
 
 /** The `data` of an event, its lines joined; undefined when it has none. */
 export function dataOf(frame: Buffer): string | undefined {
-  const text = frame.toString('utf8');
+  // A stream may begin with a byte order mark, which readers drop (HTML standard, "Parsing an event stream").
+  const text = frame.toString('utf8').replace(/^\uFEFF/, '');
   if (!text.includes('data:')) return undefined;
   const lines = text
     .split(/\r\n|\r|\n/)

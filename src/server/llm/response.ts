@@ -27,8 +27,9 @@ export async function answerOf(
   options: AnswerOptions,
 ): Promise<Reply> {
   const { body, headers, status } = reply;
+  refuseEncoded(reply);
   if (status < 200 || status > 299) return withoutKey(reply, options.apiKey);
-  const isStream = headers.get('content-type')?.startsWith('text/event-stream') === true;
+  const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!(body instanceof UpstreamBody)) {
     // The built-in model: its answer is here already.
     if (typeof body === 'string') return answerInMemory(x, call, reply, body, isStream, options);
@@ -36,16 +37,8 @@ export async function answerOf(
   }
   if (isStream) {
     headers.delete('content-length');
-    return {
-      ...reply,
-      body: new LlmStream(
-        x,
-        call,
-        body,
-        new StreamMeter(x, call, options.stripsUsage),
-        streamGuard(x, call, options.guardrails),
-      ),
-    };
+    const meter = new StreamMeter(x, call, options.stripsUsage);
+    return { ...reply, body: new LlmStream(x, call, body, meter, guardOf(x, call, body, options)) };
   }
   if (options.guardrails.length === 0) {
     meterOnTheWay(x, call, body);
@@ -54,15 +47,48 @@ export async function answerOf(
   return guarded(x, call, reply, await collect(body, LIMITS.responseBodyBytes), options.guardrails);
 }
 
+/**
+ * Refuses a stream whose events guardrails cannot read. Asked before the provider is, and again when one answers
+ * with a stream that nobody asked for.
+ */
+export function requireGuardable({ operation }: LlmCall, guardrails: readonly Webhook[]): void {
+  if (guardrails.length === 0 || (operation !== 'responses' && operation !== 'other')) return;
+  throw llmError(
+    'llm_invalid',
+    'guardrail_unsupported',
+    'streams of this endpoint cannot be guarded: ask without `stream`',
+  );
+}
+
+/** Providers are told to send plain bytes; others could pass neither the meter, nor guardrails, nor the search for the key. */
+function refuseEncoded({ headers, body }: Reply): void {
+  const encoding = headers.get('content-encoding')?.toLowerCase() ?? 'identity';
+  if (encoding === 'identity' || !(body instanceof UpstreamBody)) return;
+  body.discard();
+  throw llmError(
+    'upstream_invalid',
+    'upstream_failed',
+    'failed to process LLM response: it is compressed, which was not asked for',
+  );
+}
+
+function guardOf(
+  x: Exchange,
+  call: LlmCall,
+  body: UpstreamBody,
+  { guardrails }: AnswerOptions,
+): StreamGuard | undefined {
+  try {
+    return streamGuard(x, call, guardrails);
+  } catch (error) {
+    body.discard();
+    throw error;
+  }
+}
+
 function streamGuard(x: Exchange, call: LlmCall, guardrails: readonly Webhook[]): StreamGuard | undefined {
   if (guardrails.length === 0) return undefined;
-  if (call.operation === 'responses' || call.operation === 'other') {
-    throw llmError(
-      'llm_invalid',
-      'guardrail_unsupported',
-      'streams of this endpoint cannot be guarded: ask without `stream`',
-    );
-  }
+  requireGuardable(call, guardrails);
   return new StreamGuard((contents) => checkChoices(guardrails, contents, lookupIn(x), x.signal));
 }
 
@@ -140,7 +166,8 @@ async function withoutKey(reply: Reply, apiKey: string | undefined): Promise<Rep
   const text = bytes.toString('latin1');
   const forms = [
     apiKey,
-    Buffer.from(apiKey).toString('base64'),
+    JSON.stringify(apiKey).slice(1, -1),
+    Buffer.from(apiKey).toString('base64').replace(/=+$/, ''),
     Buffer.from(apiKey).toString('base64url'),
     encodeURIComponent(apiKey),
   ];

@@ -80,25 +80,34 @@ export class LlmStream {
     for (const frame of wanted) guard.hold(frame);
     if (!guard.isFull) return true;
     // Nothing more is taken in while webhooks think: what is held stays bounded.
-    this.#work = this.#work.then(() => this.#release(guard, false)).then(() => this.#upstream.resume());
+    this.#work = this.#work.then(async () => {
+      if (await this.#release(guard, false)) this.#upstream.resume();
+    });
     return false;
   }
 
-  async #release(guard: StreamGuard, isEnd: boolean): Promise<void> {
-    if (this.#isDone) return;
+  /** Sends what guardrails let out. Whether more may come in now: a slow client asks for it later, by itself. */
+  async #release(guard: StreamGuard, isEnd: boolean): Promise<boolean> {
+    if (this.#isDone) return false;
+    this.#stall?.refresh();
     try {
       const released = await guard.release(isEnd);
       this.#call.heldFor = Math.round(guard.longest);
-      if (!this.#isDone && released.length > 0) this.#write(released);
+      return !this.#isDone && (released.length === 0 || this.#write(released));
     } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      this.#x.reason = 'Guardrail';
-      const message =
-        error.code === 'guardrail_rejected'
-          ? (error.body?.text ?? '')
-          : 'Content blocked by guardrail policy';
-      this.#abort(message, 'guardrail_blocked', 'guardrail_intervention', error.message);
+      this.#block(error);
+      return false;
     }
+  }
+
+  /** Nothing that guardrails did not let out may follow, whatever went wrong. */
+  #block(error: unknown): void {
+    if (this.#isDone) return;
+    this.#x.reason = error instanceof AppError ? 'Guardrail' : 'Internal';
+    const isRejected = error instanceof AppError && error.code === 'guardrail_rejected';
+    const message = isRejected ? (error.body?.text ?? '') : 'Content blocked by guardrail policy';
+    this.#x.errorDetail = error instanceof AppError ? error.detail : messageOf(error);
+    this.#abort(message, 'guardrail_blocked', 'guardrail_intervention', messageOf(error));
   }
 
   #write(frames: readonly Buffer[]): boolean {
@@ -108,7 +117,9 @@ export class LlmStream {
   #end(): void {
     clearTimeout(this.#stall);
     this.#work = this.#work.then(async () => {
-      const rest = this.#frames.rest();
+      const tail = this.#frames.rest();
+      // An event without its empty line: readers of the standard drop it, others take it as any event.
+      const rest = tail.length > 0 && this.#meter.read(tail) ? tail : Buffer.alloc(0);
       if (rest.length > 0 && this.#guard !== undefined) this.#guard.hold(rest);
       if (this.#guard !== undefined) await this.#release(this.#guard, true);
       else if (rest.length > 0) this.#write([rest]);

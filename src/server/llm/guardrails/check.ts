@@ -1,7 +1,7 @@
 import { AppError } from '../../../core/errors.ts';
 import type { Lookup } from '../../variables.ts';
 import { llmError } from '../errors.ts';
-import { GuardrailFailure, type Webhook } from './webhook.ts';
+import { GuardrailFailure, type Phase, type Webhook } from './webhook.ts';
 
 /** A flat message or choice as webhooks see it. */
 export interface GuardedText {
@@ -26,6 +26,7 @@ export async function checkMessages(
     signal,
     (text) => text,
     (item) => item,
+    'request',
   );
 }
 
@@ -44,8 +45,9 @@ export async function checkChoices(
     signal,
     (message) => ({ message }),
     (item) => (item as { message?: unknown } | null)?.message,
+    'response',
   );
-  if (checked.length !== contents.length) throw failed('the mask has another number of choices');
+  if (checked.length !== contents.length) throw failed('response', 'the mask has another number of choices');
   return checked.map(({ content }) => content);
 }
 
@@ -56,6 +58,7 @@ async function run(
   signal: AbortSignal,
   wrap: (text: GuardedText) => unknown,
   unwrap: (item: unknown) => unknown,
+  phase: Phase,
 ): Promise<readonly GuardedText[]> {
   let current = texts;
   for (const webhook of webhooks) {
@@ -64,7 +67,9 @@ async function run(
       if (verdict.kind === 'reject') throw rejected(verdict.status, verdict.body);
       if (verdict.kind === 'mask') current = verdict.items.map((item) => guardedText(unwrap(item)));
     } catch (error) {
-      if (error instanceof GuardrailFailure) throw failed(error.message);
+      if (error instanceof GuardrailFailure) throw failed(phase, error.message);
+      // The client left while the webhook thought: nobody is told, the log says why the call went no further.
+      if (signal.aborted) throw failed(phase, 'the client left');
       throw error;
     }
   }
@@ -78,11 +83,12 @@ function guardedText(item: unknown): GuardedText {
   return { role, content };
 }
 
-function failed(detail: string): AppError {
+/** 503: nothing passes that was not looked at. `detail` is for the log. */
+export function failed(phase: Phase, detail: string): AppError {
   return llmError(
     'guardrail_failed',
     'guardrail_failed',
-    'failed to process LLM request: prompt guard failed',
+    `failed to process LLM ${phase}: prompt guard failed`,
     detail,
   );
 }

@@ -1,5 +1,5 @@
 import type { LlmBody } from '../body.ts';
-import type { GuardedText } from './check.ts';
+import { failed, type GuardedText } from './check.ts';
 
 /** What a request says, flat, and the way to put changed texts back where they came from. */
 export interface RequestTexts {
@@ -8,14 +8,36 @@ export interface RequestTexts {
   replace(masked: readonly GuardedText[]): void;
 }
 
-/** The texts of a chat (`messages`), of a text completion (`prompt`), of an embedding or of a response (`input`). */
+/** Where the APIs have what a model is told: chats, text completions, responses, embeddings. */
+const FIELDS = ['messages', 'prompt', 'instructions', 'input'] as const;
+
+/**
+ * The texts of every field that a provider may read, whatever the path: which of them it reads is its choice. `replace`
+ * throws an `AppError` (503) when the number of texts changed and several fields would have to take them.
+ */
 export function requestTexts(body: LlmBody): RequestTexts {
-  for (const field of ['messages', 'prompt', 'input']) {
-    const value = body.get(field);
-    if (typeof value === 'string') return single(body, field, value);
-    if (Array.isArray(value)) return list(body, field, value as unknown[]);
-  }
-  return { texts: [], replace: () => undefined };
+  const parts = FIELDS.flatMap((field) => partOf(body, field) ?? []);
+  const [only] = parts;
+  if (parts.length === 1 && only !== undefined) return only;
+  const texts = parts.flatMap((part) => part.texts);
+  return {
+    texts,
+    replace(masked) {
+      if (masked.length !== texts.length)
+        throw failed('request', 'the mask has another number of texts than the request');
+      let from = 0;
+      for (const part of parts) {
+        part.replace(masked.slice(from, from + part.texts.length));
+        from += part.texts.length;
+      }
+    },
+  };
+}
+
+function partOf(body: LlmBody, field: (typeof FIELDS)[number]): RequestTexts | undefined {
+  const value = body.get(field);
+  if (typeof value === 'string') return single(body, field, value);
+  return Array.isArray(value) ? list(body, field, value as unknown[]) : undefined;
 }
 
 function single(body: LlmBody, field: string, content: string): RequestTexts {

@@ -13,7 +13,7 @@ export function responseTexts(response: unknown): ResponseTexts {
   const value = (typeof response === 'object' && response !== null ? response : {}) as Json;
   const { choices, output } = value;
   if (Array.isArray(choices)) {
-    const items = choices as Json[];
+    const items = objects(choices);
     return {
       contents: items.map(choiceText),
       replaced: (masked) => ({
@@ -23,7 +23,7 @@ export function responseTexts(response: unknown): ResponseTexts {
     };
   }
   if (Array.isArray(output)) {
-    const items = output as Json[];
+    const items = objects(output);
     return {
       contents: items.map((item) => flatContent(item['content'])),
       replaced: (masked) => ({
@@ -37,6 +37,11 @@ export function responseTexts(response: unknown): ResponseTexts {
     };
   }
   return { contents: [], replaced: () => response };
+}
+
+/** Items that are no objects say nothing and would be no choices for a client either. */
+function objects(items: readonly unknown[]): Json[] {
+  return items.map((item) => (typeof item === 'object' && item !== null ? (item as Json) : {}));
 }
 
 function choiceText(choice: Json): string {

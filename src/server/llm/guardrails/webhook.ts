@@ -2,8 +2,13 @@ import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import { CelEvaluationError, type Expression } from '../../cel/expression.ts';
 import type { CompileContext } from '../../compile-context.ts';
-import { isHeaderName, isHeaderValue } from '../../http/header-list.ts';
-import { createUpstream, explainUpstreamError, type Upstream } from '../../http/upstream.ts';
+import { HeaderList, isHeaderName, isHeaderValue } from '../../http/header-list.ts';
+import {
+  createUpstream,
+  explainUpstreamError,
+  type Upstream,
+  type UpstreamRequest,
+} from '../../http/upstream.ts';
 import { parseAddress } from '../../static/address.ts';
 import type { Lookup } from '../../variables.ts';
 
@@ -100,16 +105,17 @@ function requestOf(
   let method = 'POST';
   let path = `/${phase}`;
   let authority = upstream.authority;
-  const headers: string[] = ['content-type', 'application/json'];
+  const headers = new HeaderList(['content-type', 'application/json']);
   for (const [name, expression] of expressions) {
     const value = textOf(expression, lookup);
     if (value === undefined || !isHeaderValue(value)) continue;
     if (name === ':path') path = isPath(value) ? value : path;
     else if (name === ':method') method = /^[A-Z]+$/.test(value) ? value : method;
     else if (name === ':authority') authority = value;
-    else if (!name.startsWith(':')) headers.push(name, value);
+    else if (!name.startsWith(':')) headers.set(name, value);
   }
-  return { method, path, headers: ['host', authority, ...headers] };
+  headers.set('host', authority);
+  return { method, path, headers: headers.raw };
 }
 
 /** Two slashes at the start would be read as a host by some servers. */
@@ -135,17 +141,16 @@ async function send(
   signal: AbortSignal,
 ): Promise<string> {
   const timeout = AbortSignal.timeout(LIMITS.guardrailTimeout);
-  const response = await upstream
-    .request({
-      method,
-      path,
-      headers,
-      body: JSON.stringify({ body }),
-      signal: AbortSignal.any([timeout, signal]),
-    })
-    .catch((error: unknown) => {
-      throw timeout.aborted ? new GuardrailFailure('the webhook did not answer in time') : error;
-    });
+  const both = AbortSignal.any([timeout, signal]);
+  try {
+    return await answerTo(upstream, { method, path, headers, body: JSON.stringify({ body }), signal: both });
+  } catch (error) {
+    throw timeout.aborted ? new GuardrailFailure('the webhook did not answer in time') : error;
+  }
+}
+
+async function answerTo(upstream: Upstream, request: UpstreamRequest): Promise<string> {
+  const response = await upstream.request(request);
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response.body) {

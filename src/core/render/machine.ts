@@ -4,10 +4,10 @@ import {
   type DiagnosticCode,
   type Path,
   type Position,
-} from './diagnostic.ts';
-import type { DiagnosticSource } from './render-source.ts';
-import { escapeControls } from './render-width.ts';
-import { VERSION } from './version.ts';
+} from '../diagnostic.ts';
+import { VERSION } from '../version.ts';
+import type { DiagnosticSource } from './source.ts';
+import { escapeControls } from './width.ts';
 
 const TOOL = 'agctl';
 

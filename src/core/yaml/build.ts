@@ -1,13 +1,13 @@
 import type { Alias, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { isAlias, isMap, isNode, isScalar, isSeq, Schema } from 'yaml';
-import type { Path } from './diagnostic.ts';
-import { nearest } from './suggest.ts';
-import { type Environment, expandEnvironment } from './yaml-env.ts';
-import { YAML_LIMITS, type YamlProblem } from './yaml-limits.ts';
-import { LineIndex } from './yaml-lines.ts';
-import { decodeScalar } from './yaml-scalar.ts';
-import { scalarSite } from './yaml-site.ts';
-import { tooDeep } from './yaml-syntax.ts';
+import type { Path } from '../diagnostic.ts';
+import { nearest } from '../suggest.ts';
+import { type Environment, expandEnvironment } from './env.ts';
+import { YAML_LIMITS, type YamlProblem } from './limits.ts';
+import { LineIndex } from './lines.ts';
+import { decodeScalar } from './scalar.ts';
+import { scalarSite } from './site.ts';
+import { tooDeep } from './syntax.ts';
 
 /** What the walk over a document found. */
 export interface BuiltTree {

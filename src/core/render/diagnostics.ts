@@ -1,7 +1,7 @@
-import type { Diagnostic } from './diagnostic.ts';
-import { renderConcise, renderGithub, renderJson, renderSarif } from './render-machine.ts';
-import type { DiagnosticSource } from './render-source.ts';
-import { renderText, type TextStyle } from './render-text.ts';
+import type { Diagnostic } from '../diagnostic.ts';
+import { renderConcise, renderGithub, renderJson, renderSarif } from './machine.ts';
+import type { DiagnosticSource } from './source.ts';
+import { renderText, type TextStyle } from './text.ts';
 
 export type DiagnosticFormat = 'text' | 'concise' | 'json' | 'github' | 'sarif';
 

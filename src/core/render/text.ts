@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
-import type { Diagnostic, Range } from './diagnostic.ts';
-import type { DiagnosticSource } from './render-source.ts';
-import { type Cell, clipToLine, displayWidth, escapeControls, layoutLine } from './render-width.ts';
+import type { Diagnostic, Range } from '../diagnostic.ts';
+import type { DiagnosticSource } from './source.ts';
+import { type Cell, clipToLine, displayWidth, escapeControls, layoutLine } from './width.ts';
 
 /** How the text form looks. `width` counts columns; `ascii` replaces box characters. */
 export interface TextStyle {

@@ -1,7 +1,7 @@
-import type { Path, Range } from './diagnostic.ts';
-import { secretRanges } from './schema-secrets.ts';
-import type { Schema } from './schema-walk.ts';
-import type { YamlSource } from './yaml-source.ts';
+import type { Path, Range } from '../diagnostic.ts';
+import { secretRanges } from '../schema/secrets.ts';
+import type { Schema } from '../schema/walk.ts';
+import type { YamlSource } from '../yaml/source.ts';
 
 /** What the renderers of diagnostics need of a file. */
 export interface DiagnosticSource {

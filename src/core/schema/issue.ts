@@ -1,13 +1,13 @@
 import type { z } from 'zod';
-import type { DiagnosticCode, Path } from './diagnostic.ts';
-import { adviseOnKey, type Base, schemasIn } from './schema-keys.ts';
-import { isSecretAt } from './schema-secrets.ts';
-import { type CheckWords, describeFormat, describeSize } from './schema-size.ts';
-import { judgeUnion, rivalOf, unionBranches } from './schema-union.ts';
-import { fittingObjects, keysOf, type Schema } from './schema-walk.ts';
-import { joinWords, kindOf, placeholder, schemaWords, typeWords } from './schema-words.ts';
-import { nearest } from './suggest.ts';
-import type { YamlSource } from './yaml-source.ts';
+import type { DiagnosticCode, Path } from '../diagnostic.ts';
+import { nearest } from '../suggest.ts';
+import type { YamlSource } from '../yaml/source.ts';
+import { adviseOnKey, type Base, schemasIn } from './keys.ts';
+import { isSecretAt } from './secrets.ts';
+import { type CheckWords, describeFormat, describeSize } from './size.ts';
+import { judgeUnion, rivalOf, unionBranches } from './union.ts';
+import { fittingObjects, keysOf, type Schema } from './walk.ts';
+import { joinWords, kindOf, placeholder, schemaWords, typeWords } from './words.ts';
 
 type Issue = z.core.$ZodIssue;
 

@@ -1,4 +1,6 @@
-import type { Path, Range } from './diagnostic.ts';
+import type { Path, Range } from '../diagnostic.ts';
+import { nearest } from '../suggest.ts';
+import type { YamlSource } from '../yaml/source.ts';
 import {
   alternatives,
   childSchemas,
@@ -8,10 +10,8 @@ import {
   objectSchemas,
   type Schema,
   schemasAt,
-} from './schema-walk.ts';
-import { typeFits } from './schema-words.ts';
-import { nearest } from './suggest.ts';
-import type { YamlSource } from './yaml-source.ts';
+} from './walk.ts';
+import { typeFits } from './words.ts';
 
 /**
  * The paths of all texts and numbers in `value` that `schema` marks with `.meta({ secret: true })`. A mark on a

@@ -1,4 +1,4 @@
-import type { Range } from './diagnostic.ts';
+import type { Range } from '../diagnostic.ts';
 
 /** A piece of a line: what is printed for units `[start, end)` of the line, and how many columns that takes. */
 export interface Cell {

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import type { Diagnostic, Path, Range } from './diagnostic.ts';
-import { type Finding, IssueTranslator, MAX_FINDINGS, valueAt } from './schema-issue.ts';
-import type { YamlSource } from './yaml-source.ts';
+import type { Diagnostic, Path, Range } from '../diagnostic.ts';
+import type { YamlSource } from '../yaml/source.ts';
+import { type Finding, IssueTranslator, MAX_FINDINGS, valueAt } from './issue.ts';
 
 export interface SchemaResult<T> {
   /** Undefined when there are problems, here or already in the YAML. */

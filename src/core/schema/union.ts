@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import { alternatives, definition, isOptional, keysOf, objectSchemas, type Schema } from './schema-walk.ts';
-import { typeFits } from './schema-words.ts';
-import { nearest } from './suggest.ts';
+import { nearest } from '../suggest.ts';
+import { alternatives, definition, isOptional, keysOf, objectSchemas, type Schema } from './walk.ts';
+import { typeFits } from './words.ts';
 
 type Issue = z.core.$ZodIssue;
 

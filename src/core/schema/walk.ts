@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Path } from './diagnostic.ts';
+import type { Path } from '../diagnostic.ts';
 
 /** A schema of any kind. */
 export type Schema = z.core.$ZodType;

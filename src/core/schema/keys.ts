@@ -1,6 +1,6 @@
-import type { Path } from './diagnostic.ts';
-import { childSchemas, keysOf, objectSchemas, type Schema, schemasAt } from './schema-walk.ts';
-import { nearest } from './suggest.ts';
+import type { Path } from '../diagnostic.ts';
+import { nearest } from '../suggest.ts';
+import { childSchemas, keysOf, objectSchemas, type Schema, schemasAt } from './walk.ts';
 
 /** A schema and the path at which it holds: the root, or the branch of a union that fits. */
 export interface Base {

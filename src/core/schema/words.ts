@@ -1,4 +1,4 @@
-import { alternatives, definition, layerMeta, type Schema } from './schema-walk.ts';
+import { alternatives, definition, layerMeta, type Schema } from './walk.ts';
 
 const TYPE_WORDS: Readonly<Record<string, string>> = {
   string: 'text',

@@ -1,6 +1,6 @@
 import type { CST, Document, Node, YAMLError } from 'yaml';
 import { Composer, Lexer, Parser, visit } from 'yaml';
-import { YAML_LIMITS, type YamlProblem } from './yaml-limits.ts';
+import { YAML_LIMITS, type YamlProblem } from './limits.ts';
 
 /** The tree of one document, or the one problem that kept it from being built. */
 export type SyntaxResult =

@@ -1,4 +1,4 @@
-import type { DiagnosticCode, Path } from './diagnostic.ts';
+import type { DiagnosticCode, Path } from '../diagnostic.ts';
 
 /** Bounds on one configuration file: far above what people write, far below what hurts the process. */
 export const YAML_LIMITS = {

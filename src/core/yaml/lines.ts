@@ -1,4 +1,4 @@
-import type { Position, Range } from './diagnostic.ts';
+import type { Position, Range } from '../diagnostic.ts';
 
 /** Turns offsets of a text into lines and columns. A line ends at LF, so CRLF counts as one break. */
 export class LineIndex {

@@ -1,5 +1,5 @@
 import type { Node, Scalar } from 'yaml';
-import type { ScalarSite, ScalarStyle } from './yaml-scalar.ts';
+import type { ScalarSite, ScalarStyle } from './scalar.ts';
 
 const STYLES: Readonly<Record<string, ScalarStyle>> = {
   PLAIN: 'plain',

@@ -1,13 +1,13 @@
 import type { Node, Pair, YAMLMap } from 'yaml';
 import { isAlias, isMap, isNode, isScalar, isSeq } from 'yaml';
-import type { Diagnostic, Path, Range } from './diagnostic.ts';
-import { type BuiltTree, buildTree, isMerge, keyText } from './yaml-build.ts';
-import { type Environment, isPureReference } from './yaml-env.ts';
-import type { YamlProblem } from './yaml-limits.ts';
-import { LineIndex } from './yaml-lines.ts';
-import { type DecodedScalar, decodeScalar } from './yaml-scalar.ts';
-import { scalarSite } from './yaml-site.ts';
-import { parseYamlSyntax } from './yaml-syntax.ts';
+import type { Diagnostic, Path, Range } from '../diagnostic.ts';
+import { type BuiltTree, buildTree, isMerge, keyText } from './build.ts';
+import { type Environment, isPureReference } from './env.ts';
+import type { YamlProblem } from './limits.ts';
+import { LineIndex } from './lines.ts';
+import { type DecodedScalar, decodeScalar } from './scalar.ts';
+import { scalarSite } from './site.ts';
+import { parseYamlSyntax } from './syntax.ts';
 
 export interface ParsedYaml {
   readonly source: YamlSource;

@@ -1,0 +1,370 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { type Idp, json, startIdp } from '../kit/idp.ts';
+import { INITIALIZE, type McpReply, openSession, post } from '../kit/mcp.ts';
+import { send } from '../kit/send.ts';
+import { signingKey, token } from '../kit/tokens.ts';
+import { refusingPort } from '../kit/upstream.ts';
+import { verifies } from '../kit/verifies.ts';
+
+const everything = join(fileURLToPath(new URL('../..', import.meta.url)), 'test/kit/everything-server.ts');
+const RESOURCE = '/.well-known/oauth-protected-resource/mcp';
+const SERVER = '/.well-known/oauth-authorization-server';
+const REGISTRATION = `${SERVER}/client-registration`;
+
+interface Parts {
+  readonly authentication?: object;
+  readonly policies?: object;
+}
+
+/** The configuration of the specification, served at the address that it names. */
+async function served(
+  issuer: string,
+  { authentication = {}, policies = {} }: Parts = {},
+): Promise<TestGateway> {
+  const port = await refusingPort();
+  const mcpAuthentication = {
+    mode: 'strict',
+    issuer,
+    audiences: ['mcp-client'],
+    provider: { idpx: {} },
+    resourceMetadata: {
+      resource: `http://127.0.0.1:${port}/mcp`,
+      scopesSupported: ['openid', 'profile'],
+      bearerMethodsSupported: ['header'],
+    },
+    ...authentication,
+  };
+  const target = { name: 'everything', stdio: { cmd: process.execPath, args: [everything] } };
+  const routes = [
+    {
+      name: 'tools',
+      matches: [{ path: { pathPrefix: '/mcp' } }],
+      policies: { mcpAuthentication, ...policies },
+      backends: [{ mcp: { targets: [target] } }],
+    },
+  ];
+  return gateway(JSON.stringify({ gateways: { main: { port, protocol: 'HTTP', routes } } }));
+}
+
+function initialize({ url }: TestGateway, bearer?: string): Promise<McpReply> {
+  return post(`${url}/mcp`, INITIALIZE, bearer === undefined ? {} : { authorization: `Bearer ${bearer}` });
+}
+
+async function read({ url }: TestGateway, path: string) {
+  const { status, text } = await send(`${url}${path}`);
+  expect(status).toBe(200);
+  return JSON.parse(text);
+}
+
+let idp: Idp;
+let shared: TestGateway;
+beforeAll(async () => {
+  idp = await startIdp();
+  shared = await served(idp.issuer);
+});
+afterAll(() => Promise.all([shared.close(), idp.upstream.close()]));
+
+describe('a bearer token', () => {
+  verifies(
+    [
+      'gateway.service.4',
+      'gateway.mcp-auth.mode',
+      'gateway.auth.mcp.1',
+      'gateway.http.mcp-post.authorization',
+    ],
+    'is demanded of every request to the route in strict mode',
+    async () => {
+      const requests = [
+        await initialize(shared),
+        await initialize(shared, 'nonsense'),
+        await initialize(shared, token(signingKey(idp.key.kid), idp.claims())),
+      ];
+      expect(requests.map(({ status }) => status)).toEqual([401, 401, 401]);
+      expect((await fetch(`${shared.url}/mcp`)).status).toBe(401);
+      expect((await fetch(`${shared.url}/mcp`, { method: 'DELETE' })).status).toBe(401);
+      const session = await openSession(`${shared.url}/mcp`, { authorization: `Bearer ${idp.token()}` });
+      expect((await session.request('tools/list')).result.tools).not.toEqual([]);
+      await session.end();
+    },
+  );
+
+  verifies(
+    ['gateway.auth.mcp.4', 'gateway.errors.no-token'],
+    'that is missing gives 401, the header and the body of the specification',
+    async () => {
+      const { status, headers, text } = await initialize(shared);
+      expect(status).toBe(401);
+      expect(headers.get('www-authenticate')).toBe(`Bearer resource_metadata="${shared.url}${RESOURCE}"`);
+      expect(headers.get('content-type')).toBe('application/json');
+      expect(JSON.parse(text)).toEqual({ error: 'unauthorized', error_description: 'JWT token required' });
+    },
+  );
+
+  verifies(
+    ['gateway.auth.mcp.2', 'gateway.mcp-auth.issuer.equal', 'gateway.mcp-auth.audiences'],
+    'must be of the issuer and for one of the audiences',
+    async () => {
+      await using front = await served(idp.issuer, { authentication: { audiences: ['one', 'two'] } });
+      const status = async (more: object) => (await initialize(front, idp.token({ ...more }))).status;
+      expect(await status({ aud: 'one' })).toBe(200);
+      expect(await status({ aud: ['other', 'two'] })).toBe(200);
+      expect(await status({ aud: ['other'] })).toBe(401);
+      expect(await status({ aud: 'one', iss: `${idp.issuer}x` })).toBe(401);
+      await expect(served(idp.issuer, { authentication: { audiences: undefined } })).rejects.toThrow(
+        /audiences/,
+      );
+    },
+  );
+
+  verifies(
+    ['gateway.mcp-auth.issuer', 'gateway.auth.idp.realm'],
+    'names the realm as its issuer, which the configuration must have',
+    async () => {
+      expect(idp.issuer).toMatch(/\/realms\/main$/);
+      expect((await initialize(shared, idp.token())).status).toBe(200);
+      const other = await initialize(shared, idp.token({ iss: idp.issuer.replace('/main', '/other') }));
+      expect(other.status).toBe(401);
+      await expect(served(idp.issuer, { authentication: { issuer: undefined } })).rejects.toThrow(/issuer/);
+    },
+  );
+
+  verifies(
+    'gateway.auth.mcp.7',
+    'is for the audience that the realm issues, not for the resource that a client asks for',
+    async () => {
+      expect((await initialize(shared, idp.token({ aud: 'mcp-client' }))).status).toBe(200);
+      expect((await initialize(shared, idp.token({ aud: `${shared.url}/mcp` }))).status).toBe(401);
+    },
+  );
+
+  verifies(
+    'gateway.auth.idp.audience',
+    'of a realm without an audience mapper is refused, and the answer says what it lacks',
+    async () => {
+      const reply = await initialize(shared, idp.token({ aud: 'account' }));
+      expect(reply.status).toBe(401);
+      expect(JSON.parse(reply.text).error_description).toBe(
+        "the token's audience is 'account', expected 'mcp-client'",
+      );
+    },
+  );
+
+  verifies(
+    'gateway.auth.idp.host',
+    'requested under another host name is refused, and the answer names both',
+    async () => {
+      const iss = idp.issuer.replace('127.0.0.1', 'localhost');
+      const reply = await initialize(shared, idp.token({ iss }));
+      expect(reply.status).toBe(401);
+      expect(JSON.parse(reply.text).error_description).toBe(
+        `the token's issuer is '${iss}', expected '${idp.issuer}'`,
+      );
+    },
+  );
+});
+
+describe('signing keys', () => {
+  verifies(
+    ['gateway.auth.mcp.3', 'gateway.outbound.keys', 'gateway.mcp-auth.provider'],
+    'come from the certs path below the issuer with idpx, which takes no fields',
+    async () => {
+      await using own = await startIdp();
+      await using front = await served(own.issuer);
+      expect((await initialize(front, own.token())).status).toBe(200);
+      expect(own.upstream.received.map(({ target }) => target)).toEqual([
+        '/realms/main/protocol/openid-connect/certs',
+      ]);
+      const authentication = { provider: { idpx: { field: 1 } } };
+      await expect(served(own.issuer, { authentication })).rejects.toThrow(/provider/);
+    },
+  );
+
+  verifies(
+    ['gateway.auth.mcp.3.jwks', 'gateway.mcp-auth.jwks'],
+    'come from where jwks says, if it does',
+    async () => {
+      await using own = await startIdp();
+      const key = signingKey('elsewhere');
+      const authentication = { jwks: JSON.stringify({ keys: [key.jwk] }) };
+      await using front = await served(own.issuer, { authentication });
+      expect((await initialize(front, token(key, own.claims()))).status).toBe(200);
+      expect((await initialize(front, own.token())).status).toBe(401);
+      expect(own.upstream.received).toEqual([]);
+    },
+  );
+
+  verifies(
+    'gateway.auth.idp.transport',
+    'are not to be had from a provider that insists on HTTPS, and the log says so',
+    async () => {
+      await using own = await startIdp();
+      own.answers.set('certs', (_, response) =>
+        json(response, 403, { error: 'invalid_request', error_description: 'HTTPS required' }),
+      );
+      await using front = await served(own.issuer);
+      expect((await initialize(front, own.token())).status).toBe(503);
+      expect(front.log.join('')).toContain(`${own.origin} answered 403 (HTTPS required)`);
+    },
+  );
+});
+
+describe('authorization rules', () => {
+  verifies(
+    [
+      'gateway.service.4.claims',
+      'gateway.authorization.rules',
+      'gateway.authorization.claims',
+      'gateway.authorization.roles',
+      'gateway.authorization.place',
+      'gateway.cel.jwt',
+      'gateway.cel.function.in',
+      'gateway.auth.mcp.5',
+      'gateway.auth.mcp.5.refused',
+      'gateway.errors.rule',
+    ],
+    'are all evaluated once the token is valid; one that fails gives 403',
+    async () => {
+      const authorization = { rules: ['"tools" in jwt.realm_access.roles', 'jwt.email_verified'] };
+      await using front = await served(idp.issuer, { policies: { authorization } });
+      const both = { realm_access: { roles: ['offline_access', 'tools'] }, email_verified: true };
+      const status = async (more: object) => (await initialize(front, idp.token({ ...more }))).status;
+      expect(await status(both)).toBe(200);
+      expect(await status({ ...both, email_verified: false })).toBe(403);
+      expect(await status({ ...both, realm_access: { roles: ['offline_access'] } })).toBe(403);
+      expect(await status({})).toBe(403);
+      // The token comes first.
+      expect((await initialize(front)).status).toBe(401);
+      expect(await status({ ...both, exp: 1 })).toBe(401);
+    },
+  );
+});
+
+describe('discovery', () => {
+  verifies(
+    [
+      'gateway.service.5',
+      'gateway.http.protected-resource',
+      'gateway.http.protected-resource.fields',
+      'gateway.http.protected-resource.servers',
+      'gateway.mcp-auth.resource',
+      'gateway.mcp-auth.scopes',
+      'gateway.mcp-auth.bearer-methods',
+      'gateway.versioning.1.metadata',
+    ],
+    'begins with the protected resource, in six members',
+    async () => {
+      expect(await read(shared, RESOURCE)).toEqual({
+        resource: `${shared.url}/mcp`,
+        authorization_servers: [`${shared.url}/mcp`],
+        mcp_protocol_version: '2025-06-18',
+        resource_type: 'mcp-server',
+        bearer_methods_supported: ['header'],
+        scopes_supported: ['openid', 'profile'],
+      });
+    },
+  );
+
+  verifies(
+    [
+      'gateway.http.authorization-server',
+      'gateway.http.authorization-server.registration',
+      'gateway.http.authorization-server.others',
+      'gateway.auth.mcp.6',
+      'gateway.outbound.metadata',
+    ],
+    'goes on with the metadata of the provider, but for where to register',
+    async () => {
+      await using own = await startIdp();
+      await using front = await served(own.issuer);
+      const metadata = await read(front, SERVER);
+      expect(metadata).toMatchObject({
+        registration_endpoint: `${front.url}${REGISTRATION}`,
+        authorization_endpoint: `${own.issuer}/protocol/openid-connect/auth`,
+        token_endpoint: `${own.issuer}/protocol/openid-connect/token`,
+        jwks_uri: `${own.issuer}/protocol/openid-connect/certs`,
+      });
+      expect(own.upstream.received.map(({ target }) => target)).toEqual([
+        '/realms/main/.well-known/openid-configuration',
+      ]);
+    },
+  );
+
+  verifies(
+    'gateway.auth.mcp.6.rfc8414',
+    'also works where a provider serves RFC 8414 metadata, with the realm after the path',
+    async () => {
+      await using own = await startIdp();
+      own.answers.set('openid-configuration', (_, response) => response.writeHead(404).end());
+      await using front = await served(own.issuer, { authentication: { provider: undefined } });
+      expect(await read(front, SERVER)).toMatchObject({
+        issuer: own.issuer,
+        token_endpoint: `${own.issuer}/protocol/openid-connect/token`,
+      });
+      expect(own.hits('rfc8414')).toBe(1);
+    },
+  );
+});
+
+describe('client registration', () => {
+  const client = {
+    client_name: 'A client',
+    redirect_uris: ['http://127.0.0.1:33418/callback'],
+    grant_types: ['authorization_code'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'none',
+  };
+  const register = ({ url }: TestGateway, headers = {}) =>
+    send(`${url}${REGISTRATION}`, { method: 'POST', body: JSON.stringify(client), headers });
+
+  verifies(
+    [
+      'gateway.service.5.registration',
+      'gateway.http.registration',
+      'gateway.http.registration.reply',
+      'gateway.outbound.registration',
+    ],
+    'is handed to the provider, whose client comes back',
+    async () => {
+      await using own = await startIdp();
+      await using front = await served(own.issuer);
+      const { status, text } = await register(front);
+      expect(status).toBe(201);
+      expect(JSON.parse(text)).toEqual({ ...client, client_id: 'generated-1' });
+      expect(JSON.parse(own.asked('registration')[0]?.body ?? '')).toEqual(client);
+    },
+  );
+
+  verifies(
+    'gateway.auth.idp.registration',
+    'that a policy of the provider refuses comes back as 403 with its text',
+    async () => {
+      const refusal = {
+        error: 'insufficient_scope',
+        error_description:
+          "Policy 'Trusted Hosts' rejected request to client-registration service. Details: Host not trusted.",
+      };
+      await using own = await startIdp();
+      own.answers.set('registration', (_, response) => json(response, 403, refusal));
+      await using front = await served(own.issuer);
+      const { status, text } = await register(front);
+      expect(status).toBe(403);
+      expect(JSON.parse(text)).toEqual(refusal);
+    },
+  );
+
+  verifies(
+    'gateway.auth.idp.browser',
+    'works for a page of any origin, which the provider does not learn of',
+    async () => {
+      await using own = await startIdp();
+      await using front = await served(own.issuer);
+      const { status, headers } = await register(front, { origin: 'https://page.example' });
+      expect(status).toBe(201);
+      expect(headers['access-control-allow-origin']).toBe('*');
+      expect(own.asked('registration')[0]?.headers).not.toHaveProperty('origin');
+    },
+  );
+});
