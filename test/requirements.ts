@@ -28,9 +28,6 @@ function later(deferred: string, text: string): Row {
 
 const ADMIN = 'admin server';
 const AUTH = 'MCP authentication';
-const GUARDRAILS = 'LLM guardrails';
-const LLM = 'LLM mode';
-const COST = 'LLM cost catalog';
 const LOG_MODULES = 'log levels per module';
 const MEMORY = 'memory adapter';
 const METRICS = 'metrics';
@@ -54,10 +51,10 @@ const service = section('gateway.md#What the service does', {
   ),
   'gateway.service.6': 'An HTTP service can decide about the requests of a route.',
   'gateway.service.6.metadata': 'What that service answers can become fields of the access log.',
-  'gateway.service.7': later(LLM, 'A top-level llm section gives an OpenAI-compatible chat endpoint.'),
-  'gateway.service.7.forward': later(LLM, 'Chat requests go on to the configured provider.'),
-  'gateway.service.7.rewrite': later(LLM, 'CEL transformations rewrite fields of the request.'),
-  'gateway.service.7.guardrails': later(GUARDRAILS, 'Webhooks see requests and responses.'),
+  'gateway.service.7': 'A top-level llm section gives an OpenAI-compatible chat endpoint.',
+  'gateway.service.7.forward': 'Chat requests go on to the configured provider.',
+  'gateway.service.7.rewrite': 'CEL transformations rewrite fields of the request.',
+  'gateway.service.7.guardrails': 'Webhooks see requests and responses.',
   'gateway.service.8.logs': 'Access logs are written.',
   'gateway.service.8.metrics': later(METRICS, 'Metrics are exposed.'),
   'gateway.service.8.traces': later(TRACES, 'OpenTelemetry traces are exported.'),
@@ -80,7 +77,7 @@ const topLevel = section('gateway.md#Top level', {
     'config.tracing.otlpEndpoint is the URL of an OTLP collector.',
   ),
   'gateway.config.tracing.sampling': later(TRACES, 'config.tracing.randomSampling turns random sampling on.'),
-  'gateway.config.llm-models': later(LLM, 'llm.models lists the models of the simplified LLM mode.'),
+  'gateway.config.llm-models': 'llm.models lists the models of the simplified LLM mode.',
 });
 
 const route = section('gateway.md#Route', {
@@ -131,63 +128,43 @@ const extAuthz = section('gateway.md#extAuthz policy', {
 });
 
 const llmModel = section('gateway.md#LLM model entry (`llm.models[]`)', {
-  'gateway.llm.model.name': later(LLM, 'name is matched with the requested model; * matches any.'),
-  'gateway.llm.model.provider': later(
-    LLM,
-    'provider is the kind of provider; oaiCompat speaks the OpenAI API.',
-  ),
-  'gateway.llm.model.api-key': later(LLM, 'params.apiKey is the key of the provider.'),
-  'gateway.llm.model.model': later(LLM, 'params.model, when given, is the model that is used.'),
-  'gateway.llm.model.transformation': later(LLM, 'transformation maps field names to CEL.'),
-  'gateway.llm.model.guardrails': later(
-    GUARDRAILS,
-    'guardrails.request and guardrails.response list webhooks.',
-  ),
-  'gateway.llm.model.webhook.host': later(GUARDRAILS, 'webhook.target.host is the host:port of the webhook.'),
-  'gateway.llm.model.webhook.headers': later(
-    GUARDRAILS,
+  'gateway.llm.model.name': 'name is matched with the requested model; * matches any.',
+  'gateway.llm.model.provider': 'provider is the kind of provider; oaiCompat speaks the OpenAI API.',
+  'gateway.llm.model.api-key': 'params.apiKey is the key of the provider.',
+  'gateway.llm.model.model': 'params.model, when given, is the model that is used.',
+  'gateway.llm.model.transformation': 'transformation maps field names to CEL.',
+  'gateway.llm.model.guardrails': 'guardrails.request and guardrails.response list webhooks.',
+  'gateway.llm.model.webhook.host': 'webhook.target.host is the host:port of the webhook.',
+  'gateway.llm.model.webhook.headers':
     'webhook.headers gives headers and :path, :method and :authority by CEL.',
-  ),
 });
 
 const transformation = section('gateway.md#Transformation', {
-  'gateway.llm.transformation.1': later(LLM, 'Expressions see the original request and set the named field.'),
-  'gateway.llm.transformation.2': later(LLM, 'A policy holds at most 64 transformations.'),
-  'gateway.llm.transformation.3': later(LLM, 'A transformation wins over an override of the same field.'),
-  'gateway.llm.transformation.4': later(LLM, 'A field whose expression fails is left out without a word.'),
+  'gateway.llm.transformation.1': 'Expressions see the original request and set the named field.',
+  'gateway.llm.transformation.2': 'A policy holds at most 64 transformations.',
+  'gateway.llm.transformation.3': 'A transformation wins over an override of the same field.',
+  'gateway.llm.transformation.4': 'A field whose expression fails is left out without a word.',
 });
 
 const webhookHeaders = section('gateway.md#Webhook guardrail headers', {
-  'gateway.llm.webhook-headers.1': later(
-    GUARDRAILS,
-    "Expressions see the client's request, not the webhook's.",
-  ),
-  'gateway.llm.webhook-headers.2': later(
-    GUARDRAILS,
-    'A header whose expression fails is left out; the request goes on.',
-  ),
-  'gateway.llm.webhook-headers.3': later(
-    GUARDRAILS,
-    'When the :path expression fails, the usual path is used.',
-  ),
-  'gateway.llm.webhook-headers.4': later(
-    GUARDRAILS,
-    'A literal :path is a quoted string inside the expression.',
-  ),
-  'gateway.llm.webhook-headers.5': later(GUARDRAILS, 'llmRequest exists for request webhooks only.'),
+  'gateway.llm.webhook-headers.1': "Expressions see the client's request, not the webhook's.",
+  'gateway.llm.webhook-headers.2': 'A header whose expression fails is left out; the request goes on.',
+  'gateway.llm.webhook-headers.3': 'When the :path expression fails, the usual path is used.',
+  'gateway.llm.webhook-headers.4': 'A literal :path is a quoted string inside the expression.',
+  'gateway.llm.webhook-headers.5': 'llmRequest exists for request webhooks only.',
 });
 
 const cel = section('gateway.md#CEL variables', {
   'gateway.cel.request.headers': 'request.headers["name"] is the value of a request header.',
   'gateway.cel.request.path': 'request.path is the path of the request.',
   'gateway.cel.request.method': 'request.method is the HTTP method.',
-  'gateway.cel.llm-request.max-tokens': later(LLM, 'llmRequest.max_tokens is what the client sent.'),
-  'gateway.cel.llm-request.model': later(LLM, 'llmRequest.model is the model the client asked for.'),
+  'gateway.cel.llm-request.max-tokens': 'llmRequest.max_tokens is what the client sent.',
+  'gateway.cel.llm-request.model': 'llmRequest.model is the model the client asked for.',
   'gateway.cel.jwt': 'jwt.<claim> is a claim of the validated token.',
   'gateway.cel.source': 'source.address is the IP address of the client.',
   'gateway.cel.response-body': 'response.body is the body of the authorization reply.',
   'gateway.cel.extauthz': 'extauthz.<name> is metadata of the extAuthz policy.',
-  'gateway.cel.cost': later(COST, 'llm.cost and llm.costRates can be logged.'),
+  'gateway.cel.cost': 'llm.cost and llm.costRates can be logged.',
   'gateway.cel.function.min': 'min(a, b) gives the smaller value.',
   'gateway.cel.function.json': 'json(x) parses a text.',
   'gateway.cel.function.conditional': 'cond ? a : b chooses.',
@@ -232,12 +209,9 @@ const dataPlane = section('gateway.md#Data plane', {
     'POST on client-registration hands the request to the identity provider.',
   ),
   'gateway.http.registration.reply': later(AUTH, 'The reply is the registered client with its client_id.'),
-  'gateway.http.chat': later(
-    LLM,
-    'POST /v1/chat/completions takes model, messages, max_tokens and temperature.',
-  ),
-  'gateway.http.chat.response': later(LLM, 'The answer is a chat completion with choices and usage.'),
-  'gateway.http.llm-port': later(LLM, 'The simplified LLM mode listens on 4000 unless told otherwise.'),
+  'gateway.http.chat': 'POST /v1/chat/completions takes model, messages, max_tokens and temperature.',
+  'gateway.http.chat.response': 'The answer is a chat completion with choices and usage.',
+  'gateway.http.llm-port': 'The simplified LLM mode listens on 4000 unless told otherwise.',
   'gateway.http.mcp-port': 'Port 3000 is kept for MCP.',
 });
 
@@ -254,10 +228,7 @@ const outbound = section('gateway.md#Outbound calls made by the gateway', {
   'gateway.outbound.ext-authz': 'The authorization call has the configured path and headers.',
   'gateway.outbound.ext-authz.whois': 'A whois lookup by source address, with a fixed :authority, works.',
   'gateway.outbound.ext-authz.reply': 'Node.Name and UserProfile.LoginName can be taken from the reply.',
-  'gateway.outbound.webhook': later(
-    GUARDRAILS,
-    'Webhooks are called by POST on /request and /response, or on :path.',
-  ),
+  'gateway.outbound.webhook': 'Webhooks are called by POST on /request and /response, or on :path.',
 });
 
 const idpEndpoints = section('gateway.md#Identity provider endpoints used by clients', {
@@ -359,7 +330,7 @@ const authExt = section('gateway.md#External authorization (extAuthz)', {
 });
 
 const authProvider = section('gateway.md#Provider credentials', {
-  'gateway.auth.provider': later(LLM, 'params.apiKey is sent to the LLM provider.'),
+  'gateway.auth.provider': 'params.apiKey is sent to the LLM provider.',
 });
 
 const accessLog = section('gateway.md#Access log (stdout, one line per request, level info)', {
@@ -370,11 +341,11 @@ const accessLog = section('gateway.md#Access log (stdout, one line per request, 
   'gateway.log.http':
     'http.method, http.host, http.path, http.version and http.status describe the exchange.',
   'gateway.log.protocol': 'protocol is that of the backend.',
-  'gateway.log.gen-ai': later(LLM, 'LLM lines have gen_ai operation, provider, models and token counts.'),
+  'gateway.log.gen-ai': 'LLM lines have gen_ai operation, provider, models and token counts.',
   'gateway.log.duration': 'duration is in milliseconds.',
   'gateway.log.error': 'A failed request has its error.',
   'gateway.log.added': 'Configured fields come last.',
-  'gateway.log.cost': later(COST, 'With a cost catalog, LLM lines have the total cost in USD.'),
+  'gateway.log.cost': 'With a cost catalog, LLM lines have the total cost in USD.',
 });
 
 const metrics = section('gateway.md#Metrics', {
@@ -402,28 +373,25 @@ const errors = section('gateway.md#Errors', {
   'gateway.errors.ext-authz': 'A denial: 403 with the text of the table.',
   'gateway.errors.not-acceptable':
     'A POST whose accept lacks text/event-stream: 406 with the text of the table.',
-  'gateway.errors.rate-limit': later(
-    LLM,
-    'A rate-limited LLM request: 429, and the error in the access log.',
-  ),
+  'gateway.errors.rate-limit': 'A rate-limited LLM request: 429, and the error in the access log.',
   'gateway.errors.profile': later(ADMIN, 'A CPU profile where it is not supported: 404.'),
-  'gateway.errors.transformation': later(LLM, 'A failing transformation: the field is gone, and no error.'),
-  'gateway.errors.guardrail-header': later(GUARDRAILS, 'A failing guardrail header: it is left out.'),
+  'gateway.errors.transformation': 'A failing transformation: the field is gone, and no error.',
+  'gateway.errors.guardrail-header': 'A failing guardrail header: it is left out.',
 });
 
 const limits = section('gateway.md#Limits', {
-  'gateway.limits.transformations': later(LLM, '64 transformations in a policy.'),
+  'gateway.limits.transformations': '64 transformations in a policy.',
   'gateway.limits.profile-duration': later(ADMIN, 'A CPU profile takes 1 to 300 s, by default 10.'),
   'gateway.limits.profile-frequency': later(ADMIN, 'It samples at 1 to 1000 Hz, by default 100.'),
   'gateway.limits.admin-address': later(ADMIN, 'The admin address is 127.0.0.1:15000 by default.'),
-  'gateway.limits.llm-port': later(LLM, 'The simplified LLM listener is on 4000.'),
+  'gateway.limits.llm-port': 'The simplified LLM listener is on 4000.',
   'gateway.limits.mcp-port': '3000 is for MCP.',
 });
 
 const versioning = section('gateway.md#Versioning', {
   'gateway.versioning.1.metadata': later(AUTH, 'mcp_protocol_version is a string such as 2025-06-18.'),
   'gateway.versioning.1.client': 'A client may ask for protocol version 2024-11-05.',
-  'gateway.versioning.2': later(LLM, 'The chat path begins with /v1.'),
+  'gateway.versioning.2': 'The chat path begins with /v1.',
 });
 
 const memoryService = section('memory-adapter.md#What the service does', {

@@ -19,6 +19,8 @@ export const LIMITS = {
   keepAliveTimeout: 65 * SECOND,
   /** How often Node looks for connections over those times; its default of 30 s makes 10 s mean 40 s. */
   connectionsCheckingInterval: SECOND,
+  /** A request body that is passed on as one piece. */
+  smallBody: 64 * KIB,
   /** Buffered request body (upstream `maxBufferSize`), also after decompression; more is 413. */
   requestBodyBytes: 2 * MIB,
   /** A JSON text of 10^6 nested arrays parses in 263 ms and cannot be printed again; 128 keeps parsing under 70 ms. */
@@ -106,6 +108,9 @@ export const LIMITS = {
 
   /** Access-log and log lines waiting for a slow reader of stdout or stderr; more are dropped and counted. */
   logQueueBytes: MIB,
+  /** Lines are written together: when there are so many bytes, or after so long. */
+  logBatchBytes: 8 * KIB,
+  logBatchTime: 20,
   logFieldLength: KIB,
   /** SIGTERM: how long open requests may take to finish. */
   drain: 10 * SECOND,

@@ -19,10 +19,16 @@ export interface LineSink {
  * request; pino's writer keeps its own queue instead, which drops over `LIMITS.logQueueBytes`.
  */
 export function fileSink(fd: number): LineSink {
-  const destination = pino.destination({ fd, sync: false, maxLength: LIMITS.logQueueBytes });
+  const destination = pino.destination({
+    fd,
+    sync: false,
+    maxLength: LIMITS.logQueueBytes,
+    minLength: LIMITS.logBatchBytes,
+    periodicFlush: LIMITS.logBatchTime,
+  });
   let dropped = 0;
-  destination.on('drop', () => {
-    dropped += 1;
+  destination.on('drop', (lines: unknown) => {
+    dropped += String(lines).split('\n').length - 1;
   });
   // The reader of a pipe may leave (EPIPE): logging ends, the gateway goes on.
   destination.on('error', () => undefined);

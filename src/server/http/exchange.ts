@@ -23,6 +23,11 @@ export interface StreamingBody {
   discard(): void;
 }
 
+/** May this caller use an item of an MCP target? Names are the target's own. */
+export interface ItemAccess {
+  allows(kind: string, target: string, name: string): boolean;
+}
+
 /** Access-log values that a backend knows of one MCP message. */
 export interface McpLogFields {
   method?: string;
@@ -66,7 +71,7 @@ export class Exchange {
   /** Who the caller is, when a policy established it: sessions are bound to it. */
   principal: string | undefined;
   /** Set by `mcpAuthorization`: which items of MCP targets this caller may see and use. */
-  itemAccess: ((kind: string, target: string, name: string) => boolean) | undefined;
+  itemAccess: ItemAccess | undefined;
   /** Set by `mcpAuthentication`: the challenge for a rule on scopes (its source) that did not hold. */
   scopeChallenge: ((ruleSource: string) => string) | undefined;
   /** Claims of the validated token, metadata of the key, values of external authorization: set by their policies. */

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { AppError, messageOf } from '../../core/errors.ts';
+import { AppError, messageOf, type Reason } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../http/upstream-body.ts';
@@ -49,7 +49,7 @@ export class LlmStream {
     });
     this.#response = responseSink(response, () => this.#upstream.resume());
     this.#stall = setTimeout(
-      () => this.#abort('the provider sent nothing for too long', 'timeout_error', 'stream_idle'),
+      () => this.#abort('the provider sent nothing for too long', 'timeout_error', 'stream_idle', 'Timeout'),
       LIMITS.streamIdle,
     );
     this.#upstream.consume({
@@ -103,11 +103,11 @@ export class LlmStream {
   /** Nothing that guardrails did not let out may follow, whatever went wrong. */
   #block(error: unknown): void {
     if (this.#isDone) return;
-    this.#x.reason = error instanceof AppError ? 'Guardrail' : 'Internal';
     const isRejected = error instanceof AppError && error.code === 'guardrail_rejected';
     const message = isRejected ? (error.body?.text ?? '') : 'Content blocked by guardrail policy';
+    this.#x.error = messageOf(error);
     this.#x.errorDetail = error instanceof AppError ? error.detail : messageOf(error);
-    this.#abort(message, 'guardrail_blocked', 'guardrail_intervention', messageOf(error));
+    this.#abort(message, 'guardrail_blocked', 'guardrail_intervention', 'Guardrail');
   }
 
   #write(frames: readonly Buffer[]): boolean {
@@ -129,12 +129,12 @@ export class LlmStream {
   }
 
   /** What was sent is sent: an event says what happened, and no `[DONE]` follows. */
-  #abort(message: string, type: string, code: string, logged = message): void {
+  #abort(message: string, type: string, code: string, reason: Reason = 'UpstreamFailure'): void {
     if (this.#isDone) return;
     this.#isDone = true;
     clearTimeout(this.#stall);
-    this.#x.error = logged;
-    this.#x.reason ??= code === 'stream_idle' ? 'Timeout' : 'UpstreamFailure';
+    this.#x.error ??= message;
+    this.#x.reason = reason;
     this.#response?.push(Buffer.from(errorEvent(message, type, code)));
     this.#response?.end();
     this.#upstream.discard();

@@ -1,17 +1,13 @@
 import { ERRORS, messageOf } from '../../core/errors.ts';
 import type { EventStream } from '../../core/sse.ts';
-import type { McpLogFields } from '../http/exchange.ts';
+import type { ItemAccess, McpLogFields } from '../http/exchange.ts';
 import type { Connection } from './connection.ts';
 import type { RpcMessage } from './message.ts';
-import type { ItemKind } from './names.ts';
-import type { Peer } from './peer.ts';
+import type { CallHandler, Peer } from './peer.ts';
 import { errorMessage, RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import { UpstreamSessionLost, UpstreamStatusError } from './targets/http-channel.ts';
-
-/** May this caller use the item of this target? Decided by the `mcpAuthorization` policy. */
-export type ItemAccess = (kind: ItemKind, target: string, name: string) => boolean;
 
 /** One request of a client on its way through a session. */
 export interface ClientCall {
@@ -21,12 +17,10 @@ export interface ClientCall {
   readonly stream: EventStream;
   readonly log: McpLogFields;
   readonly access: ItemAccess | undefined;
-  /** Told which target the call goes to. */
-  readonly chosen: (target: Target) => void;
-  /** Set once the call runs at a target: tells the target that the client has left. */
-  cancel: ((reason: string) => void) | undefined;
-  /** Called when nothing has been sent and a target answered with a status of its own, such as 401. */
-  readonly refused: (error: UpstreamStatusError) => void;
+  /** The call runs at that target, under that id of the peer's. */
+  runsAt(target: Target, peer: Peer, id: number): void;
+  /** A target answered with a status of its own, such as 401. */
+  refused(error: UpstreamStatusError): void;
 }
 
 /** Changes a response of a target before the client gets it. */
@@ -43,9 +37,8 @@ export async function forward(
   rewrite?: Rewrite,
   isRetry = false,
 ): Promise<void> {
-  const { session, stream, headers, log } = call;
+  const { stream, headers, log } = call;
   log.target = connection.target.name;
-  call.chosen(connection.target);
   let peer: Peer;
   try {
     peer = connection.peer ?? (await connection.ready(headers)).peer;
@@ -54,31 +47,69 @@ export async function forward(
     return;
   }
   if (!stream.isOpen) return;
-  stream.onPressure = (paused) => peer.channel?.pause(paused);
-  const id = peer.forward(message, headers, {
-    related: (related) => session.deliver(connection, related, stream),
-    response: (text, response) => {
-      noteError(log, response.error);
-      stream.end(rewrite === undefined ? text : rewrite(text, response));
-    },
-    cancelled: () => stream.end(),
-    failure: (error) => {
-      if (error instanceof UpstreamSessionLost && session.isResumed) {
-        // Only the client can begin again: what it is able to do was said to the other process.
-        call.refused(
-          new UpstreamStatusError(
-            404,
-            { 'content-type': 'text/plain; charset=utf-8' },
-            ERRORS.mcp_session_not_found.text,
-          ),
-        );
-      } else if (error instanceof UpstreamSessionLost && !isRetry) {
-        connection.lost(peer);
-        void forward(call, connection, message, rewrite, true);
-      } else fail(call, connection, error);
-    },
-  });
-  call.cancel = (reason) => peer.cancel(id, reason);
+  const id = peer.forward(
+    message,
+    headers,
+    new ForwardedCall(call, connection, peer, message, rewrite, isRetry),
+  );
+  call.runsAt(connection.target, peer, id);
+}
+
+/** What comes of a call that was passed on. */
+class ForwardedCall implements CallHandler {
+  readonly #call: ClientCall;
+  readonly #connection: Connection;
+  readonly #peer: Peer;
+  readonly #message: RpcMessage;
+  readonly #rewrite: Rewrite | undefined;
+  readonly #isRetry: boolean;
+
+  constructor(
+    call: ClientCall,
+    connection: Connection,
+    peer: Peer,
+    message: RpcMessage,
+    rewrite: Rewrite | undefined,
+    isRetry: boolean,
+  ) {
+    this.#call = call;
+    this.#connection = connection;
+    this.#peer = peer;
+    this.#message = message;
+    this.#rewrite = rewrite;
+    this.#isRetry = isRetry;
+  }
+
+  related(message: RpcMessage): void {
+    this.#call.session.deliver(this.#connection, message, this.#call.stream);
+  }
+
+  response(text: string, response: RpcMessage): void {
+    noteError(this.#call.log, response.error);
+    this.#call.stream.end(this.#rewrite === undefined ? text : this.#rewrite(text, response));
+  }
+
+  cancelled(): void {
+    this.#call.stream.end();
+  }
+
+  failure(error: Error): void {
+    const call = this.#call;
+    const isLost = error instanceof UpstreamSessionLost;
+    if (isLost && call.session.isResumed) {
+      // Only the client can begin again: what it is able to do was said to the other process.
+      call.refused(
+        new UpstreamStatusError(
+          404,
+          { 'content-type': 'text/plain; charset=utf-8' },
+          ERRORS.mcp_session_not_found.text,
+        ),
+      );
+    } else if (isLost && !this.#isRetry) {
+      this.#connection.lost(this.#peer);
+      void forward(call, this.#connection, this.#message, this.#rewrite, true);
+    } else fail(call, this.#connection, error);
+  }
 }
 
 function fail(call: ClientCall, connection: Connection, error: unknown): void {

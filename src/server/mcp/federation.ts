@@ -61,7 +61,7 @@ async function runOnSingle(call: ClientCall, connection: Connection): Promise<vo
   const rewrite: Rewrite | undefined =
     access === undefined || list === undefined
       ? undefined
-      : (text) => filterList(text, list, (name) => access(list.kind, target, name));
+      : (text) => filterList(text, list, (name) => access.allows(list.kind, target, name));
   await forward(call, connection, message, rewrite);
 }
 
@@ -88,7 +88,7 @@ function prefixedItems({ access }: ClientCall, list: ListMethod, { listed }: Lis
   return listed.flatMap(({ connection, items }) => {
     const target = connection.target.name;
     return items
-      .filter(({ name }) => access?.(list.kind, target, name) ?? true)
+      .filter(({ name }) => access?.allows(list.kind, target, name) ?? true)
       .map(({ text }) => renamedItem(text, list, target));
   });
 }
@@ -107,7 +107,8 @@ function unambiguousItems({ access, session }: ClientCall, list: ListMethod, { l
   return listed.flatMap(({ connection, items }) =>
     items
       .filter(
-        ({ name }) => owners.get(name) === 1 && (access?.(list.kind, connection.target.name, name) ?? true),
+        ({ name }) =>
+          owners.get(name) === 1 && (access?.allows(list.kind, connection.target.name, name) ?? true),
       )
       .map(({ text }) => text),
   );
@@ -174,7 +175,7 @@ function offering({ session }: ClientCall, capability: string): { connection: Co
 
 function checkAccess({ access, message }: ClientCall, kind: ItemKind, target: string, name: string): void {
   // The same words as for a name that does not exist: who may not use it need not know that it does.
-  if (access !== undefined && !access(kind, target, name))
+  if (access !== undefined && !access.allows(kind, target, name))
     throw unknownItem(
       kind,
       nameAt(message.params, itemOf(message.method, message.params)?.namePath ?? []) ?? name,

@@ -67,8 +67,10 @@ export class Session {
     this.#stream = stream;
     for (const text of this.#queue.splice(0)) stream.send(text);
     for (const connection of this.connections) connection.listen(headers);
-    stream.onClose = () => {
-      if (this.#stream === stream) this.#stream = undefined;
+    stream.owner = {
+      closed: () => {
+        if (this.#stream === stream) this.#stream = undefined;
+      },
     };
     return stream;
   }

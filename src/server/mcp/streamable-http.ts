@@ -3,10 +3,8 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream } from '../../core/sse.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
-import { endToEnd, HeaderList } from '../http/header-list.ts';
+import { endToEnd } from '../http/header-list.ts';
 import { emptyReply } from '../http/respond.ts';
-import { answerError, type ClientCall } from './call.ts';
-import { dispatch } from './federation.ts';
 import { initializeParams, initializeResponse } from './initialize.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import {
@@ -17,6 +15,7 @@ import {
   SESSION_REVISIONS,
   VERSION_HEADER,
 } from './protocol.ts';
+import { eventStreamReply, runCall, upstreamReply } from './running-call.ts';
 import { connectAll, type Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
 import { UpstreamStatusError } from './targets/http-channel.ts';
@@ -179,92 +178,6 @@ function cancelCall(session: Session, message: RpcMessage): void {
     const id = peer?.idOf(requestId);
     if (id !== undefined) peer?.cancel(id, reason);
   }
-}
-
-/**
- * Starts a call and answers with its stream as soon as there is something to say, or after a short while:
- * until then a target's own refusal, such as a 401 with its challenge, can still become our status.
- */
-function runCall(
-  x: Exchange,
-  session: Session,
-  message: RpcMessage,
-  headers: readonly string[],
-): Promise<Reply> {
-  const stream = new EventStream();
-  x.mcp ??= {};
-  const log = x.mcp;
-  return new Promise((resolve) => {
-    const opened = (): void => resolve(eventStreamReply(stream));
-    const timer = setTimeout(opened, RESPONSE_HEAD_AFTER);
-    stream.onFirst = () => {
-      clearTimeout(timer);
-      opened();
-    };
-    const call: ClientCall = {
-      session,
-      message,
-      headers,
-      stream,
-      log,
-      access: x.itemAccess,
-      chosen: ({ endpoint }) => {
-        x.endpoint = endpoint;
-      },
-      cancel: undefined,
-      refused: (error) => {
-        if (stream.isAttached) {
-          // Too late for a status: the stream is the answer already.
-          answerError(call, new RpcError(RPC.internalError, `${error.message}: ${error.body.slice(0, 200)}`));
-          return;
-        }
-        clearTimeout(timer);
-        session.inFlight -= 1;
-        resolve(upstreamReply(error));
-      },
-    };
-    stream.onClose = () => {
-      session.inFlight -= 1;
-    };
-    // The response, not the stream: the client may leave before the stream is its answer.
-    x.response.once('close', () => {
-      if (!x.response.writableFinished) call.cancel?.('the client disconnected');
-    });
-    session.inFlight += 1;
-    if (session.inFlight > LIMITS.inFlightPerSession) {
-      answerError(
-        call,
-        new RpcError(
-          RPC.internalError,
-          `more than ${LIMITS.inFlightPerSession} requests of this session are in flight`,
-        ),
-      );
-      return;
-    }
-    void dispatch(call).catch((error: unknown) =>
-      session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) }),
-    );
-  });
-}
-
-/** How long a call may take before its response head goes out without an event, in ms. */
-const RESPONSE_HEAD_AFTER = 2_000;
-
-function eventStreamReply(stream: EventStream): Reply {
-  return {
-    status: 200,
-    headers: new HeaderList(['content-type', 'text/event-stream', 'cache-control', 'no-cache']),
-    body: stream,
-  };
-}
-
-/** A single target's refusal, as it came: its challenge tells the client how to sign in there. */
-function upstreamReply({ status, headers, body }: UpstreamStatusError): Reply {
-  const kept = ['content-type', 'www-authenticate', 'retry-after'].flatMap((name) => {
-    const value = headers[name];
-    return typeof value === 'string' ? [name, value] : [];
-  });
-  return { status, headers: new HeaderList(kept), body };
 }
 
 const NOT_FORWARDED = new Set([

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import type { Exchange, ItemAccess } from '../http/exchange.ts';
 import { definePolicy } from '../policy.ts';
 import { lookupIn } from '../variables.ts';
-import { compileRules, ruleSchema } from './rules.ts';
+import { compileRules, type RuleSet, ruleSchema } from './rules.ts';
 
 const schema = z
   .strictObject({
@@ -24,22 +25,36 @@ export const mcpAuthorization = definePolicy({
     const decide = compileRules(rules, 'allow', 'mcpAuthorization', context);
     return {
       request(x) {
-        x.itemAccess = (kind, target, name) => {
-          const member = kind === 'template' ? 'resource' : kind;
-          const { allowed, reason } = decide(
-            lookupIn(x, { mcp: { methodName: x.mcp?.method ?? null, [member]: { name, target } } }),
-          );
-          x.trace?.({
-            type: 'policy',
-            kind: 'mcpAuthorization',
-            action: allowed ? 'apply' : 'deny',
-            reason,
-            snapshot: { kind, target, name },
-          });
-          return allowed;
-        };
+        x.itemAccess = new ItemRules(x, decide);
         return undefined;
       },
     };
   },
 });
+
+/** The rules for one request. A class: a function stored on the request would keep it alive longer than needed. */
+class ItemRules implements ItemAccess {
+  readonly #x: Exchange;
+  readonly #decide: RuleSet;
+
+  constructor(x: Exchange, decide: RuleSet) {
+    this.#x = x;
+    this.#decide = decide;
+  }
+
+  allows(kind: string, target: string, name: string): boolean {
+    const x = this.#x;
+    const member = kind === 'template' ? 'resource' : kind;
+    const { allowed, reason } = this.#decide(
+      lookupIn(x, { mcp: { methodName: x.mcp?.method ?? null, [member]: { name, target } } }),
+    );
+    x.trace?.({
+      type: 'policy',
+      kind: 'mcpAuthorization',
+      action: allowed ? 'apply' : 'deny',
+      reason,
+      snapshot: { kind, target, name },
+    });
+    return allowed;
+  }
+}

@@ -1,0 +1,147 @@
+import { messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { EventStream, type EventStreamOwner } from '../../core/sse.ts';
+import type { Exchange, ItemAccess, McpLogFields, Reply } from '../http/exchange.ts';
+import { HeaderList } from '../http/header-list.ts';
+import { answerError, type ClientCall } from './call.ts';
+import { dispatch } from './federation.ts';
+import type { RpcMessage } from './message.ts';
+import type { Peer } from './peer.ts';
+import { RPC, RpcError } from './protocol.ts';
+import type { Session } from './session.ts';
+import type { Target } from './target.ts';
+import type { UpstreamStatusError } from './targets/http-channel.ts';
+
+/** How long a call may take before its response head goes out without an event, in ms. */
+const RESPONSE_HEAD_AFTER = 2_000;
+
+/** Starts a call of a client and answers with its stream. */
+export function runCall(
+  x: Exchange,
+  session: Session,
+  message: RpcMessage,
+  headers: readonly string[],
+): Promise<Reply> {
+  x.mcp ??= {};
+  const call = new RunningCall(x, session, message, headers, x.mcp);
+  session.inFlight += 1;
+  if (session.inFlight > LIMITS.inFlightPerSession) {
+    answerError(
+      call,
+      new RpcError(
+        RPC.internalError,
+        `more than ${LIMITS.inFlightPerSession} requests of this session are in flight`,
+      ),
+    );
+  } else {
+    void dispatch(call).catch((error: unknown) =>
+      session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) }),
+    );
+  }
+  return call.reply();
+}
+
+/**
+ * One call under way. It is answered with its stream as soon as there is something to say, or after a short while:
+ * until then a target's own refusal, such as a 401 with its challenge, can still become our status.
+ */
+class RunningCall implements ClientCall, EventStreamOwner {
+  readonly session: Session;
+  readonly message: RpcMessage;
+  readonly headers: readonly string[];
+  readonly log: McpLogFields;
+  readonly access: ItemAccess | undefined;
+  readonly stream = new EventStream();
+  readonly #x: Exchange;
+  #peer: Peer | undefined;
+  #id = 0;
+  #answer: Reply | undefined;
+  #resolve: ((reply: Reply) => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    x: Exchange,
+    session: Session,
+    message: RpcMessage,
+    headers: readonly string[],
+    log: McpLogFields,
+  ) {
+    this.#x = x;
+    this.session = session;
+    this.message = message;
+    this.headers = headers;
+    this.log = log;
+    this.access = x.itemAccess;
+    this.stream.owner = this;
+    // The response, not the stream: the client may leave before the stream is its answer.
+    x.response.once('close', () => this.#left());
+  }
+
+  reply(): Promise<Reply> {
+    if (this.#answer !== undefined) return Promise.resolve(this.#answer);
+    return new Promise((resolve) => {
+      this.#resolve = resolve;
+      this.#timer = setTimeout(open, RESPONSE_HEAD_AFTER, this);
+    });
+  }
+
+  first(): void {
+    this.answerWith(eventStreamReply(this.stream));
+  }
+
+  closed(): void {
+    this.session.inFlight -= 1;
+  }
+
+  pressure(paused: boolean): void {
+    this.#peer?.channel?.pause(paused);
+  }
+
+  runsAt({ endpoint }: Target, peer: Peer, id: number): void {
+    this.#x.endpoint = endpoint;
+    this.#peer = peer;
+    this.#id = id;
+  }
+
+  refused(error: UpstreamStatusError): void {
+    if (this.#answer === undefined) {
+      this.session.inFlight -= 1;
+      this.answerWith(upstreamReply(error));
+      return;
+    }
+    // Too late for a status: the stream is the answer already.
+    answerError(this, new RpcError(RPC.internalError, `${error.message}: ${error.body.slice(0, 200)}`));
+  }
+
+  answerWith(reply: Reply): void {
+    if (this.#answer !== undefined) return;
+    clearTimeout(this.#timer);
+    this.#answer = reply;
+    this.#resolve?.(reply);
+  }
+
+  #left(): void {
+    if (this.#x.response.writableFinished) return;
+    if (this.#peer === undefined) this.stream.end();
+    else this.#peer.cancel(this.#id, 'the client disconnected');
+  }
+}
+
+const open = (call: RunningCall): void => call.first();
+
+export function eventStreamReply(stream: EventStream): Reply {
+  return {
+    status: 200,
+    headers: new HeaderList(['content-type', 'text/event-stream', 'cache-control', 'no-cache']),
+    body: stream,
+  };
+}
+
+/** A single target's refusal, as it came: its challenge tells the client how to sign in there. */
+export function upstreamReply({ status, headers, body }: UpstreamStatusError): Reply {
+  const kept = ['content-type', 'www-authenticate', 'retry-after'].flatMap((name) => {
+    const value = headers[name];
+    return typeof value === 'string' ? [name, value] : [];
+  });
+  return { status, headers: new HeaderList(kept), body };
+}

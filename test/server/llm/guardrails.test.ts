@@ -1,0 +1,276 @@
+import { describe, expect, test, vi } from 'vitest';
+import {
+  answering,
+  bodyOf,
+  CHAT,
+  chat,
+  completion,
+  errorOf,
+  guardrail,
+  llmGateway,
+  llmProvider,
+  type Text,
+  webhook,
+} from '../../kit/llm-provider.ts';
+import { send } from '../../kit/send.ts';
+import { until } from '../../kit/until.ts';
+import { type Answer, httpUpstream, refusingPort } from '../../kit/upstream.ts';
+
+// Ten seconds of a silent webhook are too long for a test.
+vi.mock(import('../../../src/core/limits.ts'), async (original) => {
+  const { LIMITS } = await original();
+  return { LIMITS: { ...LIMITS, guardrailTimeout: 200 } as unknown as typeof LIMITS };
+});
+
+const mask = ({ content, ...rest }: Text): Text => ({ ...rest, content: content.replaceAll('4111', '****') });
+const maskAll = () =>
+  guardrail(({ messages, choices }) => ({
+    body:
+      messages === undefined
+        ? { choices: choices?.map(({ message }) => ({ message: mask(message) })) }
+        : { messages: messages.map(mask) },
+  }));
+
+describe('request guardrails', () => {
+  test('mask texts and keep everything else of a message', async () => {
+    await using provider = await llmProvider();
+    await using hook = await maskAll();
+    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
+    const call = { id: 'c1', type: 'function', function: { name: 'pay', arguments: '{"a":1}' } };
+    const messages = [
+      { role: 'system', content: 'Be brief.', name: 'boss' },
+      { role: 'user', content: [{ type: 'text', text: 'card 4111' }, image, { type: 'text', text: 'ok' }] },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c1', content: 'paid with 4111' },
+    ];
+    expect((await chat(served, { ...CHAT, messages, tools: [{ type: 'function' }] })).status).toBe(200);
+    expect(bodyOf(hook)).toEqual({
+      body: {
+        messages: [
+          { role: 'system', content: 'Be brief.' },
+          { role: 'user', content: 'card 4111 ok' },
+          { role: 'assistant', content: '' },
+          { role: 'tool', content: 'paid with 4111' },
+        ],
+      },
+    });
+    expect(bodyOf(provider)).toEqual({
+      ...CHAT,
+      messages: [
+        messages[0],
+        { role: 'user', content: [{ type: 'text', text: 'card **** ok' }, image] },
+        messages[2],
+        { role: 'tool', tool_call_id: 'c1', content: 'paid with ****' },
+      ],
+      tools: [{ type: 'function' }],
+    });
+  });
+
+  test('may give another number of messages, which then are the request', async () => {
+    await using provider = await llmProvider();
+    const messages = [{ role: 'user', content: 'only this' }];
+    await using hook = await guardrail(() => ({ body: { messages } }));
+    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    await chat(served, { ...CHAT, messages: [...CHAT.messages, ...CHAT.messages] });
+    expect(bodyOf(provider)['messages']).toEqual(messages);
+  });
+
+  test('run one after the other, those of all models first, each on what the one before left', async () => {
+    await using provider = await llmProvider();
+    const append = (mark: string) =>
+      guardrail(({ messages }) => ({
+        body: { messages: messages?.map(({ role, content }) => ({ role, content: content + mark })) },
+      }));
+    await using general = await append('-general');
+    await using first = await append('-first');
+    await using second = await append('-second');
+    await using served = await llmGateway(provider, {
+      llm: { guardrails: { request: [webhook(general)] } },
+      model: { guardrails: { request: [webhook(first), webhook(second)] } },
+    });
+    await chat(served);
+    expect(bodyOf(provider)['messages']).toEqual([{ role: 'user', content: 'Hi-general-first-second' }]);
+  });
+
+  test('reject with their status and body as plain text, and the provider is not asked', async () => {
+    await using provider = await llmProvider();
+    await using hook = await guardrail(() => ({ body: '<b>no</b>', status_code: 451, reason: 'policy 7' }));
+    await using next = await guardrail(() => ({}));
+    const request = [webhook(hook), webhook(next)];
+    await using served = await llmGateway(provider, { model: { guardrails: { request } } });
+    const reply = await chat(served);
+    expect(reply).toMatchObject({ status: 451, text: '<b>no</b>' });
+    expect(reply.headers).toMatchObject({
+      'content-type': 'text/plain; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+    });
+    expect(provider.received).toEqual([]);
+    expect(next.received).toEqual([]);
+    expect(await served.accessLine(1)).toMatchObject({
+      error: 'request rejected by webhook guardrail',
+      reason: 'Guardrail',
+    });
+  });
+
+  test('see every field that a provider may read, whatever the path', async () => {
+    await using provider = await llmProvider();
+    await using hook = await maskAll();
+    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    const body = { model: 'm', messages: [], instructions: 'say 4111', input: ['4111', 'b'], prompt: '4111' };
+    await send(`${served.url}/v1/responses`, { method: 'POST', body: JSON.stringify(body) });
+    expect(JSON.stringify(bodyOf(provider))).not.toContain('4111');
+    expect(bodyOf(provider)).toEqual({
+      ...body,
+      instructions: 'say ****',
+      input: ['****', 'b'],
+      prompt: '****',
+    });
+  });
+
+  test('see no header of the client that nobody listed', async () => {
+    await using provider = await llmProvider();
+    await using hook = await guardrail(() => ({}));
+    const headers = { 'x-listed': 'request.headers["x-canary"]', 'content-type': '"application/x-own"' };
+    await using served = await llmGateway(provider, {
+      model: { guardrails: { request: [webhook(hook, { headers })] } },
+    });
+    await chat(served, CHAT, { authorization: 'Bearer canary', cookie: 'canary=1', 'x-canary': 'listed' });
+    expect(JSON.stringify(hook.received[0]?.rawHeaders).match(/canary/g)).toBeNull();
+    expect(hook.received[0]?.headers).toMatchObject({
+      'x-listed': 'listed',
+      'content-type': 'application/x-own',
+    });
+  });
+});
+
+const json = (value: unknown): Answer => answering(JSON.stringify(value));
+const FAILING: [string, Answer][] = [
+  ['status 500 with a verdict', answering('{"action":{}}', 500)],
+  ['a redirect', answering('{"action":{}}', 302)],
+  ['HTML', answering('<p>ok</p>')],
+  ['no action', json({})],
+  ['an action that is a list', json({ action: [] })],
+  ['a rejection with a text for a status', json({ action: { body: 'no', status_code: '403' } })],
+  ['a rejection with status 99', json({ action: { body: 'no', status_code: 99 } })],
+  ['a rejection with status 204', json({ action: { body: 'no', status_code: 204 } })],
+  ['a rejection with status 1000', json({ action: { body: 'no', status_code: 1000 } })],
+  ['a rejection without a status', json({ action: { body: 'no' } })],
+  ['a status without a body', json({ action: { status_code: 403 } })],
+  ['a rejection with an object', json({ action: { body: {}, status_code: 403 } })],
+  ['a mask of the other phase', json({ action: { body: { choices: [] } } })],
+  ['silence', () => undefined],
+  ['a body that does not end', (_, response) => response.writeHead(200).write('{"action":')],
+  ['a reset', (_, response) => response.destroy()],
+  ['too many bytes', (_, response) => response.end(' '.repeat(5 * 1024 * 1024))],
+];
+
+describe('a webhook that does not answer as agreed', () => {
+  test.each(FAILING)(
+    'stops the call with 503, or lets it pass where the configuration says so: %s',
+    async (_, answer) => {
+      await using provider = await llmProvider();
+      await using hook = await httpUpstream(answer);
+      await using closed = await llmGateway(provider, {
+        model: { guardrails: { request: [webhook(hook)] } },
+      });
+      const refused = await chat(closed);
+      expect(refused.status).toBe(503);
+      expect(errorOf(refused).message).toBe('failed to process LLM request: prompt guard failed');
+      expect(provider.received).toEqual([]);
+      expect(await closed.accessLine(1)).toMatchObject({ reason: 'Guardrail' });
+      const open = [webhook(hook, { failureMode: 'failOpen' })];
+      await using opened = await llmGateway(provider, { model: { guardrails: { request: open } } });
+      expect((await chat(opened)).text).toBe(completion('Hello.'));
+      expect(opened.log.join('')).toContain('failOpen');
+    },
+  );
+
+  test('also when nobody listens', async () => {
+    await using provider = await llmProvider();
+    const hook = { address: `127.0.0.1:${await refusingPort()}` };
+    await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
+    const reply = await chat(served);
+    expect(reply.status).toBe(503);
+    expect(errorOf(reply).message).toBe('failed to process LLM response: prompt guard failed');
+    expect((await served.accessLine(1))['error.detail']).toBe('connection refused');
+  });
+
+  test('a mask with items of another shape is 503, whatever the failure mode', async () => {
+    await using provider = await llmProvider();
+    await using hook = await guardrail(() => ({ body: { messages: [{ role: 'user' }] } }));
+    const request = [webhook(hook, { failureMode: 'failOpen' })];
+    await using served = await llmGateway(provider, { model: { guardrails: { request } } });
+    expect((await chat(served)).status).toBe(503);
+    expect(provider.received).toEqual([]);
+  });
+
+  test('is left when the client leaves, and the provider is not asked', async () => {
+    await using provider = await llmProvider();
+    let left = false;
+    await using hook = await httpUpstream((_, response) => {
+      response.once('close', () => {
+        left = true;
+      });
+    });
+    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    const leave = new AbortController();
+    const call = fetch(`${served.url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify(CHAT),
+      signal: leave.signal,
+    }).catch((error: Error) => error.name);
+    await until(() => hook.received.length === 1);
+    leave.abort();
+    expect(await call).toBe('AbortError');
+    await until(() => left);
+    expect(await served.accessLine(1)).toMatchObject({ 'http.status': '499', reason: 'Guardrail' });
+    expect(provider.received).toEqual([]);
+  });
+});
+
+describe('response guardrails', () => {
+  const choice = (index: number, message: object): object => ({ index, message, finish_reason: 'stop' });
+
+  test('mask each choice and keep tool calls; what they do not change keeps its bytes', async () => {
+    const call = { id: 'c1', type: 'function', function: { name: 'pay', arguments: '{"card":"4111"}' } };
+    const choices = [
+      choice(0, { role: 'assistant', content: 'card 4111', refusal: null }),
+      choice(1, { role: 'assistant', content: null, tool_calls: [call] }),
+    ];
+    let text = completion('', { choices });
+    await using provider = await llmProvider((...all) => answering(text)(...all));
+    await using hook = await maskAll();
+    await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
+    expect(JSON.parse((await chat(served)).text)).toEqual({
+      ...JSON.parse(text),
+      choices: [choice(0, { role: 'assistant', content: 'card ****', refusal: null }), choices[1]],
+    });
+    text = completion('nothing to see', { seed: 0 }).replace('"seed":0', '"seed": 9007199254740993, "t":1.0');
+    expect((await chat(served)).text).toBe(text);
+  });
+
+  test('reject, and a mask with another number of choices is 503', async () => {
+    await using provider = await llmProvider();
+    let action: object = { body: '{"error":"blocked"}', status_code: 403 };
+    await using hook = await guardrail(() => action);
+    await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
+    expect(await chat(served)).toMatchObject({ status: 403, text: '{"error":"blocked"}' });
+    action = { body: { choices: [] } };
+    expect((await chat(served)).status).toBe(503);
+  });
+
+  test('an answer that cannot be read is 502, and errors of the provider are not asked about', async () => {
+    await using provider = await llmProvider((_, response, { body }) =>
+      body.includes('fine') ? response.writeHead(400).end('{"error":1}') : response.end('not json'),
+    );
+    await using hook = await guardrail(() => ({}));
+    await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
+    expect((await chat(served)).status).toBe(502);
+    expect(await chat(served, { ...CHAT, model: 'fine' })).toMatchObject({
+      status: 400,
+      text: '{"error":1}',
+    });
+    expect(hook.received).toEqual([]);
+  });
+});

@@ -1,0 +1,250 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { describe, expect, test, vi } from 'vitest';
+import {
+  answering,
+  bodyOf,
+  CHAT,
+  chat,
+  chunk,
+  completion,
+  DONE,
+  errorOf,
+  FINISH,
+  llmGateway,
+  llmProvider,
+  streaming,
+  USAGE,
+} from '../../kit/llm-provider.ts';
+import { until } from '../../kit/until.ts';
+import { rawUpstream, readAll } from '../../kit/upstream.ts';
+
+// A minute of silence is too long for a test, and a megabyte for its loop over every byte.
+vi.mock(import('../../../src/core/limits.ts'), async (original) => {
+  const { LIMITS } = await original();
+  return { LIMITS: { ...LIMITS, streamIdle: 300, streamFrameBytes: 10_000 } as unknown as typeof LIMITS };
+});
+
+const STREAM = { ...CHAT, stream: true };
+const tokens = (...words: string[]): string => words.map((content) => chunk({ content })).join('');
+
+/** Asks for a stream and returns once its head is here. */
+async function opened(url: string): Promise<IncomingMessage> {
+  const call = request(`${url}/v1/chat/completions`, { method: 'POST' });
+  call.on('error', () => undefined).end(JSON.stringify(STREAM));
+  const [response] = (await once(call, 'response')) as [IncomingMessage];
+  return response.on('error', () => undefined);
+}
+
+/** Bytes of a stream that holds what servers may write: comments, fields without a space, data of several lines. */
+const ODD = [
+  ': hello\n\n',
+  'event: message\nid: 7\n',
+  chunk({ role: 'assistant', content: 'Grüße 🎉' }).replace('data: ', 'data:'),
+  'data: {"choices":[{"index":0,\ndata: "delta":{"content":"x"}}]}\n\n',
+  chunk(undefined, { usage: USAGE }),
+  DONE,
+].join('');
+
+describe('a stream', () => {
+  test.each([
+    ['LF', ODD],
+    ['CRLF', ODD.replaceAll('\n', '\r\n')],
+    ['CR', ODD.replaceAll('\n', '\r')],
+    ['a byte order mark', `\uFEFF${ODD}`],
+    ['no empty line at its end', ODD.trimEnd()],
+  ])('keeps its bytes wherever it is cut, and is counted, with %s', async (_, text) => {
+    const bytes = Buffer.from(text);
+    let cut = 0;
+    await using provider = await llmProvider(
+      streaming(async (response) => {
+        response.write(bytes.subarray(0, cut));
+        await new Promise(setImmediate);
+        response.end(bytes.subarray(cut));
+      }),
+    );
+    await using served = await llmGateway(provider);
+    // With `stream_options` of the client's own nothing is taken out.
+    const body = { ...STREAM, stream_options: { include_usage: true } };
+    for (cut = 1; cut < bytes.length; cut += 3) {
+      const reply = await chat(served, body);
+      if (!reply.body.equals(bytes)) expect(reply.text, `cut at ${cut}`).toBe(text);
+    }
+    const line = await served.accessLine(1);
+    expect(line['gen_ai.usage.output_tokens']).toBe('7');
+    expect(line['gen_ai.response.model']).toBe('acme-mini-1');
+    const all = served.accessLog.filter((entry) => entry.includes('output_tokens=7'));
+    expect(all).toHaveLength(served.accessLog.length);
+  });
+
+  test('is asked for its usage, which the client does not see', async () => {
+    const before = tokens('a', 'b') + FINISH;
+    await using provider = await llmProvider(
+      streaming((response) => response.end(before + chunk(undefined, { usage: USAGE }) + DONE)),
+    );
+    await using served = await llmGateway(provider);
+    const reply = await chat(served, STREAM);
+    expect(reply.text).toBe(before + DONE);
+    expect(bodyOf(provider)).toEqual({ ...STREAM, stream_options: { include_usage: true } });
+    expect(await served.accessLine(1)).toMatchObject({
+      'gen_ai.usage.input_tokens': '12',
+      'gen_ai.usage.output_tokens': '7',
+    });
+  });
+
+  test('is not asked for usage when the configuration turned it into one answer', async () => {
+    await using provider = await llmProvider();
+    await using served = await llmGateway(provider, { model: { overrides: { stream: false } } });
+    expect((await chat(served, STREAM)).text).toBe(completion('Hello.'));
+    expect(bodyOf(provider)).toEqual({ ...CHAT, stream: false });
+  });
+
+  test.each(['reset', 'closed'])(
+    'that is %s in the middle ends with an error event and without [DONE]',
+    async (how) => {
+      const part = tokens('Hel', 'lo');
+      let leave = (): void => undefined;
+      await using provider = await rawUpstream((socket) => {
+        const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked';
+        socket.write(`${head}\r\n\r\n${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`);
+        leave = () => void (how === 'reset' ? socket.resetAndDestroy() : socket.end());
+      });
+      await using served = await llmGateway(provider);
+      const response = await opened(served.url);
+      const rest = readAll(response);
+      await until(() => response.readableFlowing === true && response.socket.bytesRead > part.length);
+      leave();
+      const text = (await rest).toString('utf8');
+      expect(text.startsWith(part)).toBe(true);
+      const event = JSON.parse(text.slice(part.length + 'data: '.length));
+      expect(event).toMatchObject({ error: { type: 'api_error', code: 'upstream_failed' } });
+      expect(await served.accessLine(1)).toMatchObject({ reason: 'UpstreamFailure', 'http.status': '200' });
+    },
+  );
+
+  test('that falls silent ends with an error event, and the provider is left', async () => {
+    let left = false;
+    await using provider = await llmProvider(
+      streaming((response) => {
+        response.write(tokens('Hel'));
+        response.once('close', () => {
+          left = true;
+        });
+      }),
+    );
+    await using served = await llmGateway(provider);
+    const reply = await chat(served, STREAM);
+    expect(reply.text.slice(tokens('Hel').length)).toContain('"code":"stream_idle"');
+    expect(reply.text).not.toContain('[DONE]');
+    await until(() => left);
+    expect(await served.accessLine(1)).toMatchObject({ reason: 'Timeout' });
+  });
+
+  test('with an event that does not end is broken off', async () => {
+    await using provider = await llmProvider(
+      streaming((response) => response.write(`data: ${'x'.repeat(20_000)}`)),
+    );
+    await using served = await llmGateway(provider);
+    const reply = await chat(served, STREAM);
+    expect(reply.text).toMatch(/^data: \{"error":.*"code":"upstream_failed"/);
+    expect(await served.accessLine(1)).toMatchObject({ error: 'an event of the stream is too long' });
+  });
+
+  test('whose client leaves is left too, and what was counted is logged', async () => {
+    let left = false;
+    await using provider = await llmProvider(
+      streaming((response) => {
+        response.write(chunk({ content: 'Hel' }, { usage: { prompt_tokens: 12, completion_tokens: 1 } }));
+        response.once('close', () => {
+          left = true;
+        });
+      }),
+    );
+    await using served = await llmGateway(provider);
+    const response = await opened(served.url);
+    await once(response, 'data');
+    response.destroy();
+    const leftAt = performance.now();
+    await until(() => left);
+    expect(performance.now() - leftAt).toBeLessThan(1000);
+    expect(await served.accessLine(1)).toMatchObject({
+      'gen_ai.usage.input_tokens': '12',
+      'gen_ai.usage.output_tokens': '1',
+    });
+  });
+
+  test('of a client that does not read is held up at the provider', async () => {
+    let written = 0;
+    const event = tokens('x'.repeat(8_000));
+    await using provider = await llmProvider(
+      streaming((response) => {
+        const more = (): void => {
+          while (!response.destroyed && written < 100_000_000) {
+            written += event.length;
+            if (!response.write(event)) break;
+          }
+        };
+        response.on('drain', more);
+        more();
+      }),
+    );
+    await using served = await llmGateway(provider);
+    const response = await opened(served.url);
+    response.pause();
+    let before = -1;
+    // The socket buffers of the system fill up first; then nothing moves.
+    await until(async () => {
+      before = written;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return written === before;
+    });
+    expect(written).toBeLessThan(20_000_000);
+    response.destroy();
+  });
+});
+
+describe('a refusal of the provider', () => {
+  test.each([
+    [401, 'application/json', '{"error":{"message":"no"}}'],
+    [429, 'application/json', '{"error":{"message":"slow down"}}'],
+    [500, 'text/html', '<h1>no</h1>'],
+  ])(
+    'keeps its status %i, its body and retry-after, also when a stream was wanted',
+    async (status, type, text) => {
+      await using provider = await llmProvider(
+        answering(text, status, { 'content-type': type, 'retry-after': '7' }),
+      );
+      await using served = await llmGateway(provider, { params: { apiKey: 'sk-1' } });
+      const reply = await chat(served, STREAM);
+      expect(reply).toMatchObject({ status, text });
+      expect(reply.headers).toMatchObject({ 'content-type': type, 'retry-after': '7' });
+    },
+  );
+
+  test('does not show the key, in any form', async () => {
+    const key = 'sk-key/with+"signs"?';
+    const forms = [key, Buffer.from(key).toString('base64'), encodeURIComponent(key), JSON.stringify(key)];
+    await using provider = await llmProvider(answering(`bad: ${forms.join(' ')}`, 401));
+    await using served = await llmGateway(provider, { params: { apiKey: key } });
+    const reply = await chat(served);
+    expect(reply.status).toBe(401);
+    expect(reply.text).toMatch(/^bad: <redacted>/);
+    for (const form of forms) expect(reply.text).not.toContain(form.replace(/^"|"$|=+$/g, ''));
+    expect(served.log.join('') + served.accessLog.join('')).not.toContain('with+');
+  });
+
+  test('is a refusal when it is compressed, which nothing could look into', async () => {
+    await using provider = await llmProvider(answering('gz', 200, { 'content-encoding': 'gzip' }));
+    await using served = await llmGateway(provider);
+    const reply = await chat(served);
+    expect(reply.status).toBe(502);
+    expect(errorOf(reply).code).toBe('upstream_failed');
+  });
+
+  test('is 503 in the envelope when there is no provider', async () => {
+    await using served = await llmGateway({ address: '127.0.0.1:1' });
+    const reply = await chat(served);
+    expect(reply.status).toBe(503);
+    expect(errorOf(reply)).toMatchObject({ type: 'api_error' });
+  });
+});
