@@ -47,24 +47,50 @@ export class OAuthMemory implements Provider1, Provider2 {
 }
 
 /**
- * A browser that follows redirects, with cookies, until it would leave for the client's callback.
- * Returns the parameters with which it would arrive there.
+ * A browser that follows redirects, with cookies, until it would leave for the client's callback. Pages with a form on
+ * the way are answered with these fields. Returns the parameters with which it would arrive at the callback.
  */
-export async function browse(start: URL | undefined): Promise<URLSearchParams> {
+export async function browse(
+  start: URL | undefined,
+  fields: Readonly<Record<string, string>> = {},
+): Promise<URLSearchParams> {
   const cookies = new Map<string, string>();
   let url = start ?? new URL('about:blank');
+  let form: URLSearchParams | undefined;
   for (let hops = 0; hops < 20; hops += 1) {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-    const response = await fetch(url, { redirect: 'manual', headers: { cookie } });
+    const response = await fetch(url, {
+      redirect: 'manual',
+      headers: { cookie },
+      ...(form === undefined ? {} : { method: 'POST', body: form }),
+    });
     for (const line of response.headers.getSetCookie()) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       cookies.set(name, value);
     }
-    const location = response.headers.get('location');
-    if (location === null) throw new Error(`${url} ended with ${response.status}: ${await response.text()}`);
-    await response.body?.cancel();
+    const page = await response.text();
+    const location = response.headers.get('location') ?? actionOf(page);
+    if (location === undefined) throw new Error(`${url} ended with ${response.status}: ${page}`);
+    form = response.headers.has('location') ? undefined : formOf(page, fields);
     url = new URL(location, url);
     if (url.href.startsWith(CALLBACK)) return url.searchParams;
   }
   throw new Error(`the redirects have no end: ${url}`);
+}
+
+function actionOf(page: string): string | undefined {
+  return /<form[^>]*\saction="([^"]+)"/.exec(page)?.[1]?.replaceAll('&amp;', '&');
+}
+
+/** The inputs that a page has filled in itself, and those of the fields that it asks for. */
+function formOf(page: string, fields: Readonly<Record<string, string>>): URLSearchParams {
+  const form = new URLSearchParams();
+  for (const [input] of page.matchAll(/<input[^>]*>/g)) {
+    const [, name = ''] = /\sname="([^"]*)"/.exec(input) ?? [];
+    const [, value] = /\svalue="([^"]*)"/.exec(input) ?? [];
+    const isHidden = /\stype="hidden"/.test(input);
+    if (fields[name] !== undefined) form.set(name, fields[name]);
+    else if (isHidden && name !== '') form.set(name, value ?? '');
+  }
+  return form;
 }

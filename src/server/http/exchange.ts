@@ -99,6 +99,9 @@ export class Exchange {
   /** Query parameters that hold credentials: logs leave them out. */
   secretParameters: ReadonlySet<string> | undefined;
 
+  /** What runs for the request elsewhere and should end when the client leaves. */
+  runs: { abandoned(): void } | undefined;
+
   error: string | undefined;
   errorDetail: string | undefined;
   reason: Reason | undefined;

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { LIMITS } from '../../core/limits.ts';
 import { Exchange, type Reply } from './exchange.ts';
@@ -26,6 +26,7 @@ export interface Listener {
 /** Opens a port. Rejects with Node's error (`EADDRINUSE`, `EACCES`, …) when that is not possible. */
 export async function openListener(options: ListenerOptions): Promise<Listener> {
   const server = createServer({
+    ServerResponse: GatewayResponse,
     headersTimeout: LIMITS.headersTimeout,
     requestTimeout: LIMITS.requestTimeout,
     keepAliveTimeout: LIMITS.keepAliveTimeout,
@@ -36,7 +37,18 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   // Node would drop lines over its count silently, Authorization among them; admission counts and refuses.
   server.maxHeadersCount = 0;
   server.maxConnections = LIMITS.connections;
-  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+  const inFlight = new InFlight();
+  // One function for all responses: a closure each would keep whole requests alive until a full collection.
+  function onClosed(this: GatewayResponse): void {
+    const { exchange: x } = this;
+    if (x === undefined) return;
+    inFlight.remove(x.request);
+    if (!this.writableFinished) x.runs?.abandoned();
+    options.ended(x, this.headersSent ? this.statusCode : 0);
+  }
+  const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {
+    inFlight.add(request);
+    response.once('close', onClosed);
     void serve(request, response, options);
   };
   server.on('request', onRequest);
@@ -45,10 +57,6 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   server.on('connect', (_request, socket: Socket) =>
     socket.end(rawError('405 Method Not Allowed', 'method not allowed')),
   );
-  const inFlight = new InFlight();
-  server.on('request', (request: IncomingMessage, response: ServerResponse) =>
-    inFlight.add(request, response),
-  );
   server.on('clientError', (error, socket) =>
     inFlight.whenNone(socket as Socket, () => onClientError(error, socket as Socket)),
   );
@@ -56,9 +64,14 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   return { port: (server.address() as AddressInfo).port, close: (deadline) => closeServer(server, deadline) };
 }
 
+/** A response that knows what it answers. */
+class GatewayResponse extends ServerResponse {
+  exchange: Exchange | undefined;
+}
+
 async function serve(
   request: IncomingMessage,
-  response: ServerResponse,
+  response: GatewayResponse,
   options: ListenerOptions,
 ): Promise<void> {
   const x = new Exchange(
@@ -68,7 +81,7 @@ async function serve(
     options.listener,
     new HeaderList(request.rawHeaders),
   );
-  response.once('close', () => options.ended(x, response.headersSent ? response.statusCode : 0));
+  response.exchange = x;
   const reply = await options.handle(x);
   if (response.destroyed) return discard(reply);
   writeReply(request, response, reply);
@@ -143,17 +156,20 @@ function closeServer(server: Server, deadline: number): Promise<void> {
 class InFlight {
   readonly #open = new WeakMap<Socket, { count: number; last: IncomingMessage; whenNone?: () => void }>();
 
-  add(request: IncomingMessage, response: ServerResponse): void {
+  add(request: IncomingMessage): void {
     // Of the request: a response that waits for its turn has no socket yet.
     const { socket } = request;
     const entry = this.#open.get(socket) ?? { count: 0, last: request };
     this.#open.set(socket, entry);
     entry.count += 1;
     entry.last = request;
-    response.once('close', () => {
-      entry.count -= 1;
-      if (entry.count === 0) entry.whenNone?.();
-    });
+  }
+
+  remove({ socket }: IncomingMessage): void {
+    const entry = this.#open.get(socket);
+    if (entry === undefined) return;
+    entry.count -= 1;
+    if (entry.count === 0) entry.whenNone?.();
   }
 
   /** Acts once the requests before a malformed one are answered; at once when it is the last one's own body. */

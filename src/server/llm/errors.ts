@@ -1,4 +1,4 @@
-import { AppError, type ErrorCode } from '../../core/errors.ts';
+import { AppError, ERRORS, type ErrorCode } from '../../core/errors.ts';
 
 /** A refusal in the form that OpenAI clients read: `{"error": {"message", "type", "code"}}`. */
 export function llmError(code: ErrorCode, llmCode: string, message: string, detail?: string): AppError {
@@ -10,7 +10,7 @@ export function llmError(code: ErrorCode, llmCode: string, message: string, deta
 }
 
 function errorType(code: ErrorCode): string {
-  return code.startsWith('llm_') ? 'invalid_request_error' : 'api_error';
+  return ERRORS[code].status < 500 ? 'invalid_request_error' : 'api_error';
 }
 
 /** The envelope as a response body. */

@@ -74,7 +74,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
     this.access = x.itemAccess;
     this.stream.owner = this;
     // The response, not the stream: the client may leave before the stream is its answer.
-    x.response.once('close', () => this.#left());
+    x.runs = this;
   }
 
   reply(): Promise<Reply> {
@@ -120,8 +120,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
     this.#resolve?.(reply);
   }
 
-  #left(): void {
-    if (this.#x.response.writableFinished) return;
+  abandoned(): void {
     if (this.#peer === undefined) this.stream.end();
     else this.#peer.cancel(this.#id, 'the client disconnected');
   }

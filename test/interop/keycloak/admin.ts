@@ -20,6 +20,19 @@ export class KeycloakAdmin {
     return this.#send('PUT', `/${realm}`, change);
   }
 
+  /**
+   * Makes a client scope that every client has from now on, those that register themselves included, and that lets
+   * this role into their tokens.
+   */
+  async addDefaultScope(realm: string, scope: { readonly name: string }, role: string): Promise<void> {
+    await this.#send('POST', `/${realm}/client-scopes`, scope);
+    const scopes = (await this.#send('GET', `/${realm}/client-scopes`)) as Component[];
+    const made = scopes.find(({ name }) => name === scope.name);
+    await this.#send('PUT', `/${realm}/default-default-client-scopes/${made?.id}`);
+    const admitted = (await this.#send('GET', `/${realm}/roles/${role}`)) as object;
+    await this.#send('POST', `/${realm}/client-scopes/${made?.id}/scope-mappings/realm`, [admitted]);
+  }
+
   /** Changes the configuration of the client registration policy for strangers. */
   async setRegistrationPolicy(realm: string, providerId: string, config: object): Promise<void> {
     const type = 'org.keycloak.services.clientregistration.policy.ClientRegistrationPolicy';

@@ -35,7 +35,7 @@ export function realmOf(realm: string, { sslRequired, noAudience = false }: Mist
         protocolMappers: noAudience ? [] : [AUDIENCE_MAPPER],
       },
     ],
-    users: [user('alice', [ROLE]), user('bob', []), incomplete('carol')],
+    users: [user('alice', realm, ROLE), user('bob', realm), incomplete('carol')],
   };
 }
 
@@ -47,14 +47,15 @@ export const AUDIENCE_SCOPE = {
   protocolMappers: [AUDIENCE_MAPPER],
 };
 
-function user(username: string, realmRoles: readonly string[]): object {
+function user(username: string, realm: string, ...roles: readonly string[]): object {
   return {
     ...incomplete(username),
     email: `${username}@example.com`,
     emailVerified: true,
     firstName: username,
     lastName: 'Example',
-    realmRoles: ['default-roles', ...realmRoles],
+    // The default ones are for the client `account`, which tokens are then for.
+    realmRoles: [`default-roles-${realm}`, ...roles],
   };
 }
 

@@ -17,7 +17,7 @@ import {
   USAGE,
 } from '../../kit/llm-provider.ts';
 import { until } from '../../kit/until.ts';
-import { rawUpstream, readAll } from '../../kit/upstream.ts';
+import { rawUpstream } from '../../kit/upstream.ts';
 
 // A minute of silence is too long for a test, and a megabyte for its loop over every byte.
 vi.mock(import('../../../src/core/limits.ts'), async (original) => {
@@ -111,10 +111,13 @@ describe('a stream', () => {
       });
       await using served = await llmGateway(provider);
       const response = await opened(served.url);
-      const rest = readAll(response);
-      await until(() => response.readableFlowing === true && response.socket.bytesRead > part.length);
+      let text = '';
+      response.setEncoding('utf8').on('data', (data: string) => {
+        text += data;
+      });
+      await until(() => text === part);
       leave();
-      const text = (await rest).toString('utf8');
+      await once(response, 'end');
       expect(text.startsWith(part)).toBe(true);
       const event = JSON.parse(text.slice(part.length + 'data: '.length));
       expect(event).toMatchObject({ error: { type: 'api_error', code: 'upstream_failed' } });

@@ -1,0 +1,185 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { catalogSchema, PriceCatalog } from '../../../src/server/llm/cost/catalog.ts';
+import { parseUsage } from '../../../src/server/llm/usage.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { chat, modelsGateway } from '../../kit/llm-provider.ts';
+
+const document = (rates: object | undefined, more: object = {}, model = 'm') =>
+  catalogSchema.parse({
+    providers: { openai: { models: { [model]: { ...(rates && { rates }), ...more } } } },
+  });
+const price = (rates: object, usage: object, more: object = {}) =>
+  new PriceCatalog([document(rates, more)]).price('openai', ['m'], { input: 0, output: 0, ...usage });
+
+describe('a price', () => {
+  test('counts cached and reasoning tokens once, by their own rates', () => {
+    const usage = { input: 1000, cachedInput: 400, output: 100, reasoning: 30 };
+    const cost = price({ input: '0.20', output: '0.80', cacheRead: '0.05' }, usage);
+    expect(cost).toMatchObject({ status: 'Exact', total: '0.00022' });
+    expect(cost.parts).toEqual({
+      total: 0.00022,
+      input: 0.00012,
+      output: 0.000056,
+      cacheRead: 0.00002,
+      cacheWrite: 0,
+      reasoning: 0.000024,
+      inputAudio: 0,
+      outputAudio: 0,
+    });
+    expect(cost.rates).toEqual({ input: 0.2, output: 0.8, cacheRead: 0.05 });
+  });
+
+  test.each([
+    [
+      'a cache class without a rate is ordinary input',
+      { input: '1' },
+      { input: 10, cachedInput: 4 },
+      '0.00001',
+    ],
+    [
+      'audio without a rate is ordinary',
+      { input: '1', output: '2' },
+      { input: 3, inputAudio: 3, output: 1, outputAudio: 1 },
+      '0.000005',
+    ],
+    [
+      'details over their total cost no less than nothing',
+      { input: '1', cacheRead: '1' },
+      { input: 1, cachedInput: 5 },
+      '0.000005',
+    ],
+    ['the smallest rate', { input: '0.000001' }, { input: 1 }, '0.000000000001'],
+    ['nothing', { input: '1' }, {}, '0'],
+    ['whole dollars', { output: '15' }, { output: 2_000_000 }, '30'],
+  ])('%s', (_, rates, usage, total) => {
+    expect(price(rates, usage).total).toBe(total);
+  });
+
+  test('is exact in decimal, where binary fractions are not', () => {
+    expect(price({ input: '0.1', output: '0.2' }, { input: 1_000_000, output: 1_000_000 }).total).toBe('0.3');
+    fc.assert(
+      fc.property(fc.nat(10 ** 9), fc.nat(10 ** 6), (tokens, millionths) => {
+        const rate = (millionths / 1e6).toFixed(6);
+        const { total = '' } = price({ output: rate }, { output: tokens });
+        const [whole = '', fraction = ''] = total.split('.');
+        expect(BigInt(whole + fraction.padEnd(12, '0'))).toBe(BigInt(tokens) * BigInt(millionths));
+      }),
+    );
+  });
+
+  test('follows the highest tier that the context is over', () => {
+    const tiers = [
+      { contextOver: 100, rates: { input: '2' } },
+      { contextOver: 200, rates: { input: '4' } },
+    ];
+    const totals = [100, 101, 200, 201].map(
+      (input) => price({ input: '1', output: '1' }, { input }, { tiers }).total,
+    );
+    expect(totals).toEqual(['0.0001', '0.000202', '0.0004', '0.000804']);
+    expect(price({ input: '1', output: '1' }, { input: 101, output: 1 }, { tiers }).total).toBe('0.000203');
+  });
+
+  test('says why there is none', () => {
+    const usage = { input: 1, output: 1 };
+    const status = (
+      catalog: PriceCatalog,
+      model: string,
+      counted: typeof usage | undefined = usage,
+    ): string => catalog.price('openai', [undefined, model], counted).status;
+    expect(status(new PriceCatalog([]), 'm')).toBe('NoCatalog');
+    const catalog = new PriceCatalog([document({ input: '1' }), document(undefined, {}, 'free')]);
+    expect(status(catalog, 'm')).toBe('Exact');
+    expect(status(catalog, 'other')).toBe('Missing');
+    expect(status(catalog, 'free')).toBe('Unpriced');
+    expect(catalog.price('openai', ['m'], undefined).status).toBe('Unpriced');
+    expect(catalog.price('openai', ['m-2026', 'm'], usage).status).toBe('Exact');
+  });
+
+  test('is taken from later catalogs rate by rate', () => {
+    const both = new PriceCatalog([document({ input: '1', output: '1' }), document({ input: '3' })]);
+    expect(both.price('openai', ['m'], { input: 1, output: 1 }).total).toBe('0.000004');
+  });
+
+  test.each(['-1', '1e3', '0.1234567', '.5', '1,5', 1])('rate %j is refused', (input) => {
+    expect(() => document({ input })).toThrow();
+  });
+});
+
+describe('usage', () => {
+  test.each([
+    [{ prompt_tokens: -1, completion_tokens: 1e308 }, undefined],
+    [{ prompt_tokens: '7', completion_tokens: null }, undefined],
+    [null, undefined],
+    [{ prompt_tokens: 3 }, { input: 3, output: 0 }],
+    [
+      { input_tokens: 3, output_tokens: 4, input_tokens_details: { cached_tokens: 2 } },
+      { input: 3, output: 4, cachedInput: 2 },
+    ],
+    [
+      { prompt_tokens: 3, completion_tokens: 4.5, prompt_tokens_details: null },
+      { input: 3, output: 0 },
+    ],
+  ])('%j is read as %j', (value, usage) => {
+    expect(parseUsage(value)).toEqual(usage);
+  });
+});
+
+describe('catalogs of a configuration', () => {
+  const config = (modelCatalog: object[]): string =>
+    JSON.stringify({
+      config: { adminAddr: 'off', modelCatalog },
+      llm: { port: 0, models: [{ name: '*', provider: 'echo' }] },
+    });
+
+  test('come from a file, and a model without a price is explained in the log', async () => {
+    await using folder = await temporaryFolder();
+    const catalog = {
+      providers: { echo: { models: { 'acme-mini': { rates: { input: '1000000', output: '0' } } } } },
+    };
+    await writeFile(join(folder.path, 'prices.json'), JSON.stringify(catalog));
+    await using served = await gateway(config([{ file: 'prices.json' }]), { folder: folder.path });
+    await chat(served);
+    expect((await served.accessLine(1))['gw.ai.usage.cost.total']).toBe('1');
+    await chat(served, { model: 'other', messages: [] });
+    const line = await served.accessLine(2);
+    expect(line).not.toHaveProperty('gw.ai.usage.cost.total');
+    expect(line['gw.ai.usage.cost.problem']).toBe('no prices for echo other');
+  });
+
+  test('that cannot be used are errors of the configuration', async () => {
+    await expect(gateway(config([{ file: 'nowhere.json' }]))).rejects.toThrow('cannot be read');
+    await expect(gateway(config([{ inline: '{"providers":{},"x":1}' }]))).rejects.toThrow('not valid');
+  });
+});
+
+describe('a limit', () => {
+  const limited = (limit: object) =>
+    modelsGateway([{ name: '*', provider: 'echo' }], { policies: { localRateLimit: [limit] } });
+  const say = (content: string) => ({ model: 'm', messages: [{ role: 'user', content }] });
+
+  test('on requests lets exactly as many through as it says, also when they come at once', async () => {
+    await using served = await limited({ maxTokens: 5, fillInterval: '1h' });
+    const replies = await Promise.all(Array.from({ length: 50 }, () => chat(served)));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(5);
+    expect(replies.filter(({ status }) => status === 429)).toHaveLength(45);
+  });
+
+  test('on tokens takes what a call used when it has ended, and refuses when there is nothing left', async () => {
+    await using served = await limited({ maxTokens: 10, fillInterval: '1h', type: 'tokens' });
+    // The built-in model counts words, and says as many.
+    const first = await chat(served, say('one two three'));
+    expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '10' });
+    await served.accessLine(1);
+    const second = await chat(served, say('one two three four'));
+    expect(second.headers['x-ratelimit-remaining']).toBe('4');
+    await served.accessLine(2);
+    const third = await chat(served, say('one'));
+    expect(third.status).toBe(429);
+    expect(third.headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0' });
+    expect(Number(third.headers['x-ratelimit-reset'])).toBeGreaterThan(3000);
+  });
+});
