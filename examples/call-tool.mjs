@@ -10,6 +10,7 @@ async function send(message) {
     headers: {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
+      ...(process.env.API_KEY === undefined ? {} : { authorization: `Bearer ${process.env.API_KEY}` }),
       ...(session === undefined ? {} : { 'mcp-session-id': session }),
     },
     body: JSON.stringify({ jsonrpc: '2.0', ...message }),
@@ -24,6 +25,11 @@ async function send(message) {
 }
 
 const request = (method, params = {}) => send({ id: ++id, method, params });
+
+process.on('uncaughtException', ({ message }) => {
+  console.error(`error: ${message}`);
+  process.exit(1);
+});
 
 const { serverInfo } = await request('initialize', {
   protocolVersion: '2025-06-18',

@@ -27,7 +27,6 @@ function later(deferred: string, text: string): Row {
 }
 
 const ADMIN = 'admin server';
-const AUTH = 'MCP authentication';
 const LOG_MODULES = 'log levels per module';
 const MEMORY = 'memory adapter';
 const METRICS = 'metrics';
@@ -42,13 +41,10 @@ const service = section('gateway.md#What the service does', {
   'gateway.service.2.policies': 'A route carries policies.',
   'gateway.service.3': 'An MCP backend stands in front of one or several MCP targets.',
   'gateway.service.3.stdio': 'A target is a local process that is spoken to over stdin and stdout.',
-  'gateway.service.4': later(AUTH, 'An MCP route can demand a bearer JWT of an outside identity provider.'),
+  'gateway.service.4': 'An MCP route can demand a bearer JWT of an outside identity provider.',
   'gateway.service.4.claims': 'CEL authorization rules can read the claims of that token.',
-  'gateway.service.5': later(AUTH, 'OAuth discovery documents for MCP clients are served.'),
-  'gateway.service.5.registration': later(
-    AUTH,
-    'Dynamic client registration is relayed to the identity provider.',
-  ),
+  'gateway.service.5': 'OAuth discovery documents for MCP clients are served.',
+  'gateway.service.5.registration': 'Dynamic client registration is relayed to the identity provider.',
   'gateway.service.6': 'An HTTP service can decide about the requests of a route.',
   'gateway.service.6.metadata': 'What that service answers can become fields of the access log.',
   'gateway.service.7': 'A top-level llm section gives an OpenAI-compatible chat endpoint.',
@@ -90,18 +86,15 @@ const route = section('gateway.md#Route', {
 });
 
 const mcpAuthentication = section('gateway.md#mcpAuthentication policy', {
-  'gateway.mcp-auth.mode': later(AUTH, 'mode can be strict.'),
-  'gateway.mcp-auth.issuer': later(AUTH, 'issuer is required and is a realm URL.'),
-  'gateway.mcp-auth.issuer.equal': later(AUTH, 'issuer must equal the iss claim of a token.'),
-  'gateway.mcp-auth.audiences': later(AUTH, 'audiences is required and lists accepted aud values.'),
-  'gateway.mcp-auth.provider': later(
-    AUTH,
-    'provider.idpx takes no fields and turns the behaviour of that provider on.',
-  ),
-  'gateway.mcp-auth.jwks': later(AUTH, 'jwks replaces the key-set location that idpx derives from issuer.'),
-  'gateway.mcp-auth.resource': later(AUTH, 'resourceMetadata.resource is the URL of the protected resource.'),
-  'gateway.mcp-auth.scopes': later(AUTH, 'resourceMetadata.scopesSupported is advertised.'),
-  'gateway.mcp-auth.bearer-methods': later(AUTH, 'resourceMetadata.bearerMethodsSupported is advertised.'),
+  'gateway.mcp-auth.mode': 'mode can be strict.',
+  'gateway.mcp-auth.issuer': 'issuer is required and is a realm URL.',
+  'gateway.mcp-auth.issuer.equal': 'issuer must equal the iss claim of a token.',
+  'gateway.mcp-auth.audiences': 'audiences is required and lists accepted aud values.',
+  'gateway.mcp-auth.provider': 'provider.idpx takes no fields and turns the behaviour of that provider on.',
+  'gateway.mcp-auth.jwks': 'jwks replaces the key-set location that idpx derives from issuer.',
+  'gateway.mcp-auth.resource': 'resourceMetadata.resource is the URL of the protected resource.',
+  'gateway.mcp-auth.scopes': 'resourceMetadata.scopesSupported is advertised.',
+  'gateway.mcp-auth.bearer-methods': 'resourceMetadata.bearerMethodsSupported is advertised.',
 });
 
 const authorization = section('gateway.md#authorization policy', {
@@ -175,40 +168,20 @@ const dataPlane = section('gateway.md#Data plane', {
   'gateway.http.mcp-post': 'POST /mcp takes a JSON-RPC 2.0 message.',
   'gateway.http.mcp-post.initialize': 'initialize carries protocolVersion, capabilities and clientInfo.',
   'gateway.http.mcp-post.headers': 'Requests are application/json, and accept names text/event-stream.',
-  'gateway.http.mcp-post.authorization': later(
-    AUTH,
-    'An authorization header with a bearer token may be sent.',
-  ),
+  'gateway.http.mcp-post.authorization': 'An authorization header with a bearer token may be sent.',
   'gateway.http.mcp-post.response': 'The answer is 200 with content-type text/event-stream.',
   'gateway.http.mcp-post.session': 'The answer carries an mcp-session-id header.',
   'gateway.http.mcp-post.events': 'Events are called message; their data is a JSON-RPC result.',
   'gateway.http.mcp-get.not-acceptable': 'GET /mcp without the accept header gives 406.',
-  'gateway.http.protected-resource': later(
-    AUTH,
-    'The protected-resource document is served under the MCP path.',
-  ),
-  'gateway.http.protected-resource.fields': later(
-    AUTH,
+  'gateway.http.protected-resource': 'The protected-resource document is served under the MCP path.',
+  'gateway.http.protected-resource.fields':
     'It has resource, mcp_protocol_version, resource_type, bearer_methods_supported and scopes_supported.',
-  ),
-  'gateway.http.protected-resource.servers': later(
-    AUTH,
-    "Its authorization_servers name the gateway's MCP URL.",
-  ),
-  'gateway.http.authorization-server': later(AUTH, 'Authorization-server metadata is served.'),
-  'gateway.http.authorization-server.registration': later(
-    AUTH,
-    'Its registration_endpoint is at the gateway.',
-  ),
-  'gateway.http.authorization-server.others': later(
-    AUTH,
-    'Its other endpoints are at the identity provider.',
-  ),
-  'gateway.http.registration': later(
-    AUTH,
-    'POST on client-registration hands the request to the identity provider.',
-  ),
-  'gateway.http.registration.reply': later(AUTH, 'The reply is the registered client with its client_id.'),
+  'gateway.http.protected-resource.servers': "Its authorization_servers name the gateway's MCP URL.",
+  'gateway.http.authorization-server': 'Authorization-server metadata is served.',
+  'gateway.http.authorization-server.registration': 'Its registration_endpoint is at the gateway.',
+  'gateway.http.authorization-server.others': 'Its other endpoints are at the identity provider.',
+  'gateway.http.registration': 'POST on client-registration hands the request to the identity provider.',
+  'gateway.http.registration.reply': 'The reply is the registered client with its client_id.',
   'gateway.http.chat': 'POST /v1/chat/completions takes model, messages, max_tokens and temperature.',
   'gateway.http.chat.response': 'The answer is a chat completion with choices and usage.',
   'gateway.http.llm-port': 'The simplified LLM mode listens on 4000 unless told otherwise.',
@@ -216,15 +189,9 @@ const dataPlane = section('gateway.md#Data plane', {
 });
 
 const outbound = section('gateway.md#Outbound calls made by the gateway', {
-  'gateway.outbound.keys': later(
-    AUTH,
-    'With idpx and no jwks, keys come from the certs path below the issuer.',
-  ),
-  'gateway.outbound.metadata': later(
-    AUTH,
-    'Server metadata is read from the OpenID Connect discovery document.',
-  ),
-  'gateway.outbound.registration': later(AUTH, 'Registration requests go to the identity provider.'),
+  'gateway.outbound.keys': 'With idpx and no jwks, keys come from the certs path below the issuer.',
+  'gateway.outbound.metadata': 'Server metadata is read from the OpenID Connect discovery document.',
+  'gateway.outbound.registration': 'Registration requests go to the identity provider.',
   'gateway.outbound.ext-authz': 'The authorization call has the configured path and headers.',
   'gateway.outbound.ext-authz.whois': 'A whois lookup by source address, with a fixed :authority, works.',
   'gateway.outbound.ext-authz.reply': 'Node.Name and UserProfile.LoginName can be taken from the reply.',
@@ -232,7 +199,7 @@ const outbound = section('gateway.md#Outbound calls made by the gateway', {
 });
 
 const idpEndpoints = section('gateway.md#Identity provider endpoints used by clients', {
-  'gateway.idp.token': later(AUTH, 'A token from the token endpoint of the identity provider is accepted.'),
+  'gateway.idp.token': 'A token from the token endpoint of the identity provider is accepted.',
 });
 
 const admin = section('gateway.md#Admin server (default `127.0.0.1:15000`)', {
@@ -272,51 +239,31 @@ const admin = section('gateway.md#Admin server (default `127.0.0.1:15000`)', {
 });
 
 const authMcp = section('gateway.md#MCP authentication (bearer JWT)', {
-  'gateway.auth.mcp.1': later(AUTH, 'In strict mode a request without a valid token is refused.'),
-  'gateway.auth.mcp.2': later(AUTH, 'iss must equal issuer, and aud must hold one of audiences.'),
-  'gateway.auth.mcp.3': later(AUTH, 'With idpx, signature keys come from the certs path below the issuer.'),
-  'gateway.auth.mcp.3.jwks': later(AUTH, 'jwks overrides that location.'),
-  'gateway.auth.mcp.4': later(
-    AUTH,
-    'A missing token gives 401 and the www-authenticate header with resource_metadata.',
-  ),
+  'gateway.auth.mcp.1': 'In strict mode a request without a valid token is refused.',
+  'gateway.auth.mcp.2': 'iss must equal issuer, and aud must hold one of audiences.',
+  'gateway.auth.mcp.3': 'With idpx, signature keys come from the certs path below the issuer.',
+  'gateway.auth.mcp.3.jwks': 'jwks overrides that location.',
+  'gateway.auth.mcp.4': 'A missing token gives 401 and the www-authenticate header with resource_metadata.',
   'gateway.auth.mcp.5': 'Every authorization rule is evaluated after authentication.',
   'gateway.auth.mcp.5.refused': 'A rule that is not true gives 403.',
-  'gateway.auth.mcp.6': later(AUTH, 'Server metadata comes from the OpenID Connect discovery document.'),
-  'gateway.auth.mcp.6.rfc8414': later(
-    AUTH,
+  'gateway.auth.mcp.6': 'Server metadata comes from the OpenID Connect discovery document.',
+  'gateway.auth.mcp.6.rfc8414':
     'Newer providers also serve RFC 8414 metadata, with the realm after the path.',
-  ),
-  'gateway.auth.mcp.7': later(
-    AUTH,
+  'gateway.auth.mcp.7':
     'The audience is what the realm issues anyway; resource indicators are not relied on.',
-  ),
 });
 
 const authIdp = section('gateway.md#Identity provider prerequisites for the flow', {
-  'gateway.auth.idp.realm': later(AUTH, 'The issuer URL holds the name of the realm.'),
-  'gateway.auth.idp.transport': later(
-    AUTH,
+  'gateway.auth.idp.realm': 'The issuer URL holds the name of the realm.',
+  'gateway.auth.idp.transport':
     'A provider that insists on HTTPS answers 403; the reason reaches the operator.',
-  ),
-  'gateway.auth.idp.client': later(AUTH, 'Public clients with PKCE and their own redirect URIs can log in.'),
-  'gateway.auth.idp.audience': later(AUTH, 'A token whose aud is only account is refused.'),
-  'gateway.auth.idp.users': later(
-    AUTH,
-    'An incomplete user profile makes the token endpoint refuse with invalid_grant.',
-  ),
-  'gateway.auth.idp.registration': later(
-    AUTH,
+  'gateway.auth.idp.client': 'Public clients with PKCE and their own redirect URIs can log in.',
+  'gateway.auth.idp.audience': 'A token whose aud is only account is refused.',
+  'gateway.auth.idp.users': 'An incomplete user profile makes the token endpoint refuse with invalid_grant.',
+  'gateway.auth.idp.registration':
     'A refusal by the Trusted Hosts policy reaches the client as 403 with its text.',
-  ),
-  'gateway.auth.idp.browser': later(
-    AUTH,
-    'Registration through the gateway does not depend on the allowed web origins.',
-  ),
-  'gateway.auth.idp.host': later(
-    AUTH,
-    'A token requested under another host name than that of issuer is refused.',
-  ),
+  'gateway.auth.idp.browser': 'Registration through the gateway does not depend on the allowed web origins.',
+  'gateway.auth.idp.host': 'A token requested under another host name than that of issuer is refused.',
 });
 
 const authExt = section('gateway.md#External authorization (extAuthz)', {
@@ -365,10 +312,7 @@ const traces = section('gateway.md#Traces', {
 });
 
 const errors = section('gateway.md#Errors', {
-  'gateway.errors.no-token': later(
-    AUTH,
-    'No token in strict mode: 401, the header, and the JSON body of the table.',
-  ),
+  'gateway.errors.no-token': 'No token in strict mode: 401, the header, and the JSON body of the table.',
   'gateway.errors.rule': 'A failing authorization rule: 403.',
   'gateway.errors.ext-authz': 'A denial: 403 with the text of the table.',
   'gateway.errors.not-acceptable':
@@ -389,7 +333,7 @@ const limits = section('gateway.md#Limits', {
 });
 
 const versioning = section('gateway.md#Versioning', {
-  'gateway.versioning.1.metadata': later(AUTH, 'mcp_protocol_version is a string such as 2025-06-18.'),
+  'gateway.versioning.1.metadata': 'mcp_protocol_version is a string such as 2025-06-18.',
   'gateway.versioning.1.client': 'A client may ask for protocol version 2024-11-05.',
   'gateway.versioning.2': 'The chat path begins with /v1.',
 });

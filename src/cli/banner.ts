@@ -18,7 +18,9 @@ export function banner({ file, warnings, gateway, config, ms }: BannerFacts): st
     gateway: { plan },
     port,
   } of gateway.listeners) {
-    lines.push(`  gateway ${plan.name.padEnd(12)} http://${urlHost(plan.address)}:${port}`);
+    lines.push(
+      `  gateway ${plan.name.padEnd(12)} http://${urlHost(plan.address)}:${port}${plan.address === undefined ? '   (all addresses of this machine)' : ''}`,
+    );
     for (const route of plan.routes) lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
   }
   const seconds = config.config.connectionTerminationDeadline / 1000;

@@ -57,8 +57,8 @@ export const DIAGNOSTIC_CODES = {
   AGW0301: 'An expression reads `jwt`, but nothing on this route validates a token.',
   AGW0302: 'A secret stands literally in the file.',
   AGW0303: 'A setting has no effect here.',
+  AGW0305: 'A setting that clients rely on is missing.',
   AGW0304: 'An authentication policy lets requests without credentials through.',
-  AGW0310: 'The admin server is reachable from other machines.',
   AGW0401: 'A port could not be opened.',
 } as const;
 

@@ -44,6 +44,8 @@ export const LIMITS = {
   children: 64,
   /** Time for a target to answer `initialize`; generous, because `npx` may download first. */
   initializeTimeout: 60 * SECOND,
+  /** A target that has not answered by then is left out of a session's beginning or a list, unless failure is to be seen. */
+  slowTarget: 10 * SECOND,
   /** Requests in flight per session; more is a JSON-RPC error. */
   inFlightPerSession: 256,
   /** Pages followed when a target's list is merged (upstream). */

@@ -12,6 +12,7 @@ import {
   locate,
   type RuntimeSettings,
 } from './compile-context.ts';
+import { lint } from './config/lint.ts';
 import { compileMatches } from './config/match.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts';
 import type { Config } from './config/schema.ts';
@@ -59,6 +60,7 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   const diagnostics: Diagnostic[] = [];
   const { gateways, problems } = planGateways(config);
   for (const { path, ...problem } of problems) diagnostics.push(locate(options.source, path, problem));
+  diagnostics.push(...lint(config, options.source));
   const contextOptions = { ...options, diagnostics, settings: runtimeSettings(config) };
   const logContext = createContext(contextOptions, ['frontendPolicies', 'accessLog'], new Set(), []);
   const accessLog = compileAccessLogPolicy(config.frontendPolicies.accessLog, logContext);
@@ -98,6 +100,16 @@ function compileRoute(
   const ownPaths = policies
     .flatMap(({ paths }) => paths ?? [])
     .map((value): RequestMatcher => ({ path: { kind: 'exact', value }, headers: [], query: [] }));
+  // Policies only: a webhook header that reads a missing token is left out, which may be wanted.
+  const readsToken = expressions.some(({ roots }) => roots.has('jwt'));
+  if (readsToken && config.policies?.mcpAuthentication === undefined) {
+    context.report({
+      code: 'AGW0301',
+      severity: 'warning',
+      message: `route \`${name}\` reads \`jwt\`, but nothing on it validates a token`,
+      help: 'add the policy `mcpAuthentication`; until then `jwt` is null',
+    });
+  }
   const backends = config.backends.flatMap(({ weight, ...kinds }, index) => {
     const at =
       backendPath === undefined

@@ -42,7 +42,7 @@ describe('text, for people', () => {
   test('of a valid file is one line on stderr', async () => {
     const { code, stdout, stderr } = await validate(['-f', 'good.yaml']);
     expect([code, stdout]).toEqual([0, '']);
-    expect(stderr).toMatch(/^good\.yaml: valid \(1 gateway\) in \d+ ms\n$/);
+    expect(stderr).toMatch(/^good\.yaml: valid \(1 port\) in \d+ ms\n$/);
   });
 
   test('shows every problem at its place and hides secrets', async () => {
@@ -60,7 +60,7 @@ describe('text, for people', () => {
     const lax = await validate(['warning.yaml']);
     expect(lax.code).toBe(0);
     expect(lax.stderr).toContain('warning[AGW0303]: port 3000 is not used: gateway `idle` has no routes');
-    expect(lax.stderr).toMatch(/warning\.yaml: valid, 1 warning \(1 gateway\) in \d+ ms\n$/);
+    expect(lax.stderr).toMatch(/warning\.yaml: valid, 1 warning \(1 port\) in \d+ ms\n$/);
     expect((await validate(['--strict', 'warning.yaml'])).code).toBe(1);
   });
 

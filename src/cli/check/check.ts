@@ -37,6 +37,11 @@ export interface CheckGroup {
   readonly run: (context: CheckContext) => Promise<readonly CheckResult[]>;
 }
 
+/** Result of a group that needs a valid configuration. */
+export const notKnown: CheckResult = {
+  status: 'skip',
+  message: 'not checked: the configuration is not valid',
+};
 export const ok = (message: string): CheckResult => ({ status: 'ok', message });
 export const skip = (message: string): CheckResult => ({ status: 'skip', message });
 export const fail = (message: string, fix: string): CheckResult => ({ status: 'fail', message, fix });

@@ -17,8 +17,8 @@ export const configuration: CheckGroup = {
       await compiled.runtime.close();
       diagnostics.push(...compiled.diagnostics);
     }
-    const fix = `agctl config validate -f ${file} shows the place`;
-    const results = diagnostics.map(({ severity, message, range }) => {
+    const results = diagnostics.map(({ severity, message, range, help }) => {
+      const fix = help ?? `agctl config validate -f ${file} shows the place`;
       const text = `line ${range.start.line}: ${message}`;
       return severity === 'error' ? fail(text, fix) : warn(text, fix);
     });

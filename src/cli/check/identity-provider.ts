@@ -11,6 +11,7 @@ import {
   type CheckOptions,
   type CheckResult,
   fail,
+  notKnown,
   ok,
   skip,
 } from './check.ts';
@@ -23,6 +24,7 @@ export const identityProvider: CheckGroup = {
       .map(({ issuer }) => issuer)
       .join(', ')}`.trimEnd(),
   async run(context) {
+    if (context.config === undefined) return [notKnown];
     const policies = policiesOf(context);
     if (policies.length === 0) return [skip('no route has mcpAuthentication')];
     const client = new DocumentClient();

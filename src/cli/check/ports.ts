@@ -1,10 +1,11 @@
 import { createServer } from 'node:net';
-import { type CheckGroup, type CheckResult, fail, ok, skip } from './check.ts';
+import { type CheckGroup, type CheckResult, fail, notKnown, ok, skip } from './check.ts';
 
 export const ports: CheckGroup = {
   name: 'ports',
   title: () => 'ports',
-  async run({ gateways }) {
+  async run({ gateways, config }) {
+    if (config === undefined) return [notKnown];
     const fixed = gateways.filter(({ port }) => port !== 0);
     if (fixed.length === 0) return [skip('no fixed port')];
     return Promise.all(fixed.map(({ port, address, name }) => checkPort(port, address, name)));

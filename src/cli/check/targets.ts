@@ -1,12 +1,13 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
-import { type CheckContext, type CheckGroup, type CheckResult, fail, ok, skip } from './check.ts';
+import { type CheckContext, type CheckGroup, type CheckResult, fail, notKnown, ok, skip } from './check.ts';
 
 /** Looks for the commands of stdio targets. Starts nothing. */
 export const targets: CheckGroup = {
   name: 'targets',
   title: () => 'mcp targets',
   async run(context) {
+    if (context.config === undefined) return [notKnown];
     const configured = context.gateways.flatMap(({ routes }) =>
       routes.flatMap(({ config }) => config.backends.flatMap(({ mcp }) => mcp?.targets ?? [])),
     );

@@ -56,7 +56,9 @@ export const run: Run<Options> = async (options, context) => {
       );
     }
     const { fail, warn, ok, skip } = summaryOf(all);
-    context.stdout.write(`\n${fail} problems, ${warn} warnings, ${ok} ok, ${skip} skipped\n`);
+    context.stdout.write(
+      `\n${plural(fail, 'problem')}, ${plural(warn, 'warning')}, ${ok} ok, ${skip} skipped\n`,
+    );
   }
   return failed > 0 ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 };
@@ -98,6 +100,8 @@ export function readToken(file: string): string {
     throw new CommandError('usage', `cannot read the token file: ${messageOf(error)}`);
   }
 }
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 type Summary = Record<CheckResult['status'], number>;
 

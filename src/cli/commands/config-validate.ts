@@ -4,6 +4,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { createLog } from '../../core/log.ts';
 import type { DiagnosticFormat } from '../../core/render/diagnostics.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
+import { planGateways } from '../../server/config/plan.ts';
 import { compileRuntime } from '../../server/runtime.ts';
 import { type Context, wantsColor } from '../context.ts';
 import type { Run } from '../program.ts';
@@ -82,7 +83,7 @@ function summary({ file, loaded, diagnostics }: CheckedFile, milliseconds: numbe
   const plural = (amount: number, noun: string): string => `${amount} ${noun}${amount === 1 ? '' : 's'}`;
   if (errors > 0)
     return `${file}: ${plural(errors, 'error')}${warnings > 0 ? `, ${plural(warnings, 'warning')}` : ''}\n`;
-  const gateways = Object.keys(loaded.config?.gateways ?? {}).length;
+  const ports = loaded.config === undefined ? 0 : planGateways(loaded.config).gateways.length;
   const noted = warnings > 0 ? `, ${plural(warnings, 'warning')}` : '';
-  return `${file}: valid${noted} (${plural(gateways, 'gateway')}) in ${Math.round(milliseconds)} ms\n`;
+  return `${file}: valid${noted} (${plural(ports, 'port')}) in ${Math.round(milliseconds)} ms\n`;
 }

@@ -95,7 +95,7 @@ export class LlmStream {
       this.#call.heldFor = Math.round(guard.longest);
       return !this.#isDone && (released.length === 0 || this.#write(released));
     } catch (error) {
-      throw error;
+      this.#block(error);
       return false;
     }
   }

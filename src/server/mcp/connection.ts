@@ -37,6 +37,7 @@ export class Connection {
   #failedAt = 0;
   #wait: number = LIMITS.retryFirst;
   #closed = false;
+  #late = false;
   /** Headers for receiving what the server sends on its own, once a client wants that. */
   #listens: readonly string[] | undefined;
   /** Why the target is not available, or undefined while it is. */
@@ -70,6 +71,14 @@ export class Connection {
     if (this.problem !== undefined && since < this.#wait) return Promise.reject(new Error(this.problem));
     this.#ready = this.#connect(headers, isFirst);
     return this.#ready;
+  }
+
+  /** The session begins without this target: once it is ready, the gateway confirms `initialize` for the client. */
+  isLate(): void {
+    this.#late = true;
+    this.#log.warn('mcp', 'target is slow to begin; the session begins without it', {
+      target: this.target.name,
+    });
   }
 
   /** Receives what the server sends on its own, now and after every new beginning. */
@@ -135,7 +144,7 @@ export class Connection {
       this.#peer = peer;
       if (this.#listens !== undefined) channel.listen(this.#listens);
       // On the first connection the client's own notification follows; later ones it knows nothing of.
-      if (!isFirst) peer.send(notificationMessage('notifications/initialized'), headers);
+      if (!isFirst || this.#late) peer.send(notificationMessage('notifications/initialized'), headers);
       return { peer, result, message };
     } catch (error) {
       this.#fail(error);

@@ -2,6 +2,7 @@ import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
+import { inTime } from './in-time.ts';
 import { type Edit, edit, elements, valueAt } from './json-text.ts';
 import { type ListMethod, outwardName } from './names.ts';
 import { RPC, RpcError } from './protocol.ts';
@@ -27,7 +28,10 @@ export async function listAll(call: ClientCall, method: string, list: ListMethod
   const listed: TargetItems[] = [];
   const unavailable: { name: string; error: string }[] = [];
   const results = await Promise.allSettled(
-    call.session.connections.map((connection) => listTarget(connection, call, method, list)),
+    call.session.connections.map((connection) => {
+      const listing = listTarget(connection, call, method, list);
+      return call.session.options.failClosed ? listing : inTime(listing);
+    }),
   );
   for (const [index, result] of results.entries()) {
     const connection = call.session.connections[index] as Connection;

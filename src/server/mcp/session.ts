@@ -3,6 +3,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { EventStream } from '../../core/sse.ts';
 import { Connection } from './connection.ts';
+import { inTime } from './in-time.ts';
 import { edit, valueAt } from './json-text.ts';
 import { type RpcMessage, withId } from './message.ts';
 import { outwardName } from './names.ts';
@@ -142,22 +143,42 @@ export class Session {
  * (`failOpen`), unless all fail or the backend is fail-closed: then the session fails with every reason.
  */
 export async function connectAll(session: Session, headers: readonly string[]): Promise<void> {
-  const outcomes = await Promise.allSettled(
-    session.connections.map((connection) => connection.ready(headers, true)),
+  const isPatient = session.options.failClosed || session.connections.length === 1;
+  const outcomes = await Promise.all(
+    session.connections.map((connection) => begin(connection, headers, isPatient)),
   );
-  const failures = outcomes.flatMap((outcome, index) =>
-    outcome.status === 'rejected'
-      ? [{ target: session.connections[index]?.target.name, error: outcome.reason as unknown }]
-      : [],
-  );
+  const failures = outcomes.filter((outcome) => outcome.problem !== undefined);
   if (failures.length === 0) return;
   if (failures.length < outcomes.length && !session.options.failClosed) return;
   const [first] = failures;
-  if (first?.error instanceof AppError) throw first.error;
+  if (first?.problem instanceof AppError) throw first.problem;
   const single = session.connections.length === 1 && first !== undefined;
-  if (single && isUpstreamStatus(first.error)) throw first.error;
-  const reasons = failures.map(({ target, error }) => `target "${target}": ${messageOf(error)}`).join('; ');
+  if (single && isUpstreamStatus(first.problem)) throw first.problem;
+  const reasons = failures
+    .map(({ target, problem }) => `target "${target}": ${messageOf(problem)}`)
+    .join('; ');
   throw new AppError('mcp_session_failed', { message: `mcp: failed to create session: ${reasons}` });
+}
+
+interface Outcome {
+  readonly target: string;
+  readonly problem?: unknown;
+}
+
+/** Connects one target. One that is slow goes on connecting while the session begins without it. */
+async function begin(
+  connection: Connection,
+  headers: readonly string[],
+  isPatient: boolean,
+): Promise<Outcome> {
+  const target = connection.target.name;
+  try {
+    const ready = connection.ready(headers, true);
+    await (isPatient ? ready : inTime(ready, () => connection.isLate()));
+    return { target };
+  } catch (problem) {
+    return { target, problem };
+  }
 }
 
 const isUpstreamStatus = (error: unknown): error is Error =>

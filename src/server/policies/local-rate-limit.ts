@@ -96,7 +96,7 @@ function describe(headers: HeaderList, bucket: TokenBucket): void {
   const now = performance.now();
   headers.set('x-ratelimit-limit', String(bucket.size));
   headers.set('x-ratelimit-remaining', String(Math.max(0, Math.floor(bucket.remaining(now)))));
-  headers.set('x-ratelimit-reset', String(bucket.secondsUntil(bucket.size, now)));
+  headers.set('x-ratelimit-reset', String(bucket.secondsUntilFill(now)));
 }
 
 /** Requests whose key cannot be told share one bucket: a limit must not be escaped by making its key fail. */

@@ -29,6 +29,12 @@ export class TokenBucket {
     this.#tokens -= tokens;
   }
 
+  /** Whole seconds, rounded up, until tokens are next added; 0 while the bucket is full. */
+  secondsUntilFill(now: number): number {
+    const tokens = this.remaining(now);
+    return tokens >= this.size ? 0 : this.secondsUntil(tokens + 1, now);
+  }
+
   /** Whole seconds, rounded up, until the bucket holds that many tokens. */
   secondsUntil(tokens: number, now: number): number {
     const missing = tokens - this.remaining(now);

@@ -126,8 +126,24 @@ describe('a guarded stream', () => {
     expect(checks).toBeLessThan(20);
   });
 
-  test('lets a long tool call pass a short text before it, and holds little', async () => {
-    const guard = masking();
+  test('lets no text overtake an earlier one of its choice in an event that waits for another choice', async () => {
+    const guard = new StreamGuard(async (contents) => contents);
+    const both = [
+      { index: 0, delta: { content: 'a' } },
+      { index: 1, delta: { content: 'first ' } },
+    ];
+    const events = [chunk(undefined, { choices: both }), event(1, { content: 'second ' })];
+    const more = Array.from({ length: 200 }, () => event(1, { content: 'and so on ' }));
+    const { texts } = collected(await guarded([...events, ...more], guard));
+    expect(texts).toEqual(['a', `first second ${'and so on '.repeat(200)}`]);
+  });
+
+  test('lets a long tool call pass a short text before it, holds little and asks about the text once', async () => {
+    let checks = 0;
+    const guard = new StreamGuard(async (contents) => {
+      checks += 1;
+      return contents.map(hide);
+    });
     const call = event(0, { tool_calls: [{ index: 0, function: { arguments: 'x'.repeat(10_000) } }] });
     guard.hold(Buffer.from(chunk({ content: `key ${SECRET}` })));
     let passed = 0;
@@ -136,6 +152,7 @@ describe('a guarded stream', () => {
       if (guard.isFull) passed += (await guard.release(false)).length;
     }
     expect(passed).toBeGreaterThan(70);
+    expect(checks).toBe(1);
     expect(Buffer.concat(await guard.release(true)).toString()).toContain('key [masked]');
   });
 
@@ -224,6 +241,38 @@ describe('a guarded stream over the wire', () => {
       'data: {"error":{"message":"Content blocked by guardrail policy","type":"guardrail_blocked","code":"guardrail_intervention"}}\n\n',
     );
     expect((await served.accessLine(1))['error.detail']).toBe('the webhook answered 500');
+  });
+
+  test('of a client that does not read is held up at the provider', async () => {
+    let written = 0;
+    const text = chunk({ content: 'x'.repeat(8_000) });
+    await using provider = await llmProvider(
+      streaming((response) => {
+        const more = (): void => {
+          while (!response.destroyed && written < 100_000_000) {
+            written += text.length;
+            if (!response.write(text)) break;
+          }
+        };
+        response.on('drain', more);
+        more();
+      }),
+    );
+    await using hook = await guardrail(() => ({}));
+    await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
+    const call = request(`${served.url}/v1/chat/completions`, { method: 'POST' });
+    call.on('error', () => undefined).end(JSON.stringify(STREAM));
+    const [response] = (await once(call, 'response')) as [IncomingMessage];
+    response.on('error', () => undefined).pause();
+    let before = -1;
+    // Webhooks answer within milliseconds here: once nothing moves, it is the client that is waited for.
+    await until(async () => {
+      before = hook.received.length;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return before > 0 && hook.received.length === before;
+    });
+    expect(written).toBeLessThan(30_000_000);
+    response.destroy();
   });
 
   test('whose client leaves while a webhook thinks harms nothing', async () => {

@@ -92,6 +92,14 @@ describe('a stream', () => {
     });
   });
 
+  test('whose last event is the usage and lacks its empty line is counted, and the event taken out', async () => {
+    const usage = chunk(undefined, { usage: USAGE }).trimEnd();
+    await using provider = await llmProvider(streaming((response) => response.end(tokens('a') + usage)));
+    await using served = await llmGateway(provider);
+    expect((await chat(served, STREAM)).text).toBe(tokens('a'));
+    expect((await served.accessLine(1))['gen_ai.usage.output_tokens']).toBe('7');
+  });
+
   test('is not asked for usage when the configuration turned it into one answer', async () => {
     await using provider = await llmProvider();
     await using served = await llmGateway(provider, { model: { overrides: { stream: false } } });

@@ -108,7 +108,7 @@ describe('every place of an expression', () => {
     ['localRateLimit key', `localRateLimit: [{ maxTokens: 1, fillInterval: 1s, key: ${wrong} }]`, ''],
     [
       'apiKey location',
-      `apiKey: { mode: strict, keys: [{ key: k }], location: { expression: ${wrong} } }`,
+      `apiKey: { mode: strict, keys: [{ keyHash: sha256:${'0'.repeat(64)} }], location: { expression: ${wrong} } }`,
       '',
     ],
     ['directResponse body', `directResponse: { bodyExpression: ${wrong} }`, ''],

@@ -8,7 +8,7 @@ import { type CatalogDocument, catalogSchema, PriceCatalog } from './catalog.ts'
 /** A price catalog: a file, or inline as JSON text or as an object. */
 export const catalogReferenceSchema = z.union([
   z.strictObject({
-    file: z.string().min(1).describe('JSON file with a catalog, as `agctl costs import` writes it.'),
+    file: z.string().min(1).describe('JSON file with a catalog.'),
   }),
   z.strictObject({
     inline: z.union([z.string().min(1), z.record(z.string(), z.json())]).describe('The catalog itself.'),

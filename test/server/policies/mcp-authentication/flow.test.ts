@@ -18,6 +18,7 @@ import {
 } from '../../../kit/oidc-provider.ts';
 import { protectedGateway, signIn } from '../../../kit/sign-in.ts';
 import { refusingPort } from '../../../kit/upstream.ts';
+import { verifies } from '../../../kit/verifies.ts';
 
 const INFO = { name: 'client', version: '1' };
 
@@ -75,30 +76,34 @@ describe('the official client of the first generation', () => {
     return [transport, await browse(memory.authorizationUrl)];
   }
 
-  test('finds out where to sign in, registers, and calls a tool, in the default mode', async () => {
-    await using stage = await scene({});
-    const memory = new OAuthMemory();
-    const [transport, returned] = await upToCode(stage, memory);
-    expect(memory.authorizationUrl?.searchParams.get('code_challenge_method')).toBe('S256');
-    expect(memory.authorizationUrl?.searchParams.get('scope')).toContain('read write');
-    await transport.finishAuth(returned.get('code') as string);
-    const client = new Client1(INFO);
-    await client.connect(new Transport1(stage.url, { authProvider: memory }));
-    expect((await client.callTool(CALL)).content).toEqual(SAID);
-    await client.close();
-    const authorizationServer = '/.well-known/oauth-authorization-server/mcp';
-    expect(await pathsOf(stage, 4)).toEqual([
-      'POST /mcp 401',
-      'GET /.well-known/oauth-protected-resource/mcp 200',
-      `GET ${authorizationServer} 200`,
-      `POST ${authorizationServer}/client-registration 201`,
-    ]);
-    // Signing in itself is between the client and the provider.
-    const seen = stage.front.accessLog.join('') + stage.front.log.join('');
-    for (const secret of [returned.get('code'), memory.codeVerifier(), memory.tokens()?.access_token])
-      expect(seen).not.toContain(secret);
-    expect(stage.idp.asked).toContain('POST /realms/main/protocol/openid-connect/token');
-  });
+  verifies(
+    ['gateway.auth.idp.client', 'gateway.idp.token'],
+    'finds out where to sign in, registers, and calls a tool, in the default mode',
+    async () => {
+      await using stage = await scene({});
+      const memory = new OAuthMemory();
+      const [transport, returned] = await upToCode(stage, memory);
+      expect(memory.authorizationUrl?.searchParams.get('code_challenge_method')).toBe('S256');
+      expect(memory.authorizationUrl?.searchParams.get('scope')).toContain('read write');
+      await transport.finishAuth(returned.get('code') as string);
+      const client = new Client1(INFO);
+      await client.connect(new Transport1(stage.url, { authProvider: memory }));
+      expect((await client.callTool(CALL)).content).toEqual(SAID);
+      await client.close();
+      const authorizationServer = '/.well-known/oauth-authorization-server/mcp';
+      expect(await pathsOf(stage, 4)).toEqual([
+        'POST /mcp 401',
+        'GET /.well-known/oauth-protected-resource/mcp 200',
+        `GET ${authorizationServer} 200`,
+        `POST ${authorizationServer}/client-registration 201`,
+      ]);
+      // Signing in itself is between the client and the provider.
+      const seen = stage.front.accessLog.join('') + stage.front.log.join('');
+      for (const secret of [returned.get('code'), memory.codeVerifier(), memory.tokens()?.access_token])
+        expect(seen).not.toContain(secret);
+      expect(stage.idp.asked).toContain('POST /realms/main/protocol/openid-connect/token');
+    },
+  );
 
   test('cannot use a code twice', async () => {
     await using stage = await scene({});
