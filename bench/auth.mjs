@@ -1,8 +1,8 @@
-// npm run bench auth -- [--rounds 3] [--seconds 4] [--connections 32] [--tokens 100000] [--no-gateway]
+// npm run bench auth -- [--rounds 3] [--seconds 4] [--connections 32] [--bin NAME=PATH] [--tokens 100000] [--no-gateway]
 // What a validated request costs: one token in this process, remembered and not, beside the bare signature check; then
 // requests through the gateway with and without sign-in. Last, as many tokens that are almost right as --tokens says
 // are judged by us and by jose, whose verdicts must not differ without a reason.
-import { verify } from 'node:crypto';
+import { constants, createPublicKey, verify } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { KeySet } from '../src/server/policies/mcp-authentication/key-set.ts';
 import { TokenValidator } from '../src/server/policies/mcp-authentication/token-validator.ts';
 import { compareWithJose } from '../test/kit/differential.ts';
 import { signingKey, token } from '../test/kit/tokens.ts';
-import { gatewayBuilds, LOAD_CORE, pinSelf, start, startGateway, startPeer } from './harness/processes.mjs';
+import { gatewayBuilds, LOAD_CORE, pinSelf, startGateway, startPeer } from './harness/processes.mjs';
 import { compare, conditions, table } from './harness/report.mjs';
 import { interleave, median } from './harness/rounds.mjs';
 
@@ -22,6 +22,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '4' },
     connections: { type: 'string', default: '32' },
     tokens: { type: 'string', default: '100000' },
+    bin: { type: 'string', multiple: true },
     gateway: { type: 'boolean', default: true },
   },
   allowNegative: true,
@@ -68,54 +69,131 @@ async function validatorOf(key) {
   return validator;
 }
 
-/** Median over rounds of the µs that one call takes; every round has its own `prepare`d state. */
-async function measure(prepare, run) {
-  const rounds = [];
-  for (let round = -2; round < ROUNDS; round += 1) {
-    const state = await prepare();
-    const started = process.hrtime.bigint();
-    for (let index = 0; index < BATCH; index += 1) run(state, index);
-    if (round >= 0) rounds.push(Number(process.hrtime.bigint() - started) / BATCH / 1000);
-  }
-  return median(rounds);
+/** µs that one call takes, on average over a batch. */
+function timed(run) {
+  const started = process.hrtime.bigint();
+  for (let index = 0; index < BATCH; index += 1) run(index);
+  return Number(process.hrtime.bigint() - started) / BATCH / 1000;
 }
 
-/** What is given to the bare check is prepared beforehand: bytes, signature and key. */
-function bareInput(text, { privateKey, jwk }) {
-  const at = text.lastIndexOf('.');
-  return {
-    signed: Buffer.from(text.slice(0, at)),
-    signature: Buffer.from(text.slice(at + 1), 'base64url'),
-    key: { key: { ...jwk }, format: 'jwk', privateKey },
+/** The bare check of the same signatures, with everything that it needs taken apart beforehand. */
+function bareVerifier({ alg, jwk }, texts) {
+  const key = createPublicKey({ key: jwk, format: 'jwk' });
+  const pss = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
+  const options = { key, ...(alg.startsWith('PS') ? pss : { dsaEncoding: 'ieee-p1363' }) };
+  const hash = alg === 'EdDSA' ? null : 'sha256';
+  const inputs = texts.map((text) => {
+    const at = text.lastIndexOf('.');
+    return [Buffer.from(text.slice(0, at)), Buffer.from(text.slice(at + 1), 'base64url')];
+  });
+  return (index) => {
+    const [signed, signature] = inputs[index];
+    if (!verify(hash, signed, options, signature)) throw new Error('a good signature was refused');
   };
 }
 
-async function micro() {
-  const rows = [];
-  for (const alg of ['ES256', 'RS256', 'PS256', 'EdDSA']) {
-    const key = signingKey('k', alg);
-    const texts = Array.from({ length: BATCH }, (_, serial) => token(key, claims(serial)));
-    const bare = bareVerifier(key, texts);
-    const plain = await measure(() => undefined, (_, index) => bare(index));
-    const fresh = await measure(
-      () => validatorOf(key),
-      (validator, index) => validator.validate(texts[index]),
-    );
-    const remembered = await measure(
-      async () => {
-        const validator = await validatorOf(key);
-        for (const text of texts) validator.validate(text);
-        return validator;
-      },
-      (validator, index) => validator.validate(texts[index]),
-    );
-    rows.push([
-      `${alg}, ${texts[0].length} characters`,
-      plain.toFixed(1),
-      fresh.toFixed(1),
-      `${(fresh / plain).toFixed(2)} ×`,
-      remembered.toFixed(1),
-    ]);
+/** All three ways in each round, so that a machine that is slow for a while is slow for all of them. */
+async function measureTokens(alg) {
+  const key = signingKey('k', alg);
+  const texts = Array.from({ length: BATCH }, (_, serial) => token(key, claims(serial)));
+  const checkBare = bareVerifier(key, texts);
+  const rounds = [];
+  for (let round = -2; round < ROUNDS; round += 1) {
+    const validator = await validatorOf(key);
+    const validate = (index) => {
+      if (validator.validate(texts[index]) instanceof Promise) throw new Error('the key was not here');
+    };
+    const figures = { bare: timed(checkBare), fresh: timed(validate), remembered: timed(validate) };
+    if (round >= 0) rounds.push(figures);
   }
-  console.log(table(['µs per token', 'bare verify', 'new token', 'against bare', 'remembered'], rows));
+  const of = (figure) => median(rounds.map(figure));
+  return [
+    `${alg}, ${texts[0].length} characters`,
+    of(({ bare }) => bare).toFixed(1),
+    of(({ fresh }) => fresh).toFixed(1),
+    `${of(({ fresh, bare }) => fresh / bare).toFixed(2)} ×`,
+    of(({ remembered }) => remembered).toFixed(2),
+  ];
+}
+
+function configFile(folder, name, upstream, policies) {
+  const file = join(folder, `${name}.yaml`);
+  const routes = [{ name: 'bench', policies, backends: [{ host: upstream }] }];
+  const gateways = { default: { port: 0, protocol: 'HTTP', address: '127.0.0.1', routes } };
+  writeFileSync(file, JSON.stringify({ config: { adminAddr: 'off' }, gateways }));
+  return file;
+}
+
+/** Requests with the same token over and over, as a session sends them, beside a route that asks for none. */
+async function throughGateway(folder) {
+  const running = [];
+  const keep = async (starting) => {
+    const started = await starting;
+    running.push(started);
+    return started;
+  };
+  try {
+    const upstream = `127.0.0.1:${(await keep(startPeer('upstream.mjs', [], LOAD_CORE))).port}`;
+    const key = signingKey('k', 'RS256');
+    const mcpAuthentication = {
+      mode: 'strict',
+      issuer: ISSUER,
+      audiences: [AUDIENCE],
+      provider: { idpx: {} },
+      jwks: JSON.stringify({ keys: [key.jwk] }),
+      resourceMetadata: { resource: 'http://127.0.0.1:3000/mcp' },
+    };
+    const authorization = { rules: ['"tools" in jwt.realm_access.roles'] };
+    const headers = { accept: 'application/json', authorization: `Bearer ${token(key, claims('load'))}` };
+    const cases = [];
+    for (const [build, bin] of await gatewayBuilds(values.bin)) {
+      for (const [label, policies] of [
+        ['no sign-in', {}],
+        ['sign-in', { mcpAuthentication }],
+        ['sign-in and a rule on roles', { mcpAuthentication, authorization }],
+      ]) {
+        const file = configFile(folder, String(running.length), upstream, policies);
+        const { pid, port } = await keep(startGateway(bin, file));
+        const request = { method: 'GET', url: `http://127.0.0.1:${port}/mcp`, headers, pid };
+        cases.push({ name: `${build} ${label}`, request: { ...request, connections: settings.connections } });
+      }
+    }
+    const figures = await interleave(cases, settings);
+    const rows = cases.map(({ name }) => ({ name, runs: figures.get(name) }));
+    console.log(conditions(settings, 'GET, 600-byte JSON reply, one RS256 token'));
+    console.log(compare(rows));
+    const added = (run) => median(run.map(({ cpu }, round) => cpu - rows[0].runs[round].cpu)).toFixed(1);
+    for (const { name, runs } of rows.slice(1)) console.log(`${name}: ${added(runs)} µs of CPU added`);
+  } finally {
+    await Promise.all(running.map((started) => started.stop()));
+  }
+}
+
+async function differential(count) {
+  const started = performance.now();
+  const { accepted, refused, stricter, unexplained } = await compareWithJose(count, Date.now());
+  const seconds = ((performance.now() - started) / 1000).toFixed(0);
+  console.log(`\n${count} tokens judged by us and by jose in ${seconds} s`);
+  const rows = [
+    ['accepted by both', String(accepted)],
+    ['refused by both', String(refused)],
+    ...Object.entries(stricter).map(([reason, times]) => [`refused by us alone: ${reason}`, String(times)]),
+    ['different for no known reason', String(unexplained.length)],
+  ];
+  console.log(table(['verdict', 'tokens'], rows));
+  for (const difference of unexplained.slice(0, 5)) console.log(difference);
+  if (unexplained.length > 0) process.exitCode = 1;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'agctl-bench-'));
+try {
+  const rows = [];
+  for (const alg of ['RS256', 'PS256', 'ES256', 'EdDSA']) rows.push(await measureTokens(alg));
+  console.log(`Node ${process.versions.node}, median of ${ROUNDS} rounds of ${BATCH} tokens`);
+  console.log(`${table(['µs per token', 'bare verify', 'new', 'against bare', 'remembered'], rows)}\n`);
+  pinSelf();
+  if (values.gateway) await throughGateway(folder);
+  if (Number(values.tokens) > 0) await differential(Number(values.tokens));
+} finally {
+  rmSync(folder, { recursive: true });
 }

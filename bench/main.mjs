@@ -8,6 +8,7 @@ const BENCHMARKS = {
   mcp: ['mcp.mjs', 'tools/call over stdio, beside a bare relay and supergateway'],
   profile: ['profile.mjs', 'where the gateway spends its time (--case, see there)'],
   cel: ['cel.mjs', 'what expressions cost'],
+  auth: ['auth.mjs', 'what validated tokens cost, and whether our verdicts are those of jose'],
   'mcp-churn': ['mcp-session-churn.mjs', 'what many MCP sessions leave behind'],
 };
 

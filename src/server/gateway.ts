@@ -43,8 +43,8 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   const ended = (x: Exchange, status: number): void => {
     for (const action of x.atEnd) action();
     if (x.llm !== undefined) {
-      const { provider, responseModel, requestModel, usage } = x.llm;
-      x.llm.cost = runtime.catalog.price(provider, [responseModel, requestModel], usage);
+      const { provider, responseModel, providerModel, requestModel, usage } = x.llm;
+      x.llm.cost = runtime.catalog.price(provider, [responseModel, providerModel, requestModel], usage);
       for (const charge of x.onUsage) charge(usage === undefined ? 0 : usage.input + usage.output);
     }
     writeLine(x, status);

@@ -22,8 +22,8 @@ export class UpstreamBody {
   #sink: BodySink | undefined;
   #ended = false;
   #failed = false;
-  /** Sees every chunk when it goes to the client, for what is read of the body later. Set before that begins. */
-  onChunk: ((chunk: Buffer) => void) | undefined;
+  /** See every chunk when it goes to the client: the token count, the access log. Added before that begins. */
+  readonly observers: ((chunk: Buffer) => void)[] = [];
 
   /** The body did not reach its end: the upstream broke off, or the client left. */
   onBroken: ((why: string) => void) | undefined;
@@ -37,9 +37,13 @@ export class UpstreamBody {
       this.#held.push(chunk);
       this.#controller.pause();
     } else {
-      this.onChunk?.(chunk);
+      this.#observe(chunk);
       if (!this.#sink.push(chunk)) this.#controller.pause();
     }
+  }
+
+  #observe(chunk: Buffer): void {
+    for (const observer of this.observers) observer(chunk);
   }
 
   end(): void {
@@ -58,7 +62,7 @@ export class UpstreamBody {
     this.#sink = sink;
     let wantsMore = true;
     for (const chunk of this.#held.splice(0)) {
-      this.onChunk?.(chunk);
+      this.#observe(chunk);
       wantsMore = sink.push(chunk);
     }
     if (this.#failed) sink.fail();
@@ -74,7 +78,7 @@ export class UpstreamBody {
   attach(response: ServerResponse): void {
     if (this.#ended && !this.#failed) {
       // Whole already: one write, so that head and body leave in the same packet.
-      for (const chunk of this.#held) this.onChunk?.(chunk);
+      for (const chunk of this.#held) this.#observe(chunk);
       response.end(this.#held.length === 1 ? this.#held[0] : Buffer.concat(this.#held));
       return;
     }

@@ -94,6 +94,7 @@ async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
     operation,
     provider: model.provider.telemetryName,
     requestModel: requested,
+    ...(model.model === undefined ? {} : { providerModel: model.model }),
     streaming: body.value['stream'] === true,
     request: body.value,
   };

@@ -6,6 +6,8 @@ export interface LlmCall {
   /** Telemetry name of the provider, which is also its name in price catalogs. */
   readonly provider: string;
   readonly requestModel: string;
+  /** Model that the provider was asked for, when the configuration names another. */
+  readonly providerModel?: string;
   readonly streaming: boolean;
   /** The client's request, parsed, before anything was changed. */
   readonly request: Readonly<Record<string, unknown>>;

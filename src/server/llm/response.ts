@@ -118,10 +118,10 @@ async function answerInMemory(
 function meterOnTheWay(x: Exchange, call: LlmCall, body: UpstreamBody): void {
   const chunks: Buffer[] = [];
   let size = 0;
-  body.onChunk = (chunk) => {
+  body.observers.push((chunk) => {
     size += chunk.length;
     if (size <= LIMITS.responseBodyBytes) chunks.push(chunk);
-  };
+  });
   x.atEnd.push(() => {
     if (size <= LIMITS.responseBodyBytes) readWhole(x, call, Buffer.concat(chunks));
   });
