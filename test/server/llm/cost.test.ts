@@ -6,7 +6,14 @@ import { catalogSchema, PriceCatalog } from '../../../src/server/llm/cost/catalo
 import { parseUsage } from '../../../src/server/llm/usage.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { chat, modelsGateway } from '../../kit/llm-provider.ts';
+import {
+  answering,
+  chat,
+  completion,
+  llmGateway,
+  llmProvider,
+  modelsGateway,
+} from '../../kit/llm-provider.ts';
 
 const document = (rates: object | undefined, more: object = {}, model = 'm') =>
   catalogSchema.parse({
@@ -148,6 +155,26 @@ describe('catalogs of a configuration', () => {
     const line = await served.accessLine(2);
     expect(line).not.toHaveProperty('gw.ai.usage.cost.total');
     expect(line['gw.ai.usage.cost.problem']).toBe('no prices for echo other');
+  });
+
+  test('price the model that the provider was asked for, also when the log reads the answer', async () => {
+    await using provider = await llmProvider(answering(completion('Hello.', { model: 'dated-name' })));
+    const modelCatalog = [
+      { inline: { providers: { openai: { models: { real: { rates: { input: '1000000' } } } } } } },
+    ];
+    const frontendPolicies = {
+      accessLog: { add: { said: 'json(response.body).choices[0].message.content' } },
+    };
+    await using served = await llmGateway(provider, {
+      params: { model: 'real' },
+      more: { frontendPolicies, config: { modelCatalog } },
+    });
+    await chat(served);
+    expect(await served.accessLine(1)).toMatchObject({
+      'gen_ai.usage.input_tokens': '12',
+      'gw.ai.usage.cost.total': '12',
+      said: 'Hello.',
+    });
   });
 
   test('that cannot be used are errors of the configuration', async () => {
