@@ -27,7 +27,9 @@ describe('start', () => {
     await using running = await serve(
       mcpConfig([chaos('a')], { route: { matches: [{ path: { pathPrefix: '/mcp' } }] } }),
     );
-    expect(running.stderr).toMatch(/gateway default +http:\/\/127\.0\.0\.1:\d+ +\(all addresses of this machine\)\n +\/mcp +mcp a \(stdio: /);
+    expect(running.stderr).toMatch(
+      /gateway default +http:\/\/127\.0\.0\.1:\d+ +\(all addresses of this machine\)\n +\/mcp +mcp a \(stdio: /,
+    );
     expect(running.stderr).toMatch(
       /ready in \d+ ms\. Ctrl-C stops after open requests finish \(at most 0\.1 s\); twice stops now\./,
     );
