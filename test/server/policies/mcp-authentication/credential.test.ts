@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chaos } from '../../../kit/config.ts';
+import type { TestGateway } from '../../../kit/gateway.ts';
 import { type Idp, startIdp } from '../../../kit/idp.ts';
 import { openSession } from '../../../kit/mcp.ts';
 import { mcpUpstream } from '../../../kit/mcp-upstream.ts';
 import type { SendOptions } from '../../../kit/send.ts';
-import { call, type ProtectedRoute, protectedGateway, signIn } from '../../../kit/sign-in.ts';
+import { call, METADATA_URL, type ProtectedRoute, protectedGateway, signIn } from '../../../kit/sign-in.ts';
 import { type HttpUpstream, httpUpstream } from '../../../kit/upstream.ts';
 
 let idp: Idp;
@@ -24,6 +25,52 @@ const route = (more: object = {}): ProtectedRoute[] => [
 function expectNoTrace(text: string, bearer: string): void {
   for (const part of [bearer, ...bearer.split('.').slice(1)]) expect(text).not.toContain(part);
 }
+
+describe('a credential', () => {
+  let guarded: TestGateway;
+  beforeAll(async () => {
+    guarded = await protectedGateway(route());
+  });
+  afterAll(() => guarded.close());
+
+  test.each(['Bearer', 'Bearer   ', 'Basic YTpi', ''])('%o is like none', async (authorization) => {
+    const reply = await call(guarded, undefined, { headers: { authorization } });
+    expect(reply.status).toBe(401);
+    expect(JSON.parse(reply.text)).toEqual({
+      error: 'unauthorized',
+      error_description: 'JWT token required',
+    });
+    expect(reply.headers['www-authenticate']).toBe(`Bearer resource_metadata="${METADATA_URL}"`);
+  });
+
+  test('may name its scheme in any case', async () => {
+    const reply = await call(guarded, undefined, { headers: { authorization: `bEARER ${idp.token()}` } });
+    expect(reply.status).toBe(200);
+  });
+
+  test('counts in the Authorization header only', async () => {
+    const text = idp.token();
+    const form = { method: 'POST', body: `access_token=${text}` };
+    const type = { 'content-type': 'application/x-www-form-urlencoded' };
+    const replies = [
+      await call(guarded, undefined, { target: `/mcp?access_token=${text}` }),
+      await call(guarded, undefined, { headers: { cookie: `access_token=${text}` } }),
+      await call(guarded, undefined, { ...form, headers: type }),
+      await call(guarded, undefined, { headers: { 'x-authorization': `Bearer ${text}` } }),
+    ];
+    expect(replies.map(({ status }) => status)).toEqual([401, 401, 401, 401]);
+  });
+
+  test('in two headers is refused, whichever is good', async () => {
+    const both = [`Bearer ${idp.token()}`, 'Bearer x'];
+    for (const authorization of [both, [...both].reverse()])
+      expect((await call(guarded, undefined, { headers: { authorization } })).status).toBe(400);
+  });
+
+  test('of a megabyte is refused before it is looked at', async () => {
+    expect((await call(guarded, `${'a'.repeat(1_000_000)}`)).status).toBe(431);
+  });
+});
 
 describe('the token', () => {
   const places: readonly (readonly [

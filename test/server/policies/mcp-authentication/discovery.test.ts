@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TestGateway } from '../../../kit/gateway.ts';
-import { type Idp, type IdpAnswer, json, startIdp } from '../../../kit/idp.ts';
+import { type Idp, startIdp } from '../../../kit/idp.ts';
 import { sendRaw } from '../../../kit/raw-http.ts';
 import type { HttpReply } from '../../../kit/send.ts';
 import { send } from '../../../kit/send.ts';
 import { BASE_URL, call, protectedGateway, signIn } from '../../../kit/sign-in.ts';
-import { httpUpstream, refusingPort } from '../../../kit/upstream.ts';
 
 const RESOURCE = '/.well-known/oauth-protected-resource';
 const SERVER = '/.well-known/oauth-authorization-server';
@@ -21,15 +20,11 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([guarded.close(), idp.upstream.close()]));
 
-/** The metadata of a gateway of its own, and what the provider was asked for it. */
-async function metadataOf(more: object, answer?: IdpAnswer) {
+/** What a gateway of its own says of the resource, and the issuer that it is configured with. */
+async function resourceOf(more: object): Promise<{ issuer: string; resource: Record<string, unknown> }> {
   await using own = await startIdp();
-  if (answer !== undefined) own.answers.set('openid-configuration', answer).set('rfc8414', answer);
   await using front = await protectedGateway([{ policies: signIn(own.issuer, more) }]);
-  const resource = JSON.parse((await get(front, RESOURCE)).text) as Record<string, unknown>;
-  const reply = await get(front, SERVER);
-  const document = reply.status === 200 ? (JSON.parse(reply.text) as Record<string, unknown>) : {};
-  return { issuer: own.issuer, resource, reply, document, received: own.upstream.received };
+  return { issuer: own.issuer, resource: JSON.parse((await get(front, RESOURCE)).text) };
 }
 
 describe('the metadata of the resource', () => {
@@ -48,9 +43,9 @@ describe('the metadata of the resource', () => {
   });
 
   test('names the provider when clients shall go there, or when it is of no special kind', async () => {
-    const sent = await metadataOf({ authorizationServer: 'issuer' });
+    const sent = await resourceOf({ authorizationServer: 'issuer' });
     expect(sent.resource['authorization_servers']).toEqual([sent.issuer]);
-    const standard = await metadataOf({ provider: undefined });
+    const standard = await resourceOf({ provider: undefined });
     expect(standard.resource['authorization_servers']).toEqual([standard.issuer]);
   });
 
@@ -60,7 +55,7 @@ describe('the metadata of the resource', () => {
       resourceName: 'Tools',
       customMember: { keptAsIs: 1 },
     };
-    const { resource } = await metadataOf({ resourceMetadata });
+    const { resource } = await resourceOf({ resourceMetadata });
     expect(resource).toMatchObject({ resource_name: 'Tools', custom_member: { keptAsIs: 1 } });
   });
 
@@ -104,123 +99,6 @@ describe('the metadata of the resource', () => {
       if (text.startsWith('HTTP/1.1 401'))
         expect(text).toContain(`resource_metadata="http://localhost${RESOURCE}"`);
     }
-  });
-});
-
-describe('the metadata of the authorization server', () => {
-  test('is the provider’s but for issuer, registration and the promise of `iss`', async () => {
-    const published = JSON.parse((await send(`${idp.issuer}/.well-known/openid-configuration`)).text);
-    const { authorization_response_iss_parameter_supported: promised, ...others } = published;
-    expect(promised).toBe(true);
-    expect(JSON.parse((await get(guarded, SERVER)).text)).toEqual({
-      ...others,
-      issuer: BASE_URL,
-      registration_endpoint: `${BASE_URL}${SERVER}/client-registration`,
-    });
-  });
-
-  test('names the issuer that the resource’s metadata names, under the path that belongs to it', async () => {
-    const { issuer, registration_endpoint: registration } = JSON.parse(
-      (await get(guarded, `${SERVER}/mcp`)).text,
-    );
-    expect(issuer).toBe(`${BASE_URL}/mcp`);
-    expect(registration).toBe(`${BASE_URL}${SERVER}/mcp/client-registration`);
-  });
-
-  test('comes from OpenID Connect discovery with idpx, and from RFC 8414 without', async () => {
-    const withKind = await metadataOf({});
-    expect(withKind.received.map(({ target }) => target)).toEqual([
-      '/realms/main/.well-known/openid-configuration',
-    ]);
-    const standard = await metadataOf({ provider: undefined });
-    expect(standard.received.map(({ target }) => target)).toEqual([
-      '/.well-known/oauth-authorization-server/realms/main',
-    ]);
-    expect(standard.document).toMatchObject({
-      issuer: standard.issuer,
-      authorization_response_iss_parameter_supported: true,
-      registration_endpoint: `${BASE_URL}${SERVER}/client-registration`,
-    });
-  });
-
-  test('is fetched once for many, and kept', async () => {
-    await using own = await startIdp();
-    await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
-    await Promise.all(Array.from({ length: 50 }, () => get(front, SERVER)));
-    await get(front, SERVER);
-    expect(own.hits('openid-configuration')).toBe(1);
-  });
-
-  test('loses endpoints that no client should open, and gains none', async () => {
-    const { document } = await metadataOf({}, (_, response) => {
-      const issuer = `http://${_.headers.host}/realms/main`;
-      json(response, 200, {
-        issuer,
-        authorization_endpoint: 'javascript:alert(1)',
-        token_endpoint: 'file:///etc/passwd',
-        jwks_uri: 7,
-        introspection_endpoint: 'https://idp.example/introspect',
-        registration_endpoint: 'http://169.254.169.254/latest',
-      });
-    });
-    expect(Object.keys(document).sort()).toEqual([
-      'introspection_endpoint',
-      'issuer',
-      'registration_endpoint',
-    ]);
-    expect(document['registration_endpoint']).toBe(`${BASE_URL}${SERVER}/client-registration`);
-  });
-});
-
-describe('metadata that cannot be used', () => {
-  const answers: readonly (readonly [name: string, answer: IdpAnswer, detail: string])[] = [
-    [
-      'of another issuer',
-      (_, r) => json(r, 200, { issuer: 'http://evil.example' }),
-      'names the issuer http://evil.example',
-    ],
-    ['without an issuer', (_, r) => json(r, 200, {}), 'names the issuer undefined'],
-    ['that is a list', (_, r) => json(r, 200, []), 'is not a JSON object'],
-    ['that is a page', (_, r) => r.end('<html>'), 'did not answer with JSON'],
-    ['that is missing', (_, r) => r.writeHead(404).end(), 'answered 404'],
-    ['that needs HTTPS', httpsRequired, 'answered 403 (HTTPS required)'],
-    ['of 300 kB', (_, r) => json(r, 200, { text: 'x'.repeat(300_000) }), 'more than 262144 bytes'],
-  ];
-  test.each(answers)('%s is 502, whose reason the log has', async (_, answer, detail) => {
-    await using own = await startIdp();
-    own.answers.set('openid-configuration', answer);
-    await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
-    const reply = await get(front, SERVER);
-    expect(reply.status).toBe(502);
-    expect(reply.text).toBe('the identity provider did not answer as it should');
-    expect(reply.headers['access-control-allow-origin']).toBe('*');
-    const line = await front.accessLine(1);
-    expect(line).toMatchObject({
-      reason: 'UpstreamFailure',
-      'error.detail': expect.stringContaining(detail),
-    });
-    expect((await get(front, RESOURCE)).status).toBe(200);
-    // Whoever asks again does not make the gateway ask again at once.
-    await Promise.all(Array.from({ length: 20 }, () => get(front, SERVER)));
-    expect(own.hits('openid-configuration')).toBe(1);
-  });
-
-  test('because nobody is there is 502, too', async () => {
-    const issuer = `http://127.0.0.1:${await refusingPort()}/realms/main`;
-    await using front = await protectedGateway([{ policies: signIn(issuer) }]);
-    expect((await get(front, SERVER)).status).toBe(502);
-    expect(front.log.join('')).toContain('could not be reached: connection refused');
-  });
-
-  test('because it is a redirect does not take us there', async () => {
-    await using elsewhere = await httpUpstream();
-    await using own = await startIdp();
-    own.answers.set('openid-configuration', (_, response) =>
-      response.writeHead(302, { location: `http://${elsewhere.address}/` }).end(),
-    );
-    await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
-    expect((await get(front, SERVER)).status).toBe(502);
-    expect(elsewhere.received).toEqual([]);
   });
 });
 
@@ -314,7 +192,3 @@ describe('every document', () => {
     }
   });
 });
-
-function httpsRequired(_request: unknown, response: Parameters<IdpAnswer>[1]): void {
-  json(response, 403, { error: 'invalid_request', error_description: 'HTTPS required' });
-}

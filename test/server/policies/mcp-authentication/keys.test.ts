@@ -1,14 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../../kit/folder.ts';
-import type { TestGateway } from '../../../kit/gateway.ts';
 import { json, startIdp } from '../../../kit/idp.ts';
 import { call, protectedGateway, signIn } from '../../../kit/sign-in.ts';
 import { base64url, type SigningKey, signature, signingKey, token } from '../../../kit/tokens.ts';
-import { type Answer, httpUpstream, refusingPort } from '../../../kit/upstream.ts';
+import { httpUpstream } from '../../../kit/upstream.ts';
 
 const tools = (policies: object) => [{ policies }];
 
@@ -209,110 +207,3 @@ describe('of a key set that holds', () => {
     expect((await call(guarded, token(good, idp.claims()))).status).toBe(200);
   });
 });
-
-/** The protected route cannot decide, another one does not care, and the log says why. */
-async function expectUndecided(guarded: TestGateway, bearer: string, detail: string): Promise<void> {
-  const before = guarded.accessLog.length;
-  const reply = await call(guarded, bearer);
-  expect(reply.status).toBe(503);
-  expect(reply.headers['retry-after']).toBe('5');
-  expect(reply.headers['www-authenticate']).toBeUndefined();
-  expect(reply.text).toBe(
-    'tokens cannot be checked: the signing keys of the identity provider are not available',
-  );
-  const line = await guarded.accessLine(before + 1);
-  expect(line).toMatchObject({ 'http.status': '503', reason: 'JwtAuth' });
-  expect(line['error.detail']).toContain(detail);
-  expect((await call(guarded, undefined, { target: '/open' })).text).toBe('reached');
-}
-
-const withOpenRoute = (policies: object) => [{ policies }, { name: 'open', path: '/open', policies: {} }];
-
-describe('while the provider', () => {
-  test('is down, the gateway starts and its other routes serve', async () => {
-    const issuer = `http://127.0.0.1:${await refusingPort()}/realms/main`;
-    await using guarded = await protectedGateway(withOpenRoute(signIn(issuer)));
-    await using idp = await startIdp();
-    await expectUndecided(guarded, idp.token({ iss: issuer }), 'could not be reached: connection refused');
-  });
-
-  const answers: readonly (readonly [name: string, answer: Answer, detail: string])[] = [
-    ['fails', (_, response) => response.writeHead(500).end('oops'), 'answered 500'],
-    ['wants HTTPS', httpsRequired, 'answered 403 (HTTPS required)'],
-    ['answers a page', (_, response) => html(response), 'did not answer with JSON'],
-    ['answers a list', (_, response) => json(response, 200, []), 'the key set has no `keys` list'],
-    ['answers null', (_, response) => json(response, 200, null), 'the key set has no `keys` list'],
-    [
-      'has keys by name',
-      (_, response) => json(response, 200, { keys: {} }),
-      'the key set has no `keys` list',
-    ],
-    [
-      'has 101 keys',
-      (_, response) => json(response, 200, { keys: Array(101).fill({}) }),
-      'more than 100 keys',
-    ],
-    ['has no end', (_, response) => flood(response), 'answered with more than 1048576 bytes'],
-    ['breaks off', (_, response) => breakOff(response), 'could not be reached: the connection was closed'],
-  ];
-
-  test.each(answers)('%s, tokens are neither good nor bad', async (_, answer, detail) => {
-    await using idp = await startIdp();
-    idp.answers.set('certs', answer);
-    await using guarded = await protectedGateway(withOpenRoute(signIn(idp.issuer)));
-    await expectUndecided(guarded, idp.token(), detail);
-  });
-
-  test('sends us elsewhere, we do not go there', async () => {
-    await using elsewhere = await httpUpstream();
-    await using idp = await startIdp();
-    idp.answers.set('certs', (_, response) =>
-      response.writeHead(302, { location: `http://${elsewhere.address}/` }).end(),
-    );
-    await using guarded = await protectedGateway(withOpenRoute(signIn(idp.issuer)));
-    await expectUndecided(guarded, idp.token(), 'answered 302');
-    expect(elsewhere.received).toEqual([]);
-  });
-
-  test('answers slowly or by drops, a request waits 5 seconds and not longer', async () => {
-    const verdictOf = async (answer: Answer): Promise<number> => {
-      await using idp = await startIdp();
-      idp.answers.set('certs', answer);
-      await using guarded = await protectedGateway(withOpenRoute(signIn(idp.issuer)));
-      const started = performance.now();
-      await expectUndecided(guarded, idp.token(), 'did not answer in time');
-      return performance.now() - started;
-    };
-    const drip: Answer = (_, response) => {
-      response.writeHead(200, { 'content-type': 'application/json' });
-      const timer = setInterval(() => response.write(' '), 100);
-      response.on('close', () => clearInterval(timer));
-    };
-    for (const waited of await Promise.all([verdictOf(() => undefined), verdictOf(drip)])) {
-      expect(waited).toBeGreaterThan(4_900);
-      expect(waited).toBeLessThan(8_000);
-    }
-  });
-});
-
-type Response = Parameters<Answer>[1];
-
-function httpsRequired(_request: unknown, response: Response): void {
-  json(response, 403, { error: 'invalid_request', error_description: 'HTTPS required' });
-}
-
-function html(response: Response): void {
-  response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>Sign in</title>');
-}
-
-/** 50 MB, as far as they are taken. */
-function flood(response: Response): void {
-  response.writeHead(200, { 'content-type': 'application/json' });
-  const chunk = Buffer.alloc(65_536, ' ');
-  Readable.from(Array(763).fill(chunk)).pipe(response);
-}
-
-function breakOff(response: Response): void {
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
-  response.write('{"keys":', () => response.destroy());
-}

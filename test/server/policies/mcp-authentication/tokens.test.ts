@@ -249,51 +249,6 @@ describe('a token is accepted', () => {
   });
 });
 
-describe('a credential', () => {
-  test.each([
-    ['Bearer', 401],
-    ['Bearer   ', 401],
-    ['Basic YTpi', 401],
-    ['', 401],
-  ])('%o is like none', async (authorization, status) => {
-    const reply = await call(guarded, undefined, { headers: { authorization } });
-    expect(reply.status).toBe(status);
-    expect(JSON.parse(reply.text)).toEqual({
-      error: 'unauthorized',
-      error_description: 'JWT token required',
-    });
-    expect(reply.headers['www-authenticate']).toBe(`Bearer resource_metadata="${METADATA_URL}"`);
-  });
-
-  test('may name its scheme in any case', async () => {
-    const reply = await call(guarded, undefined, { headers: { authorization: `bEARER ${idp.token()}` } });
-    expect(reply.status).toBe(200);
-  });
-
-  test('counts in the Authorization header only', async () => {
-    const text = idp.token();
-    const form = { method: 'POST', body: `access_token=${text}` };
-    const type = { 'content-type': 'application/x-www-form-urlencoded' };
-    const replies = [
-      await call(guarded, undefined, { target: `/mcp?access_token=${text}` }),
-      await call(guarded, undefined, { headers: { cookie: `access_token=${text}` } }),
-      await call(guarded, undefined, { ...form, headers: type }),
-      await call(guarded, undefined, { headers: { 'x-authorization': `Bearer ${text}` } }),
-    ];
-    expect(replies.map(({ status }) => status)).toEqual([401, 401, 401, 401]);
-  });
-
-  test('in two headers is refused, whichever is good', async () => {
-    const both = [`Bearer ${idp.token()}`, 'Bearer x'];
-    for (const authorization of [both, [...both].reverse()])
-      expect((await call(guarded, undefined, { headers: { authorization } })).status).toBe(400);
-  });
-
-  test('of a megabyte is refused before it is looked at', async () => {
-    expect((await call(guarded, `${'a'.repeat(1_000_000)}`)).status).toBe(431);
-  });
-});
-
 test('tokens that begin alike have nothing to do with each other', async () => {
   const good = idp.token({ sub: 'alice' });
   expect((await call(guarded, good)).status).toBe(200);
