@@ -1,6 +1,8 @@
+import { chaos } from './config.ts';
 import { gateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { AUDIENCE } from './idp.ts';
 import { type HttpReply, type SendOptions, send } from './send.ts';
+import { refusingPort } from './upstream.ts';
 
 /** Where the specification's gateway is reached; tests that only look at answers need no such host. */
 export const BASE_URL = 'http://gateway.example:3000';
@@ -49,6 +51,31 @@ export function protectedGateway(
     ...more,
   };
   return gateway(JSON.stringify(config), options);
+}
+
+export interface SpecifiedParts {
+  /** Members of `mcpAuthentication` beside those of the specification, or instead of them. */
+  readonly authentication?: object;
+  /** Other policies of the route. */
+  readonly policies?: object;
+  /** Scopes to advertise; none when undefined. */
+  readonly scopes?: readonly string[] | undefined;
+}
+
+/** The gateway of the specification in front of one stdio server, at the very address that its metadata names. */
+export async function specifiedGateway(issuer: string, parts: SpecifiedParts = {}): Promise<TestGateway> {
+  const { authentication = {}, policies = {}, scopes } = parts;
+  const port = await refusingPort();
+  const resourceMetadata = {
+    resource: `http://127.0.0.1:${port}/mcp`,
+    ...(scopes === undefined ? {} : { scopesSupported: scopes }),
+    bearerMethodsSupported: ['header'],
+  };
+  const route = {
+    policies: { ...signIn(issuer, { resourceMetadata, ...authentication }), ...policies },
+    backends: [{ mcp: { targets: [chaos('one')] } }],
+  };
+  return protectedGateway([route], { port });
 }
 
 /** One request with a bearer token, or with none. */

@@ -1,18 +1,12 @@
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { gateway, type TestGateway } from '../kit/gateway.ts';
+import type { TestGateway } from '../kit/gateway.ts';
 import { type Idp, json, startIdp } from '../kit/idp.ts';
 import { INITIALIZE, type McpReply, openSession, post } from '../kit/mcp.ts';
-import { send } from '../kit/send.ts';
+import { specifiedGateway } from '../kit/sign-in.ts';
 import { signingKey, token } from '../kit/tokens.ts';
-import { refusingPort } from '../kit/upstream.ts';
 import { verifies } from '../kit/verifies.ts';
 
-const everything = join(fileURLToPath(new URL('../..', import.meta.url)), 'test/kit/everything-server.ts');
 const RESOURCE = '/.well-known/oauth-protected-resource/mcp';
-const SERVER = '/.well-known/oauth-authorization-server';
-const REGISTRATION = `${SERVER}/client-registration`;
 
 function initialize({ url }: TestGateway, bearer?: string): Promise<McpReply> {
   return post(`${url}/mcp`, INITIALIZE, bearer === undefined ? {} : { authorization: `Bearer ${bearer}` });
@@ -22,7 +16,7 @@ let idp: Idp;
 let shared: TestGateway;
 beforeAll(async () => {
   idp = await startIdp();
-  shared = await served(idp.issuer);
+  shared = await specifiedGateway(idp.issuer);
 });
 afterAll(() => Promise.all([shared.close(), idp.upstream.close()]));
 
@@ -66,15 +60,17 @@ describe('a bearer token', () => {
     ['gateway.auth.mcp.2', 'gateway.mcp-auth.issuer.equal', 'gateway.mcp-auth.audiences'],
     'must be of the issuer and for one of the audiences',
     async () => {
-      await using front = await served(idp.issuer, { authentication: { audiences: ['one', 'two'] } });
+      await using front = await specifiedGateway(idp.issuer, {
+        authentication: { audiences: ['one', 'two'] },
+      });
       const status = async (more: object) => (await initialize(front, idp.token({ ...more }))).status;
       expect(await status({ aud: 'one' })).toBe(200);
       expect(await status({ aud: ['other', 'two'] })).toBe(200);
       expect(await status({ aud: ['other'] })).toBe(401);
       expect(await status({ aud: 'one', iss: `${idp.issuer}x` })).toBe(401);
-      await expect(served(idp.issuer, { authentication: { audiences: undefined } })).rejects.toThrow(
-        /audiences/,
-      );
+      await expect(
+        specifiedGateway(idp.issuer, { authentication: { audiences: undefined } }),
+      ).rejects.toThrow(/audiences/);
     },
   );
 
@@ -86,7 +82,9 @@ describe('a bearer token', () => {
       expect((await initialize(shared, idp.token())).status).toBe(200);
       const other = await initialize(shared, idp.token({ iss: idp.issuer.replace('/main', '/other') }));
       expect(other.status).toBe(401);
-      await expect(served(idp.issuer, { authentication: { issuer: undefined } })).rejects.toThrow(/issuer/);
+      await expect(specifiedGateway(idp.issuer, { authentication: { issuer: undefined } })).rejects.toThrow(
+        /issuer/,
+      );
     },
   );
 
@@ -131,13 +129,13 @@ describe('signing keys', () => {
     'come from the certs path below the issuer with idpx, which takes no fields',
     async () => {
       await using own = await startIdp();
-      await using front = await served(own.issuer);
+      await using front = await specifiedGateway(own.issuer);
       expect((await initialize(front, own.token())).status).toBe(200);
       expect(own.upstream.received.map(({ target }) => target)).toEqual([
         '/realms/main/protocol/openid-connect/certs',
       ]);
       const authentication = { provider: { idpx: { field: 1 } } };
-      await expect(served(own.issuer, { authentication })).rejects.toThrow(/provider/);
+      await expect(specifiedGateway(own.issuer, { authentication })).rejects.toThrow(/provider/);
     },
   );
 
@@ -148,7 +146,7 @@ describe('signing keys', () => {
       await using own = await startIdp();
       const key = signingKey('elsewhere');
       const authentication = { jwks: JSON.stringify({ keys: [key.jwk] }) };
-      await using front = await served(own.issuer, { authentication });
+      await using front = await specifiedGateway(own.issuer, { authentication });
       expect((await initialize(front, token(key, own.claims()))).status).toBe(200);
       expect((await initialize(front, own.token())).status).toBe(401);
       expect(own.upstream.received).toEqual([]);
@@ -163,7 +161,7 @@ describe('signing keys', () => {
       own.answers.set('certs', (_, response) =>
         json(response, 403, { error: 'invalid_request', error_description: 'HTTPS required' }),
       );
-      await using front = await served(own.issuer);
+      await using front = await specifiedGateway(own.issuer);
       expect((await initialize(front, own.token())).status).toBe(503);
       expect(front.log.join('')).toContain(`${own.origin} answered 403 (HTTPS required)`);
     },
@@ -187,7 +185,7 @@ describe('authorization rules', () => {
     'are all evaluated once the token is valid; one that fails gives 403',
     async () => {
       const authorization = { rules: ['"tools" in jwt.realm_access.roles', 'jwt.email_verified'] };
-      await using front = await served(idp.issuer, { policies: { authorization } });
+      await using front = await specifiedGateway(idp.issuer, { policies: { authorization } });
       const both = { realm_access: { roles: ['offline_access', 'tools'] }, email_verified: true };
       const status = async (more: object) => (await initialize(front, idp.token({ ...more }))).status;
       expect(await status(both)).toBe(200);

@@ -2,6 +2,7 @@ import type { PolicyKind } from '../policy.ts';
 import { apiKey } from './api-key.ts';
 import { authorization } from './authorization.ts';
 import { cors } from './cors.ts';
+import { csrf } from './csrf.ts';
 import { directResponse } from './direct-response.ts';
 import { extAuthz } from './ext-authz.ts';
 import { requestHeaderModifier, responseHeaderModifier } from './header-modifiers.ts';
@@ -22,6 +23,7 @@ export const policyKinds = [
   apiKey, // who is it: sets apiKey.*
   extAuthz, // may send what is known so far; sets extauthz.*, which rules may read
   authorization, // rules on the request and everything above
+  csrf, // a browser's word on where a request comes from
   localRateLimit, // only requests that may pass use up a limit
   mcpAuthorization, // rules on single items, asked by the MCP backend
   requestHeaderModifier, // after all rules, so that they see what the client sent

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { answeringGateway } from '../../kit/routes.ts';
+import { type HttpReply, send } from '../../kit/send.ts';
+
+const POLICY = { csrf: { additionalOrigins: ['https://app.example.com'] } };
+
+async function post(headers: Record<string, string>, method = 'POST'): Promise<HttpReply> {
+  await using gate = await answeringGateway(POLICY);
+  return await send(gate.url, { method, headers: { host: 'api.example.com', ...headers } });
+}
+
+describe('csrf', () => {
+  test.each([
+    ['a program that is no browser', {}],
+    ['a page of the same origin', { 'sec-fetch-site': 'same-origin', origin: 'https://api.example.com' }],
+    ['a person who typed the address', { 'sec-fetch-site': 'none' }],
+    ['an older browser on a page of the same host', { origin: 'https://api.example.com' }],
+    ['a page of a listed origin', { 'sec-fetch-site': 'cross-site', origin: 'https://app.example.com' }],
+  ])('lets %s pass', async (_who, headers) => {
+    expect((await post(headers)).status).toBe(200);
+  });
+
+  test.each([
+    ['a page of another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }],
+    ['a page of another site that hides its origin', { 'sec-fetch-site': 'cross-site' }],
+    ['a page of a sibling host', { 'sec-fetch-site': 'same-site', origin: 'https://blog.example.com' }],
+    ['an older browser on another page', { origin: 'https://evil.example' }],
+    ['a sandboxed page', { origin: 'null' }],
+    ['another port of a listed host', { origin: 'https://app.example.com:8443' }],
+  ])('refuses %s', async (_who, headers) => {
+    expect(await post(headers)).toMatchObject({ status: 403, text: 'CSRF validation failed' });
+  });
+
+  test('does not look at safe methods', async () => {
+    expect(
+      (await post({ 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }, 'GET')).status,
+    ).toBe(200);
+  });
+
+  test('takes origins only', async () => {
+    await expect(answeringGateway({ csrf: { additionalOrigins: ['app.example.com'] } })).rejects.toThrow(
+      'expected an origin',
+    );
+  });
+});
