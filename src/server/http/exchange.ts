@@ -109,6 +109,7 @@ export class Exchange {
   readonly #variables = new Map<string, unknown>();
   #headersView: HeadersView | undefined;
   #gone: AbortController | undefined;
+  #isAbandoned = false;
 
   constructor(
     request: IncomingMessage,
@@ -158,29 +159,29 @@ export class Exchange {
     return this.#headersView;
   }
 
-  /** Whether the client has left or the request was given up. */
-  get isAbandoned(): boolean {
-    return this.#gone?.signal.aborted === true;
+  /** The response body did not reach its end. */
+  bodyBroken(why: string): void {
+    this.reason = 'UpstreamFailure';
+    this.error = `upstream call failed: ${why}`;
   }
 
-  /** Gives the request up: what runs for it at an upstream is ended as if the client had left. */
+  /** Whether the client has left or the request was given up. */
+  get isAbandoned(): boolean {
+    return this.#isAbandoned;
+  }
+
+  /** The client has left, or the request is given up: what runs for it elsewhere is ended. */
   abandon(): void {
-    void this.signal;
+    if (this.#isAbandoned) return;
+    this.#isAbandoned = true;
     this.#gone?.abort();
+    this.runs?.abandoned();
   }
 
   /** Aborted when the client leaves before its response has ended. */
   get signal(): AbortSignal {
-    if (this.#gone === undefined) {
-      const gone = new AbortController();
-      this.#gone = gone;
-      if (this.response.destroyed && !this.response.writableFinished) gone.abort();
-      else {
-        this.response.once('close', () => {
-          if (!this.response.writableFinished) gone.abort();
-        });
-      }
-    }
+    this.#gone ??= new AbortController();
+    if (this.#isAbandoned) this.#gone.abort();
     return this.#gone.signal;
   }
 }

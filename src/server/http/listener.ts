@@ -43,7 +43,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     const { exchange: x } = this;
     if (x === undefined) return;
     inFlight.remove(x.request);
-    if (!this.writableFinished) x.runs?.abandoned();
+    if (!this.writableFinished) x.abandon();
     options.ended(x, this.headersSent ? this.statusCode : 0);
   }
   const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {

@@ -19,59 +19,84 @@ export interface BodySink {
 export class UpstreamBody {
   readonly #controller: Dispatcher.DispatchController;
   readonly #held: Buffer[] = [];
+  #heldBytes = 0;
   #sink: BodySink | undefined;
   #ended = false;
+  /** The sink wants no more for a while. */
+  #isPaused = false;
   #failed = false;
   /** See every chunk when it goes to the client: the token count, the access log. Added before that begins. */
   readonly observers: ((chunk: Buffer) => void)[] = [];
 
   /** The body did not reach its end: the upstream broke off, or the client left. */
-  onBroken: ((why: string) => void) | undefined;
+  watcher: { bodyBroken(why: string): void } | undefined;
 
   constructor(controller: Dispatcher.DispatchController) {
     this.#controller = controller;
   }
 
   push(chunk: Buffer): void {
-    if (this.#sink === undefined) {
+    if (this.#sink === undefined || this.#isPaused) {
       this.#held.push(chunk);
-      this.#controller.pause();
-    } else {
-      this.#observe(chunk);
-      if (!this.#sink.push(chunk)) this.#controller.pause();
+      this.#heldBytes += chunk.length;
+      // A small body is whole before its head is written, and then leaves with it.
+      if (this.#heldBytes > LIMITS.streamHighWaterBytes) this.#controller.pause();
+      return;
     }
-  }
-
-  #observe(chunk: Buffer): void {
-    for (const observer of this.observers) observer(chunk);
+    this.#give(chunk, this.#sink);
   }
 
   end(): void {
     this.#ended = true;
-    this.#sink?.end();
+    this.#finish();
   }
 
   fail(why: string): void {
     this.#failed = true;
-    this.onBroken?.(why);
+    this.watcher?.bodyBroken(why);
     this.#sink?.fail();
   }
 
   /** Hands over what has arrived and what still will. */
   consume(sink: BodySink): void {
     this.#sink = sink;
-    let wantsMore = true;
-    for (const chunk of this.#held.splice(0)) {
-      this.#observe(chunk);
-      wantsMore = sink.push(chunk);
-    }
     if (this.#failed) sink.fail();
-    else if (this.#ended) sink.end();
-    else if (wantsMore) this.#controller.resume();
+    else this.resume();
   }
 
+  /** Goes on after the sink wanted no more for a while. */
   resume(): void {
-    if (!this.#ended && !this.#failed) this.#controller.resume();
+    const sink = this.#sink;
+    if (sink === undefined || this.#failed) return;
+    this.#isPaused = false;
+    while (this.#held.length > 0) {
+      const chunk = this.#held.shift() as Buffer;
+      this.#heldBytes -= chunk.length;
+      this.#give(chunk, sink);
+      // An upstream may hand over some more after it was asked to wait: that waits here.
+      if (this.#isPaused) return;
+    }
+    if (this.#ended) this.#finish();
+    else this.#controller.resume();
+  }
+
+  #give(chunk: Buffer, sink: BodySink): void {
+    this.#observe(chunk);
+    if (sink.push(chunk)) return;
+    this.#isPaused = true;
+    if (!this.#ended) this.#controller.pause();
+  }
+
+  #finish(): void {
+    this.watcher = undefined;
+    const sink = this.#sink;
+    if (sink === undefined || this.#isPaused || this.#held.length > 0) return;
+    this.#sink = undefined;
+    sink.end();
+  }
+
+  #observe(chunk: Buffer): void {
+    for (const observer of this.observers) observer(chunk);
   }
 
   /** Called by the listener after `writeHead`. */
@@ -82,38 +107,85 @@ export class UpstreamBody {
       response.end(this.#held.length === 1 ? this.#held[0] : Buffer.concat(this.#held));
       return;
     }
-    response.once('close', () => this.discard());
     // An event stream may stay silent for long after its head, which its reader waits for.
     if (this.#held.length === 0) response.flushHeaders();
-    this.consume(responseSink(response, () => this.resume()));
+    this.consume(responseSink(response, this));
   }
 
   /** Nobody wants the rest: the connection to the upstream is given up. */
   discard(): void {
     if (this.#ended || this.#failed) return;
     this.#failed = true;
-    this.onBroken?.('the client left before the end of the response');
+    this.watcher?.bodyBroken('the client left before the end of the response');
     this.#controller.abort(new Error('the client left'));
   }
 }
 
-/** Writes to a client. `resume` is called when the client has caught up; one that takes nothing for long is cut off. */
-export function responseSink(response: ServerResponse, resume: () => void): BodySink {
-  let stall: NodeJS.Timeout | undefined;
-  response.once('close', () => clearTimeout(stall));
-  response.on('drain', () => {
-    clearTimeout(stall);
-    stall = undefined;
-    resume();
-  });
-  return {
-    push(chunk) {
-      if (response.write(chunk)) return true;
-      // One timer, although a paused upstream may still hand over what it has.
-      stall ??= setTimeout(() => response.destroy(), LIMITS.writeStall);
-      return false;
-    },
-    end: () => void response.end(),
-    fail: () => void response.destroy(),
-  };
+/** Where a body comes from. */
+interface BodySource {
+  /** The client has caught up. */
+  resume(): void;
+  /** The client has left. */
+  discard(): void;
 }
+
+/** Writes to a client. One that takes nothing for long is cut off. */
+export function responseSink(response: ServerResponse, source: BodySource): BodySink {
+  const sink = new ResponseSink(response, source);
+  SINKS.set(response, sink);
+  response.once('close', onClose);
+  return sink;
+}
+
+/** Found by the two functions below, which are the same for all responses: closures would keep whole requests alive. */
+const SINKS = new WeakMap<ServerResponse, ResponseSink>();
+
+function onClose(this: ServerResponse): void {
+  SINKS.get(this)?.closed();
+}
+
+function onDrain(this: ServerResponse): void {
+  SINKS.get(this)?.drained();
+}
+
+class ResponseSink implements BodySink {
+  readonly #response: ServerResponse;
+  readonly #source: BodySource;
+  #stall: NodeJS.Timeout | undefined;
+
+  constructor(response: ServerResponse, source: BodySource) {
+    this.#response = response;
+    this.#source = source;
+  }
+
+  push(chunk: Buffer): boolean {
+    if (this.#response.write(chunk)) return true;
+    // One timer, although a paused upstream may still hand over what it has.
+    if (this.#stall === undefined) {
+      this.#stall = setTimeout(destroy, LIMITS.writeStall, this.#response);
+      this.#response.once('drain', onDrain);
+    }
+    return false;
+  }
+
+  end(): void {
+    this.#response.end();
+  }
+
+  fail(): void {
+    this.#response.destroy();
+  }
+
+  drained(): void {
+    clearTimeout(this.#stall);
+    this.#stall = undefined;
+    this.#source.resume();
+  }
+
+  closed(): void {
+    clearTimeout(this.#stall);
+    this.#source.discard();
+  }
+}
+
+const destroy = (response: ServerResponse): unknown => response.destroy();

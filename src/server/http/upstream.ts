@@ -16,7 +16,10 @@ export interface UpstreamRequest {
   readonly path: string;
   readonly headers: readonly string[];
   readonly body?: Dispatcher.DispatchOptions['body'];
+  /** Ends a `request` when aborted. */
   readonly signal?: AbortSignal;
+  /** Whose request it is: a `relay` ends when the client leaves. Cheaper by far than a signal for each request. */
+  readonly client?: { readonly isAbandoned: boolean; runs: { abandoned(): void } | undefined };
   /** Time until the response headers, the connection included, in ms. Of `relay` only. */
   readonly timeout?: number;
   /** The service only looks something up, whatever the method says: the request may be sent twice. */
@@ -78,7 +81,7 @@ const STALE = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
  * more; any other fails, because the server may have begun to act on it.
  */
 async function onceMore<T>(
-  { method, body, signal, isReplaySafe }: UpstreamRequest,
+  { method, body, signal, client, isReplaySafe }: UpstreamRequest,
   send: () => Promise<T>,
 ): Promise<T> {
   const mayRepeat =
@@ -88,7 +91,7 @@ async function onceMore<T>(
     return await send();
   } catch (error) {
     const { code } = (error instanceof AppError ? error.cause : error) as { code?: string };
-    if (signal?.aborted || !STALE.has(code ?? '')) throw error;
+    if (signal?.aborted || client?.isAbandoned || !STALE.has(code ?? '')) throw error;
     return send();
   }
 }
@@ -104,74 +107,115 @@ function dispatchOptions({ method, path, headers, body }: UpstreamRequest): Disp
 
 function relay(pool: Pool, request: UpstreamRequest): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
-    let body: UpstreamBody | undefined;
-    let informational = 0;
-    let controller: Dispatcher.DispatchController | undefined;
-    let ended: Error | undefined;
-    const { signal, timeout } = request;
-    // Also before there is a connection, when the dispatcher cannot be told yet.
-    const giveUp = (error: Error): void => {
-      ended = error;
-      controller?.abort(error);
-      settle();
-      if (body === undefined) reject(upstreamError(error));
-    };
-    const onAbort = (): void => giveUp(failure('CLIENT_GONE', 'the client left'));
-    const timer =
-      timeout === undefined
-        ? undefined
-        : setTimeout(() => giveUp(failure('UND_ERR_HEADERS_TIMEOUT', 'no answer in time')), timeout);
-    const settle = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
-    };
-    if (signal?.aborted) return onAbort();
-    signal?.addEventListener('abort', onAbort, { once: true });
-    pool.dispatch(dispatchOptions(request), {
-      onRequestStart(started) {
-        controller = started;
-        if (ended !== undefined) started.abort(ended);
-      },
-      onRequestUpgrade(_controller, _status, _headers, socket) {
-        // We asked for none: an unsolicited 101 must not become a tunnel.
-        socket.destroy();
-        settle();
-        reject(new AppError('upstream_invalid', { detail: 'unsolicited protocol switch' }));
-      },
-      onResponseStart(started, status) {
-        if (status < 200) {
-          informational += 1;
-          if (informational > LIMITS.informationalResponses)
-            started.abort(new Error('too many informational responses'));
-          return;
-        }
-        clearTimeout(timer);
-        const encoding = textHeaders(started.rawHeaders).findLast(
-          (_value, index, all) => index % 2 === 1 && all[index - 1]?.toLowerCase() === 'transfer-encoding',
-        );
-        if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked') {
-          // Its bytes would go on as the body although they are encoded.
-          giveUp(failure('UNSUPPORTED_ENCODING', 'transfer-encoding other than chunked'));
-          return;
-        }
-        body = new UpstreamBody(started);
-        resolve({ status, headers: new HeaderList(textHeaders(started.rawHeaders)), body });
-      },
-      onResponseData(_controller, chunk) {
-        body?.push(chunk);
-      },
-      onResponseEnd() {
-        settle();
-        body?.end();
-      },
-      onResponseError(_controller, error) {
-        settle();
-        if (body === undefined) reject(upstreamError(error));
-        else body.fail(explainUpstreamError(error));
-      },
-    });
+    const call = new Relay(request, resolve, reject);
+    if (!call.isOver) pool.dispatch(dispatchOptions(request), call);
   });
 }
+
+/**
+ * One request on its way. A class with methods instead of functions over shared variables: those would keep whole
+ * requests alive until a full collection, a third of the cost of a small one.
+ */
+class Relay implements Dispatcher.DispatchHandler {
+  readonly #timer: NodeJS.Timeout | undefined;
+  readonly #resolve: (response: UpstreamResponse) => void;
+  readonly #reject: (error: unknown) => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #body: UpstreamBody | undefined;
+  #informational = 0;
+  #givenUp: Error | undefined;
+
+  constructor(
+    { client, timeout }: UpstreamRequest,
+    resolve: (response: UpstreamResponse) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#resolve = resolve;
+    this.#reject = reject;
+    if (client?.isAbandoned) this.abandoned();
+    else if (client !== undefined) client.runs = this;
+    if (timeout !== undefined && !this.isOver) this.#timer = setTimeout(giveUpInTime, timeout, this);
+  }
+
+  /** Whether it was given up. */
+  get isOver(): boolean {
+    return this.#givenUp !== undefined;
+  }
+
+  /** The client has left. */
+  abandoned(): void {
+    this.giveUp(failure('CLIENT_GONE', 'the client left'));
+  }
+
+  /** Also before there is a connection, when the dispatcher cannot be told yet. */
+  giveUp(error: Error): void {
+    this.#givenUp = error;
+    this.#controller?.abort(error);
+    this.#settle();
+    if (this.#body === undefined) this.#reject(upstreamError(error));
+  }
+
+  #settle(): void {
+    clearTimeout(this.#timer);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#givenUp !== undefined) controller.abort(this.#givenUp);
+  }
+
+  onRequestUpgrade(
+    _controller: unknown,
+    _status: number,
+    _headers: unknown,
+    socket: { destroy(): void },
+  ): void {
+    // We asked for none: an unsolicited 101 must not become a tunnel.
+    socket.destroy();
+    this.#settle();
+    this.#reject(new AppError('upstream_invalid', { detail: 'unsolicited protocol switch' }));
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    if (status < 200) {
+      this.#informational += 1;
+      if (this.#informational > LIMITS.informationalResponses)
+        controller.abort(new Error('too many informational responses'));
+      return;
+    }
+    clearTimeout(this.#timer);
+    const headers = new HeaderList(textHeaders(controller.rawHeaders));
+    const encoding = headers.get('transfer-encoding');
+    if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked') {
+      // Its bytes would go on as the body although they are encoded.
+      this.giveUp(failure('UNSUPPORTED_ENCODING', 'transfer-encoding other than chunked'));
+      return;
+    }
+    this.#body = new UpstreamBody(controller);
+    this.#resolve({ status, headers, body: this.#body });
+  }
+
+  onResponseData(_controller: unknown, chunk: Buffer): void {
+    this.#body?.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#settle();
+    const body = this.#body;
+    // The connection remembers its last request: it must not keep the client's alive with it.
+    this.#body = undefined;
+    body?.end();
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    this.#settle();
+    if (this.#body === undefined) this.#reject(upstreamError(error));
+    else this.#body.fail(explainUpstreamError(error));
+  }
+}
+
+const giveUpInTime = (call: Relay): void =>
+  call.giveUp(failure('UND_ERR_HEADERS_TIMEOUT', 'no answer in time'));
 
 const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 

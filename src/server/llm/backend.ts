@@ -208,7 +208,7 @@ async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmB
     path: providerPath(x, model),
     headers: headers.raw,
     body: text,
-    signal: x.signal,
+    client: x,
     ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
   });
   x.reason = 'Upstream';

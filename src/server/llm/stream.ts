@@ -47,7 +47,7 @@ export class LlmStream {
       this.#isDone = true;
       this.#upstream.discard();
     });
-    this.#response = responseSink(response, () => this.#upstream.resume());
+    this.#response = responseSink(response, this.#upstream);
     this.#stall = setTimeout(
       () => this.#abort('the provider sent nothing for too long', 'timeout_error', 'stream_idle', 'Timeout'),
       LIMITS.streamIdle,

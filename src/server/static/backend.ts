@@ -42,13 +42,10 @@ async function proxy(x: Exchange, upstream: Upstream): Promise<Reply> {
     path: x.path + x.query,
     headers,
     body: x.body.forUpstream(),
-    signal: x.signal,
+    client: x,
     ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
   });
   x.reason = 'Upstream';
-  body.onBroken = (why) => {
-    x.reason = 'UpstreamFailure';
-    x.error = `upstream call failed: ${why}`;
-  };
+  body.watcher = x;
   return { status, headers: new HeaderList(endToEnd(received.raw)), body };
 }
