@@ -274,3 +274,10 @@ describe('remembered tokens', () => {
     }
   });
 });
+
+test('a token that is too long is not even taken apart', async () => {
+  const set = scripted(one);
+  const text = token(one, { iss: 'i', aud: 'a', exp: seconds(300), pad: 'x'.repeat(16_384) });
+  expect(await set.verdict(one, text)).toBe('the token is longer than 16384 characters');
+  expect(set.reads).toBe(0);
+});

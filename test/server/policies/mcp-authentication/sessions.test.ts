@@ -3,6 +3,7 @@ import { chaos } from '../../../kit/config.ts';
 import type { TestGateway } from '../../../kit/gateway.ts';
 import { type Idp, startIdp } from '../../../kit/idp.ts';
 import { MCP_HEADERS, openSession, post } from '../../../kit/mcp.ts';
+import { mcpUpstream } from '../../../kit/mcp-upstream.ts';
 import { protectedGateway, signIn } from '../../../kit/sign-in.ts';
 import { seconds } from '../../../kit/tokens.ts';
 
@@ -86,14 +87,19 @@ test('two tokens without a subject are two strangers', async () => {
 
 test('the same subject at two issuers is two people', async () => {
   await using other = await startIdp({ realm: 'other' });
-  const backends = [{ mcp: { targets: [chaos('one')] } }];
-  // One key for session ids: the sessions of one gateway can be read by the other.
+  await using remote = await mcpUpstream();
+  const backends = [{ mcp: { targets: [{ name: 'remote', mcp: { host: remote.url } }] } }];
+  // One key for session ids: a session of one gateway goes on at another.
   const more = {
     config: { adminAddr: 'off', session: { key: '00'.repeat(32) }, connectionTerminationDeadline: '100ms' },
   };
-  await using here = await protectedGateway([{ policies: signIn(idp.issuer), backends }], { more });
-  await using there = await protectedGateway([{ policies: signIn(other.issuer), backends }], { more });
-  const session = await openSession(`${here.url}/mcp`, { authorization: `Bearer ${idp.token()}` });
-  const stranger = { authorization: `Bearer ${other.token()}`, 'mcp-session-id': session.id };
-  expect((await post(`${there.url}/mcp`, LIST, stranger)).status).toBe(404);
+  const open = (issuer: string) => protectedGateway([{ policies: signIn(issuer), backends }], { more });
+  await using here = await open(idp.issuer);
+  await using beside = await open(idp.issuer);
+  await using there = await open(other.issuer);
+  const session = await openSession(`${here.url}/mcp`, bearer({ sub: 'alice' }));
+  const own = { ...bearer({ sub: 'alice' }), 'mcp-session-id': session.id };
+  expect((await post(`${beside.url}/mcp`, LIST, own)).status).toBe(200);
+  const foreign = { authorization: `Bearer ${other.token({ sub: 'alice' })}`, 'mcp-session-id': session.id };
+  expect((await post(`${there.url}/mcp`, LIST, foreign)).status).toBe(404);
 });
