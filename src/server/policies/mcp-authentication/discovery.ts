@@ -34,8 +34,8 @@ export interface Discovery {
   answer(x: Exchange): Promise<Reply> | undefined;
   /** Lets pages of any origin read what was answered on those paths, errors included. */
   share(x: Exchange, reply: Reply): void;
-  /** URL of the resource's metadata, for a challenge. */
-  metadataUrl(x: Exchange): string;
+  /** URL of the resource's metadata, for a challenge. The request only matters when no resource is configured. */
+  metadataUrl(x?: Exchange): string;
 }
 
 interface Endpoint {
@@ -44,7 +44,7 @@ interface Endpoint {
 }
 
 export function createDiscovery(options: DiscoveryOptions): Discovery {
-  const base = (x: Exchange): string => options.resource?.origin ?? requestOrigin(x);
+  const base = (x?: Exchange): string => options.resource?.origin ?? requestOrigin(x);
   const suffix = suffixOf(options.resource);
   const endpoints = endpointsOf(options, base, suffix);
   return {
@@ -104,7 +104,8 @@ function suffixOf(resource: URL | undefined): string {
 }
 
 /** Without a configured resource the request is all there is to go by. It stands in a quoted header parameter. */
-function requestOrigin({ host }: Exchange): string {
+function requestOrigin(x: Exchange | undefined): string {
+  const host = x?.host ?? '';
   const origin = `http://${host}`;
   return /^[\w.:[\]-]+$/.test(host) && URL.canParse(origin) ? origin : 'http://localhost';
 }

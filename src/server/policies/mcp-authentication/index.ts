@@ -104,13 +104,16 @@ export const mcpAuthentication = definePolicy({
     const scopes = Array.isArray(metadata['scopesSupported'])
       ? (metadata['scopesSupported'] as unknown[]).filter((scope) => typeof scope === 'string')
       : [];
+    const challenge = (url: string) => (source: string) => insufficientScope(url, scopes, source);
+    // One for all requests where it is the same for all: a closure that a request holds keeps the request alive.
+    const shared = resource === undefined ? undefined : challenge(discovery.metadataUrl());
     return {
       paths: discovery.paths,
       hostnames: resource === undefined ? [] : [new URL(resource).hostname],
       request(x) {
         const answer = discovery.answer(x);
         if (answer !== undefined) return answer;
-        x.scopeChallenge = (source) => insufficientScope(discovery.metadataUrl(x), scopes, source);
+        x.scopeChallenge = shared ?? challenge(discovery.metadataUrl(x));
         const token = credential.read(x);
         if (token === undefined) return withoutToken(x, config, discovery);
         // Also one that mode `permissive` lets through unchecked: it may be meant for another service.
@@ -121,28 +124,31 @@ export const mcpAuthentication = definePolicy({
         } catch (error) {
           return invalid(x, config, discovery, error);
         }
-        const accept = (valid: Claims): undefined => {
-          x.jwt = valid;
-          x.changed('jwt');
-          x.principal = `jwt:${config.issuer} ${subjectOf(valid, token)}`;
-          x.trace?.({
-            type: 'policy',
-            kind: 'mcpAuthentication',
-            action: 'apply',
-            reason: 'the token is valid',
-            snapshot: { sub: valid['sub'] },
-          });
-          return undefined;
-        };
-        return claims instanceof Promise
-          ? claims.then(accept, (error: unknown) => invalid(x, config, discovery, error))
-          : accept(claims);
+        if (!(claims instanceof Promise)) return accept(x, config, token, claims);
+        return claims.then(
+          (valid) => accept(x, config, token, valid),
+          (error: unknown) => invalid(x, config, discovery, error),
+        );
       },
       response: discovery.share,
       close,
     };
   },
 });
+
+function accept(x: Exchange, { issuer }: McpAuthenticationConfig, token: string, claims: Claims): undefined {
+  x.jwt = claims;
+  x.changed('jwt');
+  x.principal = `jwt:${issuer} ${subjectOf(claims, token)}`;
+  x.trace?.({
+    type: 'policy',
+    kind: 'mcpAuthentication',
+    action: 'apply',
+    reason: 'the token is valid',
+    snapshot: { sub: claims['sub'] },
+  });
+  return undefined;
+}
 
 /** What checks the tokens of one policy, and the connections it needs. `onBadKeys`: the inline key set is not JSON. */
 export function createValidator(
