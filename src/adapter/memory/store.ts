@@ -1,0 +1,187 @@
+/**
+ * What the memory backend keeps, and how it is asked for it. Two stores implement this, SQLite and PostgreSQL, and
+ * one contract suite holds both to it. A promise that resolves means: on disk.
+ */
+
+export const ENTITY_TYPES = ['workspace', 'doc_file', 'doc_chunk', 'chat_message'] as const;
+export type EntityType = (typeof ENTITY_TYPES)[number];
+export const RELATION_TYPES = ['BELONGS_TO', 'REFERENCES', 'DEPENDS_ON'] as const;
+export type RelationType = (typeof RELATION_TYPES)[number];
+export const ROLES = ['user', 'assistant', 'system'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Length of every embedding (spec, Collection `entities`). */
+export const DIMENSIONS = 128;
+
+export interface Entity {
+  readonly id: string;
+  readonly name: string;
+  readonly type: EntityType;
+  readonly content: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** An entity to be stored. Vectors of different embedders are never compared. */
+export interface NewEntity extends Entity {
+  /** Of unit length, `DIMENSIONS` numbers; none for what is not searched by meaning. */
+  readonly embedding: Float32Array | undefined;
+  /** What is searched by words: title and headings beside the content. */
+  readonly searchText: string;
+}
+
+export interface Relation {
+  readonly fromId: string;
+  readonly toId: string;
+  readonly relationType: RelationType;
+  readonly weight: number;
+}
+
+export interface NewTurn {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly role: Role;
+  readonly content: string;
+  /** A repeated call with the same key stores nothing and returns the first turn. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+export interface Turn {
+  readonly id: string;
+  /** Grows with every turn of the store; pages are keyed by it. */
+  readonly seq: number;
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly role: Role;
+  readonly content: string;
+  /** RFC 3339, UTC. */
+  readonly createdAt: string;
+}
+
+export interface Session {
+  readonly sessionId: string;
+  readonly turns: number;
+  readonly firstAt: string;
+  readonly lastAt: string;
+  readonly agentIds: readonly string[];
+}
+
+/** Where a document came from: the docs folder, which a sync may remove again, or a call, which it may not. */
+export type Origin = 'docs_dir' | 'ingest';
+
+/** A document with its chunks, replaced as one. */
+export interface NewDocument {
+  /** Identity: source or title, or the path in the docs folder. One document per origin and key. */
+  readonly key: string;
+  readonly origin: Origin;
+  /** Of its bytes, the chunker's version and the embedder: unchanged means nothing is to be done. */
+  readonly hash: string;
+  readonly embedder: string;
+  /** The `doc_file` first, then its `doc_chunk`s in order. */
+  readonly entities: readonly NewEntity[];
+  readonly relations: readonly Relation[];
+}
+
+export interface DocumentRecord {
+  readonly key: string;
+  readonly origin: Origin;
+  readonly hash: string;
+  /** Id of its `doc_file`. */
+  readonly id: string;
+  readonly chunks: number;
+}
+
+export interface Stats {
+  readonly entities: Readonly<Record<EntityType, number>>;
+  readonly relations: Readonly<Record<RelationType, number>>;
+  readonly turns: number;
+  readonly sessions: number;
+  readonly documents: number;
+  /** Bytes on disk. */
+  readonly bytes: number;
+}
+
+export interface SearchScope {
+  readonly types?: readonly EntityType[] | undefined;
+  readonly limit: number;
+}
+
+export interface Store {
+  readonly kind: 'sqlite' | 'postgres';
+
+  appendTurn(turn: NewTurn): Promise<{ readonly turn: Turn; readonly deduplicated: boolean }>;
+  /** Latest first; `cursor` is what the previous page gave. */
+  sessions(page: {
+    readonly limit: number;
+    readonly cursor?: string | undefined;
+  }): Promise<{ readonly sessions: readonly Session[]; readonly nextCursor: string | null }>;
+  /** Oldest first; undefined for a session that has no turn. */
+  turns(
+    sessionId: string,
+    page: { readonly after: number; readonly limit: number },
+  ): Promise<{ readonly turns: readonly Turn[]; readonly nextAfter: number | null } | undefined>;
+
+  /** Creates or updates entities outside documents (workspaces, chat messages) and their relations, in one transaction. */
+  putEntities(
+    entities: readonly NewEntity[],
+    relations: readonly Relation[],
+    embedder: string,
+  ): Promise<void>;
+  /** Replaces all of a document in one transaction; relations of others to its `doc_file` stay. */
+  putDocument(document: NewDocument): Promise<void>;
+  /** One document, or undefined. */
+  document(origin: Origin, key: string): Promise<DocumentRecord | undefined>;
+  documents(origin: Origin): Promise<readonly DocumentRecord[]>;
+  /** Removes documents with their chunks and relations; returns how many there were. */
+  removeDocuments(origin: Origin, keys: readonly string[]): Promise<number>;
+
+  /** Best first. Only vectors of this embedder; cosine in -1..1. */
+  nearest(
+    vector: Float32Array,
+    embedder: string,
+    scope: SearchScope,
+  ): Promise<readonly { readonly id: string; readonly cosine: number }[]>;
+  /** Best first, by words; `rank` is the engine's own and only orders. Terms are plain words, never query syntax. */
+  lexical(
+    terms: readonly string[],
+    scope: SearchScope,
+  ): Promise<readonly { readonly id: string; readonly rank: number }[]>;
+  /** In how many searchable entities each term occurs, and how many of those there are. */
+  frequencies(
+    terms: readonly string[],
+  ): Promise<{ readonly total: number; readonly counts: ReadonlyMap<string, number> }>;
+
+  /** In the order of the ids; unknown ones are left out. */
+  entities(ids: readonly string[]): Promise<readonly (Entity & { readonly searchText: string })[]>;
+  /** Cosine of these entities to the vector, for candidates that only words found. */
+  cosines(
+    vector: Float32Array,
+    embedder: string,
+    ids: readonly string[],
+  ): Promise<ReadonlyMap<string, number>>;
+  byName(name: string, limit: number): Promise<readonly Entity[]>;
+  /** Names that look like the one asked for, best first. */
+  nearNames(name: string, limit: number): Promise<readonly string[]>;
+  /** Edges that leave (`out`), enter (`in`) or touch (`both`) any of the ids, heaviest first. */
+  edges(
+    ids: readonly string[],
+    direction: 'out' | 'in' | 'both',
+    limit: number,
+  ): Promise<readonly Relation[]>;
+  /** A page of all entities by id, without content, for the overview of the graph. */
+  topology(page: {
+    readonly types?: readonly EntityType[] | undefined;
+    readonly limit: number;
+    readonly cursor?: string | undefined;
+  }): Promise<{
+    readonly nodes: readonly Pick<Entity, 'id' | 'name' | 'type'>[];
+    readonly nextCursor: string | null;
+  }>;
+  stats(): Promise<Stats>;
+
+  /** Runs the task unless another process runs one under the same name; then resolves to undefined. */
+  exclusively<T>(name: string, task: () => Promise<T>): Promise<T | undefined>;
+  /** A small value that survives restarts, such as the result of the last sync. */
+  setNote(key: string, value: unknown): Promise<void>;
+  note(key: string): Promise<unknown>;
+  close(): Promise<void>;
+}
