@@ -109,6 +109,27 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     )
     .action(run(() => import('./commands/auth-explain.ts')));
 
+  const costs = program.command('costs').alias('catalog').description('what LLM calls cost');
+  costs
+    .command('import')
+    .description('make a price catalog for config.modelCatalog from a public list of models')
+    .requiredOption(
+      '-f, --file <path>',
+      'list of models, as https://models.dev/api.json publishes it, or - for standard input',
+    )
+    .addOption(
+      new Option('--source <format>', 'format of the list').choices(['models.dev']).default('models.dev'),
+    )
+    .option('--providers <ids>', 'providers to take, joined by commas (default: all that a gateway knows)')
+    .option('--legacy', 'take deprecated models too')
+    .option('--pretty', 'indent the catalog')
+    .option('-o, --out <path>', 'write the catalog to this file instead of standard output')
+    .addHelpText(
+      'after',
+      '\nExit code 0: imported. 1: nothing to import. 2: a list that cannot be read.\n\nExample:\n  curl -o models.json https://models.dev/api.json\n  agctl costs import -f models.json --providers openai,mistral -o prices.json\n',
+    )
+    .action(run(() => import('./commands/costs-import.ts')));
+
   program.commandsGroup('More:');
   program
     .command('version')
@@ -124,7 +145,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     .action(run(() => import('./commands/exit-codes.ts')));
   program.helpCommand('help [command]', 'print help for a command');
   program.addHelpText('after', `\nExit codes:\n${exitCodeTable()}\n\nTry:  agctl serve -f gateway.yaml\n`);
-  for (const group of [program, gateway, config, auth]) helpOrUnknown(group, context);
+  for (const group of [program, gateway, config, auth, costs]) helpOrUnknown(group, context);
   return program;
 }
 

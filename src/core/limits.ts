@@ -103,6 +103,8 @@ export const LIMITS = {
   streamIdle: 60 * SECOND,
   /** A response that is read whole: to count its tokens, or for guardrails. */
   responseBodyBytes: 8 * MIB,
+  /** A list of models that prices are imported from (upstream); the public one has 3 MiB. */
+  modelListBytes: 64 * MIB,
   /** Clients of one rate limit that are told apart; beyond, the one seen longest ago starts anew. */
   rateLimitKeys: 10_000,
   /** 1xx responses of an upstream before its real one; more is 502. */

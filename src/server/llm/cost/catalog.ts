@@ -48,6 +48,17 @@ export const catalogSchema = z.strictObject({
 });
 
 export type CatalogDocument = z.output<typeof catalogSchema>;
+
+/** A catalog as it stands in a file: rates are decimal texts. */
+export interface CatalogText {
+  readonly providers: Record<string, { readonly models: Readonly<Record<string, PriceTexts>> }>;
+}
+interface PriceTexts {
+  readonly rates: RateTexts;
+  readonly tiers?: readonly { readonly contextOver: number; readonly rates: RateTexts }[];
+}
+export type RateTexts = { readonly [Kind in RateKind]?: string };
+
 type ModelPrices = z.output<typeof modelSchema>;
 type Rates = { readonly [Kind in RateKind]?: bigint | undefined };
 

@@ -10,6 +10,16 @@ export function parseRate(text: string): bigint | undefined {
   return BigInt((match[1] as string) + (match[2] ?? '').padEnd(RATE_DECIMALS, '0'));
 }
 
+/**
+ * A rate from a number, as the text that `parseRate` reads. A number stands for the shortest decimal that it is printed
+ * as, `0.1` for 0.1; more than six decimals are rounded. Undefined when it is negative or too large for a rate.
+ */
+export function roundedRate(value: number): { text: string; isExact: boolean } | undefined {
+  if (!Number.isFinite(value) || value < 0 || value >= 1e12) return undefined;
+  const text = value.toFixed(RATE_DECIMALS).replace(/\.?0+$/, '');
+  return { text, isExact: Number(text) === value };
+}
+
 /** A rate as a number, for expressions. */
 export function rateToNumber(rate: bigint): number {
   return Number(rate) / 10 ** RATE_DECIMALS;

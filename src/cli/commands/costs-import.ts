@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { messageOf } from '../../core/errors.ts';
+import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { escapeControls } from '../../core/log.ts';
+import { ImportError, importModelsDev } from '../../server/llm/cost/models-dev.ts';
+import type { Run } from '../program.ts';
+
+interface Options {
+  readonly file: string;
+  readonly providers?: string;
+  readonly legacy?: boolean;
+  readonly pretty?: boolean;
+  readonly out?: string;
+}
+
+export const run: Run<Options> = async (options, { stdout, stderr, cwd }) => {
+  const { file, providers, legacy = false, pretty = false, out } = options;
+  const names = providers
+    ?.split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  const { catalog, warnings } = imported(readList(file, cwd), file, {
+    ...(names === undefined ? {} : { providers: names }),
+    includeDeprecated: legacy,
+  });
+  const text = `${JSON.stringify(catalog, undefined, pretty ? 2 : undefined)}\n`;
+  if (out === undefined) stdout.write(text);
+  else writeWhole(resolve(cwd, out), text);
+  const lines = warnings.map((warning) => `warning: ${escapeControls(warning)}\n`);
+  const count = Object.keys(catalog.providers).length;
+  stderr.write(`${lines.join('')}imported ${count} provider${count === 1 ? '' : 's'}\n`);
+  return EXIT_CODES.ok.code;
+};
+
+function imported(
+  list: unknown,
+  file: string,
+  options: Parameters<typeof importModelsDev>[1],
+): ReturnType<typeof importModelsDev> {
+  try {
+    return importModelsDev(list, options);
+  } catch (error) {
+    if (!(error instanceof ImportError)) throw error;
+    throw new CommandError(error.isUnreadable ? 'usage' : 'not_ok', `${file}: ${error.message}`, error.hint);
+  }
+}
+
+function readList(file: string, cwd: string): unknown {
+  const text = readText(file, cwd);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new CommandError('usage', `${file} is not JSON: ${messageOf(error)}`);
+  }
+}
+
+function readText(file: string, cwd: string): string {
+  try {
+    if (file === '-') return readFileSync(0, 'utf8');
+    const path = resolve(cwd, file);
+    if (statSync(path).size > LIMITS.modelListBytes)
+      throw new CommandError('usage', `${file} is larger than ${LIMITS.modelListBytes} bytes`);
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw new CommandError(
+      'usage',
+      missing ? `no such file: ${file}` : `cannot read ${file}: ${messageOf(error)}`,
+    );
+  }
+}
+
+/** All of the file or none: a gateway that watches it never sees half, and the old one stays when this fails. */
+function writeWhole(path: string, text: string): void {
+  const draft = `${path}.${randomUUID()}.tmp`;
+  try {
+    writeFileSync(draft, text, { mode: 0o600, flag: 'wx' });
+    renameSync(draft, path);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw new CommandError('not_ok', `cannot write ${path}: ${messageOf(error)}`);
+  }
+}
