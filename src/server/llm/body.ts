@@ -23,7 +23,8 @@ export class LlmBody {
       llmError('llm_invalid', 'invalid_request_body', `LLM request body must be valid JSON: ${why}`);
     if (!isUtf8(bytes)) throw invalid('it is not UTF-8');
     const text = bytes.toString('utf8');
-    if (exceedsStructure(text, LIMITS.jsonDepth, LIMITS.jsonKeys)) throw invalid('it is nested too deeply');
+    if (exceedsStructure(text, LIMITS.jsonDepth, LIMITS.jsonKeys))
+      throw invalid(`it nests deeper than ${LIMITS.jsonDepth} or has more than ${LIMITS.jsonKeys} members`);
     let value: unknown;
     try {
       value = JSON.parse(text);

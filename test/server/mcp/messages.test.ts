@@ -141,7 +141,7 @@ describe('structure', () => {
     const { status } = await send(call(`{"name":"echo","arguments":{"message":1,"x":${nested(125)}}}`));
     expect(status).toBe(200);
     const error = await refusal(call(`{"name":"echo","arguments":{"message":1,"x":${nested(126)}}}`));
-    expect(error.message).toBe('the message nests deeper than 128 or has over 100000 keys');
+    expect(error.message).toBe('the message nests deeper than 128 or has over 50000 keys');
   });
 
   test.each([

@@ -72,6 +72,15 @@ describe('JSON', () => {
     expect(reason('json(body)', { body: '['.repeat(depth) + ']'.repeat(depth) })).toBe('invalid_argument');
   });
 
+  it.each([
+    ['30,000 members are read', 30_000, true],
+    ['one more is refused', 30_001, false],
+  ])('%s', (_what, count, accepted) => {
+    const body = `{${Array.from({ length: count }, (_, index) => `"k${index}":":"`).join(',')}}`;
+    if (accepted) expect(run('json(body).k29999', { body })).toBe(':');
+    else expect(reason('json(body)', { body })).toBe('invalid_argument');
+  });
+
   it('brackets inside of texts are no nesting', () => {
     const body = JSON.stringify({ text: `\\"${'[{'.repeat(5_000)}`, sub: 'a' });
     expect(run('json(body).sub', { body })).toBe('a');
