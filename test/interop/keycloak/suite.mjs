@@ -42,8 +42,8 @@ async function freePort() {
   return port;
 }
 
-/** Starts it and resolves to `{ url, password, stop }` when it answers; takes about a minute. */
-export async function startKeycloak() {
+/** Starts it; resolves when it answers, which takes about a minute. */
+export async function start() {
   fetchArchive();
   const folder = mkdtempSync(join(tmpdir(), 'agctl-keycloak-'));
   const remove = () => rmSync(folder, { recursive: true, force: true });
@@ -82,7 +82,7 @@ export async function startKeycloak() {
       throw new Error(`Keycloak did not start:\n${printed}`);
     }
   }
-  return { url, password, stop };
+  return { env: { KEYCLOAK_URL: url, KEYCLOAK_ADMIN_PASSWORD: password }, stop };
 }
 
 async function answers(url) {
