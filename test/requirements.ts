@@ -27,7 +27,6 @@ function later(deferred: string, text: string): Row {
 }
 
 const ADMIN = 'admin server';
-const LOG_MODULES = 'log levels per module';
 const MEMORY = 'memory adapter';
 const METRICS = 'metrics';
 const PROXY_COMMANDS = 'agctl proxy commands';
@@ -235,7 +234,7 @@ const admin = section('gateway.md#Admin server (default `127.0.0.1:15000`)', {
     'The UI shows the route, the applied policies, the backend and the status.',
   ),
   'gateway.agctl.trace.raw': later(PROXY_COMMANDS, '--raw prints JSON Lines instead.'),
-  'gateway.admin.logging.modules': later(LOG_MODULES, 'The log level can be set per module by directives.'),
+  'gateway.admin.logging.modules': 'The log level can be set per module by directives.',
 });
 
 const authMcp = section('gateway.md#MCP authentication (bearer JWT)', {

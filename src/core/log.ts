@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { LIMITS } from './limits.ts';
+import { LogDirectives } from './log-directives.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug', 'trace'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -54,22 +55,32 @@ export interface Log {
   warn(scope: string, message: string, fields?: LogFields): void;
   info(scope: string, message: string, fields?: LogFields): void;
   debug(scope: string, message: string, fields?: LogFields): void;
-  readonly level: LogLevel;
+  trace(scope: string, message: string, fields?: LogFields): void;
+  /** Which lines are written. May be changed at any time. */
+  readonly directives: LogDirectives;
 }
 
-export function createLog(sink: LineSink, level: LogLevel, format: LogFormat): Log {
-  const threshold = LOG_LEVELS.indexOf(level);
+/** `level` is a level or a list of directives; given as `LogDirectives`, several logs share them. */
+export function createLog(sink: LineSink, level: string | LogDirectives, format: LogFormat): Log {
+  const directives = typeof level === 'string' ? new LogDirectives(level) : level;
   const at =
     (lineLevel: LogLevel) =>
     (scope: string, message: string, fields: LogFields = {}): void => {
-      if (LOG_LEVELS.indexOf(lineLevel) > threshold) return;
+      if (!directives.allows(scope, lineLevel)) return;
       sink.write(
         format === 'json'
           ? jsonLine(lineLevel, scope, message, fields)
           : textLine(lineLevel, scope, message, fields),
       );
     };
-  return { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), level };
+  return {
+    error: at('error'),
+    warn: at('warn'),
+    info: at('info'),
+    debug: at('debug'),
+    trace: at('trace'),
+    directives,
+  };
 }
 
 /** UTC with six digits after the second, as the access log prints it. */

@@ -4,7 +4,7 @@ import type { Config } from './config/schema.ts';
 import type { Exchange } from './http/exchange.ts';
 import { type Listener, openListener } from './http/listener.ts';
 import { handleRequest } from './http/pipeline.ts';
-import { createAccessLog } from './observe/access-log.ts';
+import { AccessLog, type EndedListener } from './observe/access-log.ts';
 import { recordBody } from './observe/body-record.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 
@@ -33,13 +33,20 @@ export class PortError extends Error {
 export interface Gateway {
   /** The open ports, in the order of the configuration. */
   readonly listeners: readonly { readonly gateway: GatewayRuntime; readonly port: number }[];
+  /** Tells a listener of every request that has ended, until the returned function is called. It must not throw. */
+  onEnded(listener: EndedListener): () => void;
   /** Drains: no new connections, open requests finish within the configured time, then children end. */
   close(): Promise<void>;
 }
 
 /** Opens every port of the runtime, or none: rejects with `PortError` after closing those that were open. */
 export async function startGateway({ config, runtime, log, accessLog }: GatewayOptions): Promise<Gateway> {
-  const writeLine = createAccessLog(accessLog, config.config.logging.format, runtime.accessLog);
+  const lines = new AccessLog({
+    sink: accessLog,
+    format: config.config.logging.format,
+    policy: runtime.accessLog,
+    directives: log.directives,
+  });
   const ended = (x: Exchange, status: number): void => {
     for (const action of x.atEnd) action();
     if (x.llm !== undefined) {
@@ -47,7 +54,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
       x.llm.cost = runtime.catalog.price(provider, [responseModel, providerModel, requestModel], usage);
       for (const charge of x.onUsage) charge(usage === undefined ? 0 : usage.input + usage.output);
     }
-    writeLine(x, status);
+    lines.ended(x, status);
   };
   const opened: { gateway: GatewayRuntime; listener: Listener }[] = [];
   const drain = config.config.connectionTerminationDeadline;
@@ -79,6 +86,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   }
   return {
     listeners: opened.map(({ gateway, listener }) => ({ gateway, port: listener.port })),
+    onEnded: (listener) => lines.onEnded(listener),
     async close() {
       const closed = opened.map(({ listener }) => listener.close(drain));
       runtime.drain();

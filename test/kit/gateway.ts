@@ -1,7 +1,8 @@
 import { tmpdir } from 'node:os';
 import { createLog, type LineSink } from '../../src/core/log.ts';
+import type { LogDirectives } from '../../src/core/log-directives.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import { startGateway } from '../../src/server/gateway.ts';
+import { type Gateway, startGateway } from '../../src/server/gateway.ts';
 import { compileRuntime } from '../../src/server/runtime.ts';
 import { until } from './until.ts';
 
@@ -17,18 +18,24 @@ export interface TestGateway extends AsyncDisposable {
   readonly log: readonly string[];
   /** Waits for the `count`-th access-log line (from 1) and returns its fields. */
   accessLine(count: number): Promise<Record<string, string>>;
+  /** The running gateway itself. */
+  readonly running: Gateway;
+  /** Levels of its log, to be changed while it runs. */
+  readonly directives: LogDirectives;
   close(): Promise<void>;
 }
 
 export interface TestGatewayOptions {
   readonly env?: Record<string, string | undefined>;
   readonly folder?: string;
+  /** Directives of the log; everything down to debug otherwise. */
+  readonly level?: string;
 }
 
 /** Starts a gateway from YAML. Throws with every diagnostic when the configuration has an error. */
 export async function gateway(
   yaml: string,
-  { env = {}, folder = tmpdir() }: TestGatewayOptions = {},
+  { env = {}, folder = tmpdir(), level }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const environment = { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env };
   const { config, source, diagnostics } = loadConfigText(yaml, 'test.yaml', environment);
@@ -36,7 +43,7 @@ export async function gateway(
     throw new Error(diagnostics.map(({ message, path }) => `${path.join('.')}: ${message}`).join('\n'));
   const accessLog = memorySink();
   const logLines = memorySink();
-  const log = createLog(logLines, 'debug', 'text');
+  const log = createLog(logLines, level ?? 'debug,request=info', 'text');
   const compiled = compileRuntime({ config, source, log, folder, env: environment });
   const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error');
   if (errors.length > 0)
@@ -53,6 +60,8 @@ export async function gateway(
       await until(() => accessLog.lines.length >= count);
       return parseAccessLine(accessLog.lines[count - 1] as string);
     },
+    running,
+    directives: log.directives,
     close: () => running.close(),
     [Symbol.asyncDispose]: () => running.close(),
   };

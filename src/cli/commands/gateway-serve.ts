@@ -2,7 +2,9 @@ import { dirname, resolve } from 'node:path';
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { createLog, fileSink, type Log } from '../../core/log.ts';
+import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
+import type { Config } from '../../server/config/schema.ts';
 import { type Gateway, PortError, startGateway } from '../../server/gateway.ts';
 import { compileRuntime } from '../../server/runtime.ts';
 import { banner } from '../banner.ts';
@@ -38,7 +40,9 @@ export const run: Run<Options> = async ({ file, color }, context) => {
   const { config, source } = loaded;
   const logSink = fileSink(STDERR);
   const accessLog = fileSink(STDOUT);
-  const log = createLog(logSink, config.config.logging.level, config.config.logging.format);
+  const { directives, problem } = initialDirectives(config, context.env);
+  const log = createLog(logSink, directives, config.config.logging.format);
+  if (problem !== undefined) log.warn('agctl', 'RUST_LOG is ignored', { problem });
   const folder = file === '-' ? context.cwd : dirname(resolve(context.cwd, file));
   const { runtime, diagnostics } = compileRuntime({ config, source, log, folder, env: context.env });
   const all = [...loaded.diagnostics, ...diagnostics];
@@ -61,6 +65,22 @@ export const run: Run<Options> = async ({ file, color }, context) => {
   await Promise.all([logSink.flush(), accessLog.flush()]);
   return code;
 };
+
+/** RUST_LOG wins, as in the program that our configuration is compatible with; a wrong one does not stop anything. */
+function initialDirectives(
+  { config }: Config,
+  env: Context['env'],
+): { directives: LogDirectives; problem?: string } {
+  const configured = (): LogDirectives => new LogDirectives(config.logging.level);
+  const fromEnv = env['RUST_LOG'] ?? '';
+  if (fromEnv === '') return { directives: configured() };
+  try {
+    return { directives: new LogDirectives(fromEnv) };
+  } catch (error) {
+    if (!(error instanceof InvalidDirectives)) throw error;
+    return { directives: configured(), problem: `\`${error.clause}\`: ${error.hint}` };
+  }
+}
 
 function portDiagnostic(error: PortError, file: string, range: Diagnostic['range']): Diagnostic {
   return {

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
-import { LOG_LEVELS } from '../../core/log.ts';
 import { backendKinds } from '../backends.ts';
 import { llmFields } from '../llm/backend.ts';
 import { catalogReferenceSchema } from '../llm/cost/load.ts';
@@ -8,6 +7,7 @@ import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log-policy.ts';
 import { policyKinds } from '../policies/index.ts';
 import { durationSchema, durationText } from './duration.ts';
+import { logLevelSchema } from './log-level.ts';
 import { matchSchema } from './match-schema.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {
@@ -94,7 +94,7 @@ const processSchema = z
       .describe('Address of the admin server: `host:port`, `unix:/path`, or `off`.'),
     logging: z
       .strictObject({
-        level: z.enum(LOG_LEVELS).default('info').describe('Least severe messages to log.'),
+        level: logLevelSchema.default('info'),
         format: z.enum(['text', 'json']).default('text').describe('Form of log and access-log lines.'),
       })
       .prefault({})

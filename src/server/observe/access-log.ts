@@ -7,101 +7,75 @@ import {
   quote,
   timestamp,
 } from '../../core/log.ts';
+import type { LogDirectives } from '../../core/log-directives.ts';
 import type { CelResult } from '../cel/expression.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { withoutParameters } from '../http/query.ts';
 import type { AccessLogPolicy } from './access-log-policy.ts';
+import { type Field, type FieldValue, requestFields } from './request-fields.ts';
 
-type FieldValue = CelResult | undefined;
-type Field = readonly [name: string, value: FieldValue, style?: 'quoted'];
+/** Told of every request that has ended, with its fields as the access log has them, also when no line is written. */
+export type EndedListener = (fields: readonly Field[], x: Exchange) => void;
 
-/**
- * Every field of an access-log line, in the order they are printed; undefined ones are left out.
- * Names and order: the specification's "Access log" and upstream's wire format.
- */
-function fieldsOf(x: Exchange, status: number): Field[] {
-  const { mcp } = x;
-  return [
-    ['gateway', x.gateway],
-    ['listener', x.listener],
-    ['route', x.route],
-    ['endpoint', x.endpoint],
-    ['src.addr', sourceAddress(x)],
-    ['http.method', x.method],
-    ['http.host', x.request.headers.host ?? ''],
-    ['http.path', shownTarget(x)],
-    ['http.version', `HTTP/${x.request.httpVersion}`],
-    ['http.status', status],
-    ['protocol', x.protocol],
-    ['mcp.method.name', mcp?.method],
-    ['mcp.target', mcp?.target],
-    ['mcp.resource.type', mcp?.resourceType],
-    ['mcp.resource.uri', mcp?.resourceUri],
-    ['gen_ai.tool.name', mcp?.tool],
-    ['gen_ai.prompt.name', mcp?.prompt],
-    ['mcp.session.id', mcp?.sessionId],
-    ['mcp.error.code', mcp?.errorCode],
-    ['mcp.error.message', mcp?.errorMessage, 'quoted'],
-    ...llmFieldsOf(x),
-    ['error', x.error, 'quoted'],
-    ['error.detail', x.errorDetail, 'quoted'],
-    ['reason', x.reason === 'Upstream' ? undefined : x.reason],
-    ['duration', `${Math.round(performance.now() - x.startedClock)}ms`],
-  ];
+export interface AccessLogOptions {
+  readonly sink: LineSink;
+  readonly format: LogFormat;
+  readonly policy: AccessLogPolicy;
+  /** The access log is the target `request`, at level info; at debug it numbers connections and requests. */
+  readonly directives: LogDirectives;
 }
 
-function llmFieldsOf({ llm }: Exchange): Field[] {
-  if (llm === undefined) return [];
-  const { usage, firstTokenAfter, lastTokenAfter, cost, request } = llm;
-  const isStream = llm.streaming && firstTokenAfter !== undefined;
-  const perToken =
-    isStream && lastTokenAfter !== undefined && usage !== undefined && usage.output > 0
-      ? (lastTokenAfter - firstTokenAfter) / usage.output
-      : undefined;
-  return [
-    ['gen_ai.operation.name', llm.operation],
-    ['gen_ai.provider.name', llm.provider],
-    ['gen_ai.request.model', llm.requestModel],
-    ['gen_ai.response.model', llm.responseModel],
-    ['gen_ai.usage.input_tokens', usage?.input],
-    ['gen_ai.usage.cache_creation.input_tokens', usage?.cacheWrite],
-    ['gen_ai.usage.cache_read.input_tokens', usage?.cachedInput],
-    ['gen_ai.usage.output_tokens', usage?.output],
-    ['gen_ai.usage.reasoning_tokens', usage?.reasoning],
-    ['gw.ai.time_to_first_token', isStream ? seconds(firstTokenAfter) : undefined],
-    ['gw.ai.time_per_output_token', perToken === undefined ? undefined : seconds(perToken)],
-    ['gw.ai.stream.held', llm.heldFor === undefined ? undefined : `${llm.heldFor}ms`],
-    ['gw.ai.usage.cost.total', cost?.total],
-    // Only where prices are wanted and missing: without a catalog there is nothing to explain.
-    [
-      'gw.ai.usage.cost.problem',
-      cost?.status === 'Missing' || cost?.status === 'Unpriced' ? cost.reason : undefined,
-      'quoted',
-    ],
-    ['gen_ai.request.temperature', numberOf(request['temperature'])],
-    ['gen_ai.request.top_p', numberOf(request['top_p'])],
-    ['gen_ai.request.max_tokens', numberOf(request['max_tokens'])],
-  ];
-}
+/** What happens with the fields of a request that has ended: a line of the access log, and whoever listens. */
+export class AccessLog {
+  readonly #options: AccessLogOptions;
+  readonly #print: (fields: readonly Field[]) => string;
+  readonly #listeners = new Set<EndedListener>();
 
-const seconds = (milliseconds: number): number => Math.round(milliseconds * 1000) / 1_000_000;
-const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
+  constructor(options: AccessLogOptions) {
+    this.#options = options;
+    this.#print = options.format === 'json' ? jsonLine : textLine;
+  }
 
-export type AccessLog = (x: Exchange, status: number) => void;
+  /** Adds a listener until the returned function is called. Listeners must not throw. */
+  onEnded(listener: EndedListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
 
-/** Writes one line per request to the sink. `status` is 0 when the client left before a response began. */
-export function createAccessLog(sink: LineSink, format: LogFormat, policy: AccessLogPolicy): AccessLog {
-  const print = format === 'json' ? jsonLine : textLine;
-  return (x, status) => {
+  /**
+   * Writes one line for the request, unless it is not wanted. `status` is 0 when the client left before a response
+   * began. Fields are computed once, and only when somebody reads them: they are returned.
+   */
+  ended(x: Exchange, status: number, wantsFields = false): readonly Field[] | undefined {
+    const { policy, directives, sink } = this.#options;
     x.endedAt = Date.now();
     // Rules read variables early; the log wants what they are in the end.
     x.forgetVariables();
-    if (!policy.isWanted(x)) return;
+    const hasLine = directives.allows('request', 'info') && policy.isWanted(x);
+    if (!hasLine && !wantsFields && this.#listeners.size === 0) return undefined;
     // nginx's number for a client that left before its answer.
-    const base = fieldsOf(x, status === 0 ? 499 : status);
+    const base = requestFields(x, status === 0 ? 499 : status);
     const kept = policy.removed.size === 0 ? base : base.filter(([name]) => !policy.removed.has(name));
-    sink.write(print([...kept, ...policy.added(x).map(([name, value]): Field => [name, value, 'quoted'])]));
-  };
+    const fields = [...kept, ...policy.added(x).map(([name, value]): Field => [name, value, 'quoted'])];
+    if (hasLine)
+      sink.write(this.#print(directives.allows('request', 'debug') ? [...numbers(x), ...fields] : fields));
+    for (const listener of this.#listeners) listener(fields, x);
+    return base;
+  }
+}
+
+let connections = 0;
+let requests = 0;
+const connectionNumbers = new WeakMap<object, number>();
+
+/** Numbers of the connection and of the request, counted from the first one that was logged with them. */
+function numbers({ request: { socket } }: Exchange): Field[] {
+  const known = connectionNumbers.get(socket);
+  const connection = known ?? ++connections;
+  if (known === undefined) connectionNumbers.set(socket, connection);
+  return [
+    ['connection.id', connection],
+    ['request.id', ++requests],
+  ];
 }
 
 /** An object or list that prints longer than a field may be becomes its beginning, as text. */
@@ -142,17 +116,4 @@ function plain(value: string): string {
 
 function cut(value: string): string {
   return value.length > LIMITS.logFieldLength ? `${value.slice(0, LIMITS.logFieldLength)}…` : value;
-}
-
-/** The target as sent, without parameters that held a credential. */
-function shownTarget({ request, secretParameters }: Exchange): string | undefined {
-  const { url } = request;
-  const at = url?.indexOf('?') ?? -1;
-  if (url === undefined || secretParameters === undefined || at === -1) return url;
-  return url.slice(0, at) + withoutParameters(url.slice(at), secretParameters);
-}
-
-function sourceAddress(x: Exchange): string {
-  const address = x.sourceAddress;
-  return address.includes(':') ? `[${address}]:${x.sourcePort}` : `${address}:${x.sourcePort}`;
 }

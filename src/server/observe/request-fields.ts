@@ -1,0 +1,105 @@
+import type { CelResult } from '../cel/expression.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { withoutParameters } from '../http/query.ts';
+
+export type FieldValue = CelResult | undefined;
+/** One field of an ended request. `quoted`: text that may come from anywhere, in quotes where a line is text. */
+export type Field = readonly [name: string, value: FieldValue, style?: 'quoted'];
+
+/**
+ * Every field of an access-log line, in the order they are printed; undefined ones are left out.
+ * Names and order: the specification's "Access log" and upstream's wire format.
+ */
+export function requestFields(x: Exchange, status: number): Field[] {
+  const { mcp } = x;
+  return [
+    ['gateway', x.gateway],
+    ['listener', x.listener],
+    ['route', x.route],
+    ['endpoint', x.endpoint],
+    ['src.addr', sourceAddress(x)],
+    ['http.method', x.method],
+    ['http.host', x.request.headers.host ?? ''],
+    ['http.path', shownTarget(x)],
+    ['http.version', `HTTP/${x.request.httpVersion}`],
+    ['http.status', status],
+    ['jwt.sub', subjectOf(x)],
+    ['protocol', x.protocol],
+    ['mcp.method.name', mcp?.method],
+    ['mcp.target', mcp?.target],
+    ['mcp.resource.type', mcp?.resourceType],
+    ['mcp.resource.uri', mcp?.resourceUri],
+    ['gen_ai.tool.name', mcp?.tool],
+    ['gen_ai.prompt.name', mcp?.prompt],
+    ['mcp.session.id', mcp?.sessionId],
+    ['mcp.error.code', mcp?.errorCode],
+    ['mcp.error.message', mcp?.errorMessage, 'quoted'],
+    ...llmFieldsOf(x),
+    ['error', x.error, 'quoted'],
+    ['error.detail', x.errorDetail, 'quoted'],
+    ['reason', x.reason === 'Upstream' ? undefined : x.reason],
+    ['duration', `${Math.round(performance.now() - x.startedClock)}ms`],
+  ];
+}
+
+function llmFieldsOf({ llm }: Exchange): Field[] {
+  if (llm === undefined) return [];
+  const { usage, firstTokenAfter, lastTokenAfter, cost, request } = llm;
+  const isStream = llm.streaming && firstTokenAfter !== undefined;
+  const perToken =
+    isStream && lastTokenAfter !== undefined && usage !== undefined && usage.output > 0
+      ? (lastTokenAfter - firstTokenAfter) / usage.output
+      : undefined;
+  return [
+    ['gen_ai.operation.name', llm.operation],
+    ['gen_ai.provider.name', llm.provider],
+    ['gen_ai.request.model', llm.requestModel],
+    ['gen_ai.response.model', llm.responseModel],
+    ['gen_ai.usage.input_tokens', usage?.input],
+    ['gen_ai.usage.cache_creation.input_tokens', usage?.cacheWrite],
+    ['gen_ai.usage.cache_read.input_tokens', usage?.cachedInput],
+    ['gen_ai.usage.output_tokens', usage?.output],
+    ['gen_ai.usage.reasoning_tokens', usage?.reasoning],
+    ['gw.ai.time_to_first_token', isStream ? seconds(firstTokenAfter) : undefined],
+    ['gw.ai.time_per_output_token', perToken === undefined ? undefined : seconds(perToken)],
+    ['gw.ai.stream.held', llm.heldFor === undefined ? undefined : `${llm.heldFor}ms`],
+    ['gw.ai.usage.cost.total', cost?.total],
+    // Only where prices are wanted and missing: without a catalog there is nothing to explain.
+    [
+      'gw.ai.usage.cost.problem',
+      cost?.status === 'Missing' || cost?.status === 'Unpriced' ? cost.reason : undefined,
+      'quoted',
+    ],
+    ['gen_ai.usage.input_audio_tokens', usage?.inputAudio],
+    ['gen_ai.usage.output_audio_tokens', usage?.outputAudio],
+    ['gen_ai.request.temperature', numberOf(request['temperature'])],
+    ['gen_ai.embeddings.dimension.count', numberOf(request['dimensions'])],
+    ['gen_ai.request.encoding_formats', textOf(request['encoding_format'])],
+    ['gen_ai.request.top_p', numberOf(request['top_p'])],
+    ['gen_ai.request.max_tokens', numberOf(request['max_tokens'])],
+    ['gen_ai.request.frequency_penalty', numberOf(request['frequency_penalty'])],
+    ['gen_ai.request.presence_penalty', numberOf(request['presence_penalty'])],
+    ['gen_ai.request.seed', numberOf(request['seed'])],
+  ];
+}
+
+function subjectOf({ jwt }: Exchange): string | undefined {
+  return textOf(jwt?.['sub']);
+}
+
+const seconds = (milliseconds: number): number => Math.round(milliseconds * 1000) / 1_000_000;
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
+
+/** The target as sent, without parameters that held a credential. */
+function shownTarget({ request, secretParameters }: Exchange): string | undefined {
+  const { url } = request;
+  const at = url?.indexOf('?') ?? -1;
+  if (url === undefined || secretParameters === undefined || at === -1) return url;
+  return url.slice(0, at) + withoutParameters(url.slice(at), secretParameters);
+}
+
+function sourceAddress(x: Exchange): string {
+  const address = x.sourceAddress;
+  return address.includes(':') ? `[${address}]:${x.sourcePort}` : `${address}:${x.sourcePort}`;
+}

@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest';
+import { parseAccessLine } from '../../kit/gateway.ts';
+import { serve } from '../../kit/process.ts';
+import { answeringGateway, routesConfig } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+import { until } from '../../kit/until.ts';
+import { verifies } from '../../kit/verifies.ts';
+
+describe('the access log as the target `request`', () => {
+  test('is silenced, numbered and restored by directives, and listeners are told all the same', async () => {
+    await using gate = await answeringGateway({});
+    const told: string[] = [];
+    const stop = gate.running.onEnded((fields, x) => {
+      told.push(`${x.path} ${fields.find(([name]) => name === 'http.status')?.[1]}`);
+    });
+    const get = async (path: string): Promise<void> => {
+      const before = told.length;
+      await send(`${gate.url}${path}`);
+      await until(() => told.length > before);
+    };
+    gate.directives.add('request=off');
+    await get('/a');
+    gate.directives.add('request=debug');
+    await get('/b');
+    await get('/c');
+    gate.directives.reset();
+    await get('/d');
+    stop();
+    await send(`${gate.url}/e`);
+    await until(() => gate.accessLog.length === 4);
+    const lines = gate.accessLog.map(parseAccessLine);
+    expect(lines.map((line) => line['http.path'])).toEqual(['/b', '/c', '/d', '/e']);
+    expect(gate.accessLog[0]).toMatch(/\trequest connection\.id=\d+ request\.id=\d+ gateway=/);
+    expect(Number(lines[1]?.['request.id'])).toBe(Number(lines[0]?.['request.id']) + 1);
+    expect(lines[2]).not.toHaveProperty('connection.id');
+    expect(told).toEqual(['/a 200', '/b 200', '/c 200', '/d 200']);
+  });
+
+  verifies(
+    'gateway.admin.logging.modules',
+    'levels per module come from the configuration, and RUST_LOG wins',
+    async () => {
+      const config = (level: string) =>
+        routesConfig([{ policies: { directResponse: { body: 'x' } } }], { config: { logging: { level } } });
+      const stderrOf = async (level: string, RUST_LOG?: string): Promise<string> => {
+        await using served = await serve(config(level), { env: { RUST_LOG } });
+        await (await fetch(served.url)).text();
+        served.kill('SIGTERM');
+        const { stdout, stderr } = await served.finished;
+        return `${stdout.includes('http.status=200')} ${stderr.includes('started bind')}`;
+      };
+      expect(await stderrOf('warn,proxy::gateway=info')).toBe('false true');
+      expect(await stderrOf('info,agentgateway::proxy=off')).toBe('true false');
+      expect(await stderrOf('error', 'request=info')).toBe('true false');
+      expect(await stderrOf('info', 'what,ever')).toBe('true true');
+    },
+  );
+});
