@@ -338,17 +338,14 @@ const versioning = section('gateway.md#Versioning', {
 });
 
 const memoryService = section('memory-adapter.md#What the service does', {
-  'memory.service.1': later(MEMORY, 'The adapter speaks MCP at /mcp and reports its health at /health.'),
-  'memory.service.2': later(MEMORY, 'It has the four tools, each with its REST call on the backend.'),
+  'memory.service.1': 'The adapter speaks MCP at /mcp and reports its health at /health.',
+  'memory.service.2': 'It has the four tools, each with its REST call on the backend.',
   'memory.service.3': later(
     MEMORY,
     'Gateway, adapter and backend stand behind one another, on ports 8080, 8080 and 3006.',
   ),
-  'memory.service.4': later(MEMORY, 'No session id is given out.'),
-  'memory.service.4.instance': later(
-    MEMORY,
-    'Each POST has its own MCP server, gone when the response ends.',
-  ),
+  'memory.service.4': 'No session id is given out.',
+  'memory.service.4.instance': 'Each POST has its own MCP server, gone when the response ends.',
   'memory.service.5': later(
     MEMORY,
     'At every start the backend reads all .md and .mdx files of its docs folder.',
@@ -366,9 +363,9 @@ const memoryService = section('memory-adapter.md#What the service does', {
 });
 
 const memoryConfig = section('memory-adapter.md#Configuration', {
-  'memory.config.url': later(MEMORY, 'MEMORY_API_URL is the backend, by default http://memory-api:3006.'),
-  'memory.config.port': later(MEMORY, 'PORT is the port of the adapter, by default 8080.'),
-  'memory.config.base-url': later(MEMORY, 'The base URL gets /api/memory unless it already ends so.'),
+  'memory.config.url': 'MEMORY_API_URL is the backend, by default http://memory-api:3006.',
+  'memory.config.port': 'PORT is the port of the adapter, by default 8080.',
+  'memory.config.base-url': 'The base URL gets /api/memory unless it already ends so.',
 });
 
 const chatHistory = section('memory-adapter.md#Collection `chat_history` (episodic memory)', {
@@ -394,8 +391,8 @@ const relations = section('memory-adapter.md#Collection `relations` (graph layer
 });
 
 const memoryEndpoints = section('memory-adapter.md#Endpoints', {
-  'memory.http.mcp': later(MEMORY, 'POST /mcp gives a response for each request.'),
-  'memory.http.health': later(MEMORY, 'GET /health gives status healthy and the name of the service.'),
+  'memory.http.mcp': 'POST /mcp gives a response for each request.',
+  'memory.http.health': 'GET /health gives status healthy and the name of the service.',
 });
 
 const memoryTools = section('memory-adapter.md#Tools', {
@@ -403,17 +400,17 @@ const memoryTools = section('memory-adapter.md#Tools', {
     MEMORY,
     'search_knowledge searches all documents by similarity, by POST on search.',
   ),
-  'memory.tool.search.query': later(MEMORY, 'query is required.'),
-  'memory.tool.search.limit': later(MEMORY, 'limit bounds the results, by default 5.'),
-  'memory.tool.search.min-score': later(MEMORY, 'Results below minScore, by default 0.7, are left out.'),
+  'memory.tool.search.query': 'query is required.',
+  'memory.tool.search.limit': 'limit bounds the results, by default 5.',
+  'memory.tool.search.min-score': 'Results below minScore, by default 0.7, are left out.',
   'memory.tool.store': later(MEMORY, 'store_episodic stores one turn, by POST on chat.'),
-  'memory.tool.store.parameters': later(MEMORY, 'sessionId, role and content are required.'),
+  'memory.tool.store.parameters': 'sessionId, role and content are required.',
   'memory.tool.graph': later(MEMORY, 'query_graph walks from a named entity, by GET on graph.'),
-  'memory.tool.graph.entity': later(MEMORY, 'entityId, an id or a canonical name, is required.'),
-  'memory.tool.graph.depth': later(MEMORY, 'maxDepth bounds the hops, by default 2.'),
+  'memory.tool.graph.entity': 'entityId, an id or a canonical name, is required.',
+  'memory.tool.graph.depth': 'maxDepth bounds the hops, by default 2.',
   'memory.tool.ingest': later(MEMORY, 'ingest_document chunks, embeds and indexes, by POST on ingest/docs.'),
   'memory.tool.ingest.resync': later(MEMORY, 'It also makes the backend read all documents again.'),
-  'memory.tool.ingest.parameters': later(MEMORY, 'title and content are required.'),
+  'memory.tool.ingest.parameters': 'title and content are required.',
   'memory.tool.ingest.source': later(MEMORY, 'source is kept in the metadata.'),
 });
 

@@ -48,6 +48,8 @@ export function createProgram(context: Context, setExit: (code: number) => void)
   const gateway = program.command('gateway').description('the gateway itself');
   serve(gateway, false);
 
+  const memoryAdapter = memoryCommands(program, run);
+
   program
     .command('check')
     .description('find out why something does not work')
@@ -145,8 +147,27 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     .action(run(() => import('./commands/exit-codes.ts')));
   program.helpCommand('help [command]', 'print help for a command');
   program.addHelpText('after', `\nExit codes:\n${exitCodeTable()}\n\nTry:  agctl serve -f gateway.yaml\n`);
-  for (const group of [program, gateway, config, auth, costs]) helpOrUnknown(group, context);
+  for (const group of [program, gateway, memoryAdapter, config, auth, costs]) helpOrUnknown(group, context);
   return program;
+}
+
+type Bind = <Options>(load: () => Promise<{ run: Run<Options> }>) => (...args: unknown[]) => Promise<void>;
+
+/** The commands of the memory service; returns the groups. */
+function memoryCommands(program: Command, run: Bind): Command {
+  const adapter = program.command('memory-adapter').description('the MCP server that gives agents a memory');
+  adapter
+    .command('serve')
+    .description('serve the memory tools over MCP, in front of a memory backend')
+    .option('-p, --port <port>', 'port to listen on (PORT, 8080)')
+    .option('--host <address>', 'address to listen on; by default all of this machine', '0.0.0.0')
+    .option('--memory-api-url <url>', 'the memory backend (MEMORY_API_URL, http://memory-api:3006)')
+    .addHelpText(
+      'after',
+      '\nEnvironment: MEMORY_API_URL, PORT, MEMORY_API_KEY (bearer token of the backend), MEMORY_ALLOWED_HOSTS.\n\nExample:\n  agctl memory-adapter serve --memory-api-url http://127.0.0.1:3006\n',
+    )
+    .action(run(() => import('./commands/memory-adapter-serve.ts')));
+  return adapter;
 }
 
 /** A group on its own prints its help; with a word that is none of its commands, the nearest one. */

@@ -120,3 +120,43 @@ export const LIMITS = {
   /** SIGTERM: how long open requests may take to finish. */
   drain: 10 * SECOND,
 } as const;
+
+/** Bounds of the memory adapter and of its backend's REST interface. */
+export const MEMORY_API_LIMITS = {
+  /** Body of one MCP message: a document of 2 MB, escaped as JSON, fits. */
+  mcpBodyBytes: 4 * MIB,
+  /** Body of one REST request, for the same reason. */
+  requestBytes: 4 * MIB,
+  /** A reply of the backend; a longer one is not one of ours. */
+  replyBytes: 8 * MIB,
+  /** Connections from an adapter to its backend; further calls wait within their own time. */
+  backendConnections: 64,
+  /** Time for a connection, an answer, and an answer to an ingestion: MCP clients commonly give up after 60 s. */
+  connectTimeout: 2 * SECOND,
+  callTimeout: 10 * SECOND,
+  ingestTimeout: 50 * SECOND,
+  /** An ingestion answers after this, with the sync still running (202). */
+  syncWait: 25 * SECOND,
+  /** Wait before the one retry, and as much again at random, so that callers do not return together. */
+  retryDelay: 200,
+  /** Characters of a backend's own message that reach the client. */
+  errorTextLength: 500,
+  queryLength: 2_000,
+  searchResults: 50,
+  graphDepth: 5,
+  /** Nodes by default and at most; edges of a reply. */
+  graphNodesDefault: 200,
+  graphNodes: 500,
+  graphEdges: 2_000,
+  /** What a tool hands to a model: characters of one text, and edges, far below the 25,000 tokens that clients take. */
+  toolTextLength: 2_000,
+  toolEdges: 400,
+  turnBytes: 64 * KIB,
+  documentBytes: 2 * MIB,
+  /** Characters of session, agent and document names. */
+  nameLength: 512,
+  /** Entries of one page of sessions, turns or nodes. */
+  pageSize: 500,
+  /** Requests that the backend answers at a time; more is 503. */
+  requestsInFlight: 256,
+} as const;

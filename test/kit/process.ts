@@ -76,12 +76,22 @@ export async function serve(config: string, options: RunOptions = {}): Promise<S
   const folder = mkdtempSync(join(tmpdir(), 'agctl-serve-'));
   const file = join(folder, 'config.yaml');
   writeFileSync(file, config);
-  const child = start(['serve', '-f', file], options);
+  const removed = (): void => rmSync(folder, { recursive: true, force: true });
+  return service(['serve', '-f', file], options, removed);
+}
+
+/** Runs a command that serves until it is stopped; resolves when it says that it is ready. `after` runs when it has ended. */
+export async function service(
+  args: readonly string[],
+  options: RunOptions = {},
+  after: () => void = () => undefined,
+): Promise<ServeProcess> {
+  const child = start(args, options);
   const { output, finished } = watch(child);
   if (options.closeStdout) child.stdout.destroy();
   const gone = finished.then(({ code, stderr }) => {
-    rmSync(folder, { recursive: true, force: true });
-    return new Error(`serve ended with ${code}: ${stderr}`);
+    after();
+    return new Error(`${args[0]} ended with ${code}: ${stderr}`);
   });
   const ready = until(() => /^ready in /m.test(output.stderr));
   const failure = await Promise.race([gone, ready]);

@@ -1,0 +1,99 @@
+import { createMcpHandler } from '@modelcontextprotocol/server';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { LIMITS, MEMORY_API_LIMITS } from '../core/limits.ts';
+import type { Log } from '../core/log.ts';
+import type { Backend } from './backend/backend.ts';
+import { hostProblem } from './host-check.ts';
+import { createMemoryServer } from './mcp-server.ts';
+
+export interface AdapterParts {
+  readonly backend: Backend;
+  readonly log: Log;
+  /** Host names beside the loopback ones that local connections may say. */
+  readonly allowedHosts: ReadonlySet<string>;
+}
+
+export const SERVICE_NAME = 'memory-adapter';
+export const AGENT_HEADER = 'x-agent-id';
+
+/**
+ * The adapter: MCP at `/mcp`, a server for each POST that ends with its response, and `/health`. It keeps nothing
+ * between requests and gives out no session id.
+ */
+export function createAdapter({ backend, log, allowedHosts }: AdapterParts): FastifyInstance {
+  const app = fastify({
+    bodyLimit: MEMORY_API_LIMITS.mcpBodyBytes,
+    requestTimeout: LIMITS.requestTimeout,
+    keepAliveTimeout: LIMITS.keepAliveTimeout,
+    forceCloseConnections: 'idle',
+  });
+  const handler = createMcpHandler(
+    ({ requestInfo }) =>
+      createMemoryServer({
+        backend,
+        log,
+        agentId: agentId(requestInfo?.headers.get(AGENT_HEADER)),
+        gone: requestInfo?.signal,
+      }),
+    {
+      maxRequestBodySize: MEMORY_API_LIMITS.mcpBodyBytes,
+      onerror: (error) => log.debug('memory::adapter', 'request refused', { problem: error.message }),
+    },
+  );
+  // The SDK reads bodies itself, whatever they say to be, and words what is wrong with them as JSON-RPC.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addHook('onRequest', async ({ headers, socket }, reply) => {
+    const problem = hostProblem(socket.localAddress, headers, allowedHosts);
+    if (problem !== undefined) return reply.code(403).send(rpcError(-32_000, problem));
+  });
+  app.addHook('onClose', () => handler.close());
+  app.setErrorHandler<Error & { statusCode?: number }>((error, _request, reply) => {
+    const { statusCode = 500 } = error;
+    if (statusCode >= 500)
+      log.error('memory::adapter', 'internal error', { problem: error.stack ?? error.message });
+    return reply
+      .code(statusCode)
+      .send(statusCode >= 500 ? rpcError(-32_603, 'internal error') : rpcError(-32_600, error.message));
+  });
+  app.get('/health', () => ({ status: 'healthy', service: SERVICE_NAME }));
+  app.route({
+    method: ['GET', 'DELETE', 'PUT', 'PATCH'],
+    url: '/mcp',
+    handler: (_request, reply) =>
+      reply.code(405).header('allow', 'POST').send(rpcError(-32_000, 'Method not allowed: use POST.')),
+  });
+  app.post('/mcp', async (request, reply) => {
+    const response = await handler.fetch(webRequest(request, reply));
+    return reply.send(response);
+  });
+  return app;
+}
+
+/** The request as the SDK takes it. Its signal ends the call at the backend when the client goes. */
+function webRequest({ headers, body }: FastifyRequest, { raw }: FastifyReply): Request {
+  const gone = new AbortController();
+  raw.once('close', () => {
+    if (!raw.writableFinished) gone.abort(new Error('the client has gone'));
+  });
+  const copied = new Headers();
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === 'string') copied.set(name, value);
+  }
+  // The authority is not the client's to choose: `hostProblem` has looked at Host.
+  return new Request('http://127.0.0.1/mcp', {
+    method: 'POST',
+    headers: copied,
+    body: (body as Buffer | undefined) ?? '',
+    signal: gone.signal,
+  });
+}
+
+/** Printable and of bounded length, or `unknown`: it is stored and shown. */
+function agentId(value: string | null | undefined): string {
+  return value !== null && value !== undefined && /^[\x21-\x7e]{1,128}$/.test(value) ? value : 'unknown';
+}
+
+function rpcError(code: number, message: string): object {
+  return { jsonrpc: '2.0', id: null, error: { code, message } };
+}

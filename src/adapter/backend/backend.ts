@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { MEMORY_API_LIMITS } from '../../core/limits.ts';
+import { BackendFailure, failureOf, timedOut, unexpectedReply, unreachable, type Write } from './failure.ts';
+import { type BackendReply, type BackendRequest, ReplyTooLongError, type Transport } from './transport.ts';
+
+export interface BackendCall {
+  readonly method: 'GET' | 'POST';
+  /** Below `/api/memory`. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: object;
+  /** Set when the call stores something. */
+  readonly write?: Write;
+  /** For the whole call, its retry included, in ms. */
+  readonly timeout: number;
+  /** Aborted when the client has gone or cancelled. */
+  readonly signal: AbortSignal;
+}
+
+/** The memory backend, as the tools see it. */
+export interface Backend {
+  /**
+   * Calls an endpoint, once more after a failure that may have been the connection's, and returns the JSON of its reply.
+   *
+   * @throws BackendFailure with a text for the client; the signal's reason when it was aborted
+   */
+  call(call: BackendCall): Promise<unknown>;
+}
+
+/** Failures before a request was sent: it cannot have had an effect. */
+const NOT_ARRIVED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/**
+ * @param key bearer token of the backend, if it wants one
+ */
+export function createBackend(transport: Transport, key?: string): Backend {
+  return {
+    async call({ method, path, query, body, write, timeout, signal }) {
+      const late = AbortSignal.timeout(timeout);
+      const request = {
+        method,
+        path: query === undefined ? path : `${path}?${new URLSearchParams(query)}`,
+        headers: headersOf(body, write, key),
+        body: body === undefined ? undefined : JSON.stringify(body),
+        signal: AbortSignal.any([signal, late]),
+      };
+      try {
+        const reply = await sendTwice(transport, request);
+        const failure = failureOf(reply, write);
+        if (failure !== undefined) throw failure;
+        return JSON.parse(reply.text) as unknown;
+      } catch (error) {
+        if (error instanceof BackendFailure) throw error;
+        signal.throwIfAborted();
+        if (late.aborted) throw timedOut(timeout, write);
+        const cause = error instanceof MayHaveArrivedError ? error.cause : error;
+        if (cause instanceof SyntaxError || cause instanceof ReplyTooLongError) throw unexpectedReply(write);
+        throw unreachable(transport.origin, !notArrived(error), write);
+      }
+    },
+  };
+}
+
+/** The key makes the second attempt of a write harmless: the backend knows it and stores nothing again. */
+function headersOf(body: object | undefined, write: Write | undefined, key: string | undefined) {
+  return {
+    accept: 'application/json',
+    'x-request-id': randomUUID(),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...(write === undefined ? {} : { 'idempotency-key': randomUUID() }),
+    ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+  };
+}
+
+/** Sends, and once more when that may help. Rejects with the second error. */
+async function sendTwice(transport: Transport, request: BackendRequest): Promise<BackendReply> {
+  let first: unknown;
+  try {
+    const reply = await transport.send(request);
+    if (reply.status !== 502 && reply.status !== 503) return reply;
+  } catch (error) {
+    if (request.signal.aborted || error instanceof ReplyTooLongError) throw error;
+    first = error;
+  }
+  const delay = MEMORY_API_LIMITS.retryDelay * (1 + Math.random());
+  await pause(delay, undefined, { signal: request.signal });
+  try {
+    return await transport.send(request);
+  } catch (error) {
+    // A refused second attempt does not undo what the first one may have done.
+    throw first === undefined || !notArrived(first) ? new MayHaveArrivedError('', { cause: error }) : error;
+  }
+}
+
+class MayHaveArrivedError extends Error {}
+
+function notArrived(error: unknown): boolean {
+  // Node wraps the failures of several addresses of one name.
+  const errors = error instanceof AggregateError ? error.errors : [error];
+  return errors.every((each) => NOT_ARRIVED.has((each as NodeJS.ErrnoException | undefined)?.code ?? ''));
+}

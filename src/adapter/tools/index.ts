@@ -1,0 +1,8 @@
+import type { Tool } from '../tool.ts';
+import { ingestDocument } from './ingest-document.ts';
+import { queryGraph } from './query-graph.ts';
+import { searchKnowledge } from './search-knowledge.ts';
+import { storeEpisodic } from './store-episodic.ts';
+
+/** The tools, in the order in which `tools/list` gives them. */
+export const tools: readonly Tool[] = [searchKnowledge, storeEpisodic, queryGraph, ingestDocument];

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { MEMORY_API_LIMITS as LIMITS } from '../../core/limits.ts';
+import { defineTool } from '../tool.ts';
+
+export const ingestDocument = defineTool({
+  name: 'ingest_document',
+  title: 'Ingest a document',
+  description:
+    'Splits a document into passages, indexes them for search_knowledge and query_graph, and makes the backend read its ' +
+    'documentation folder again. A document with the same source (or title, without one) is replaced.',
+  input: z.strictObject({
+    title: z.string().min(1).max(LIMITS.nameLength).describe('Title of the document.'),
+    content: z.string().min(1).max(LIMITS.documentBytes).describe('Its text, plain or Markdown.'),
+    source: z
+      .string()
+      .min(1)
+      .max(LIMITS.queryLength)
+      .optional()
+      .describe('URL or other origin, kept in its metadata.'),
+  }),
+  output: z.looseObject({
+    document: z
+      .looseObject({
+        id: z.string(),
+        title: z.string(),
+        status: z.string().describe('created, updated or unchanged'),
+        chunks: z.int(),
+      })
+      .nullish(),
+    sync: z.looseObject({ state: z.string().describe('done, running or failed') }),
+  }),
+  readOnly: false,
+  idempotent: true,
+  run: (args, { backend, signal }) =>
+    backend.call({
+      method: 'POST',
+      path: '/ingest/docs',
+      body: args,
+      write: { repeatable: true },
+      timeout: LIMITS.ingestTimeout,
+      signal,
+    }),
+});

@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import { MEMORY_API_LIMITS as LIMITS } from '../../core/limits.ts';
+import { defineTool } from '../tool.ts';
+
+const node = z.looseObject({
+  id: z.string(),
+  name: z.string(),
+  type: z.string(),
+  depth: z.int().describe('Hops from the entity asked for.'),
+});
+
+const edge = z.looseObject({
+  fromId: z.string(),
+  toId: z.string(),
+  relationType: z.string(),
+  weight: z.number(),
+});
+
+export const queryGraph = defineTool({
+  name: 'query_graph',
+  title: 'Query the knowledge graph',
+  description:
+    'Walks the knowledge graph from one entity and returns what is connected to it: documents, their parts and what they ' +
+    'refer to or depend on. An unknown name is answered with names close to it.',
+  input: z.strictObject({
+    entityId: z
+      .string()
+      .min(1)
+      .max(LIMITS.nameLength)
+      .describe('Id or canonical name of the entity to start from.'),
+    maxDepth: z
+      .int()
+      .min(1)
+      .max(LIMITS.graphDepth)
+      .default(2)
+      .describe('Maximum number of relationship hops.'),
+  }),
+  output: z.looseObject({
+    root: z.looseObject({ id: z.string(), name: z.string(), type: z.string() }),
+    nodes: z.array(node),
+    edges: z.array(edge),
+    truncated: z.boolean().describe('There is more than the reply holds.'),
+  }),
+  readOnly: true,
+  idempotent: true,
+  run: ({ entityId, maxDepth }, { backend, signal }) =>
+    backend.call({
+      method: 'GET',
+      path: '/graph',
+      query: { entityId, maxDepth: String(maxDepth) },
+      timeout: LIMITS.callTimeout,
+      signal,
+    }),
+  shorten: (reply) =>
+    reply.edges.length <= LIMITS.toolEdges
+      ? reply
+      : { ...reply, edges: reply.edges.slice(0, LIMITS.toolEdges), truncated: true },
+});

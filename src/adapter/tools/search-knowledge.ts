@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { MEMORY_API_LIMITS as LIMITS } from '../../core/limits.ts';
+import { defineTool } from '../tool.ts';
+
+const result = z.looseObject({
+  id: z.string(),
+  name: z.string(),
+  type: z.string(),
+  content: z.string().describe('The text that was found.'),
+  score: z.number().describe('Similarity, 0 to 1. What minScore is compared with.'),
+  truncated: z.boolean().optional().describe('The content goes on.'),
+  metadata: z.looseObject({}).optional().describe('Where it comes from: source, path, title, heading.'),
+});
+
+export const searchKnowledge = defineTool({
+  name: 'search_knowledge',
+  title: 'Search knowledge',
+  description:
+    'Searches all indexed documents by meaning and by words and returns the passages that fit best, with a similarity score ' +
+    'and their source. When nothing reaches minScore, the reply says how many were below and how near the best one came.',
+  input: z.strictObject({
+    query: z.string().min(1).max(LIMITS.queryLength).describe('What to look for, in natural language.'),
+    limit: z.int().min(1).max(LIMITS.searchResults).default(5).describe('Maximum number of results.'),
+    minScore: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0.7)
+      .describe('Minimum similarity (0 to 1); lower-scoring results are left out.'),
+  }),
+  output: z.looseObject({
+    results: z.array(result),
+    count: z.int(),
+    filtered: z.int().optional().describe('How many candidates were below minScore.'),
+    bestScore: z.number().nullish().describe('The best score of all candidates, also of those left out.'),
+    hint: z.string().optional(),
+  }),
+  readOnly: true,
+  idempotent: true,
+  run: (args, { backend, signal }) =>
+    backend.call({ method: 'POST', path: '/search', body: args, timeout: LIMITS.callTimeout, signal }),
+  shorten: (reply) => ({
+    ...reply,
+    results: reply.results.map((found) =>
+      found.content.length <= LIMITS.toolTextLength
+        ? found
+        : { ...found, content: found.content.slice(0, LIMITS.toolTextLength), truncated: true },
+    ),
+  }),
+});

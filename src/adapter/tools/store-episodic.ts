@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { MEMORY_API_LIMITS as LIMITS } from '../../core/limits.ts';
+import { defineTool } from '../tool.ts';
+
+export const storeEpisodic = defineTool({
+  name: 'store_episodic',
+  title: 'Store a conversation turn',
+  description: 'Stores one turn of a conversation in the chat history. When it answers, the turn is on disk.',
+  input: z.strictObject({
+    sessionId: z.string().min(1).max(LIMITS.nameLength).describe('Id of the chat thread.'),
+    role: z.enum(['user', 'assistant', 'system']).describe('Who said it.'),
+    content: z.string().min(1).max(LIMITS.turnBytes).describe('The text of the message.'),
+  }),
+  output: z.looseObject({
+    id: z.string(),
+    sessionId: z.string(),
+    role: z.string(),
+    createdAt: z.string().describe('When it was stored (RFC 3339).'),
+  }),
+  readOnly: false,
+  idempotent: false,
+  run: (args, { backend, agentId, signal }) =>
+    backend.call({
+      method: 'POST',
+      path: '/chat',
+      body: { ...args, agentId },
+      write: { repeatable: false },
+      timeout: LIMITS.callTimeout,
+      signal,
+    }),
+});

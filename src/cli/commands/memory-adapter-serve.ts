@@ -1,0 +1,46 @@
+import { createAdapter } from '../../adapter/adapter.ts';
+import { createBackend } from '../../adapter/backend/backend.ts';
+import { httpTransport } from '../../adapter/backend/http-transport.ts';
+import { memoryApiUrl } from '../../adapter/base-url.ts';
+import { createLog, fileSink } from '../../core/log.ts';
+import { VERSION } from '../../core/version.ts';
+import { allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
+import { drain, listen, untilStopped } from '../memory/service.ts';
+import type { Run } from '../program.ts';
+
+interface Options {
+  readonly port?: string;
+  readonly host: string;
+  readonly memoryApiUrl?: string;
+}
+
+const STDERR = 2;
+const DEFAULT_PORT = 8080;
+
+/** Runs the memory adapter until it is told to stop. The backend need not be there yet: calls say when it is not. */
+export const run: Run<Options> = async ({ port, host, memoryApiUrl: url }, context) => {
+  const started = performance.now();
+  const base = memoryApiUrl(url ?? context.env['MEMORY_API_URL']);
+  const chosenPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
+  const transport = httpTransport(base);
+  const sink = fileSink(STDERR);
+  const log = createLog(sink, 'info', 'text');
+  const app = createAdapter({
+    backend: createBackend(transport, apiKeyFrom(context)),
+    log,
+    allowedHosts: allowedHostsFrom(context),
+  });
+  const origin = await listen(app, host, chosenPort);
+  context.stderr.write(
+    `agctl ${VERSION}   memory adapter\n\n` +
+      `  mcp       ${origin}/mcp\n  health    ${origin}/health\n  backend   ${base.href}\n\n` +
+      `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+  );
+  const close = async (): Promise<void> => {
+    await drain(app);
+    await transport.close();
+  };
+  const code = await untilStopped(close, log, context);
+  await sink.flush();
+  return code;
+};

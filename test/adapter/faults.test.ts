@@ -1,0 +1,132 @@
+import { describe, expect, test, vi } from 'vitest';
+import { type Answer, cut, fakeBackend, reply, silence } from '../kit/fake-backend.ts';
+import { memoryAdapter } from '../kit/memory-adapter.ts';
+
+const SEARCH = ['search_knowledge', { query: 'x' }] as const;
+const STORE = ['store_episodic', { sessionId: 's', role: 'user', content: 'x' }] as const;
+const INGEST = ['ingest_document', { title: 't', content: 'x' }] as const;
+const GRAPH = ['query_graph', { entityId: 'x' }] as const;
+const error = (message: string) => ({ error: { code: 'x', message, details: {} } });
+
+/** What the model reads when the backend does this; the call has failed. */
+async function told(
+  [name, args]: readonly [string, object],
+  ...answers: Answer[]
+): Promise<{ text: string; calls: number }> {
+  await using backend = await fakeBackend(...answers);
+  await using adapter = await memoryAdapter(backend.url, { key: 'top-secret-key' });
+  const { result } = await adapter.call(name, args);
+  expect(result).toMatchObject({ isError: true });
+  expect(result.structuredContent).toBeUndefined();
+  const { text } = result.content[0];
+  expect(text).not.toContain('top-secret-key');
+  return { text: text.replace(backend.url, 'ORIGIN'), calls: backend.seen.length };
+}
+
+describe('a backend that', () => {
+  test('is not there', async () => {
+    await using adapter = await memoryAdapter('http://127.0.0.1:1');
+    const say = async ([name, args]: readonly [string, object]) =>
+      (await adapter.call(name, args)).result.content[0].text;
+    expect(await say(SEARCH)).toBe('Memory backend unreachable at http://127.0.0.1:1.');
+    expect(await say(STORE)).toBe('Memory backend unreachable at http://127.0.0.1:1. Nothing was stored.');
+    expect(adapter.log.join('')).toContain('tool failed');
+  });
+
+  test('has a name that nobody knows', async () => {
+    await using adapter = await memoryAdapter('http://no-such-host.invalid:3006');
+    const { result } = await adapter.call(...SEARCH);
+    expect(result.content[0].text).toBe('Memory backend unreachable at http://no-such-host.invalid:3006.');
+  });
+
+  test('cuts the connection', async () => {
+    expect(await told(SEARCH, cut)).toEqual({
+      text: 'The connection to the memory backend broke at ORIGIN.',
+      calls: 2,
+    });
+    expect((await told(STORE, cut)).text).toContain(
+      'Outcome unknown: it may have been stored, so a repetition could store it twice.',
+    );
+    expect((await told(INGEST, cut)).text).toContain('Outcome unknown; safe to retry.');
+  });
+
+  test('does not answer in time', async () => {
+    const timeout = vi.spyOn(AbortSignal, 'timeout');
+    const asked: number[] = [];
+    timeout.mockImplementation((ms) => {
+      asked.push(ms);
+      const soon = new AbortController();
+      setTimeout(() => soon.abort(new DOMException('late', 'TimeoutError')), 50);
+      return soon.signal;
+    });
+    try {
+      expect(await told(SEARCH, silence)).toEqual({
+        text: 'Memory backend did not answer within 10 s.',
+        calls: 1,
+      });
+      expect((await told(INGEST, silence)).text).toBe(
+        'Memory backend did not answer within 50 s. Outcome unknown; safe to retry.',
+      );
+      expect(asked).toEqual([10_000, 50_000]);
+    } finally {
+      timeout.mockRestore();
+    }
+  });
+
+  test.each([400, 422, 413])('refuses with %i: its own message', async (status) => {
+    expect(await told(SEARCH, reply(status, error('`query` is too odd')))).toEqual({
+      text: '`query` is too odd',
+      calls: 1,
+    });
+  });
+
+  test('does not know the entity: its message, with the close names', async () => {
+    const { text } = await told(GRAPH, reply(404, error("No entity 'x'. Close names: y, z")));
+    expect(text).toBe("No entity 'x'. Close names: y, z");
+  });
+
+  test.each([401, 403])('answers %i', async (status) => {
+    const { text } = await told(SEARCH, reply(status, error('bad token top-secret-key')));
+    expect(text).toMatch(/^Memory backend refused the adapter's credentials\./);
+  });
+
+  test('says through a proxy that this is too large', async () => {
+    const { text } = await told(INGEST, reply(413, '<h1>Request Entity Too Large</h1>'));
+    expect(text).toBe('This is larger than the memory backend takes.');
+  });
+
+  test('is busy', async () => {
+    const { text } = await told(SEARCH, reply(429, {}, { 'retry-after': '7' }));
+    expect(text).toBe('Memory backend is busy. Retry after 7 s.');
+  });
+
+  test('fails: the status and its request id, no stack, no page', async () => {
+    const failing = reply(500, '<h1>Error at /srv/app.js:1</h1>', { 'x-request-id': 'abc-1' });
+    expect(await told(SEARCH, failing)).toEqual({
+      text: 'Memory backend failed (500, request id abc-1).',
+      calls: 1,
+    });
+    expect((await told(STORE, failing)).text).toContain('Outcome unknown');
+  });
+
+  test.each([502, 503])('fails twice with %i', async (status) => {
+    expect(await told(SEARCH, reply(status, 'x'))).toEqual({
+      text: `Memory backend failed (${status}).`,
+      calls: 2,
+    });
+  });
+
+  test.each([
+    ['a page', reply(200, '<html>')],
+    ['another shape', reply(200, { results: 'none' })],
+    ['nothing', reply(200, '')],
+    ['null', reply(200, null)],
+    ['9 MiB', reply(200, 'x'.repeat(9 * 1024 * 1024))],
+    ['404 of something else', reply(404, 'not found')],
+    ['a redirect', reply(302, '', { location: 'http://elsewhere.invalid' })],
+  ])('answers with %s', async (_name, answer) => {
+    const { text, calls } = await told(SEARCH, answer);
+    expect(text).toMatch(/^Memory backend gave an unexpected reply\./);
+    expect(calls).toBe(1);
+  });
+});

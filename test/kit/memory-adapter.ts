@@ -1,0 +1,45 @@
+import type { AddressInfo } from 'node:net';
+import { createAdapter } from '../../src/adapter/adapter.ts';
+import { createBackend } from '../../src/adapter/backend/backend.ts';
+import { httpTransport } from '../../src/adapter/backend/http-transport.ts';
+import { memoryApiUrl } from '../../src/adapter/base-url.ts';
+import { createLog } from '../../src/core/log.ts';
+import { type McpReply, post } from './mcp.ts';
+
+/** A real memory adapter in this process, on a free port. */
+export interface TestAdapter extends AsyncDisposable {
+  readonly url: string;
+  readonly log: readonly string[];
+  /** Calls a tool as a client of the older generation, and returns the result. */
+  call(name: string, args: object, headers?: Record<string, string>): Promise<McpReply>;
+}
+
+export async function memoryAdapter(
+  backendUrl: string,
+  { key, allowedHosts = [] }: { key?: string; allowedHosts?: readonly string[] } = {},
+): Promise<TestAdapter> {
+  const lines: string[] = [];
+  const sink = { write: (line: string) => void lines.push(line), dropped: 0, flush: () => Promise.resolve() };
+  const transport = httpTransport(memoryApiUrl(backendUrl));
+  const app = createAdapter({
+    backend: createBackend(transport, key),
+    log: createLog(sink, 'debug', 'text'),
+    allowedHosts: new Set(allowedHosts),
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  return {
+    url,
+    log: lines,
+    call: (name, args, headers) => post(`${url}/mcp`, callMessage(name, args), headers),
+    [Symbol.asyncDispose]: async () => {
+      app.server.closeAllConnections();
+      await app.close();
+      await transport.close();
+    },
+  };
+}
+
+export function callMessage(name: string, args: object, id = 1): object {
+  return { jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } };
+}
