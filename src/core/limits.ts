@@ -117,6 +117,9 @@ export const LIMITS = {
   logBatchBytes: 8 * KIB,
   logBatchTime: 20,
   logFieldLength: KIB,
+  /** Servers for operators (admin, metrics, readiness): connections at once, and time for headers (upstream). */
+  ownServerConnections: 200,
+  ownServerHeadersTimeout: 2 * SECOND,
   /** SIGTERM: how long open requests may take to finish. */
   drain: 10 * SECOND,
 } as const;
