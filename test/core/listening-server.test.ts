@@ -1,0 +1,64 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type ListenAddress, parseListenAddress } from '../../src/core/listen.ts';
+import { ListenError, listenOn } from '../../src/core/listening-server.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+
+const hello = (_: unknown, response: { end(text: string): void }): void => response.end('hello');
+const at = (text: string): ListenAddress => parseListenAddress(text) as ListenAddress;
+
+describe('a server of the process', () => {
+  test('serves both loopback addresses at one port, and frees it again', async () => {
+    const server = await listenOn(at('localhost:0'), hello);
+    const url = `http://127.0.0.1:${server?.port}`;
+    expect(server?.address).toBe(`127.0.0.1:${server?.port}`);
+    expect(await (await fetch(url)).text()).toBe('hello');
+    expect(await (await fetch(`http://[::1]:${server?.port}`)).text()).toBe('hello');
+    await server?.close();
+    await expect(fetch(url)).rejects.toThrow();
+    const again = await listenOn(at(`127.0.0.1:${server?.port}`), hello);
+    await again?.close();
+  });
+
+  test('serves all addresses', async () => {
+    const server = await listenOn(at(':0'), hello);
+    expect(await (await fetch(`http://127.0.0.1:${server?.port}`)).text()).toBe('hello');
+    await server?.close();
+  });
+
+  test('says which one is taken', async () => {
+    const taken = await listenOn(at('127.0.0.1:0'), hello);
+    const second = listenOn(at(`127.0.0.1:${taken?.port}`), hello);
+    await expect(second).rejects.toThrow(`127.0.0.1:${taken?.port} is already in use`);
+    await expect(second).rejects.toBeInstanceOf(ListenError);
+    await taken?.close();
+  });
+
+  test('off opens nothing', async () => {
+    expect(await listenOn(at('off'), hello)).toBeUndefined();
+  });
+
+  test('replaces a socket that nobody serves, and no other file', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'a.sock');
+    // A process that is killed leaves its socket behind.
+    const former = createServer().listen(path);
+    await new Promise((resolve) => former.once('listening', resolve));
+    const server = await listenOn(at(`unix:${path}`), hello);
+    const text = await new Promise((resolve) => {
+      request({ socketPath: path }, (response) =>
+        response.once('data', (data) => resolve(String(data))),
+      ).end();
+    });
+    expect(text).toBe('hello');
+    await server?.close();
+    former.close();
+    const file = join(folder.path, 'file');
+    writeFileSync(file, 'kept');
+    await expect(listenOn(at(`unix:${file}`), hello)).rejects.toThrow('no socket');
+    expect(existsSync(file)).toBe(true);
+  });
+});
