@@ -111,6 +111,23 @@ export const LIMITS = {
   /** 1xx responses of an upstream before its real one; more is 502. */
   informationalResponses: 100,
 
+  /** `/debug/trace`: streams at once (more are refused), and events and bytes that wait for the reader of one of them. */
+  traceWatchers: 1_000,
+  traceQueueEvents: 2_000,
+  traceQueueBytes: 4 * MIB,
+  /** Of a body in a trace; texts, and texts together, of the variables at one stage or under one expression. */
+  traceBodyBytes: 64 * KIB,
+  traceTextLength: 8 * KIB,
+  traceStateLength: 64 * KIB,
+  traceCelStateLength: 8 * KIB,
+  /** Parts of an expression whose values are shown. */
+  traceCelParts: 32,
+  /** Readers of `/debug/trace` count on a sign of life every second. */
+  traceKeepalive: SECOND,
+  /** A stream that follows many requests: how many at once, and for how long. */
+  traceFollowed: 64,
+  traceFollowTime: 3600 * SECOND,
+
   /** Access-log and log lines waiting for a slow reader of stdout or stderr; more are dropped and counted. */
   logQueueBytes: MIB,
   /** Lines are written together: when there are so many bytes, or after so long. */

@@ -6,6 +6,7 @@ import { type Listener, openListener } from './http/listener.ts';
 import { handleRequest } from './http/pipeline.ts';
 import { AccessLog, type EndedListener } from './observe/access-log.ts';
 import { recordBody } from './observe/body-record.ts';
+import { createWatchers, type Watchers } from './observe/watchers.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 
 export interface GatewayOptions {
@@ -35,6 +36,8 @@ export interface Gateway {
   readonly listeners: readonly { readonly gateway: GatewayRuntime; readonly port: number }[];
   /** Tells a listener of every request that has ended, until the returned function is called. It must not throw. */
   onEnded(listener: EndedListener): () => void;
+  /** Who watches requests: `/debug/trace`. */
+  readonly watchers: Watchers;
   /** Drains: no new connections, open requests finish within the configured time, then children end. */
   close(): Promise<void>;
 }
@@ -47,6 +50,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
     policy: runtime.accessLog,
     directives: log.directives,
   });
+  const watchers = createWatchers();
   const ended = (x: Exchange, status: number): void => {
     for (const action of x.atEnd) action();
     if (x.llm !== undefined) {
@@ -54,7 +58,9 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
       x.llm.cost = runtime.catalog.price(provider, [responseModel, providerModel, requestModel], usage);
       for (const charge of x.onUsage) charge(usage === undefined ? 0 : usage.input + usage.output);
     }
+    x.trace?.finished(x, status);
     lines.ended(x, status);
+    x.trace?.end();
   };
   const opened: { gateway: GatewayRuntime; listener: Listener }[] = [];
   const drain = config.config.connectionTerminationDeadline;
@@ -67,6 +73,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
         port,
         address,
         handle: async (x) => {
+          if (watchers.active) x.trace = watchers.claim(x);
           const reply = await handleRequest(x, gateway.router);
           if (runtime.accessLog.readsResponseBody)
             recordBody(x, reply, config.frontendPolicies.http.maxBufferSize);
@@ -87,6 +94,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   return {
     listeners: opened.map(({ gateway, listener }) => ({ gateway, port: listener.port })),
     onEnded: (listener) => lines.onEnded(listener),
+    watchers,
     async close() {
       const closed = opened.map(({ listener }) => listener.close(drain));
       runtime.drain();

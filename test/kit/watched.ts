@@ -1,19 +1,29 @@
 import { tmpdir } from 'node:os';
 import { createLog } from '../../src/core/log.ts';
-import type { PolicyEvent, TraceEvent } from '../../src/core/trace.ts';
+import type { PolicyAction, TraceMessage } from '../../src/core/trace/event.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import type { Exchange } from '../../src/server/http/exchange.ts';
 import { openListener } from '../../src/server/http/listener.ts';
 import { handleRequest } from '../../src/server/http/pipeline.ts';
+import { Tracer } from '../../src/server/observe/trace/tracer.ts';
 import { compileRuntime } from '../../src/server/runtime.ts';
 import { routesConfig } from './routes.ts';
 
+/** What a policy told of one request. */
+export interface PolicyStep {
+  /** Its key in the configuration. */
+  readonly kind: string;
+  readonly action: PolicyAction;
+  readonly reason: string;
+  readonly snapshot?: object;
+}
+
 export interface WatchedRoute extends AsyncDisposable {
   readonly url: string;
-  /** What the stages of all requests reported, in order. */
-  readonly events: readonly TraceEvent[];
+  /** What the policies reported of all requests, in order. */
+  readonly events: readonly PolicyStep[];
   /** Events of one policy. */
-  of(kind: string): PolicyEvent[];
+  of(kind: string): Omit<PolicyStep, 'kind'>[];
   /** The exchanges themselves. */
   readonly exchanges: readonly Exchange[];
 }
@@ -46,7 +56,7 @@ export async function watchedRoute(
   if (errors.length > 0) throw new Error(errors.map(({ message }) => message).join('\n'));
   const [served] = runtime.gateways;
   if (served === undefined) throw new Error('the configuration has no gateway');
-  const events: TraceEvent[] = [];
+  const events: PolicyStep[] = [];
   const exchanges: Exchange[] = [];
   const listener = await openListener({
     gateway: 'default/default',
@@ -54,7 +64,10 @@ export async function watchedRoute(
     port: 0,
     address: '127.0.0.1',
     handle(x) {
-      x.trace = (event) => void events.push(event);
+      x.trace = new Tracer({
+        event: ({ message }) => events.push(...stepOf(message)),
+        ended: () => undefined,
+      });
       exchanges.push(x);
       prepare?.(x);
       return handleRequest(x, served.router);
@@ -65,11 +78,18 @@ export async function watchedRoute(
     url: `http://127.0.0.1:${listener.port}`,
     events,
     exchanges,
-    of: (kind) =>
-      events.filter((event): event is PolicyEvent => event.type === 'policy' && event.kind === kind),
+    of: (kind) => events.filter((event) => event.kind === kind).map(({ kind: _, ...step }) => step),
     [Symbol.asyncDispose]: async () => {
       await listener.close(0);
       await runtime.close();
     },
   };
+}
+
+function stepOf(message: TraceMessage): PolicyStep[] {
+  if (message.type !== 'policy') return [];
+  const { policy = '', action = 'apply', result } = message;
+  if (result.type === 'skip') return [{ kind: policy, action, reason: result.reason }];
+  const { details: reason, snapshot } = result;
+  return [{ kind: policy, action, reason, ...(snapshot === null ? {} : { snapshot }) }];
 }

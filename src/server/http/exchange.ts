@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Reason } from '../../core/errors.ts';
-import type { TraceSink } from '../../core/trace.ts';
 import { HeadersView } from '../cel/headers-view.ts';
 import type { LlmCall } from '../llm/log-fields.ts';
+import type { Tracer } from '../observe/trace/tracer.ts';
 import { RequestBody } from './body.ts';
 import type { HeaderList } from './header-list.ts';
 
@@ -83,7 +83,7 @@ export class Exchange {
   /** Set by `timeout`: how long one call to a backend may take until its response headers, in ms. */
   backendTimeout: number | undefined;
   /** Somebody watches this request; otherwise stages need not even build their events. */
-  trace: TraceSink | undefined;
+  trace: Tracer | undefined;
 
   /** What was answered, from the moment it is known. */
   reply: Reply | undefined;

@@ -75,14 +75,13 @@ export const apiKey = definePolicy({
           const missing = given === undefined;
           if (mode === 'strict' || (mode === 'optional' && !missing)) {
             const reason = missing ? 'no API Key found' : 'invalid credentials';
-            x.trace?.({ type: 'policy', kind: 'apiKey', action: 'deny', reason });
+            x.trace?.policy({ kind: 'apiKey', action: 'deny', reason });
             throw new AppError('api_key_failed', {
               message: `api key authentication failure: ${reason}`,
               headers: ['www-authenticate', credential.scheme],
             });
           }
-          x.trace?.({
-            type: 'policy',
+          x.trace?.policy({
             kind: 'apiKey',
             action: 'skip',
             reason: missing ? 'no key' : 'unknown key, which this mode ignores',
@@ -94,8 +93,7 @@ export const apiKey = definePolicy({
         x.allowedModels = known.allowedModels;
         x.principal = `apiKey:${hash(given as string)}`;
         x.changed('apiKey');
-        x.trace?.({
-          type: 'policy',
+        x.trace?.policy({
           kind: 'apiKey',
           action: 'apply',
           reason: 'the key is known',

@@ -25,7 +25,7 @@ export const authorization = definePolicy({
     return {
       request(x) {
         const { allowed, reason, rule } = decide(lookupIn(x));
-        x.trace?.({ type: 'policy', kind: 'authorization', action: allowed ? 'apply' : 'deny', reason });
+        x.trace?.policy({ kind: 'authorization', action: allowed ? 'apply' : 'deny', reason });
         if (allowed) return undefined;
         // A token without the scope that a rule asks for can be replaced by one with it (RFC 6750 §3.1).
         const isAboutScope = rule?.reads('jwt.scope') === true || rule?.reads('jwt.scp') === true;

@@ -78,8 +78,7 @@ export const cors = definePolicy({
         const origin = x.headers.get('origin');
         const asksMethod = x.headers.has('access-control-request-method');
         if (origin === undefined || (x.method !== 'OPTIONS' && !isAllowed(origin))) {
-          x.trace?.({
-            type: 'policy',
+          x.trace?.policy({
             kind: 'cors',
             action: 'skip',
             reason: origin === undefined ? 'no Origin header' : 'the origin is not allowed',
@@ -88,8 +87,7 @@ export const cors = definePolicy({
           return undefined;
         }
         if (x.method !== 'OPTIONS' || !(isAllowed(origin) || asksMethod)) {
-          x.trace?.({
-            type: 'policy',
+          x.trace?.policy({
             kind: 'cors',
             action: 'apply',
             reason: 'the origin is allowed',
@@ -98,8 +96,7 @@ export const cors = definePolicy({
           return undefined;
         }
         // A refused preflight also gets 200; it is the missing headers that tell the browser.
-        x.trace?.({
-          type: 'policy',
+        x.trace?.policy({
           kind: 'cors',
           action: 'respond',
           reason: 'preflight',

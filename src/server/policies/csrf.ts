@@ -24,8 +24,7 @@ export const csrf = definePolicy({
     return {
       request(x) {
         const reason = SAFE.has(x.method) ? undefined : problem(x, trusted);
-        x.trace?.({
-          type: 'policy',
+        x.trace?.policy({
           kind: 'csrf',
           action: reason === undefined ? 'apply' : 'deny',
           reason: reason ?? 'not from another origin',

@@ -51,7 +51,7 @@ export const directResponse = definePolicy({
         if (text === undefined)
           throw new AppError('internal', { detail: 'directResponse.bodyExpression could not be evaluated' });
         if (!list.has('content-type') && text !== '') list.set('content-type', 'text/plain; charset=utf-8');
-        x.trace?.({ type: 'policy', kind: 'directResponse', action: 'respond', reason: `status ${status}` });
+        x.trace?.policy({ kind: 'directResponse', action: 'respond', reason: `status ${status}` });
         return { status, headers: list, body: text };
       },
     };

@@ -176,8 +176,7 @@ async function ask(x: Exchange, plan: Plan): Promise<Reply | undefined> {
     x.headers.delete(name);
     for (const value of received) x.headers.append(name, value);
   }
-  x.trace?.({
-    type: 'policy',
+  x.trace?.policy({
     kind: 'extAuthz',
     action: 'apply',
     reason: `the service allowed it (${answer.status})`,
@@ -242,8 +241,7 @@ function unanswered(x: Exchange, { config }: Plan, error: unknown): undefined {
       ? 'no answer in time'
       : explainUpstreamError(error);
   if (config.failureMode === 'allow') {
-    x.trace?.({
-      type: 'policy',
+    x.trace?.policy({
       kind: 'extAuthz',
       action: 'skip',
       reason: `the service could not be asked (${problem}), which this policy allows`,
@@ -260,8 +258,7 @@ function refuse(x: Exchange, plan: Plan, answer: Answer, lookup: Lookup): Reply 
     const location = attempt(plan.redirect, lookup);
     if (typeof location !== 'string' || !isHeaderValue(location))
       throw denial(x, 'extAuthz.protocol.http.redirect gives no URL');
-    x.trace?.({
-      type: 'policy',
+    x.trace?.policy({
       kind: 'extAuthz',
       action: 'respond',
       reason: `the service answered ${status}: redirect`,
@@ -270,7 +267,7 @@ function refuse(x: Exchange, plan: Plan, answer: Answer, lookup: Lookup): Reply 
     return { status: 302, headers: new HeaderList(['location', location]), body: undefined };
   }
   if (plan.config.denyResponse === 'fixed') throw denial(x, `the authorization service answered ${status}`);
-  x.trace?.({ type: 'policy', kind: 'extAuthz', action: 'deny', reason: `the service answered ${status}` });
+  x.trace?.policy({ kind: 'extAuthz', action: 'deny', reason: `the service answered ${status}` });
   x.reason = 'ExtAuth';
   x.error = 'external authorization failed';
   const kept = ['content-type', 'www-authenticate', 'location', 'retry-after'].flatMap((name) =>
@@ -280,7 +277,7 @@ function refuse(x: Exchange, plan: Plan, answer: Answer, lookup: Lookup): Reply 
 }
 
 function denial(x: Exchange, reason: string, status?: number): AppError {
-  x.trace?.({ type: 'policy', kind: 'extAuthz', action: 'deny', reason });
+  x.trace?.policy({ kind: 'extAuthz', action: 'deny', reason });
   return new AppError('ext_authz_failed', { detail: reason, ...(status === undefined ? {} : { status }) });
 }
 

@@ -16,8 +16,7 @@ export const requestHeaderModifier = definePolicy({
     return {
       request(x) {
         change(x.headers);
-        x.trace?.({
-          type: 'policy',
+        x.trace?.policy({
           kind: 'requestHeaderModifier',
           action: 'apply',
           reason: 'request headers changed',
@@ -38,8 +37,7 @@ export const responseHeaderModifier = definePolicy({
     return {
       response(x, reply) {
         change(reply.headers);
-        x.trace?.({
-          type: 'policy',
+        x.trace?.policy({
           kind: 'responseHeaderModifier',
           action: 'apply',
           reason: 'response headers changed',

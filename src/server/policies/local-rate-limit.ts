@@ -58,8 +58,7 @@ export const localRateLimit = definePolicy({
         const least = full ?? buckets.reduce((a, b) => (b.remaining(now) < a.remaining(now) ? b : a));
         tightest.set(x, least);
         if (full !== undefined) {
-          x.trace?.({
-            type: 'policy',
+          x.trace?.policy({
             kind: 'localRateLimit',
             action: 'deny',
             reason: 'the bucket is empty',
@@ -74,8 +73,7 @@ export const localRateLimit = definePolicy({
           if (limits[index]?.type === 'requests') bucket.take(1);
           else x.onUsage.push((tokens) => bucket.take(tokens));
         }
-        x.trace?.({
-          type: 'policy',
+        x.trace?.policy({
           kind: 'localRateLimit',
           action: 'apply',
           reason: 'every bucket has room',

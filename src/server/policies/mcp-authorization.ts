@@ -48,8 +48,7 @@ class ItemRules implements ItemAccess {
     const { allowed, reason } = this.#decide(
       lookupIn(x, { mcp: { methodName: x.mcp?.method ?? null, [member]: { name, target } } }),
     );
-    x.trace?.({
-      type: 'policy',
+    x.trace?.policy({
       kind: 'mcpAuthorization',
       action: allowed ? 'apply' : 'deny',
       reason,

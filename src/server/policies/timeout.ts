@@ -32,8 +32,7 @@ export const timeout = definePolicy({
             around: (x, next) =>
               new Promise((resolve, reject) => {
                 const timer = setTimeout(() => {
-                  x.trace?.({
-                    type: 'policy',
+                  x.trace?.policy({
                     kind: 'timeout',
                     action: 'deny',
                     reason: `no response within ${requestTimeout} ms`,

@@ -138,22 +138,16 @@ test('mcpAuthorization: each item', async () => {
   const item = (name: string) => ({ kind: 'tool', target: 'one', name });
   expect(route.of('mcpAuthorization')).toEqual([
     {
-      type: 'policy',
-      kind: 'mcpAuthorization',
       action: 'apply',
       reason: 'allow rule is true: mcp.tool.name == "read"',
       snapshot: item('read'),
     },
     {
-      type: 'policy',
-      kind: 'mcpAuthorization',
       action: 'deny',
       reason: 'no allow rule is true',
       snapshot: item('write'),
     },
     {
-      type: 'policy',
-      kind: 'mcpAuthorization',
       action: 'deny',
       reason: 'no allow rule is true',
       snapshot: item('write'),

@@ -140,8 +140,7 @@ function accept(x: Exchange, { issuer }: McpAuthenticationConfig, token: string,
   x.jwt = claims;
   x.changed('jwt');
   x.principal = `jwt:${issuer} ${subjectOf(claims, token)}`;
-  x.trace?.({
-    type: 'policy',
+  x.trace?.policy({
     kind: 'mcpAuthentication',
     action: 'apply',
     reason: 'the token is valid',
@@ -192,15 +191,14 @@ function keySource(
 
 function withoutToken(x: Exchange, { mode }: McpAuthenticationConfig, discovery: Discovery): undefined {
   if (mode !== 'strict') {
-    x.trace?.({
-      type: 'policy',
+    x.trace?.policy({
       kind: 'mcpAuthentication',
       action: 'skip',
       reason: `no token, which mode ${mode} allows`,
     });
     return undefined;
   }
-  x.trace?.({ type: 'policy', kind: 'mcpAuthentication', action: 'deny', reason: 'no token' });
+  x.trace?.policy({ kind: 'mcpAuthentication', action: 'deny', reason: 'no token' });
   // Header and body word for word as in the specification.
   throw new AppError('token_missing', {
     headers: ['www-authenticate', `Bearer resource_metadata="${discovery.metadataUrl(x)}"`],
@@ -216,8 +214,7 @@ function invalid(
 ): undefined {
   const unavailable = error instanceof KeySetUnavailable;
   if (!(unavailable || error instanceof TokenError)) throw error;
-  x.trace?.({
-    type: 'policy',
+  x.trace?.policy({
     kind: 'mcpAuthentication',
     action: mode === 'permissive' ? 'skip' : 'deny',
     reason: error.message,

@@ -1,0 +1,51 @@
+/** Stands in for a credential. */
+export const REDACTED = '<redacted>';
+
+/** Header and parameter names whose values authenticate somebody, on their own or as part of a longer name. */
+const SENSITIVE =
+  /authorization|cookie|token|secret|passw|api[-_]?key|credential|signature|^(?:key|sig|code|mcp-session-id)$/i;
+
+/** Whether the value of a header or query parameter of this name is a credential. `more`: configured names, lower case. */
+export function isSensitiveName(name: string, more?: ReadonlySet<string>): boolean {
+  return SENSITIVE.test(name) || more?.has(name.toLowerCase()) === true;
+}
+
+/** `?a=1&token=x` with credentials replaced; what is not sensitive stays byte for byte. */
+export function redactQuery(query: string, more?: ReadonlySet<string>): string {
+  return query.replace(/([?&])([^=&#]*)=([^&#]*)/g, (pair, mark: string, name: string) =>
+    isSensitiveName(decoded(name), more) ? `${mark}${name}=${REDACTED}` : pair,
+  );
+}
+
+/** Names are compared as a server would read them: `%74oken` is `token`. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name.replaceAll('+', ' '));
+  } catch {
+    return name;
+  }
+}
+
+/** Texts shorter than this are no secrets worth searching for, and would be found everywhere. */
+const SHORTEST_SECRET = 6;
+
+/**
+ * Replaces known secrets wherever they turn up: in the result of an expression, in what a backend echoes. A second
+ * line behind the names above.
+ */
+export class Scrubber {
+  readonly #secrets = new Set<string>();
+
+  /** Adds a secret, and what follows its scheme (`Bearer …`). */
+  add(secret: string): void {
+    for (const text of [secret, secret.slice(secret.indexOf(' ') + 1)])
+      if (text.length >= SHORTEST_SECRET && this.#secrets.size < 64) this.#secrets.add(text);
+  }
+
+  text(value: string): string {
+    let clean = value;
+    for (const secret of this.#secrets)
+      if (clean.includes(secret)) clean = clean.replaceAll(secret, REDACTED);
+    return clean;
+  }
+}

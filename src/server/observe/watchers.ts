@@ -1,0 +1,170 @@
+import { LIMITS } from '../../core/limits.ts';
+import type { TraceEvent } from '../../core/trace/event.ts';
+import { CelEvaluationError, CelSyntaxError, compileExpression, HeadersView } from '../cel/expression.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { Tracer } from './trace/tracer.ts';
+
+/** Whether a request is one that a watcher waits for. */
+export type TraceFilter = (x: Exchange) => boolean;
+
+export interface WatchOptions {
+  /** Any request without one. */
+  readonly filter?: TraceFilter | undefined;
+  /** Goes on with further requests; their events carry `requestId`. Without it, one request is all. */
+  readonly follow?: boolean;
+  /** Gets every event, in order, at the moment it happens. Must not throw and must not block. */
+  sink(event: TraceEvent): void;
+  /** No more events come. Not called after `cancel`. */
+  ended(): void;
+}
+
+export interface Watch {
+  /** Leaves: a request that it has claimed goes on without it. */
+  cancel(): void;
+}
+
+/** Who watches requests of the data plane. While nobody does, a request costs one look at `active`. */
+export interface Watchers {
+  readonly active: boolean;
+  /** Watchers that wait for a request, or still follow. */
+  readonly count: number;
+  /** Registers at once. Undefined when there are `LIMITS.traceWatchers` already. */
+  watch(options: WatchOptions): Watch | undefined;
+  /** Gives a request, not yet admitted, to the first watcher that wants it. */
+  claim(x: Exchange): Tracer | undefined;
+}
+
+export function createWatchers(): Watchers {
+  return new WatcherList();
+}
+
+class WatcherList implements Watchers {
+  active = false;
+  /** Kept in the order of registration. */
+  readonly #waiting = new Set<Watcher>();
+  /** Those whose one request is under way. */
+  readonly #serving = new Set<Watcher>();
+  #requests = 0;
+
+  get count(): number {
+    return this.#waiting.size;
+  }
+
+  watch(options: WatchOptions): Watch | undefined {
+    if (this.#waiting.size + this.#serving.size >= LIMITS.traceWatchers) return undefined;
+    const watcher = new Watcher(options, (self) => this.#forget(self));
+    this.#waiting.add(watcher);
+    this.active = true;
+    return watcher;
+  }
+
+  claim(x: Exchange): Tracer | undefined {
+    for (const watcher of this.#waiting) {
+      if (!watcher.wants(x)) continue;
+      if (watcher.follows) {
+        this.#requests += 1;
+        return watcher.trace(String(this.#requests));
+      }
+      this.#waiting.delete(watcher);
+      this.#serving.add(watcher);
+      this.active = this.#waiting.size > 0;
+      return watcher.trace(undefined);
+    }
+    return undefined;
+  }
+
+  #forget(watcher: Watcher): void {
+    this.#waiting.delete(watcher);
+    this.#serving.delete(watcher);
+    this.active = this.#waiting.size > 0;
+  }
+}
+
+class Watcher implements Watch {
+  readonly #options: WatchOptions;
+  readonly #forget: (self: Watcher) => void;
+  readonly follows: boolean;
+  #requests = 0;
+  #isOpen = true;
+
+  constructor(options: WatchOptions, forget: (self: Watcher) => void) {
+    this.#options = options;
+    this.#forget = forget;
+    this.follows = options.follow === true;
+  }
+
+  wants(x: Exchange): boolean {
+    if (this.#requests >= LIMITS.traceFollowed) return false;
+    return this.#options.filter === undefined || this.#options.filter(x);
+  }
+
+  trace(requestId: string | undefined): Tracer {
+    this.#requests += 1;
+    const tracer = new Tracer({
+      ...(requestId === undefined ? {} : { requestId }),
+      event: (event) => {
+        if (this.#isOpen) this.#options.sink(event);
+      },
+      ended: () => {
+        this.#requests -= 1;
+        if (this.follows || !this.#isOpen) return;
+        this.cancel();
+        this.#options.ended();
+      },
+    });
+    tracer.emit({ type: 'requestStarted' });
+    return tracer;
+  }
+
+  cancel(): void {
+    this.#isOpen = false;
+    this.#forget(this);
+  }
+}
+
+/** What a filter may read: the request as it came in, before it was admitted. */
+const FILTER_VARIABLES = ['request', 'source'] as const;
+
+/**
+ * Compiles the `expression` of a trace. It sees `request.method`, `.path`, `.pathAndQuery`, `.host`, `.headers`,
+ * `.version` and `source` as they came; one that fails counts as false. `problem` is for the caller's eyes.
+ */
+export function compileTraceFilter(source: string): { filter: TraceFilter } | { problem: string } {
+  try {
+    const expression = compileExpression(source, FILTER_VARIABLES);
+    return {
+      filter: (x) => {
+        try {
+          return expression.evaluate((root) => (root === 'request' ? rawRequest(x) : rawSource(x))) === true;
+        } catch (error) {
+          if (error instanceof CelEvaluationError) return false;
+          throw error;
+        }
+      },
+    };
+  } catch (error) {
+    if (!(error instanceof CelSyntaxError)) throw error;
+    return { problem: error.help === undefined ? error.message : `${error.message} (${error.help})` };
+  }
+}
+
+function rawRequest(x: Exchange): object {
+  const url = x.request.url ?? '';
+  const [path = ''] = url.split(/[?#]/, 1);
+  const host = x.request.headers.host?.toLowerCase();
+  return {
+    method: x.method,
+    path,
+    pathAndQuery: url,
+    uri: url,
+    version: `HTTP/${x.request.httpVersion}`,
+    scheme: 'http',
+    headers: new HeadersView(x.headers.raw),
+    ...(host === undefined ? {} : { host }),
+  };
+}
+
+const rawSource = ({ sourceAddress, sourcePort }: Exchange): object => ({
+  address: sourceAddress,
+  port: sourcePort,
+});

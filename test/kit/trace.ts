@@ -1,0 +1,100 @@
+import { createServer, type IncomingMessage, type Server, get as sendGet } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream';
+import type { TraceEvent, TraceMessage } from '../../src/core/trace/event.ts';
+import { openTraceStream, TRACE_HEADERS } from '../../src/server/observe/trace-stream.ts';
+import type { Watchers } from '../../src/server/observe/watchers.ts';
+import { until } from './until.ts';
+
+/** A real HTTP server that offers the trace of a gateway, as an admin server does. */
+export interface TraceServer extends AsyncDisposable {
+  readonly port: number;
+  readonly url: string;
+}
+
+export async function traceServer({ watchers }: { readonly watchers: Watchers }): Promise<TraceServer> {
+  const server: Server = createServer((request, response) => {
+    const query = new URL(request.url ?? '/', 'http://localhost').searchParams;
+    const opened = openTraceStream(watchers, {
+      expression: query.get('expression') ?? undefined,
+      follow: query.get('follow') === 'true',
+    });
+    if ('text' in opened) {
+      response.writeHead(opened.status, { 'content-type': 'text/plain' }).end(opened.text);
+      return;
+    }
+    response.writeHead(200, TRACE_HEADERS);
+    pipeline(opened.stream, response, () => undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: () => {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+/** A reader of one trace stream. */
+export interface TraceReader extends AsyncDisposable {
+  /** Everything received so far, as text. */
+  readonly text: string;
+  readonly events: TraceEvent[];
+  readonly messages: TraceMessage[];
+  readonly ended: boolean;
+  readonly response: IncomingMessage;
+  /** Waits for the end of the stream and gives its events. */
+  all(): Promise<TraceEvent[]>;
+  of<T extends TraceMessage['type']>(type: T): Extract<TraceMessage, { type: T }>[];
+  leave(): void;
+}
+
+/** Opens a trace and waits until its watcher is registered. */
+export async function openTrace(server: TraceServer, query = ''): Promise<TraceReader> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    sendGet(`${server.url}/debug/trace${query}`, { agent: false }, resolve).on('error', reject);
+  });
+  if (response.statusCode !== 200) throw new Error(`the trace was refused: ${response.statusCode}`);
+  let text = '';
+  let ended = false;
+  response.setEncoding('utf8');
+  response.on('data', (part: string) => {
+    text += part;
+  });
+  response.on('end', () => {
+    ended = true;
+  });
+  response.on('error', () => undefined);
+  await until(() => text.startsWith(': ready\n\n'));
+  const events = (): TraceEvent[] =>
+    [...text.matchAll(/^data: (.*)\n\n/gm)].map(([, json]) => JSON.parse(json as string) as TraceEvent);
+  const reader: TraceReader = {
+    get text() {
+      return text;
+    },
+    get events() {
+      return events();
+    },
+    get messages() {
+      return events().map(({ message }) => message);
+    },
+    get ended() {
+      return ended;
+    },
+    response,
+    async all() {
+      await until(() => ended);
+      return events();
+    },
+    of: (type) => events().flatMap(({ message }) => (message.type === type ? [message as never] : [])),
+    leave: () => response.destroy(),
+    [Symbol.asyncDispose]: () => {
+      response.destroy();
+      return Promise.resolve();
+    },
+  };
+  return reader;
+}

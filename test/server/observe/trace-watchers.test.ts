@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { send } from '../../kit/send.ts';
+import { openTrace, traceServer } from '../../kit/trace.ts';
+import { until } from '../../kit/until.ts';
+
+const DIRECT = `
+gateways:
+  default:
+    port: 0
+    routes:
+      - name: hello
+        policies: { directResponse: { body: hello } }
+`;
+
+const finished = (status: number): object =>
+  expect.objectContaining({ type: 'requestFinished', status, error: null });
+
+describe('a trace stream', () => {
+  test('is ready at once, tells of the next request in frames of data only, and ends', async () => {
+    await using gate = await gateway(DIRECT);
+    await using server = await traceServer(gate.running);
+    await using trace = await openTrace(server);
+    expect(trace.response.headers).toMatchObject({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache',
+    });
+    await send(`${gate.url}/x`);
+    const events = await trace.all();
+    expect(events[0]?.message).toEqual({ type: 'requestStarted' });
+    expect(events.map(({ message }) => message)).toContainEqual(finished(200));
+    expect(trace.text).toMatch(/^: ready\n\n(?:data: \{[^\n]*\}\n\n)+$/);
+    expect(gate.running.watchers.active).toBe(false);
+  });
+
+  test('ends after the access log was written', async () => {
+    await using gate = await gateway(DIRECT);
+    const lines: number[] = [];
+    gate.running.watchers.watch({ sink: () => undefined, ended: () => lines.push(gate.accessLog.length) });
+    await send(gate.url);
+    await until(() => lines.length > 0);
+    expect(lines).toEqual([1]);
+  });
+
+  test('shows a sign of life every second', async () => {
+    await using gate = await gateway(DIRECT);
+    await using server = await traceServer(gate.running);
+    await using trace = await openTrace(server);
+    await until(() => trace.text.includes('\n\n: keepalive\n\n'), 3_000);
+    expect(trace.ended).toBe(false);
+  });
+
+  test('refuses a wrong expression with the reason', async () => {
+    await using gate = await gateway(DIRECT);
+    await using server = await traceServer(gate.running);
+    const reply = await send(`${server.url}/debug/trace?expression=request.path+%3D%3D`);
+    expect(reply.status).toBe(400);
+    expect(reply.text).toMatch(/^invalid expression: .+\n$/);
+    const unknown = await send(`${server.url}/debug/trace?expression=jwt.sub+%3D%3D+%22a%22`);
+    expect(unknown.text).toContain('the variable `jwt` is not available here');
+    expect(gate.running.watchers.active).toBe(false);
+  });
+
+  test('waits for a request that its expression is true for; one that fails is false', async () => {
+    await using gate = await gateway(DIRECT);
+    await using server = await traceServer(gate.running);
+    const wanted = encodeURIComponent(
+      'request.path == "/b" && request.method == "POST" && request.headers["x-a"] == "1"',
+    );
+    await using trace = await openTrace(server, `?expression=${wanted}`);
+    await send(`${gate.url}/a`);
+    await send(`${gate.url}/b`, { method: 'POST' });
+    await send(`${gate.url}/b?q=1`, { method: 'POST', headers: { 'X-A': '1' } });
+    await trace.all();
+    expect(gate.accessLog).toHaveLength(3);
+    expect(trace.of('requestStarted')).toHaveLength(1);
+  });
+
+  test('several watchers get different requests, the first registered first', async () => {
+    await using gate = await gateway(DIRECT);
+    await using server = await traceServer(gate.running);
+    await using only = await openTrace(server, `?expression=${encodeURIComponent('request.path == "/z"')}`);
+    await using first = await openTrace(server);
+    await using second = await openTrace(server);
+    await send(`${gate.url}/1`);
+    await first.all();
+    expect(second.events).toEqual([]);
+    await send(`${gate.url}/2`);
+    await second.all();
+    expect(only.events).toEqual([]);
+    await send(`${gate.url}/z`);
+    await only.all();
+    for (const trace of [first, second, only]) expect(trace.of('requestStarted')).toHaveLength(1);
+  });
+
+  test('of somebody who left is taken back, and the request goes to the next', async () => {
+    await using gate = await gateway(DIRECT);
+    await using server = await traceServer(gate.running);
+    await using gone = await openTrace(server);
+    await using next = await openTrace(server);
+    expect(gate.running.watchers.count).toBe(2);
+    gone.leave();
+    await until(() => gate.running.watchers.count === 1);
+    await send(gate.url);
+    await next.all();
+    expect(next.messages).toContainEqual(finished(200));
+  });
+
+  test('follows many requests when asked to, each with its id', async () => {
+    await using gate = await gateway(DIRECT);
+    await using server = await traceServer(gate.running);
+    await using trace = await openTrace(server, '?follow=true');
+    for (const path of ['a', 'b', 'c']) await send(`${gate.url}/${path}`);
+    await until(() => trace.of('requestFinished').length === 3);
+    expect(trace.ended).toBe(false);
+    const ids = trace.events.map(({ requestId }) => requestId);
+    expect(new Set(ids).size).toBe(3);
+    trace.leave();
+    await until(() => !gate.running.watchers.active);
+  });
+});
+
+describe('many watchers', () => {
+  test('a thousand work; one more is refused in words', async () => {
+    await using gate = await gateway(DIRECT);
+    await using server = await traceServer(gate.running);
+    const ended: number[] = [];
+    for (let index = 0; index < LIMITS.traceWatchers; index += 1)
+      gate.running.watchers.watch({ sink: () => undefined, ended: () => ended.push(index) });
+    const refused = await send(`${server.url}/debug/trace`);
+    expect(refused).toMatchObject({ status: 503, text: '1000 traces are open already: close one of them\n' });
+    for (let index = 0; index < 3; index += 1) await send(gate.url);
+    await until(() => ended.length === 3);
+    expect(ended).toEqual([0, 1, 2]);
+    await using another = await openTrace(server);
+    expect(another.ended).toBe(false);
+  });
+});
