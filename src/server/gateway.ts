@@ -4,6 +4,7 @@ import type { Config } from './config/schema.ts';
 import type { Exchange } from './http/exchange.ts';
 import { type Listener, openListener } from './http/listener.ts';
 import { handleRequest } from './http/pipeline.ts';
+import { settleCall } from './llm/settle.ts';
 import { AccessLog, type EndedListener } from './observe/access-log.ts';
 import { recordBody } from './observe/body-record.ts';
 import { createWatchers, type Watchers } from './observe/watchers.ts';
@@ -52,12 +53,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   });
   const watchers = createWatchers();
   const ended = (x: Exchange, status: number): void => {
-    for (const action of x.atEnd) action();
-    if (x.llm !== undefined) {
-      const { provider, responseModel, providerModel, requestModel, usage } = x.llm;
-      x.llm.cost = runtime.catalog.price(provider, [responseModel, providerModel, requestModel], usage);
-      for (const charge of x.onUsage) charge(usage === undefined ? 0 : usage.input + usage.output);
-    }
+    if (x.llm !== undefined) settleCall(x, x.llm, runtime.catalog);
     x.trace?.finished(x, status);
     lines.ended(x, status);
     x.trace?.end();

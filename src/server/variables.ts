@@ -189,6 +189,7 @@ function llmVariables(call: LlmCall): object {
     cachedInputTokens: usage?.cachedInput,
     cacheCreationInputTokens: usage?.cacheWrite,
     reasoningTokens: usage?.reasoning,
+    usageEstimated: call.estimated,
     inputAudioTokens: usage?.inputAudio,
     outputAudioTokens: usage?.outputAudio,
     timeToFirstToken: firstTokenAfter === undefined ? undefined : firstTokenAfter / 1000,

@@ -92,8 +92,6 @@ export class Exchange {
   endedAt: number | undefined;
   /** Told the tokens of an LLM call, input and output together, when it has ended. */
   readonly onUsage: ((tokens: number) => void)[] = [];
-  /** Run once, when the response has ended and before the access log. Must not throw. */
-  readonly atEnd: (() => void)[] = [];
 
   /** What the client was told, and why, which only the log is told. */
   /** Query parameters that hold credentials: logs leave them out. */
@@ -160,8 +158,8 @@ export class Exchange {
   }
 
   /** The response body did not reach its end. */
-  bodyBroken(why: string): void {
-    this.reason = 'UpstreamFailure';
+  bodyBroken(why: string, isTimeout: boolean): void {
+    this.reason = isTimeout ? 'Timeout' : 'UpstreamFailure';
     this.error = `upstream call failed: ${why}`;
   }
 

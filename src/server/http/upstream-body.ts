@@ -7,8 +7,8 @@ export interface BodySink {
   /** Returns false to be given no more until `UpstreamBody.resume` is called. */
   push(chunk: Buffer): boolean;
   end(): void;
-  /** The upstream broke off. */
-  fail(): void;
+  /** The upstream broke off, or sent nothing for too long. */
+  fail(why: string, isTimeout: boolean): void;
 }
 
 /**
@@ -24,12 +24,12 @@ export class UpstreamBody {
   #ended = false;
   /** The sink wants no more for a while. */
   #isPaused = false;
-  #failed = false;
+  #failed: { readonly why: string; readonly isTimeout: boolean } | undefined;
   /** See every chunk when it goes to the client: the token count, the access log. Added before that begins. */
-  readonly observers: ((chunk: Buffer) => void)[] = [];
+  readonly observers: { see(chunk: Buffer): void }[] = [];
 
   /** The body did not reach its end: the upstream broke off, or the client left. */
-  watcher: { bodyBroken(why: string): void } | undefined;
+  watcher: { bodyBroken(why: string, isTimeout: boolean): void } | undefined;
 
   constructor(controller: Dispatcher.DispatchController) {
     this.#controller = controller;
@@ -51,23 +51,23 @@ export class UpstreamBody {
     this.#finish();
   }
 
-  fail(why: string): void {
-    this.#failed = true;
-    this.watcher?.bodyBroken(why);
-    this.#sink?.fail();
+  fail(why: string, isTimeout = false): void {
+    this.#failed = { why, isTimeout };
+    this.watcher?.bodyBroken(why, isTimeout);
+    this.#sink?.fail(why, isTimeout);
   }
 
   /** Hands over what has arrived and what still will. */
   consume(sink: BodySink): void {
     this.#sink = sink;
-    if (this.#failed) sink.fail();
+    if (this.#failed !== undefined) sink.fail(this.#failed.why, this.#failed.isTimeout);
     else this.resume();
   }
 
   /** Goes on after the sink wanted no more for a while. */
   resume(): void {
     const sink = this.#sink;
-    if (sink === undefined || this.#failed) return;
+    if (sink === undefined || this.#failed !== undefined) return;
     this.#isPaused = false;
     while (this.#held.length > 0) {
       const chunk = this.#held.shift() as Buffer;
@@ -96,12 +96,12 @@ export class UpstreamBody {
   }
 
   #observe(chunk: Buffer): void {
-    for (const observer of this.observers) observer(chunk);
+    for (const observer of this.observers) observer.see(chunk);
   }
 
   /** Called by the listener after `writeHead`. */
   attach(response: ServerResponse): void {
-    if (this.#ended && !this.#failed) {
+    if (this.#ended && this.#failed === undefined) {
       // Whole already: one write, so that head and body leave in the same packet.
       for (const chunk of this.#held) this.#observe(chunk);
       response.end(this.#held.length === 1 ? this.#held[0] : Buffer.concat(this.#held));
@@ -114,9 +114,9 @@ export class UpstreamBody {
 
   /** Nobody wants the rest: the connection to the upstream is given up. */
   discard(): void {
-    if (this.#ended || this.#failed) return;
-    this.#failed = true;
-    this.watcher?.bodyBroken('the client left before the end of the response');
+    if (this.#ended || this.#failed !== undefined) return;
+    this.#failed = { why: 'the client left before the end of the response', isTimeout: false };
+    this.watcher?.bodyBroken(this.#failed.why, false);
     this.#controller.abort(new Error('the client left'));
   }
 }

@@ -22,6 +22,8 @@ export interface UpstreamRequest {
   readonly client?: { readonly isAbandoned: boolean; runs: { abandoned(): void } | undefined };
   /** Time until the response headers, the connection included, in ms. Of `relay` only. */
   readonly timeout?: number;
+  /** How long the response body may be silent, in ms; no limit when absent. Waiting for a slow client is not counted. */
+  readonly bodyIdle?: number;
   /** The service only looks something up, whatever the method says: the request may be sent twice. */
   readonly isReplaySafe?: boolean;
 }
@@ -96,12 +98,14 @@ async function onceMore<T>(
   }
 }
 
-function dispatchOptions({ method, path, headers, body }: UpstreamRequest): Dispatcher.DispatchOptions {
+function dispatchOptions(request: UpstreamRequest): Dispatcher.DispatchOptions {
+  const { method, path, headers, body, bodyIdle } = request;
   return {
     method: method as Dispatcher.HttpMethod,
     path,
     headers: headers as string[],
     body: body ?? null,
+    bodyTimeout: bodyIdle ?? 0,
   };
 }
 
@@ -210,9 +214,11 @@ class Relay implements Dispatcher.DispatchHandler {
   onResponseError(_controller: unknown, error: Error): void {
     this.#settle();
     if (this.#body === undefined) this.#reject(upstreamError(error));
-    else this.#body.fail(explainUpstreamError(error));
+    else this.#body.fail(explainUpstreamError(error), (error as { code?: string }).code === BODY_IDLE);
   }
 }
+
+const BODY_IDLE = 'UND_ERR_BODY_TIMEOUT';
 
 const giveUpInTime = (call: Relay): void =>
   call.giveUp(failure('UND_ERR_HEADERS_TIMEOUT', 'no answer in time'));
@@ -237,6 +243,8 @@ const TEXTS: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'the connection was closed before an answer',
   UND_ERR_CONNECT_TIMEOUT: 'no connection in time',
   UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
+  [BODY_IDLE]: 'nothing more came for too long',
+  CLIENT_GONE: 'the client left',
 };
 
 /** No connection was made: nothing reached the upstream. */

@@ -199,6 +199,7 @@ async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmB
   headers.set('accept-encoding', 'identity');
   if (model.apiKey !== undefined) headers.set('authorization', `Bearer ${model.apiKey}`);
   model.changeRequestHeaders?.(headers);
+  call.progress = 'asked';
   const {
     status,
     headers: received,
@@ -209,6 +210,8 @@ async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmB
     headers: headers.raw,
     body: text,
     client: x,
+    // Streams have a clock of their own, which ends them with an event.
+    ...(body.get('stream') === true ? {} : { bodyIdle: LIMITS.streamIdle }),
     ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
   });
   x.reason = 'Upstream';

@@ -1,4 +1,5 @@
 import type { Usage } from './usage.ts';
+import type { WholeMeter } from './whole-meter.ts';
 
 /** What is known of one LLM call, for the access log and for expressions (`llm.*`). Filled in as it becomes known. */
 export interface LlmCall {
@@ -12,7 +13,16 @@ export interface LlmCall {
   /** The client's request, parsed, before anything was changed. */
   readonly request: Readonly<Record<string, unknown>>;
   responseModel?: string;
+  /** How far it came: tokens that nobody reported are estimated for all but `refused`, and calls that were never sent. */
+  progress?: 'asked' | 'refused' | 'answered' | 'whole';
+  /** What the provider reported; completed by an estimate when the call has ended. */
   usage?: Usage;
+  /** Why `usage` is an estimate. */
+  estimated?: string;
+  /** UTF-8 bytes that the model said, as far as they came by. */
+  saidBytes?: number;
+  /** Copies an answer that is no stream, until the call is settled. */
+  whole?: WholeMeter;
   /** Milliseconds from the request to the first token, and to the last. */
   firstTokenAfter?: number;
   lastTokenAfter?: number;

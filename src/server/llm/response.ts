@@ -11,7 +11,7 @@ import type { Webhook } from './guardrails/webhook.ts';
 import type { LlmCall } from './log-fields.ts';
 import { LlmStream } from './stream.ts';
 import { StreamMeter } from './stream-meter.ts';
-import { parseUsage } from './usage.ts';
+import { readWhole, WholeMeter } from './whole-meter.ts';
 
 export interface AnswerOptions {
   readonly guardrails: readonly Webhook[];
@@ -28,7 +28,8 @@ export async function answerOf(
 ): Promise<Reply> {
   const { body, headers, status } = reply;
   refuseEncoded(reply);
-  if (status < 200 || status > 299) return withoutKey(reply, options.apiKey);
+  call.progress = status < 200 || status > 299 ? 'refused' : 'answered';
+  if (call.progress === 'refused') return withoutKey(reply, options.apiKey);
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!(body instanceof UpstreamBody)) {
     // The built-in model: its answer is here already.
@@ -41,10 +42,12 @@ export async function answerOf(
     return { ...reply, body: new LlmStream(x, call, body, meter, guardOf(x, call, body, options)) };
   }
   if (options.guardrails.length === 0) {
-    meterOnTheWay(x, call, body);
+    call.whole = new WholeMeter(x.startedClock);
+    body.observers.push(call.whole);
+    body.watcher = x;
     return reply;
   }
-  return guarded(x, call, reply, await collect(body, LIMITS.responseBodyBytes), options.guardrails);
+  return guarded(x, call, reply, await collect(body, call, LIMITS.responseBodyBytes), options.guardrails);
 }
 
 /**
@@ -101,7 +104,7 @@ async function answerInMemory(
   { guardrails, stripsUsage }: AnswerOptions,
 ): Promise<Reply> {
   if (!isStream) {
-    readWhole(x, call, Buffer.from(text));
+    readWhole(call, Buffer.from(text));
     return guardrails.length === 0 ? reply : guarded(x, call, reply, Buffer.from(text), guardrails);
   }
   const meter = new StreamMeter(x, call, stripsUsage);
@@ -109,35 +112,10 @@ async function answerInMemory(
     .split(/(?<=\n\n)/)
     .map((frame) => Buffer.from(frame))
     .filter((frame) => meter.read(frame));
+  call.progress = 'whole';
   const guard = streamGuard(x, call, guardrails);
   for (const frame of frames) guard?.hold(frame);
   return { ...reply, body: Buffer.concat(guard === undefined ? frames : await guard.release(true)) };
-}
-
-/** Copies what passes, up to a bound, and reads model and usage off it at the end. */
-function meterOnTheWay(x: Exchange, call: LlmCall, body: UpstreamBody): void {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  body.observers.push((chunk) => {
-    size += chunk.length;
-    if (size <= LIMITS.responseBodyBytes) chunks.push(chunk);
-  });
-  x.atEnd.push(() => {
-    if (size <= LIMITS.responseBodyBytes) readWhole(x, call, Buffer.concat(chunks));
-  });
-}
-
-function readWhole(x: Exchange, call: LlmCall, bytes: Buffer): unknown {
-  try {
-    const value = JSON.parse(bytes.toString('utf8')) as { model?: unknown; usage?: unknown } | null;
-    if (typeof value?.model === 'string') call.responseModel = value.model;
-    const usage = parseUsage(value?.usage);
-    if (usage !== undefined) call.usage = usage;
-    call.lastTokenAfter = performance.now() - x.startedClock;
-    return value;
-  } catch {
-    return undefined;
-  }
 }
 
 async function guarded(
@@ -147,7 +125,8 @@ async function guarded(
   bytes: Buffer,
   guardrails: readonly Webhook[],
 ): Promise<Reply> {
-  const value = readWhole(x, call, bytes);
+  const value = readWhole(call, bytes);
+  call.lastTokenAfter = performance.now() - x.startedClock;
   if (value === undefined)
     throw llmError('upstream_invalid', 'upstream_failed', 'failed to process LLM response: it is not JSON');
   const { contents, replaced } = responseTexts(value);
@@ -162,7 +141,7 @@ async function guarded(
 /** Some providers repeat the key in their error: it is ours, not the client's. Errors are small, so they are read whole. */
 async function withoutKey(reply: Reply, apiKey: string | undefined): Promise<Reply> {
   if (apiKey === undefined || !(reply.body instanceof UpstreamBody)) return reply;
-  const bytes = await collect(reply.body, LIMITS.responseBodyBytes);
+  const bytes = await collect(reply.body, undefined, LIMITS.responseBodyBytes);
   const text = bytes.toString('latin1');
   const forms = [
     apiKey,
@@ -177,13 +156,14 @@ async function withoutKey(reply: Reply, apiKey: string | undefined): Promise<Rep
   return { ...reply, body: Buffer.from(cleaned, 'latin1') };
 }
 
-function collect(body: UpstreamBody, limit: number): Promise<Buffer> {
+function collect(body: UpstreamBody, call: LlmCall | undefined, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     body.consume({
       push(chunk) {
         size += chunk.length;
+        if (call !== undefined) call.saidBytes = size;
         if (size > limit) {
           body.discard();
           reject(
@@ -193,10 +173,10 @@ function collect(body: UpstreamBody, limit: number): Promise<Buffer> {
         return true;
       },
       end: () => resolve(Buffer.concat(chunks)),
-      fail: () =>
+      fail: (why, isTimeout) =>
         reject(
-          new AppError('upstream_invalid', {
-            message: 'upstream call failed: the provider broke the response off',
+          new AppError(isTimeout ? 'upstream_timeout' : 'upstream_invalid', {
+            message: `upstream call failed: the provider broke the response off: ${why}`,
           }),
         ),
     });

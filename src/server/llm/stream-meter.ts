@@ -1,6 +1,7 @@
 import type { Exchange } from '../http/exchange.ts';
 import { dataOf } from './frames.ts';
 import type { LlmCall } from './log-fields.ts';
+import { saidBytes } from './texts.ts';
 import { parseUsage } from './usage.ts';
 
 /**
@@ -11,6 +12,9 @@ export class StreamMeter {
   readonly #x: Exchange;
   readonly #call: LlmCall;
   readonly #stripsUsage: boolean;
+  #count = 0;
+  /** Bytes of an event besides what it says, by the last event that was parsed. */
+  #overhead = 0;
 
   constructor(x: Exchange, call: LlmCall, stripsUsage: boolean) {
     this.#x = x;
@@ -22,9 +26,13 @@ export class StreamMeter {
   read(frame: Buffer): boolean {
     const call = this.#call;
     const elapsed = performance.now() - this.#x.startedClock;
-    const isFirst = call.responseModel === undefined;
-    if (!isFirst && (frame.indexOf(USAGE) === -1 || frame.indexOf(NO_USAGE) !== -1)) {
+    const mayReport = frame.indexOf(USAGE) !== -1 && frame.indexOf(NO_USAGE) === -1;
+    const isSample = this.#count % SAMPLE === 0 || (this.#overhead === 0 && this.#count < SAMPLE);
+    this.#count += 1;
+    if (!mayReport && !isSample) {
       call.lastTokenAfter = elapsed;
+      if (this.#overhead > 0)
+        call.saidBytes = (call.saidBytes ?? 0) + Math.max(0, frame.length - this.#overhead);
       return true;
     }
     const data = dataOf(frame);
@@ -32,6 +40,7 @@ export class StreamMeter {
     call.firstTokenAfter ??= elapsed;
     call.lastTokenAfter = elapsed;
     const value = parse(data);
+    this.#measure(frame, value);
     // Events of `/v1/responses` carry the response, with its model and usage, inside.
     const source = (typeof value?.['response'] === 'object' ? value['response'] : value) as
       | Record<string, unknown>
@@ -43,7 +52,17 @@ export class StreamMeter {
     call.usage = usage;
     return !(this.#stripsUsage && Array.isArray(value?.['choices']) && value['choices'].length === 0);
   }
+
+  /** What is said is counted exactly here, and by the length of the event between two samples. */
+  #measure(frame: Buffer, value: unknown): void {
+    const said = saidBytes(value);
+    this.#call.saidBytes = (this.#call.saidBytes ?? 0) + said;
+    if (said > 0) this.#overhead = frame.length - said;
+  }
 }
+
+/** One event of so many is parsed only to see how much of it is text; the first ones until there is some. */
+const SAMPLE = 32;
 
 const USAGE = Buffer.from('"usage"');
 // What most providers write into every event but the last.

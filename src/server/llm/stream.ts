@@ -55,12 +55,19 @@ export class LlmStream {
     this.#upstream.consume({
       push: (chunk) => this.#push(chunk),
       end: () => this.#end(),
-      fail: () => this.#abort('the provider broke the stream off', 'api_error', 'upstream_failed'),
+      fail: () => this.#abort(this.#whyBroken(), 'api_error', 'upstream_failed'),
     });
   }
 
   discard(): void {
     this.#upstream.discard();
+  }
+
+  /** A client that leaves makes us leave the provider, which then looks as if it had broken off. */
+  #whyBroken(): string {
+    return this.#x.isAbandoned
+      ? 'the client left before the end of the response'
+      : 'the provider broke the stream off';
   }
 
   #push(chunk: Buffer): boolean {
@@ -116,6 +123,7 @@ export class LlmStream {
 
   #end(): void {
     clearTimeout(this.#stall);
+    this.#call.progress = 'whole';
     this.#work = this.#work.then(async () => {
       const tail = this.#frames.rest();
       // An event without its empty line: readers of the standard drop it, others take it as any event.

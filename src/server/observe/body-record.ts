@@ -7,10 +7,12 @@ export function recordBody(x: Exchange, { body }: Reply, limit: number): void {
   if (!(body instanceof UpstreamBody)) return;
   const chunks: Buffer[] = [];
   let size = 0;
-  body.observers.push((chunk) => {
-    if (size >= limit) return;
-    chunks.push(chunk.subarray(0, limit - size));
-    size += chunk.length;
+  body.observers.push({
+    see(chunk) {
+      if (size >= limit) return;
+      chunks.push(chunk.subarray(0, limit - size));
+      size += chunk.length;
+    },
   });
   x.responseBody = () => Buffer.concat(chunks);
 }

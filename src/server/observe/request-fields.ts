@@ -60,6 +60,7 @@ function llmFieldsOf({ llm }: Exchange): Field[] {
     ['gen_ai.usage.cache_read.input_tokens', usage?.cachedInput],
     ['gen_ai.usage.output_tokens', usage?.output],
     ['gen_ai.usage.reasoning_tokens', usage?.reasoning],
+    ['gw.ai.usage.estimated', llm.estimated, 'quoted'],
     ['gw.ai.time_to_first_token', isStream ? seconds(firstTokenAfter) : undefined],
     ['gw.ai.time_per_output_token', perToken === undefined ? undefined : seconds(perToken)],
     ['gw.ai.stream.held', llm.heldFor === undefined ? undefined : `${llm.heldFor}ms`],

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -8,11 +10,14 @@ import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import {
   answering,
+  CHAT,
   chat,
+  chunk,
   completion,
   llmGateway,
   llmProvider,
   modelsGateway,
+  streaming,
 } from '../../kit/llm-provider.ts';
 
 const document = (rates: object | undefined, more: object = {}, model = 'm') =>
@@ -193,6 +198,22 @@ describe('a limit', () => {
     const replies = await Promise.all(Array.from({ length: 50 }, () => chat(served)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(5);
     expect(replies.filter(({ status }) => status === 429)).toHaveLength(45);
+  });
+
+  test('on tokens is not escaped by leaving before the report', async () => {
+    await using provider = await llmProvider(
+      streaming((response) => response.write(chunk({ content: 'x'.repeat(400) }))),
+    );
+    await using served = await llmGateway(provider, {
+      llm: { policies: { localRateLimit: [{ maxTokens: 100, fillInterval: '1h', type: 'tokens' }] } },
+    });
+    const call = request(`${served.url}/v1/chat/completions`, { method: 'POST' });
+    call.on('error', () => undefined).end(JSON.stringify({ ...CHAT, stream: true }));
+    const [response] = (await once(call, 'response')) as [IncomingMessage];
+    await once(response, 'data');
+    call.destroy();
+    await served.accessLine(1);
+    expect((await chat(served)).status).toBe(429);
   });
 
   test('on tokens takes what a call used when it has ended, and refuses when there is nothing left', async () => {

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import type { Socket } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
 import {
   answering,
@@ -15,6 +16,7 @@ import {
   llmProvider,
   streaming,
   USAGE,
+  webhook,
 } from '../../kit/llm-provider.ts';
 import { until } from '../../kit/until.ts';
 import { rawUpstream } from '../../kit/upstream.ts';
@@ -161,6 +163,40 @@ describe('a stream', () => {
     expect(await served.accessLine(1)).toMatchObject({ error: 'an event of the stream is too long' });
   });
 
+  test('of a provider that dies half way ends with an error event for every client', async () => {
+    const part = tokens('Hel', 'lo');
+    const open = new Set<Socket>();
+    await using provider = await rawUpstream((socket) => {
+      open.add(socket);
+      const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked';
+      socket.write(`${head}\r\n\r\n${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`);
+    });
+    await using served = await llmGateway(provider);
+    const clients = await Promise.all(Array.from({ length: 50 }, () => opened(served.url)));
+    const texts = clients.map(() => '');
+    const ends = clients.map((response, index) => {
+      response.setEncoding('utf8').on('data', (data: string) => {
+        texts[index] += data;
+      });
+      return once(response, 'end');
+    });
+    await until(() => texts.every((text) => text === part));
+    for (const socket of open) socket.resetAndDestroy();
+    await Promise.all(ends);
+    for (const text of texts) {
+      expect(text.startsWith(part)).toBe(true);
+      expect(JSON.parse(text.slice(part.length + 'data: '.length))).toMatchObject({
+        error: { code: 'upstream_failed' },
+      });
+    }
+    const line = await served.accessLine(50);
+    expect(line).toMatchObject({
+      reason: 'UpstreamFailure',
+      'gw.ai.usage.estimated':
+        'the response ended before the provider reported usage: the provider broke the stream off',
+    });
+  });
+
   test('whose client leaves is left too, and what was counted is logged', async () => {
     let left = false;
     await using provider = await llmProvider(
@@ -181,6 +217,52 @@ describe('a stream', () => {
     expect(await served.accessLine(1)).toMatchObject({
       'gen_ai.usage.input_tokens': '12',
       'gen_ai.usage.output_tokens': '1',
+    });
+  });
+
+  test.each<[string, (text: string) => string]>([
+    ['plain', (text) => chunk({ content: text })],
+    ['reasoning', (text) => chunk({ reasoning_content: text })],
+    [
+      'a tool call',
+      (text) =>
+        chunk({ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { arguments: text } }] }),
+    ],
+    ['with a report of almost nothing', (text) => chunk({ content: text }, { usage: { prompt_tokens: 9 } })],
+  ])('that a client leaves is charged by what it said: %s', async (kind, event) => {
+    let sent = 0;
+    await using provider = await llmProvider(
+      streaming((response) => {
+        response.write(chunk({ role: 'assistant', content: '' }));
+        // 100 events of 8 bytes: 200 tokens.
+        for (; sent < 100; sent += 1) response.write(event(' weiß ok'.slice(0, 7)));
+        response.write(chunk({ content: 'last' }));
+      }),
+    );
+    await using served = await llmGateway(provider);
+    const response = await opened(served.url);
+    let text = '';
+    response.setEncoding('utf8').on('data', (data: string) => {
+      text += data;
+    });
+    await until(() => text.includes('last'));
+    response.destroy();
+    const line = await served.accessLine(1);
+    expect(line['gw.ai.usage.estimated']).toBe('the client left before the provider reported usage');
+    expect(line['gen_ai.usage.input_tokens']).toBe(kind.startsWith('with') ? '9' : '1');
+    expect(Number(line['gen_ai.usage.output_tokens'])).toBeGreaterThanOrEqual(195);
+    expect(Number(line['gen_ai.usage.output_tokens'])).toBeLessThanOrEqual(210);
+  });
+
+  test('that a client wants without a report is charged by an estimate', async () => {
+    await using provider = await llmProvider(
+      streaming((response) => response.end(tokens('0123456789', '0123456789') + FINISH + DONE)),
+    );
+    await using served = await llmGateway(provider);
+    await chat(served, { ...STREAM, stream_options: { include_usage: false } });
+    expect(await served.accessLine(1)).toMatchObject({
+      'gen_ai.usage.output_tokens': '5',
+      'gw.ai.usage.estimated': 'the provider reported no usage',
     });
   });
 
@@ -211,6 +293,76 @@ describe('a stream', () => {
     });
     expect(written).toBeLessThan(20_000_000);
     response.destroy();
+  });
+});
+
+describe('an answer that is no stream', () => {
+  test.each([
+    ['without guardrails', {}],
+    ['with guardrails', { llm: { guardrails: { response: [webhook({ address: '127.0.0.1:1' })] } } }],
+  ])('and falls silent is given up, and the provider left, %s', async (_, more) => {
+    let left = false;
+    await using provider = await llmProvider((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
+      response.write('{"model":"acme-mini-1"');
+      response.once('close', () => {
+        left = true;
+      });
+    });
+    await using served = await llmGateway(provider, more);
+    const reply = await chat(served).catch(() => undefined);
+    // Its beginning went out before, so that only the connection can say that there is no more.
+    expect(reply?.status).toBe('llm' in more ? 504 : undefined);
+    await until(() => left);
+    expect(await served.accessLine(1)).toMatchObject({
+      reason: 'Timeout',
+      error: expect.stringContaining('nothing more came for too long'),
+      'gen_ai.usage.input_tokens': '1',
+    });
+  });
+
+  test('and whose client leaves before it came is charged for its prompt', async () => {
+    let isAsked = false;
+    await using provider = await llmProvider(() => {
+      isAsked = true;
+    });
+    await using served = await llmGateway(provider);
+    const messages = [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'x'.repeat(400) },
+          { type: 'image_url', image_url: {} },
+        ],
+      },
+    ];
+    const call = request(`${served.url}/v1/chat/completions`, { method: 'POST' });
+    call.on('error', () => undefined).end(JSON.stringify({ ...CHAT, messages }));
+    await until(() => isAsked);
+    call.destroy();
+    expect(await served.accessLine(1)).toMatchObject({
+      'gen_ai.usage.input_tokens': '1100',
+      'gen_ai.usage.output_tokens': '0',
+      'gw.ai.usage.estimated': 'the client left before the provider reported usage',
+    });
+  });
+
+  test('and says nothing of its usage is charged by its length', async () => {
+    await using provider = await llmProvider(answering(completion('x'.repeat(80), { usage: undefined })));
+    await using served = await llmGateway(provider);
+    await chat(served);
+    expect(await served.accessLine(1)).toMatchObject({
+      'gen_ai.usage.input_tokens': '1',
+      'gen_ai.usage.output_tokens': '20',
+      'gw.ai.usage.estimated': 'the provider reported no usage',
+    });
+  });
+
+  test.each([500, 429])('but a refusal with %i costs nothing', async (status) => {
+    await using provider = await llmProvider(answering('no', status));
+    await using served = await llmGateway(provider);
+    await chat(served);
+    expect(await served.accessLine(1)).not.toHaveProperty('gen_ai.usage.input_tokens');
   });
 });
 

@@ -94,7 +94,8 @@ export class PriceCatalog {
       .find((found) => found !== undefined);
     if (prices === undefined)
       return { status: 'Missing', reason: `no prices for ${provider} ${names.join(' or ')}` };
-    if (usage === undefined) return { status: 'Unpriced', reason: 'the provider reported no usage' };
+    if (usage === undefined)
+      return { status: 'Unpriced', reason: 'the provider did no work: it was not asked, or refused' };
     const rates = ratesFor(prices, usage);
     if (Object.values(rates).every((value) => value === undefined))
       return { status: 'Unpriced', reason: 'the catalog has no rates for the model' };

@@ -1,0 +1,66 @@
+import type { Exchange } from '../http/exchange.ts';
+import type { PriceCatalog } from './cost/catalog.ts';
+import type { LlmCall } from './log-fields.ts';
+import { countMedia, textBytes } from './texts.ts';
+import type { Usage } from './usage.ts';
+
+/**
+ * Settles a call that has ended: reads what was left to read, estimates tokens that nobody reported, finds the price,
+ * charges token limits. Run once, before the access log.
+ */
+export function settleCall(x: Exchange, call: LlmCall, catalog: PriceCatalog): void {
+  call.whole?.settle(call);
+  if (call.progress === 'asked' && !x.isAbandoned && x.reason !== 'Timeout') call.progress = 'refused';
+  if (call.progress !== undefined && call.progress !== 'refused') completeUsage(x, call);
+  const { usage } = call;
+  call.cost = catalog.price(
+    call.provider,
+    [call.responseModel, call.providerModel, call.requestModel],
+    usage,
+  );
+  for (const charge of x.onUsage) charge(usage === undefined ? 0 : usage.input + usage.output);
+}
+
+/**
+ * A provider that was asked does its work, whether or not its report reaches us: a client that leaves before the report,
+ * or asks for none, is charged for what went by (docs/decisions/0005).
+ */
+function completeUsage(x: Exchange, call: LlmCall): void {
+  const { usage, progress } = call;
+  if (usage !== undefined && progress === 'whole') return;
+  const estimate = estimated(call);
+  // Some providers report in every event, or begin with a report of almost nothing.
+  if (usage !== undefined && usage.output >= estimate.output) return;
+  call.usage = usage === undefined ? estimate : { ...usage, output: estimate.output };
+  call.estimated = whyEstimated(x, call);
+}
+
+function whyEstimated(x: Exchange, { progress }: LlmCall): string {
+  if (progress === 'whole') return 'the provider reported no usage';
+  if (x.isAbandoned && x.reason !== 'Timeout') return 'the client left before the provider reported usage';
+  return `the response ended before the provider reported usage: ${x.error ?? 'cut off'}`;
+}
+
+/** Four bytes of text are a token, roughly, in all languages that common tokenizers were made for. */
+const BYTES_PER_TOKEN = 4;
+/** An image of medium size, with the providers that say what they charge. */
+const MEDIA_TOKENS = 1_000;
+
+function estimated({ request, operation, saidBytes = 0 }: LlmCall): Usage {
+  const { messages, prompt, input, instructions, tools } = request;
+  const told = [messages, prompt, input, instructions, tools];
+  const bytes = told.reduce((sum: number, part) => sum + textBytes(part), 0);
+  const media = told.reduce((sum: number, part) => sum + countMedia(part), 0);
+  return {
+    input: Math.ceil(bytes / BYTES_PER_TOKEN) + media * MEDIA_TOKENS + countNumbers(prompt ?? input),
+    output: operation === 'embeddings' ? 0 : Math.ceil(saidBytes / BYTES_PER_TOKEN),
+  };
+}
+
+/** A prompt may be given as token numbers, in one or several lists. */
+function countNumbers(value: unknown): number {
+  if (!Array.isArray(value)) return 0;
+  return (value as unknown[])
+    .flatMap((item) => (Array.isArray(item) ? (item as unknown[]) : [item]))
+    .filter((item) => typeof item === 'number').length;
+}
