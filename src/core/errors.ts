@@ -84,6 +84,12 @@ export const ERRORS = {
   mcp_not_acceptable: entry(406, 'MCP', 'Not Acceptable: Client must accept text/event-stream'),
   mcp_unsupported_media_type: entry(415, 'MCP', 'mcp: client must send application/json'),
   mcp_session_failed: entry(500, 'MCP', 'mcp: failed to create session'),
+  memory_invalid: entry(400, 'InvalidRequest', 'the memory store does not accept this'),
+  memory_busy: entry(503, 'Internal', 'too many calls wait for the memory store, try again later'),
+  memory_full: entry(507, 'Internal', 'the disk of the memory store is full: nothing was stored'),
+  memory_unavailable: entry(503, 'Internal', 'the memory store is not available'),
+  // For the operator, at start: the message says which file or server, and what to do.
+  memory_not_opened: entry(503, 'Internal', 'the memory store cannot be opened'),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;

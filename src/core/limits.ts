@@ -128,6 +128,27 @@ export const LIMITS = {
   traceFollowed: 64,
   traceFollowTime: 3600 * SECOND,
 
+  /** Calls waiting for the memory store, and what they carry; more fails at once (503). */
+  memoryQueue: 4_096,
+  memoryQueueBytes: 64 * MIB,
+  /** Waiting writes that are made durable together; each is acknowledged after that. */
+  memoryBatch: 256,
+  /** Vectors that the embedded store scans for one embedder (1 GiB); more needs PostgreSQL. */
+  memoryVectors: 2_000_000,
+  /** Rows of one page or list asked of the memory store. */
+  memoryPage: 5_000,
+  /** Agents named for one session in a list. */
+  memorySessionAgents: 50,
+  /** Names compared when one was not found. */
+  memoryNearNames: 200,
+  /** How words were cut into stems, kept for the next query. */
+  memoryStems: 10_000,
+  /** Connections of one memory backend to PostgreSQL. */
+  memoryConnections: 10,
+  /** Time for a connection to PostgreSQL, and for one statement. */
+  memoryConnect: 5 * SECOND,
+  memoryStatement: 30 * SECOND,
+
   /** Access-log and log lines waiting for a slow reader of stdout or stderr; more are dropped and counted. */
   logQueueBytes: MIB,
   /** Lines are written together: when there are so many bytes, or after so long. */

@@ -1,0 +1,108 @@
+import { AppError } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import {
+  DIMENSIONS,
+  ENTITY_TYPES,
+  type NewDocument,
+  type NewEntity,
+  type NewTurn,
+  RELATION_TYPES,
+  type Relation,
+  ROLES,
+} from './store.ts';
+
+/** How far from 1 the length of a vector may be: what Float32 loses over 128 numbers is far below. */
+const UNIT_TOLERANCE = 1e-3;
+
+/**
+ * What no store can keep is refused before anything is sent: both engines then accept the same, and a text that is
+ * accepted comes back as it was. Every function throws `memory_invalid` with the field, what is wrong, what to do.
+ */
+function refuse(where: string, problem: string): never {
+  throw new AppError('memory_invalid', { message: `${where}: ${problem}` });
+}
+
+/** PostgreSQL keeps no NUL, and UTF-8 has no half of a surrogate pair. */
+export function checkText(value: string, where: string): void {
+  if (typeof value !== 'string') refuse(where, 'expected a text');
+  if (value.includes('\0')) refuse(where, 'holds a NUL character, which cannot be stored: remove it');
+  if (!value.isWellFormed())
+    refuse(where, 'holds half of a surrogate pair, which cannot be stored: remove or replace it');
+}
+
+/** Texts by which something is looked up, wherever they stand in the arguments. */
+export function checkLookups(args: readonly unknown[], where: string): void {
+  for (const arg of args) {
+    if (typeof arg === 'string') checkText(arg, where);
+    else if (Array.isArray(arg)) checkLookups(arg, where);
+    else if (arg?.constructor === Object) checkLookups(Object.values(arg), where);
+  }
+}
+
+function checkName(value: string, where: string): void {
+  checkText(value, where);
+  if (value === '') refuse(where, 'is empty');
+}
+
+function checkOneOf(value: string, allowed: readonly string[], where: string): void {
+  if (!allowed.includes(value)) refuse(where, `expected one of ${allowed.join(', ')}`);
+}
+
+export function checkVector(vector: Float32Array, where: string): void {
+  if (vector.length !== DIMENSIONS)
+    refuse(where, `has ${vector.length} numbers, expected ${DIMENSIONS}: use an embedder of that size`);
+  let square = 0;
+  for (const value of vector) square += value * value;
+  // NaN fails this comparison as well.
+  if (!(Math.abs(Math.sqrt(square) - 1) <= UNIT_TOLERANCE))
+    refuse(where, 'is not of length 1: divide it by its length');
+}
+
+export function checkLimit(limit: number, where = 'limit'): void {
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIMITS.memoryPage)
+    refuse(where, `expected a whole number from 1 to ${LIMITS.memoryPage}`);
+}
+
+export function checkTurn(turn: NewTurn): void {
+  checkName(turn.sessionId, 'sessionId');
+  checkName(turn.agentId, 'agentId');
+  checkOneOf(turn.role, ROLES, 'role');
+  checkText(turn.content, 'content');
+  if (turn.idempotencyKey !== undefined) checkName(turn.idempotencyKey, 'idempotencyKey');
+}
+
+export function checkEntity(entity: NewEntity, where: string): void {
+  checkName(entity.id, `${where}.id`);
+  checkName(entity.name, `${where}.name`);
+  checkOneOf(entity.type, ENTITY_TYPES, `${where}.type`);
+  checkText(entity.content, `${where}.content`);
+  checkText(entity.searchText, `${where}.searchText`);
+  if (entity.embedding !== undefined) checkVector(entity.embedding, `${where}.embedding`);
+}
+
+export function checkRelation(relation: Relation, where: string): void {
+  checkName(relation.fromId, `${where}.fromId`);
+  checkName(relation.toId, `${where}.toId`);
+  checkOneOf(relation.relationType, RELATION_TYPES, `${where}.relationType`);
+  if (!Number.isFinite(relation.weight)) refuse(`${where}.weight`, 'expected a finite number');
+}
+
+/** Entities and relations of one write. The same id twice would make the outcome depend on order. */
+export function checkGraph(entities: readonly NewEntity[], relations: readonly Relation[]): void {
+  const ids = new Set<string>();
+  for (const [index, entity] of entities.entries()) {
+    checkEntity(entity, `entities[${index}]`);
+    if (ids.has(entity.id)) refuse(`entities[${index}].id`, 'is the id of another entity of this call');
+    ids.add(entity.id);
+  }
+  for (const [index, relation] of relations.entries()) checkRelation(relation, `relations[${index}]`);
+}
+
+export function checkDocument(document: NewDocument): void {
+  checkName(document.key, 'key');
+  checkOneOf(document.origin, ['docs_dir', 'ingest'], 'origin');
+  checkName(document.hash, 'hash');
+  checkName(document.embedder, 'embedder');
+  if (document.entities[0]?.type !== 'doc_file') refuse('entities[0].type', 'expected doc_file');
+  checkGraph(document.entities, document.relations);
+}

@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { LIMITS } from '../../../core/limits.ts';
+import type { NewTurn, Role, Session, Turn } from '../store.ts';
+import { number, type Row, type Sql, text } from './sql.ts';
+
+const TURN = 'seq, id, session_id, agent_id, role, content, created_at';
+
+/**
+ * The row of the session comes first: on PostgreSQL it is locked by that until the transaction ends, so that turns of
+ * one session get their numbers in the order in which they become visible, and a reader that follows `seq` misses none.
+ */
+export async function appendTurn(sql: Sql, turn: NewTurn): Promise<{ turn: Turn; deduplicated: boolean }> {
+  const at = new Date().toISOString();
+  await sql.run(
+    `INSERT INTO memory_sessions (session_id, turns, first_at, last_at, last_seq) VALUES ($1, 0, $2, $2, 0)
+     ON CONFLICT (session_id) DO UPDATE SET turns = memory_sessions.turns`,
+    [turn.sessionId, at],
+  );
+  if (turn.idempotencyKey !== undefined) {
+    const [known] = await sql.all(
+      `SELECT ${TURN} FROM memory_chat_history WHERE session_id = $1 AND idempotency_key = $2`,
+      [turn.sessionId, turn.idempotencyKey],
+    );
+    if (known !== undefined) return { turn: turnOf(known), deduplicated: true };
+  }
+  const [stored] = await sql.all(
+    `INSERT INTO memory_chat_history (id, session_id, agent_id, role, content, created_at, idempotency_key)
+     VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${TURN}`,
+    [randomUUID(), turn.sessionId, turn.agentId, turn.role, turn.content, at, turn.idempotencyKey ?? null],
+  );
+  if (stored === undefined) throw new Error('an inserted turn was not returned');
+  await sql.run(
+    'UPDATE memory_sessions SET turns = turns + 1, last_at = $2, last_seq = $3 WHERE session_id = $1',
+    [turn.sessionId, at, number(stored, 'seq')],
+  );
+  await sql.run(
+    'INSERT INTO memory_session_agents (session_id, agent_id) VALUES ($1, $2) ON CONFLICT DO NOTHING',
+    [turn.sessionId, turn.agentId],
+  );
+  return { turn: turnOf(stored), deduplicated: false };
+}
+
+export async function sessions(
+  sql: Sql,
+  page: { limit: number; cursor?: string | undefined },
+): Promise<{ sessions: Session[]; nextCursor: string | null }> {
+  const before = page.cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(page.cursor);
+  const rows = await sql.all(
+    `SELECT session_id, turns, first_at, last_at, last_seq FROM memory_sessions
+     WHERE last_seq < $1 AND turns > 0 ORDER BY last_seq DESC LIMIT $2`,
+    [Number.isSafeInteger(before) ? before : 0, page.limit + 1],
+  );
+  const shown = rows.slice(0, page.limit);
+  const agents = await agentsOf(
+    sql,
+    shown.map((row) => text(row, 'session_id')),
+  );
+  const last = shown.at(-1);
+  return {
+    sessions: shown.map((row) => ({
+      sessionId: text(row, 'session_id'),
+      turns: number(row, 'turns'),
+      firstAt: text(row, 'first_at'),
+      lastAt: text(row, 'last_at'),
+      agentIds: agents.get(text(row, 'session_id')) ?? [],
+    })),
+    nextCursor: rows.length > shown.length && last !== undefined ? String(number(last, 'last_seq')) : null,
+  };
+}
+
+async function agentsOf(sql: Sql, ids: readonly string[]): Promise<Map<string, string[]>> {
+  const rows = await sql.all(
+    `SELECT session_id, agent_id FROM (
+       SELECT session_id, agent_id, row_number() OVER (PARTITION BY session_id ORDER BY agent_id) AS place
+       FROM memory_session_agents WHERE ${sql.among('session_id', '$1')}) AS numbered
+     WHERE place <= $2 ORDER BY session_id, place`,
+    [sql.list(ids), LIMITS.memorySessionAgents],
+  );
+  const agents = new Map<string, string[]>();
+  for (const row of rows) {
+    const sessionId = text(row, 'session_id');
+    agents.set(sessionId, [...(agents.get(sessionId) ?? []), text(row, 'agent_id')]);
+  }
+  return agents;
+}
+
+export async function turns(
+  sql: Sql,
+  sessionId: string,
+  page: { after: number; limit: number },
+): Promise<{ turns: Turn[]; nextAfter: number | null } | undefined> {
+  const rows = await sql.all(
+    `SELECT ${TURN} FROM memory_chat_history WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+    [sessionId, page.after, page.limit + 1],
+  );
+  if (rows.length === 0) {
+    const [session] = await sql.all('SELECT turns FROM memory_sessions WHERE session_id = $1 AND turns > 0', [
+      sessionId,
+    ]);
+    if (session === undefined) return undefined;
+  }
+  const shown = rows.slice(0, page.limit).map(turnOf);
+  return { turns: shown, nextAfter: rows.length > shown.length ? (shown.at(-1)?.seq ?? null) : null };
+}
+
+function turnOf(row: Row): Turn {
+  return {
+    id: text(row, 'id'),
+    seq: number(row, 'seq'),
+    sessionId: text(row, 'session_id'),
+    agentId: text(row, 'agent_id'),
+    role: text(row, 'role') as Role,
+    content: text(row, 'content'),
+    createdAt: text(row, 'created_at'),
+  };
+}

@@ -1,0 +1,165 @@
+import { AppError } from '../../../core/errors.ts';
+import type { DocumentRecord, NewDocument, NewEntity, Origin, Relation } from '../store.ts';
+import { number, type Row, type Sql, text } from './sql.ts';
+
+const RECORD = 'key, origin, hash, file_id, chunks';
+
+/** Replaces all of a document. The caller's transaction makes it one step. */
+export async function putDocument(sql: Sql, document: NewDocument): Promise<void> {
+  const file = document.entities[0] as NewEntity;
+  // On PostgreSQL this locks the row, so that two backends replace one document one after the other.
+  const [stored] = await sql.all(
+    `INSERT INTO memory_documents (origin, key, hash, embedder, file_id, chunks) VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (origin, key) DO UPDATE SET hash = excluded.hash, embedder = excluded.embedder,
+       file_id = excluded.file_id, chunks = excluded.chunks
+     RETURNING document`,
+    [
+      document.origin,
+      document.key,
+      document.hash,
+      document.embedder,
+      file.id,
+      document.entities.filter((entity) => entity.type === 'doc_chunk').length,
+    ],
+  );
+  const row = number(stored as Row, 'document');
+  const ids = sql.list(document.entities.map((entity) => entity.id));
+  const [taken] = await sql.all(
+    `SELECT id FROM memory_entities WHERE ${sql.among('id', '$1')} AND document IS DISTINCT FROM $2 LIMIT 1`,
+    [ids, row],
+  );
+  if (taken !== undefined)
+    throw new AppError('memory_invalid', {
+      message: `entities: the id ${JSON.stringify(text(taken, 'id'))} belongs to something else: ids must be unique`,
+    });
+  await sql.run(
+    `DELETE FROM memory_relations WHERE from_id IN (SELECT id FROM memory_entities WHERE document = $1)`,
+    [row],
+  );
+  // What others say about parts that stay is theirs.
+  await sql.run(
+    `DELETE FROM memory_relations WHERE to_id IN
+       (SELECT id FROM memory_entities WHERE document = $1 AND NOT (${sql.among('id', '$2')}))`,
+    [row, ids],
+  );
+  await sql.run('DELETE FROM memory_entities WHERE document = $1', [row]);
+  await insertEntities(sql, document.entities, document.embedder, row);
+  await insertRelations(sql, document.relations);
+}
+
+/** Creates or replaces entities that belong to no document. */
+export async function putEntities(
+  sql: Sql,
+  entities: readonly NewEntity[],
+  relations: readonly Relation[],
+  embedder: string,
+): Promise<void> {
+  const ids = sql.list(entities.map((entity) => entity.id));
+  const [taken] = await sql.all(
+    `SELECT id FROM memory_entities WHERE ${sql.among('id', '$1')} AND document IS NOT NULL LIMIT 1`,
+    [ids],
+  );
+  if (taken !== undefined)
+    throw new AppError('memory_invalid', {
+      message: `entities: the id ${JSON.stringify(text(taken, 'id'))} belongs to a document: change the document`,
+    });
+  await sql.run(`DELETE FROM memory_entities WHERE ${sql.among('id', '$1')}`, [ids]);
+  await insertEntities(sql, entities, embedder, null);
+  await insertRelations(sql, relations);
+}
+
+async function insertEntities(
+  sql: Sql,
+  entities: readonly NewEntity[],
+  embedder: string,
+  document: number | null,
+): Promise<void> {
+  await sql.insert({
+    table: 'memory_entities',
+    columns: [
+      'id',
+      'name',
+      'type',
+      'content',
+      'metadata',
+      'search_text',
+      'embedder',
+      'embedding',
+      'document',
+    ],
+    rows: entities.map((entity) => [
+      entity.id,
+      entity.name,
+      entity.type,
+      entity.content,
+      // Text, not a JSON column: what was stored comes back with its order, numbers and odd keys.
+      JSON.stringify(entity.metadata),
+      entity.searchText,
+      entity.embedding === undefined ? null : embedder,
+      entity.embedding === undefined ? null : sql.vector(entity.embedding),
+      document,
+    ]),
+  });
+}
+
+async function insertRelations(sql: Sql, relations: readonly Relation[]): Promise<void> {
+  // PostgreSQL refuses to update one row twice in one statement: the last one counts.
+  const distinct = new Map(
+    relations.map((relation) => [
+      JSON.stringify([relation.fromId, relation.toId, relation.relationType]),
+      relation,
+    ]),
+  );
+  await sql.insert({
+    table: 'memory_relations',
+    columns: ['from_id', 'to_id', 'relation_type', 'weight'],
+    rows: [...distinct.values()].map((relation) => [
+      relation.fromId,
+      relation.toId,
+      relation.relationType,
+      relation.weight,
+    ]),
+    conflict: 'ON CONFLICT (from_id, to_id, relation_type) DO UPDATE SET weight = excluded.weight',
+  });
+}
+
+export async function document(sql: Sql, origin: Origin, key: string): Promise<DocumentRecord | undefined> {
+  const [row] = await sql.all(`SELECT ${RECORD} FROM memory_documents WHERE origin = $1 AND key = $2`, [
+    origin,
+    key,
+  ]);
+  return row === undefined ? undefined : recordOf(row);
+}
+
+export async function documents(sql: Sql, origin: Origin): Promise<DocumentRecord[]> {
+  const rows = await sql.all(`SELECT ${RECORD} FROM memory_documents WHERE origin = $1 ORDER BY key`, [
+    origin,
+  ]);
+  return rows.map(recordOf);
+}
+
+export async function removeDocuments(sql: Sql, origin: Origin, keys: readonly string[]): Promise<number> {
+  // Deleted first: who else removes or replaces these waits for this transaction.
+  const gone = await sql.all(
+    `DELETE FROM memory_documents WHERE origin = $1 AND ${sql.among('key', '$2')} RETURNING document`,
+    [origin, sql.list(keys)],
+  );
+  for (const row of gone) {
+    const parameters = [number(row, 'document')];
+    const parts = 'SELECT id FROM memory_entities WHERE document = $1';
+    await sql.run(`DELETE FROM memory_relations WHERE from_id IN (${parts})`, parameters);
+    await sql.run(`DELETE FROM memory_relations WHERE to_id IN (${parts})`, parameters);
+    await sql.run('DELETE FROM memory_entities WHERE document = $1', parameters);
+  }
+  return gone.length;
+}
+
+function recordOf(row: Row): DocumentRecord {
+  return {
+    key: text(row, 'key'),
+    origin: text(row, 'origin') as Origin,
+    hash: text(row, 'hash'),
+    id: text(row, 'file_id'),
+    chunks: number(row, 'chunks'),
+  };
+}

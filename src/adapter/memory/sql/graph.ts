@@ -1,0 +1,109 @@
+import { LIMITS } from '../../../core/limits.ts';
+import { editDistance } from '../../../core/suggest.ts';
+import type { Entity, EntityType, Relation, RelationType } from '../store.ts';
+import { number, type Row, type Sql, text } from './sql.ts';
+
+const ENTITY = 'id, name, type, content, metadata';
+const RELATION = 'from_id, to_id, relation_type, weight';
+/** What a person most likely means by a name comes first. */
+const BY_TYPE = `CASE type WHEN 'workspace' THEN 0 WHEN 'doc_file' THEN 1 WHEN 'doc_chunk' THEN 2 ELSE 3 END`;
+
+export async function entities(
+  sql: Sql,
+  ids: readonly string[],
+): Promise<(Entity & { searchText: string })[]> {
+  const rows = await sql.all(
+    `SELECT ${ENTITY}, search_text FROM memory_entities WHERE ${sql.among('id', '$1')}`,
+    [sql.list(ids)],
+  );
+  const known = new Map(
+    rows.map((row) => [text(row, 'id'), { ...entityOf(row), searchText: text(row, 'search_text') }]),
+  );
+  return ids.flatMap((id) => known.get(id) ?? []);
+}
+
+export async function byName(sql: Sql, name: string, limit: number): Promise<Entity[]> {
+  const rows = await sql.all(
+    `SELECT ${ENTITY} FROM memory_entities WHERE name = $1 ORDER BY ${BY_TYPE}, id LIMIT $2`,
+    [name, limit],
+  );
+  return rows.map(entityOf);
+}
+
+/**
+ * Names that hold most of the three-letter pieces of the one asked for, then those with the fewest letters changed.
+ * Chunks are left out: there are many, and they are named after their document.
+ */
+export async function nearNames(sql: Sql, name: string, limit: number): Promise<string[]> {
+  const wanted = name.toLowerCase().slice(0, 64);
+  const pieces = new Set<string>();
+  for (let at = 0; at + 3 <= wanted.length; at++) pieces.add(wanted.slice(at, at + 3));
+  if (pieces.size === 0) pieces.add(wanted);
+  const patterns = [...pieces].map((piece) => `%${piece.replace(/[\\%_]/g, '\\$&')}%`);
+  const hits = patterns
+    .map((_, index) => `CASE WHEN lower(name) LIKE $${index + 2} ESCAPE '\\' THEN 1 ELSE 0 END`)
+    .join(' + ');
+  const rows = await sql.all(
+    `SELECT name, max(hits) AS likeness FROM
+       (SELECT name, ${hits} AS hits FROM memory_entities WHERE type IN ('workspace', 'doc_file')) AS counted
+     WHERE hits > 0 GROUP BY name ORDER BY likeness DESC, name LIMIT $1`,
+    [LIMITS.memoryNearNames, ...patterns],
+  );
+  return rows
+    .map((row) => ({ name: text(row, 'name'), likeness: number(row, 'likeness') }))
+    .filter((near) => near.likeness * 3 >= pieces.size)
+    .map((near) => ({ ...near, distance: editDistance(wanted, near.name.toLowerCase().slice(0, 64)) }))
+    .sort((a, b) => a.distance - b.distance || b.likeness - a.likeness || (a.name < b.name ? -1 : 1))
+    .slice(0, limit)
+    .map((near) => near.name);
+}
+
+export async function edges(
+  sql: Sql,
+  ids: readonly string[],
+  direction: 'out' | 'in' | 'both',
+  limit: number,
+): Promise<Relation[]> {
+  const leaving = `SELECT ${RELATION} FROM memory_relations WHERE ${sql.among('from_id', '$1')}`;
+  const entering = `SELECT ${RELATION} FROM memory_relations WHERE ${sql.among('to_id', '$1')}`;
+  // UNION, not OR: each half uses its index on both engines, and an edge inside the set appears once.
+  const touching = { out: leaving, in: entering, both: `${leaving} UNION ${entering}` }[direction];
+  const rows = await sql.all(`${touching} ORDER BY weight DESC, from_id, to_id, relation_type LIMIT $2`, [
+    sql.list(ids),
+    limit,
+  ]);
+  return rows.map((row) => ({
+    fromId: text(row, 'from_id'),
+    toId: text(row, 'to_id'),
+    relationType: text(row, 'relation_type') as RelationType,
+    weight: number(row, 'weight'),
+  }));
+}
+
+export async function topology(
+  sql: Sql,
+  page: { types?: readonly EntityType[] | undefined; limit: number; cursor?: string | undefined },
+): Promise<{ nodes: Pick<Entity, 'id' | 'name' | 'type'>[]; nextCursor: string | null }> {
+  const parameters = [page.cursor ?? '', page.limit + 1];
+  const rows = await sql.all(
+    `SELECT id, name, type FROM memory_entities WHERE id > $1
+     ${page.types === undefined ? '' : `AND ${sql.among('type', '$3')}`} ORDER BY id LIMIT $2`,
+    page.types === undefined ? parameters : [...parameters, sql.list(page.types)],
+  );
+  const nodes = rows.slice(0, page.limit).map((row) => ({
+    id: text(row, 'id'),
+    name: text(row, 'name'),
+    type: text(row, 'type') as EntityType,
+  }));
+  return { nodes, nextCursor: rows.length > nodes.length ? (nodes.at(-1)?.id ?? null) : null };
+}
+
+function entityOf(row: Row): Entity {
+  return {
+    id: text(row, 'id'),
+    name: text(row, 'name'),
+    type: text(row, 'type') as EntityType,
+    content: text(row, 'content'),
+    metadata: JSON.parse(text(row, 'metadata')),
+  };
+}

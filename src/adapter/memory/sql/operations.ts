@@ -1,0 +1,109 @@
+import {
+  checkDocument,
+  checkGraph,
+  checkLimit,
+  checkLookups,
+  checkText,
+  checkTurn,
+  checkVector,
+} from '../check-input.ts';
+import type { Store } from '../store.ts';
+import { appendTurn, sessions, turns } from './chat.ts';
+import { document, documents, putDocument, putEntities, removeDocuments } from './documents.ts';
+import { byName, edges, entities, nearNames, topology } from './graph.ts';
+import { note, setNote, stats } from './overview.ts';
+import type { Engine } from './sql.ts';
+
+/** The part of a store that is statements. */
+export type Operations = Omit<Store, 'kind' | 'exclusively' | 'close'>;
+export type Operation = keyof Operations;
+
+type Run<Name extends Operation> = (
+  engine: Engine,
+  ...args: Parameters<Operations[Name]>
+) => ReturnType<Operations[Name]>;
+
+interface Entry<Name extends Operation> {
+  /** Runs in a transaction and waits for the disk. */
+  readonly writes: boolean;
+  /** Throws `memory_invalid`, before anything is sent. */
+  readonly check: (...args: Parameters<Operations[Name]>) => void;
+  readonly run: Run<Name>;
+}
+
+const read = <Name extends Operation>(check: Entry<Name>['check'], run: Run<Name>): Entry<Name> => ({
+  writes: false,
+  check,
+  run,
+});
+const write = <Name extends Operation>(check: Entry<Name>['check'], run: Run<Name>): Entry<Name> => ({
+  writes: true,
+  check,
+  run,
+});
+const nothing = (): void => undefined;
+
+/** Every statement-backed method of a store, for both engines. */
+export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
+  appendTurn: write<'appendTurn'>(checkTurn, appendTurn),
+  sessions: read<'sessions'>((page) => checkLimit(page.limit), sessions),
+  turns: read<'turns'>((_, page) => checkLimit(page.limit), turns),
+  putEntities: write<'putEntities'>((list, relations, embedder) => {
+    checkGraph(list, relations);
+    checkText(embedder, 'embedder');
+  }, putEntities),
+  putDocument: write<'putDocument'>(checkDocument, putDocument),
+  document: read<'document'>(nothing, document),
+  documents: read<'documents'>(nothing, documents),
+  removeDocuments: write<'removeDocuments'>(
+    (...args) => checkLookups(args, 'removeDocuments'),
+    removeDocuments,
+  ),
+  nearest: read<'nearest'>(
+    (vector, _, scope) => {
+      checkVector(vector, 'vector');
+      checkLimit(scope.limit);
+    },
+    (engine, ...args) => engine.nearest(...args),
+  ),
+  lexical: read<'lexical'>(
+    (_, scope) => checkLimit(scope.limit),
+    (engine, ...args) => engine.lexical(...args),
+  ),
+  frequencies: read<'frequencies'>(nothing, (engine, terms) => engine.frequencies(terms)),
+  entities: read<'entities'>(nothing, entities),
+  cosines: read<'cosines'>(
+    (vector) => checkVector(vector, 'vector'),
+    (engine, ...args) => engine.cosines(...args),
+  ),
+  byName: read<'byName'>((_, limit) => checkLimit(limit), byName),
+  nearNames: read<'nearNames'>((_, limit) => checkLimit(limit), nearNames),
+  edges: read<'edges'>((_ids, _direction, limit) => checkLimit(limit), edges),
+  topology: read<'topology'>((page) => checkLimit(page.limit), topology),
+  stats: read<'stats'>(nothing, stats),
+  setNote: write<'setNote'>((key) => checkText(key, 'key'), setNote),
+  note: read<'note'>(nothing, note),
+};
+
+export type Call = (name: Operation, args: readonly unknown[]) => Promise<unknown>;
+
+/** A store's methods over one function that runs them somewhere. Arguments are checked here. */
+export function operationsOver(call: Call): Operations {
+  const methods = Object.entries(OPERATIONS).map(([name, { check }]) => [
+    name,
+    async (...args: readonly unknown[]) => {
+      (check as (...all: readonly unknown[]) => void)(...args);
+      if (!OPERATIONS[name as Operation].writes) checkLookups(args, name);
+      return call(name as Operation, args);
+    },
+  ]);
+  return Object.fromEntries(methods) as Operations;
+}
+
+/** Runs one operation by name, as `operationsOver` hands it on. */
+export function runOperation(engine: Engine, name: Operation, args: readonly unknown[]): Promise<unknown> {
+  return (OPERATIONS[name].run as (engine: Engine, ...all: readonly unknown[]) => Promise<unknown>)(
+    engine,
+    ...args,
+  );
+}

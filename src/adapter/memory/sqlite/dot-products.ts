@@ -1,0 +1,94 @@
+import { DIMENSIONS } from '../store.ts';
+
+/**
+ * Scalar products of one vector with many, in WebAssembly SIMD: 100,000 × 128 take 3.4 ms where JavaScript takes
+ * 16 ms on the same machine (`npm run bench memory`). The module, as text; `$end` is behind the last vector:
+ *
+ *   (module (import "m" "m" (memory 1))
+ *     (func (export "dots") (param $query i32) (param $vectors i32) (param $scores i32) (param $end i32)
+ *       (local $a v128) (local $b v128) (local $c v128) (local $d v128) (local $at i32)
+ *       (loop $next
+ *         (local.set $at (i32.const 0))
+ *         ;; $a = $b = $c = $d = v128.const 0
+ *         (loop $inner  ;; the same for $b, $c, $d at offsets 16, 32, 48
+ *           (local.set $a (f32x4.add (local.get $a) (f32x4.mul
+ *             (v128.load (i32.add (local.get $query) (local.get $at)))
+ *             (v128.load (i32.add (local.get $vectors) (local.get $at))))))
+ *           (br_if $inner (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 64))) (i32.const 512))))
+ *         (local.set $a (f32x4.add (f32x4.add (local.get $a) (local.get $b)) (f32x4.add (local.get $c) (local.get $d))))
+ *         (f32.store (local.get $scores) ;; the sum of the four lanes of $a
+ *           (f32.add (f32.add (f32.add (f32x4.extract_lane 0 (local.get $a)) …
+ *         (local.set $scores (i32.add (local.get $scores) (i32.const 4)))
+ *         (br_if $next (i32.lt_u (local.tee $vectors (i32.add (local.get $vectors) (i32.const 512))) (local.get $end))))))
+ */
+const MODULE =
+  'AGFzbQEAAAABCAFgBH9/f38AAggBAW0BbQIAAQMCAQAHCAEEZG90cwAACqQCAaECAgR7AX8DQEEAIQj9DAAAAAAAAAAAAAAAAAAAAAAhBP0MAAAA' +
+  'AAAAAAAAAAAAAAAAACEF/QwAAAAAAAAAAAAAAAAAAAAAIQb9DAAAAAAAAAAAAAAAAAAAAAAhBwNAIAQgACAIav0ABAAgASAIav0ABAD95gH95AEh' +
+  'BCAFIAAgCGr9AAQQIAEgCGr9AAQQ/eYB/eQBIQUgBiAAIAhq/QAEICABIAhq/QAEIP3mAf3kASEGIAcgACAIav0ABDAgASAIav0ABDD95gH95AEh' +
+  'ByAIQcAAaiIIQYAESQ0ACyACIAQgBf3kASAGIAf95AH95AEhBCAE/R8AIAT9HwGSIAT9HwKSIAT9HwOSOAIAIAJBBGohAiABQYAEaiIBIANJDQAL' +
+  'Cw==';
+
+const PAGE = 65_536;
+const VECTOR_BYTES = DIMENSIONS * Float32Array.BYTES_PER_ELEMENT;
+/** Where the vectors begin; the query lies before them. */
+const VECTORS_AT = VECTOR_BYTES;
+
+// The compiler has no types of WebAssembly without those of a browser.
+interface Wasm {
+  Memory: new (options: {
+    initial: number;
+    maximum: number;
+  }) => { buffer: ArrayBuffer; grow(pages: number): number };
+  Module: new (bytes: Uint8Array) => object;
+  Instance: new (module: object, imports: object) => { exports: { dots(...addresses: number[]): void } };
+}
+const { Memory, Module, Instance } = (globalThis as unknown as { WebAssembly: Wasm }).WebAssembly;
+
+/** Room for vectors in slots from 0 on, side by side, and their scalar products with a query. */
+export class DotProducts {
+  readonly #memory = new Memory({ initial: 1, maximum: PAGE });
+  readonly #dots: (...addresses: number[]) => void;
+  #floats = new Float32Array(this.#memory.buffer);
+  #capacity = 0;
+
+  constructor() {
+    const module = new Module(Buffer.from(MODULE, 'base64'));
+    this.#dots = new Instance(module, { m: { m: this.#memory } }).exports.dots;
+    this.reserve(64);
+  }
+
+  get bytes(): number {
+    return this.#memory.buffer.byteLength;
+  }
+
+  /** Makes room for so many vectors; what is there stays. Views from before are no longer valid. */
+  reserve(count: number): void {
+    if (count <= this.#capacity) return;
+    const capacity = Math.max(count, Math.ceil(this.#capacity * 1.5));
+    // Behind the vectors: one score for each.
+    const bytes = VECTORS_AT + capacity * (VECTOR_BYTES + Float32Array.BYTES_PER_ELEMENT);
+    const missing = Math.ceil((bytes - this.#memory.buffer.byteLength) / PAGE);
+    if (missing > 0) this.#memory.grow(missing);
+    this.#floats = new Float32Array(this.#memory.buffer);
+    this.#capacity = capacity;
+  }
+
+  /** The numbers in one slot, to be read or written. */
+  slot(index: number): Float32Array {
+    const start = (index + 1) * DIMENSIONS;
+    return this.#floats.subarray(start, start + DIMENSIONS);
+  }
+
+  move(from: number, to: number): void {
+    this.slot(to).set(this.slot(from));
+  }
+
+  /** The products of the first `count` slots with the query; valid until the next call of anything here. */
+  with(query: Float32Array, count: number): Float32Array {
+    this.#floats.set(query, 0);
+    const scores = VECTORS_AT + this.#capacity * VECTOR_BYTES;
+    const end = VECTORS_AT + count * VECTOR_BYTES;
+    if (count > 0) this.#dots(0, VECTORS_AT, scores, end);
+    return new Float32Array(this.#memory.buffer, scores, count);
+  }
+}

@@ -1,0 +1,131 @@
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { Engine, Insert, Row, Value } from '../sql/sql.ts';
+import type { SearchScope } from '../store.ts';
+import { blobOf, cosine, type Progress, VectorCache, vectorOf } from './vectors.ts';
+import { WordIndex } from './words.ts';
+
+/** The statements on one open file. Everything here is synchronous inside; it runs in the store's own thread. */
+export class SqliteEngine implements Engine {
+  readonly #database: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+  readonly #caches = new Map<string, VectorCache>();
+  readonly #words: WordIndex;
+  readonly #onLoad: (embedder: string) => Progress;
+
+  /** `onLoad` hears how far the vectors of an embedder are read, when they are first needed. */
+  constructor(database: DatabaseSync, onLoad: (embedder: string) => Progress) {
+    this.#database = database;
+    this.#onLoad = onLoad;
+    this.#words = new WordIndex(database);
+    // In memory, and undone with the transaction that deleted.
+    database.exec(`
+      CREATE TEMP TABLE gone (row INTEGER PRIMARY KEY) STRICT;
+      CREATE TEMP TRIGGER note_gone AFTER DELETE ON main.memory_entities WHEN old.embedder IS NOT NULL BEGIN
+        INSERT INTO gone (row) VALUES (old.row);
+      END;
+    `);
+  }
+
+  /** Statements are the code's own texts: few, so all of them are kept. */
+  #prepare(text: string): StatementSync {
+    let statement = this.#statements.get(text);
+    if (statement === undefined) {
+      statement = this.#database.prepare(text.replace(/\$(\d+)/g, '?$1'));
+      this.#statements.set(text, statement);
+    }
+    return statement;
+  }
+
+  async all(text: string, parameters: readonly Value[] = []): Promise<readonly Row[]> {
+    return this.#prepare(text).all(...(parameters as SQLInputValue[]));
+  }
+
+  async run(text: string, parameters: readonly Value[] = []): Promise<number> {
+    return Number(this.#prepare(text).run(...(parameters as SQLInputValue[])).changes);
+  }
+
+  async insert({ table, columns, rows, conflict = '' }: Insert): Promise<void> {
+    const places = columns.map((_, index) => `$${index + 1}`).join(', ');
+    const statement = this.#prepare(
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${places}) ${conflict}`,
+    );
+    for (const row of rows) statement.run(...(row as SQLInputValue[]));
+  }
+
+  among(column: string, place: string): string {
+    return `${column} IN (SELECT value FROM json_each(${place}))`;
+  }
+
+  list(values: readonly string[]): Value {
+    return JSON.stringify(values);
+  }
+
+  vector(values: Float32Array): Value {
+    return blobOf(values);
+  }
+
+  /** After a commit: what was deleted leaves the caches, what is new is read when it is searched. */
+  committed(): void {
+    const gone = this.#prepare('SELECT row FROM gone').all() as { row: number }[];
+    if (gone.length === 0) return;
+    for (const cache of this.#caches.values()) for (const { row } of gone) cache.remove(row);
+    this.#prepare('DELETE FROM gone').run();
+  }
+
+  async nearest(
+    vector: Float32Array,
+    embedder: string,
+    scope: SearchScope,
+  ): Promise<{ id: string; cosine: number }[]> {
+    const best = this.#cache(embedder).nearest(vector, scope);
+    const ids = new Map(
+      this.#prepare(`SELECT row, id FROM memory_entities WHERE ${this.among('row', '$1')}`)
+        .all(JSON.stringify(best.map(({ row }) => row)))
+        .map((row) => [row['row'] as number, row['id'] as string]),
+    );
+    return best.flatMap(({ row, cosine }) => {
+      const id = ids.get(row);
+      return id === undefined ? [] : [{ id, cosine }];
+    });
+  }
+
+  #cache(embedder: string): VectorCache {
+    let cache = this.#caches.get(embedder);
+    if (cache === undefined) {
+      cache = new VectorCache(this.#database, embedder);
+      cache.follow(this.#onLoad(embedder));
+      // One embedder is in use; the other cache, if any, belongs to what it replaces.
+      const oldest = this.#caches.keys().next().value;
+      if (this.#caches.size >= 2 && oldest !== undefined) this.#caches.delete(oldest);
+      this.#caches.set(embedder, cache);
+    } else cache.follow();
+    return cache;
+  }
+
+  async cosines(
+    vector: Float32Array,
+    embedder: string,
+    ids: readonly string[],
+  ): Promise<Map<string, number>> {
+    const rows = this.#prepare(
+      `SELECT id, embedding FROM memory_entities WHERE ${this.among('id', '$1')} AND embedder = $2`,
+    ).all(JSON.stringify(ids), embedder);
+    return new Map(
+      rows.map((row) => [row['id'] as string, cosine(vector, vectorOf(row['embedding'] as Uint8Array))]),
+    );
+  }
+
+  async lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
+    return this.#words.search(terms, scope);
+  }
+
+  async frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }> {
+    return this.#words.frequencies(terms);
+  }
+
+  async bytes(): Promise<number> {
+    const size = (name: string): number =>
+      Number(Object.values(this.#prepare(`PRAGMA ${name}`).get() ?? {})[0]);
+    return size('page_count') * size('page_size');
+  }
+}

@@ -1,0 +1,76 @@
+import { AppError, messageOf } from '../../../core/errors.ts';
+
+// Primary result codes of SQLite (https://sqlite.org/rescode.html).
+export const RESULT = {
+  busy: 5,
+  locked: 6,
+  readonly: 8,
+  ioerr: 10,
+  corrupt: 11,
+  full: 13,
+  cantopen: 14,
+  notadb: 26,
+} as const;
+
+/** The primary result code of what `node:sqlite` threw, or undefined for anything else. */
+export function resultCode(error: unknown): number | undefined {
+  const code = (error as { errcode?: unknown } | undefined)?.errcode;
+  return typeof code === 'number' ? code & 0xff : undefined;
+}
+
+/** A failure of a call, as its caller may see it. */
+export function callError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  const detail = messageOf(error);
+  const options = { detail, cause: error };
+  switch (resultCode(error)) {
+    case RESULT.full:
+      return new AppError('memory_full', options);
+    case RESULT.readonly:
+      return new AppError('memory_unavailable', {
+        ...options,
+        message: 'the memory store is read-only: nothing was stored',
+      });
+    case RESULT.ioerr:
+      return new AppError('memory_unavailable', {
+        ...options,
+        message: 'the disk of the memory store failed: nothing was stored',
+      });
+    case RESULT.corrupt:
+    case RESULT.notadb:
+      return new AppError('memory_unavailable', { ...options, message: 'the memory store is damaged' });
+    default:
+      return new AppError('memory_unavailable', options);
+  }
+}
+
+/** A failure to open a file, for the operator: which file, what is wrong, what to do. */
+export function openError(path: string, error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  const say = (message: string): AppError =>
+    new AppError('memory_not_opened', { message: `${path}: ${message}`, cause: error });
+  switch (resultCode(error)) {
+    case RESULT.full:
+      return say('the disk is full: free space on it and start again');
+    case RESULT.readonly:
+      return say('cannot be written: give this user the right to write the file and its folder');
+    case RESULT.cantopen:
+      return say('cannot be opened: the folder must exist and this user must be able to read and write it');
+    case RESULT.notadb:
+      return say('is not a database of agctl: move the file away, or name another folder with --data');
+    case RESULT.corrupt:
+      return damaged(path, messageOf(error));
+    case RESULT.ioerr:
+      return say(`the disk failed (${messageOf(error)}): check it, then start again`);
+    default:
+      return say(messageOf(error));
+  }
+}
+
+export function damaged(path: string, finding: string): AppError {
+  return new AppError('memory_not_opened', {
+    message:
+      `${path}: the file is damaged (${finding}). It was left as it is: restore it from a backup, or move it and the ` +
+      'files beside it (-wal) away to begin with an empty store',
+  });
+}

@@ -1,0 +1,145 @@
+import { join, resolve } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { AppError } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { Log } from '../../../core/log.ts';
+import { exclusiveNames } from '../exclusive-names.ts';
+import { operationsOver } from '../sql/operations.ts';
+import type { Store } from '../store.ts';
+import type { Answer, Call, Failure } from './worker.ts';
+
+const SCOPE = 'memory::sqlite';
+export const DATABASE_FILE = 'memory.db';
+
+export interface SqliteOptions {
+  /** The file, or the folder that holds `memory.db`; one of the two. Created if missing. */
+  readonly path?: string;
+  readonly dataDir?: string;
+  readonly log: Log;
+}
+
+interface Waiting {
+  readonly bytes: number;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: AppError) => void;
+}
+
+/**
+ * Opens the embedded store: one file, owned by this process until `close`, in a thread of its own so that a scan or
+ * an fsync never holds up the caller's event loop. Rejects with `memory_not_opened` (see `openDatabase`).
+ */
+export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
+  const path = resolve(options.path ?? join(options.dataDir ?? '.', DATABASE_FILE));
+  const thread = new StoreThread(path, options.log);
+  await thread.opened;
+  return {
+    kind: 'sqlite',
+    ...operationsOver((name, args) => thread.call(name, args)),
+    exclusively: exclusiveNames(),
+    close: () => thread.close(),
+  };
+}
+
+/** The caller's side of `worker.ts`. What waits is bounded in number and bytes. */
+class StoreThread {
+  readonly opened: Promise<void>;
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #log: Log;
+  readonly #settleOpened: { resolve: () => void; reject: (error: AppError) => void };
+  #nextId = 1;
+  #bytes = 0;
+  #gone: AppError | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(path: string, log: Log) {
+    this.#log = log;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.opened = promise;
+    this.#settleOpened = { resolve, reject };
+    // Written as .ts, published as .js.
+    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
+    this.#worker = new Worker(new URL(file, import.meta.url), {
+      workerData: { path },
+      name: 'agctl-memory',
+      // Older Node versions call node:sqlite experimental at every start.
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+    });
+    this.#worker.on('message', (answer: Answer) => this.#take(answer));
+    this.#worker.on('error', (error) => this.#end(String(error)));
+    this.#worker.on('exit', () => this.#end('the thread of the memory store has ended'));
+  }
+
+  call(name: Call['name'], args: readonly unknown[]): Promise<unknown> {
+    if (this.#gone !== undefined) return Promise.reject(this.#gone);
+    if (this.#closing !== undefined && name !== 'close') return Promise.reject(closed());
+    const bytes = sizeOf(args);
+    if (
+      name !== 'close' &&
+      (this.#waiting.size >= LIMITS.memoryQueue ||
+        (this.#waiting.size > 0 && this.#bytes + bytes > LIMITS.memoryQueueBytes))
+    )
+      return Promise.reject(new AppError('memory_busy'));
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const id = this.#nextId++;
+    this.#waiting.set(id, { bytes, resolve, reject });
+    this.#bytes += bytes;
+    this.#worker.postMessage({ id, name, args } satisfies Call);
+    return promise;
+  }
+
+  #take(answer: Answer): void {
+    if (answer.kind === 'opened') this.#settleOpened.resolve();
+    else if (answer.kind === 'refused') this.#settleOpened.reject(errorOf(answer.failure));
+    else if (answer.kind === 'log') this.#log[answer.level](SCOPE, answer.message, answer.fields);
+    else this.#settle(answer);
+  }
+
+  #settle(answer: Extract<Answer, { id: number }>): void {
+    const waiting = this.#waiting.get(answer.id);
+    if (waiting === undefined) return;
+    this.#waiting.delete(answer.id);
+    this.#bytes -= waiting.bytes;
+    if (answer.kind === 'result') waiting.resolve(answer.value);
+    else waiting.reject(errorOf(answer.failure));
+  }
+
+  #end(detail: string): void {
+    this.#gone ??= this.#closing === undefined ? new AppError('memory_unavailable', { detail }) : closed();
+    this.#settleOpened.reject(this.#gone);
+    for (const waiting of this.#waiting.values()) waiting.reject(this.#gone);
+    this.#waiting.clear();
+    this.#bytes = 0;
+  }
+
+  /** What was called before still runs. A second call waits for the first. */
+  close(): Promise<void> {
+    this.#closing ??= this.#shut();
+    return this.#closing;
+  }
+
+  async #shut(): Promise<void> {
+    const ended = new Promise((resolve) => this.#worker.once('exit', resolve));
+    if (this.#gone !== undefined) return;
+    await this.call('close', []);
+    await ended;
+  }
+}
+
+function closed(): AppError {
+  return new AppError('memory_unavailable', { message: 'the memory store is closed' });
+}
+
+function errorOf({ code, message, detail }: Failure): AppError {
+  return new AppError(code, detail === undefined ? { message } : { message, detail });
+}
+
+/** Bytes of what a call carries, roughly: texts and vectors are nearly all of it. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return value.length * 2;
+  if (ArrayBuffer.isView(value)) return value.byteLength;
+  if (typeof value !== 'object' || value === null) return 8;
+  let sum = 16;
+  for (const part of Object.values(value)) sum += sizeOf(part);
+  return sum;
+}

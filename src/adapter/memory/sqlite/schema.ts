@@ -1,0 +1,123 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { AppError } from '../../../core/errors.ts';
+
+/** "agcm": marks the file as ours (`PRAGMA application_id`). */
+export const APPLICATION_ID = 0x6167636d;
+
+/** Each brings a file from the version before to its own, counted from 1. Never changed once released. */
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE memory_sessions (
+    session_id TEXT PRIMARY KEY,
+    turns INTEGER NOT NULL,
+    first_at TEXT NOT NULL,
+    last_at TEXT NOT NULL,
+    last_seq INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX memory_sessions_latest ON memory_sessions (last_seq);
+  CREATE TABLE memory_session_agents (
+    session_id TEXT NOT NULL,
+    agent_id TEXT NOT NULL,
+    PRIMARY KEY (session_id, agent_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE memory_chat_history (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    agent_id TEXT NOT NULL,
+    role TEXT NOT NULL,
+    content TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    idempotency_key TEXT
+  ) STRICT;
+  CREATE INDEX memory_chat_history_session ON memory_chat_history (session_id, seq);
+  CREATE UNIQUE INDEX memory_chat_history_key ON memory_chat_history (session_id, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+
+  CREATE TABLE memory_documents (
+    document INTEGER PRIMARY KEY AUTOINCREMENT,
+    origin TEXT NOT NULL,
+    key TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    embedder TEXT NOT NULL,
+    file_id TEXT NOT NULL,
+    chunks INTEGER NOT NULL,
+    UNIQUE (origin, key)
+  ) STRICT;
+  -- row only grows: what is above the highest one seen is new to the cache of vectors.
+  CREATE TABLE memory_entities (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    type TEXT NOT NULL,
+    content TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    search_text TEXT NOT NULL,
+    embedder TEXT,
+    embedding BLOB,
+    document INTEGER
+  ) STRICT;
+  CREATE INDEX memory_entities_name ON memory_entities (name);
+  CREATE INDEX memory_entities_type ON memory_entities (type);
+  CREATE INDEX memory_entities_document ON memory_entities (document) WHERE document IS NOT NULL;
+  CREATE INDEX memory_entities_searched ON memory_entities (type) WHERE search_text <> '';
+  CREATE TABLE memory_relations (
+    from_id TEXT NOT NULL,
+    to_id TEXT NOT NULL,
+    relation_type TEXT NOT NULL,
+    weight REAL NOT NULL,
+    PRIMARY KEY (from_id, to_id, relation_type)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX memory_relations_to ON memory_relations (to_id, from_id, relation_type, weight);
+  CREATE TABLE memory_notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+  CREATE VIRTUAL TABLE memory_words USING fts5 (
+    search_text, content = 'memory_entities', content_rowid = 'row', tokenize = 'porter unicode61'
+  );
+  CREATE VIRTUAL TABLE memory_word_counts USING fts5vocab ('memory_words', 'row');
+  CREATE TRIGGER memory_entities_insert AFTER INSERT ON memory_entities WHEN new.search_text <> '' BEGIN
+    INSERT INTO memory_words (rowid, search_text) VALUES (new.row, new.search_text);
+  END;
+  CREATE TRIGGER memory_entities_delete AFTER DELETE ON memory_entities WHEN old.search_text <> '' BEGIN
+    INSERT INTO memory_words (memory_words, rowid, search_text) VALUES ('delete', old.row, old.search_text);
+  END;
+  `,
+];
+
+/**
+ * Brings an open file to the newest version. A file of a newer agctl, or of something else, is refused and left
+ * untouched; before an older one is changed, a copy is put beside it.
+ */
+export function migrate(database: DatabaseSync, path: string, migrations = MIGRATIONS): void {
+  const version = pragma(database, 'user_version');
+  const tables = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get() as { n: number };
+  if (pragma(database, 'application_id') !== APPLICATION_ID && (tables.n > 0 || version !== 0))
+    throw new AppError('memory_not_opened', {
+      message: `${path}: is a database of another program: name another folder with --data`,
+    });
+  if (version > migrations.length)
+    throw new AppError('memory_not_opened', {
+      message:
+        `${path}: was written by a newer agctl (version ${version}, this one knows ${migrations.length}): ` +
+        'install that one again, or name another folder with --data',
+    });
+  if (version > 0 && version < migrations.length)
+    database.prepare('VACUUM INTO ?').run(`${path}.v${version}.${Date.now()}.backup`);
+  for (const [index, statements] of migrations.entries()) {
+    if (index < version) continue;
+    database.exec('BEGIN IMMEDIATE');
+    try {
+      database.exec(statements);
+      database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+      database.exec(`PRAGMA user_version = ${index + 1}`);
+      database.exec('COMMIT');
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK');
+      throw error;
+    }
+  }
+}
+
+function pragma(database: DatabaseSync, name: string): number {
+  return Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
+}

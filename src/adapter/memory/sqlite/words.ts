@@ -1,0 +1,75 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { LIMITS } from '../../../core/limits.ts';
+import type { SearchScope } from '../store.ts';
+
+/** A word in more entities than this, and in a quarter of them, decides nothing and costs most of a search. */
+const COMMON = 5_000;
+const COMMON_SHARE = 4;
+
+/** Search by words over the FTS5 index. */
+export class WordIndex {
+  readonly #stems = new Map<string, readonly string[]>();
+  readonly #probe: StatementSync;
+  readonly #cut: StatementSync;
+  readonly #empty: StatementSync;
+  readonly #count: StatementSync;
+  readonly #total: StatementSync;
+  readonly #search: StatementSync;
+
+  constructor(database: DatabaseSync) {
+    // FTS5 does not say how it cuts a word; a table of one text does.
+    database.exec(`
+      CREATE VIRTUAL TABLE temp.probe USING fts5 (word, tokenize = 'porter unicode61');
+      CREATE VIRTUAL TABLE temp.probe_words USING fts5vocab ('probe', 'instance');
+    `);
+    this.#probe = database.prepare('INSERT INTO temp.probe (word) VALUES (?)');
+    this.#cut = database.prepare('SELECT term FROM temp.probe_words ORDER BY offset');
+    this.#empty = database.prepare('DELETE FROM temp.probe');
+    this.#count = database.prepare('SELECT doc FROM memory_word_counts WHERE term = ?');
+    this.#total = database.prepare("SELECT count(*) AS n FROM memory_entities WHERE search_text <> ''");
+    this.#search = database.prepare(`
+      SELECT e.id AS id, w.rank AS rank FROM memory_words AS w JOIN memory_entities AS e ON e.row = w.rowid
+      WHERE w.memory_words MATCH ?1 AND (?2 IS NULL OR e.type IN (SELECT value FROM json_each(?2)))
+      ORDER BY w.rank LIMIT ?3`);
+  }
+
+  /** The stems that a term is found by: several for `well-known`, none for `…`. */
+  #stemsOf(term: string): readonly string[] {
+    let stems = this.#stems.get(term);
+    if (stems === undefined) {
+      this.#probe.run(term);
+      stems = this.#cut.all().map((row) => row['term'] as string);
+      this.#empty.run();
+      if (this.#stems.size >= LIMITS.memoryStems) this.#stems.clear();
+      this.#stems.set(term, stems);
+    }
+    return stems;
+  }
+
+  #frequency(term: string): number {
+    // A term of several stems is at most as frequent as its rarest one.
+    const counts = this.#stemsOf(term).map((stem) => Number(this.#count.get(stem)?.['doc'] ?? 0));
+    return counts.length === 0 ? 0 : Math.min(...counts);
+  }
+
+  frequencies(terms: readonly string[]): { total: number; counts: Map<string, number> } {
+    return {
+      total: Number(this.#total.get()?.['n']),
+      counts: new Map(terms.map((term) => [term, this.#frequency(term)])),
+    };
+  }
+
+  search(terms: readonly string[], scope: SearchScope): { id: string; rank: number }[] {
+    const { total, counts } = this.frequencies([...new Set(terms)]);
+    const found = [...counts].filter(([, count]) => count > 0);
+    const telling = found.filter(([, count]) => count <= Math.max(COMMON, total / COMMON_SHARE));
+    const used = telling.length > 0 ? telling : found;
+    if (used.length === 0) return [];
+    // Quoted, a term is a phrase of plain words, whatever stands in it.
+    const query = used.map(([term]) => `"${term.replaceAll('"', '""')}"`).join(' OR ');
+    const types = scope.types === undefined ? null : JSON.stringify(scope.types);
+    return this.#search
+      .all(query, types, scope.limit)
+      .map((row) => ({ id: row['id'] as string, rank: -(row['rank'] as number) }));
+  }
+}

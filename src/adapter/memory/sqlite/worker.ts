@@ -1,0 +1,193 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { AppError, type ErrorCode } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { LogFields } from '../../../core/log.ts';
+import { OPERATIONS, type Operation, runOperation } from '../sql/operations.ts';
+import { type OpenDatabase, openDatabase } from './database.ts';
+import { SqliteEngine } from './engine.ts';
+import { callError, openError, RESULT, resultCode } from './errors.ts';
+
+// The thread that owns the file. Calls come in as messages and are answered in order; writes that wait together are
+// made durable together and acknowledged after the commit.
+
+export interface Call {
+  readonly id: number;
+  readonly name: Operation | 'close';
+  readonly args: readonly unknown[];
+}
+
+export interface Failure {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly detail: string | undefined;
+}
+
+export type Answer =
+  | { readonly kind: 'opened' }
+  | { readonly kind: 'refused'; readonly failure: Failure }
+  | { readonly kind: 'result'; readonly id: number; readonly value: unknown }
+  | { readonly kind: 'failure'; readonly id: number; readonly failure: Failure }
+  | {
+      readonly kind: 'log';
+      readonly level: 'info' | 'warn' | 'error';
+      readonly message: string;
+      readonly fields: LogFields;
+    };
+
+const port = parentPort;
+if (port === null) throw new Error('sqlite/worker.ts runs as a worker thread');
+const answer = (message: Answer): void => port.postMessage(message);
+const log = (level: 'info' | 'warn' | 'error', message: string, fields: LogFields): void =>
+  answer({ kind: 'log', level, message, fields });
+
+function failureOf(error: AppError): Failure {
+  return { code: error.code, message: error.message, detail: error.detail };
+}
+
+class Owner {
+  readonly #file: OpenDatabase;
+  readonly #engine: SqliteEngine;
+  readonly #queue: Call[] = [];
+  #draining = false;
+  /** Set when the disk failed: what an fsync that failed left in the page cache is not known, so nothing more is written. */
+  #broken: AppError | undefined;
+
+  constructor(file: OpenDatabase, engine: SqliteEngine) {
+    this.#file = file;
+    this.#engine = engine;
+  }
+
+  take(call: Call): void {
+    this.#queue.push(call);
+    if (this.#draining) return;
+    this.#draining = true;
+    // Whatever else has arrived by then belongs to the same batch.
+    setImmediate(() => void this.#drain());
+  }
+
+  async #drain(): Promise<void> {
+    for (let call = this.#queue.shift(); call !== undefined; call = this.#queue.shift()) {
+      if (call.name === 'close') return this.#close(call);
+      if (OPERATIONS[call.name].writes) await this.#write(this.#batch(call));
+      else await this.#read(call);
+      // Lets messages in, so that the next batch is not of one.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    this.#draining = false;
+  }
+
+  #batch(first: Call): Call[] {
+    const batch = [first];
+    for (
+      let next = this.#queue[0];
+      next !== undefined && batch.length < LIMITS.memoryBatch;
+      next = this.#queue[0]
+    ) {
+      if (next.name === 'close' || !OPERATIONS[next.name].writes) break;
+      batch.push(next);
+      this.#queue.shift();
+    }
+    return batch;
+  }
+
+  async #read(call: Call): Promise<void> {
+    try {
+      const value = await runOperation(this.#engine, call.name as Operation, call.args);
+      answer({ kind: 'result', id: call.id, value });
+    } catch (error) {
+      answer({ kind: 'failure', id: call.id, failure: failureOf(callError(error)) });
+    }
+  }
+
+  async #write(batch: readonly Call[]): Promise<void> {
+    try {
+      if (this.#broken !== undefined) throw this.#broken;
+      const answers = await this.#transaction(batch);
+      this.#engine.committed();
+      for (const message of answers) answer(message);
+    } catch (error) {
+      // One call may be what does not fit on the disk; the others get their own chance.
+      if (batch.length > 1 && this.#broken === undefined) {
+        for (const call of batch) await this.#write([call]);
+        return;
+      }
+      const failure = failureOf(callError(error));
+      for (const call of batch) answer({ kind: 'failure', id: call.id, failure });
+    }
+  }
+
+  /** Resolves to what may be acknowledged once this returns: everything is on disk, or this throws. */
+  async #transaction(batch: readonly Call[]): Promise<Answer[]> {
+    const { database } = this.#file;
+    const answers: Answer[] = [];
+    try {
+      database.exec('BEGIN IMMEDIATE');
+      for (const call of batch) answers.push(await this.#step(call));
+      database.exec('COMMIT');
+      return answers;
+    } catch (error) {
+      if (resultCode(error) === RESULT.ioerr) this.#stopWriting(error);
+      if (database.isTransaction) database.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  /** One call of a batch: refused, it leaves nothing behind and the rest goes on. */
+  async #step(call: Call): Promise<Answer> {
+    const { database } = this.#file;
+    database.exec('SAVEPOINT step');
+    try {
+      const value = await runOperation(this.#engine, call.name as Operation, call.args);
+      database.exec('RELEASE step');
+      return { kind: 'result', id: call.id, value };
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      database.exec('ROLLBACK TO step; RELEASE step');
+      return { kind: 'failure', id: call.id, failure: failureOf(error) };
+    }
+  }
+
+  #stopWriting(error: unknown): void {
+    this.#broken = new AppError('memory_unavailable', {
+      message: 'the disk of the memory store failed: nothing more is stored until a restart',
+      detail: String(error),
+    });
+    log('error', 'the disk failed: nothing more is stored; check the disk, then restart', {
+      error: String(error),
+    });
+  }
+
+  #close(call: Call): void {
+    try {
+      this.#file.close();
+      answer({ kind: 'result', id: call.id, value: undefined });
+    } catch (error) {
+      answer({ kind: 'failure', id: call.id, failure: failureOf(callError(error)) });
+    }
+    port?.close();
+  }
+}
+
+function start(path: string): void {
+  const started = performance.now();
+  try {
+    const file = openDatabase(path);
+    if (file.recovered)
+      log('warn', 'was not closed by its last owner; checked, nothing is missing', {
+        path,
+        ms: Math.round(performance.now() - started),
+      });
+    const engine = new SqliteEngine(
+      file.database,
+      (embedder) => (done, total) => log('info', 'vectors are read', { embedder, done, total }),
+    );
+    const owner = new Owner(file, engine);
+    port?.on('message', (call: Call) => owner.take(call));
+    answer({ kind: 'opened' });
+  } catch (error) {
+    answer({ kind: 'refused', failure: failureOf(openError(path, error)) });
+    port?.close();
+  }
+}
+
+start((workerData as { path: string }).path);

@@ -1,0 +1,556 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DIMENSIONS, type NewEntity, type Store } from '../../../src/adapter/memory/store.ts';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { documentOf, EMBEDDER, entity, turn, vector } from './records.ts';
+
+/** Where a kind of store keeps its data. `open` may be called again after `close` and finds what was stored. */
+export interface Place {
+  open(): Promise<Store>;
+  remove(): Promise<void>;
+}
+
+/** Texts that have broken stores: SQL, LIKE and full-text syntax, odd Unicode, prototype names. */
+const HOSTILE = [
+  `'; DROP TABLE memory_entities; --`,
+  `" OR 1=1 --`,
+  '$1 ?1 :a @b %s {0}',
+  '100% _under_ \\ back\\slash',
+  'NEAR("a" "b") AND NOT * ^ col:x ( { + -',
+  '__proto__',
+  'constructor',
+  '\u202Eright to left\u202C',
+  '👩‍👩‍👧‍👦 é é 漢字 \uFEFF',
+  'line\r\nline\ttab\u0001\u001b[2J',
+  '{"json": [1, null]}',
+];
+
+/** Everything that a store promises, against a real one. */
+export function storeContract(name: string, place: () => Promise<Place>): void {
+  describe(`${name}: `, () => {
+    let at: Place;
+    let store: Store;
+    beforeAll(async () => {
+      at = await place();
+      store = await at.open();
+    });
+    afterAll(async () => {
+      await store.close();
+      await at.remove();
+    });
+    const current = (): Store => store;
+    chat(current);
+    documents(current);
+    searching(current);
+    graph(current);
+    refusals(current);
+    hostile(current);
+
+    test('what was stored is there after closing and opening again', async () => {
+      const session = 'kept session';
+      const { turn: before } = await store.appendTurn(turn(session, 'kept'));
+      await store.putDocument(documentOf('kept.md', ['a kept chunk about marmalade']));
+      await store.setNote('kept', { deep: ['value'] });
+      const statsBefore = await store.stats();
+      await store.close();
+      await expect(store.stats()).rejects.toMatchObject({ code: 'memory_unavailable' });
+      store = await at.open();
+      expect((await store.turns(session, { after: 0, limit: 9 }))?.turns).toEqual([before]);
+      expect(await store.document('docs_dir', 'kept.md')).toMatchObject({ chunks: 1 });
+      expect(await store.note('kept')).toEqual({ deep: ['value'] });
+      expect({ ...(await store.stats()), bytes: 0 }).toEqual({ ...statsBefore, bytes: 0 });
+      expect(await store.lexical(['marmalade'], { limit: 3 })).toHaveLength(1);
+      const [nearest] = await store.nearest(vector(0), EMBEDDER, { limit: 1 });
+      expect(nearest?.cosine).toBeCloseTo(1, 5);
+      // The numbers of turns go on.
+      const { turn: after } = await store.appendTurn(turn(session, 'more'));
+      expect(after.seq).toBeGreaterThan(before.seq);
+    });
+  });
+}
+
+function chat(store: () => Store): void {
+  test('a turn comes back as it was stored, with id, number and time', async () => {
+    const before = Date.now();
+    const { turn: stored, deduplicated } = await store().appendTurn({
+      sessionId: 'one',
+      agentId: 'planner',
+      role: 'assistant',
+      content: '  spaces stay  ',
+    });
+    expect(deduplicated).toBe(false);
+    expect(stored).toMatchObject({
+      sessionId: 'one',
+      agentId: 'planner',
+      role: 'assistant',
+      content: '  spaces stay  ',
+    });
+    expect(stored.id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(stored.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    expect(Date.parse(stored.createdAt)).toBeGreaterThanOrEqual(before);
+    expect(await store().turns('one', { after: 0, limit: 10 })).toEqual({ turns: [stored], nextAfter: null });
+  });
+
+  test('turns are paged oldest first, and an unknown session is told from an empty page', async () => {
+    for (let n = 0; n < 5; n++) await store().appendTurn(turn('pages', `${n}`));
+    const seen: string[] = [];
+    let after: number | null = 0;
+    let pages = 0;
+    while (after !== null) {
+      const page = await store().turns('pages', { after, limit: 2 });
+      seen.push(...(page?.turns ?? []).map(({ content }) => content));
+      after = page?.nextAfter ?? null;
+      pages++;
+    }
+    expect(seen).toEqual(['0', '1', '2', '3', '4']);
+    expect(pages).toBe(3);
+    expect(await store().turns('pages', { after: Number.MAX_SAFE_INTEGER, limit: 2 })).toEqual({
+      turns: [],
+      nextAfter: null,
+    });
+    expect(await store().turns('no such session', { after: 0, limit: 2 })).toBeUndefined();
+  });
+
+  test('a repeated idempotency key stores nothing, also when the calls come at once', async () => {
+    const first = await store().appendTurn(turn('again', 'text', 'key-1'));
+    const second = await store().appendTurn(turn('again', 'other text', 'key-1'));
+    expect(second).toEqual({ turn: first.turn, deduplicated: true });
+    const many = await Promise.all(
+      Array.from({ length: 20 }, () => store().appendTurn(turn('again', 'at once', 'key-2'))),
+    );
+    expect(new Set(many.map(({ turn: { id } }) => id)).size).toBe(1);
+    expect(many.filter(({ deduplicated }) => !deduplicated)).toHaveLength(1);
+    expect((await store().turns('again', { after: 0, limit: 9 }))?.turns).toHaveLength(2);
+    // Keys belong to their session.
+    expect((await store().appendTurn(turn('another', 'text', 'key-1'))).deduplicated).toBe(false);
+  });
+
+  test('a thousand turns at once are all there, numbered upwards', async () => {
+    const stored = await Promise.all(
+      Array.from({ length: 1000 }, (_, n) => store().appendTurn(turn('crowd', `${n}`))),
+    );
+    const page = await store().turns('crowd', { after: 0, limit: 1000 });
+    expect(page?.turns.map(({ id }) => id).sort()).toEqual(stored.map(({ turn: { id } }) => id).sort());
+    const numbers = page?.turns.map(({ seq }) => seq) ?? [];
+    expect(new Set(numbers).size).toBe(1000);
+    expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
+    const again = await store().turns('crowd', { after: 0, limit: 1000 });
+    expect(again).toEqual(page);
+  });
+
+  test('sessions are paged latest first, with their agents', async () => {
+    for (const id of ['s-a', 's-b', 's-c']) await store().appendTurn(turn(id, 'x'));
+    await store().appendTurn({ ...turn('s-a', 'y'), agentId: 'zebra' });
+    const first = await store().sessions({ limit: 2 });
+    expect(first.sessions.map(({ sessionId }) => sessionId)).toEqual(['s-a', 's-c']);
+    expect(first.sessions[0]).toMatchObject({ turns: 2, agentIds: ['agent', 'zebra'] });
+    const second = await store().sessions({ limit: 1, cursor: first.nextCursor ?? '' });
+    expect(second.sessions.map(({ sessionId }) => sessionId)).toEqual(['s-b']);
+    expect((await store().sessions({ limit: 1, cursor: 'nonsense' })).sessions).toEqual([]);
+  });
+}
+
+function documents(store: () => Store): void {
+  test('a document is replaced as one: old chunks, words, vectors and edges go, edges of others stay', async () => {
+    await store().putDocument(documentOf('guide.md', ['apples grow', 'pears fall']));
+    await store().putEntities(
+      [entity({ id: 'me' })],
+      [
+        { fromId: 'me', toId: 'file:guide.md', relationType: 'REFERENCES', weight: 0.5 },
+        { fromId: 'me', toId: 'chunk:guide.md:1:pears fall', relationType: 'REFERENCES', weight: 0.5 },
+      ],
+      EMBEDDER,
+    );
+    await store().nearest(vector(1), EMBEDDER, { limit: 1 });
+    await store().putDocument(documentOf('guide.md', ['apples grow', 'plums roll', 'figs']));
+    expect(await store().document('docs_dir', 'guide.md')).toEqual({
+      key: 'guide.md',
+      origin: 'docs_dir',
+      hash: 'hash of apples grow,plums roll,figs',
+      id: 'file:guide.md',
+      chunks: 3,
+    });
+    expect(await store().lexical(['pears'], { limit: 5 })).toEqual([]);
+    expect(await store().lexical(['plums'], { limit: 5 })).toHaveLength(1);
+    expect(await store().entities(['chunk:guide.md:1:pears fall'])).toEqual([]);
+    const near = await store().nearest(vector(1), EMBEDDER, { limit: 50 });
+    expect(near.map(({ id }) => id)).not.toContain('chunk:guide.md:1:pears fall');
+    expect(near[0]?.id).toBe('chunk:guide.md:1:plums roll');
+    const edges = await store().edges(['me', 'file:guide.md'], 'both', 50);
+    expect(edges.filter(({ fromId }) => fromId === 'me')).toEqual([
+      { fromId: 'me', toId: 'file:guide.md', relationType: 'REFERENCES', weight: 0.5 },
+    ]);
+    expect(edges.filter(({ relationType }) => relationType === 'BELONGS_TO')).toHaveLength(3);
+  });
+
+  test('a document that is refused changes nothing', async () => {
+    await store().putDocument(documentOf('whole.md', ['first text']));
+    const taken = documentOf('whole.md', ['second text']);
+    await expect(
+      store().putDocument({
+        ...taken,
+        entities: [...taken.entities, entity({ id: 'file:guide.md', type: 'doc_chunk' })],
+      }),
+    ).rejects.toMatchObject({ code: 'memory_invalid', message: expect.stringContaining('file:guide.md') });
+    expect(await store().document('docs_dir', 'whole.md')).toMatchObject({ hash: 'hash of first text' });
+    expect(await store().lexical(['second'], { limit: 5 })).toEqual([]);
+  });
+
+  test('documents are listed and removed by origin', async () => {
+    await store().putDocument(documentOf('same key', ['from the folder quokka']));
+    const called = documentOf('same key', ['from a call quokka'], { origin: 'ingest' });
+    const renamed = called.entities.map((one) => ({ ...one, id: `ingest:${one.id}` }));
+    await store().putDocument({ ...called, entities: renamed, relations: [] });
+    expect((await store().documents('ingest')).map(({ key }) => key)).toEqual(['same key']);
+    expect((await store().documents('docs_dir')).map(({ key }) => key)).toContain('same key');
+    expect(await store().removeDocuments('docs_dir', ['same key', 'unknown'])).toBe(1);
+    expect(await store().document('docs_dir', 'same key')).toBeUndefined();
+    expect((await store().lexical(['quokka'], { limit: 5 })).map(({ id }) => id)).toEqual([renamed[1]?.id]);
+    expect(await store().edges(['file:same key'], 'both', 5)).toEqual([]);
+    expect(await store().removeDocuments('docs_dir', [])).toBe(0);
+  });
+
+  test('documents written at once are each whole', async () => {
+    await Promise.all(
+      Array.from({ length: 12 }, (_, n) =>
+        store().putDocument(documentOf('contended.md', [`version ${n % 3} walrus`, `and ${n % 3} walrus`])),
+      ),
+    );
+    const found = await store().lexical(['walrus'], { limit: 50 });
+    expect(found).toHaveLength(2);
+    const chunks = await store().entities(found.map(({ id }) => id));
+    expect(new Set(chunks.map(({ content }) => /\d/.exec(content)?.[0])).size).toBe(1);
+    const record = await store().document('docs_dir', 'contended.md');
+    expect(record?.hash).toContain(chunks[0]?.content);
+  });
+
+  test('entities of their own are updated in place', async () => {
+    await store().putEntities(
+      [entity({ id: 'own', name: 'first', searchText: 'heron', embedding: vector(70) })],
+      [],
+      EMBEDDER,
+    );
+    await store().nearest(vector(70), EMBEDDER, { limit: 1 });
+    await store().putEntities([entity({ id: 'own', name: 'second', searchText: 'egret' })], [], EMBEDDER);
+    expect((await store().entities(['own']))[0]).toMatchObject({ name: 'second', searchText: 'egret' });
+    expect(await store().lexical(['heron'], { limit: 5 })).toEqual([]);
+    const near = await store().nearest(vector(70), EMBEDDER, { limit: 50 });
+    expect(near.map(({ id }) => id)).not.toContain('own');
+    await expect(store().putEntities([entity({ id: 'file:guide.md' })], [], EMBEDDER)).rejects.toMatchObject({
+      code: 'memory_invalid',
+    });
+  });
+}
+
+function searching(store: () => Store): void {
+  const points = (prefix: string, embedder: string): Promise<void> =>
+    store().putEntities(
+      [0, 0.2, 0.4, 0.6].map((tilt, n) =>
+        entity({
+          id: `${prefix}${n}`,
+          type: n % 2 === 0 ? 'workspace' : 'chat_message',
+          embedding: vector(100, tilt),
+        }),
+      ),
+      [],
+      embedder,
+    );
+
+  test('nearest: best first, exact cosines, by type and by embedder', async () => {
+    await points('p', 'points/128');
+    await points('other', 'points-2/128');
+    const all = await store().nearest(vector(100), 'points/128', { limit: 10 });
+    expect(all.map(({ id }) => id)).toEqual(['p0', 'p1', 'p2', 'p3']);
+    for (const [n, tilt] of [0, 0.2, 0.4, 0.6].entries())
+      expect(all[n]?.cosine).toBeCloseTo(Math.cos(tilt), 5);
+    expect((await store().nearest(vector(100), 'points/128', { limit: 2 })).map(({ id }) => id)).toEqual([
+      'p0',
+      'p1',
+    ]);
+    const typed = await store().nearest(vector(100), 'points/128', { limit: 2, types: ['chat_message'] });
+    expect(typed.map(({ id }) => id)).toEqual(['p1', 'p3']);
+    expect(await store().nearest(vector(100), 'nobody', { limit: 2 })).toEqual([]);
+    expect(await store().nearest(vector(100), 'points/128', { limit: 2, types: [] })).toEqual([]);
+  });
+
+  test('nearest finds what was stored after the first search, and cosines agree with it', async () => {
+    await store().nearest(vector(40), EMBEDDER, { limit: 1 });
+    await store().putEntities([entity({ id: 'late', embedding: vector(40, 0.1) })], [], EMBEDDER);
+    const [late] = await store().nearest(vector(40), EMBEDDER, { limit: 1 });
+    expect(late?.id).toBe('late');
+    const cosines = await store().cosines(vector(40), EMBEDDER, ['late', 'me', 'unknown', 'p0']);
+    expect([...cosines.keys()]).toEqual(['late']);
+    expect(cosines.get('late')).toBeCloseTo(late?.cosine ?? 0, 5);
+    const opposite = vector(40).map((value) => -value);
+    expect((await store().cosines(opposite, EMBEDDER, ['late'])).get('late')).toBeCloseTo(-Math.cos(0.1), 5);
+  });
+
+  test('lexical: by stem, more of the words first, by type; words are never syntax', async () => {
+    await store().putEntities(
+      [
+        entity({ id: 'w1', searchText: 'The gateways of Zanzibar, configured.' }),
+        entity({ id: 'w2', type: 'chat_message', searchText: 'Zanzibar only' }),
+        entity({ id: 'w3', searchText: 'nothing of the kind' }),
+      ],
+      [],
+      EMBEDDER,
+    );
+    const found = await store().lexical(['zanzibar', 'gateway', 'CONFIGURING'], { limit: 10 });
+    expect(found.map(({ id }) => id)).toEqual(['w1', 'w2']);
+    expect(found[0]?.rank).toBeGreaterThan(found[1]?.rank ?? 0);
+    const typed = await store().lexical(['zanzibar'], { limit: 10, types: ['chat_message'] });
+    expect(typed.map(({ id }) => id)).toEqual(['w2']);
+    expect(await store().lexical(['zanzibar'], { limit: 1 })).toHaveLength(1);
+    expect(await store().lexical([], { limit: 5 })).toEqual([]);
+    expect(await store().lexical(['…', '', '"'], { limit: 5 })).toEqual([]);
+    for (const text of HOSTILE) await store().lexical([text], { limit: 5 });
+  });
+
+  test('frequencies count entities, by stem; words without meaning count too', async () => {
+    const before = await store().frequencies(['okapi', 'okapis', 'the', 'absent', '…']);
+    expect(before.counts.get('okapi')).toBe(0);
+    await store().putEntities(
+      [1, 2, 3].map((n) => entity({ id: `okapi${n}`, searchText: `the okapi okapi number ${n}` })),
+      [],
+      EMBEDDER,
+    );
+    const after = await store().frequencies(['okapi', 'okapis', 'the', 'absent', '…']);
+    expect(after.total).toBe(before.total + 3);
+    expect(after.counts.get('okapi')).toBe(3);
+    expect(after.counts.get('okapis')).toBe(3);
+    expect(after.counts.get('the')).toBe((before.counts.get('the') ?? 0) + 3);
+    expect(after.counts.get('absent')).toBe(0);
+    expect(after.counts.get('…')).toBe(0);
+  });
+}
+
+function graph(store: () => Store): void {
+  test('entities come in the order asked for, without the unknown', async () => {
+    const list: NewEntity[] = ['e1', 'e2', 'e3'].map((id) => entity({ id }));
+    await store().putEntities(list, [], EMBEDDER);
+    const found = await store().entities(['e3', 'unknown', 'e1']);
+    expect(found.map(({ id }) => id)).toEqual(['e3', 'e1']);
+    expect(found[0]).toEqual({
+      id: 'e3',
+      name: 'name of e3',
+      type: 'workspace',
+      content: 'content of e3',
+      metadata: {},
+      searchText: '',
+    });
+    expect(await store().entities([])).toEqual([]);
+  });
+
+  test('by name: exactly, workspaces before files before chunks', async () => {
+    await store().putEntities(
+      [
+        entity({ id: 'n3', name: 'Shared Name', type: 'chat_message' }),
+        entity({ id: 'n1', name: 'Shared Name', type: 'workspace' }),
+        entity({ id: 'n2', name: 'shared name', type: 'workspace' }),
+      ],
+      [],
+      EMBEDDER,
+    );
+    expect((await store().byName('Shared Name', 5)).map(({ id }) => id)).toEqual(['n1', 'n3']);
+    expect(await store().byName('Shared%', 5)).toEqual([]);
+  });
+
+  test('near names: misspelt ones are found, the nearest first', async () => {
+    await store().putEntities(
+      ['Getting Started', 'Getting Stung', 'Rate Limits', '100%_sure'].map((name, n) =>
+        entity({ id: `near${n}`, name }),
+      ),
+      [],
+      EMBEDDER,
+    );
+    expect((await store().nearNames('geting started', 3))[0]).toBe('Getting Started');
+    expect(await store().nearNames('getting-strated', 1)).toEqual(['Getting Started']);
+    expect(await store().nearNames('100%_sur', 5)).toEqual(['100%_sure']);
+    expect(await store().nearNames('xyzzy qwfp', 5)).toEqual([]);
+    for (const text of HOSTILE) await store().nearNames(text, 5);
+  });
+
+  test('edges by direction, heaviest first, each once, cycles and self-loops included', async () => {
+    const edge = (fromId: string, toId: string, weight: number) =>
+      ({ fromId, toId, relationType: 'DEPENDS_ON', weight }) as const;
+    const all = [
+      edge('g1', 'g2', 0.9),
+      edge('g2', 'g1', 0.8),
+      edge('g1', 'g1', 0.7),
+      edge('g3', 'gone', 0.6),
+    ];
+    await store().putEntities(
+      ['g1', 'g2', 'g3'].map((id) => entity({ id })),
+      all,
+      EMBEDDER,
+    );
+    expect(await store().edges(['g1'], 'out', 9)).toEqual([all[0], all[2]]);
+    expect(await store().edges(['g1'], 'in', 9)).toEqual([all[1], all[2]]);
+    expect(await store().edges(['g1', 'g2', 'g3'], 'both', 9)).toEqual(all);
+    expect(await store().edges(['g1', 'g2', 'g3'], 'both', 2)).toEqual(all.slice(0, 2));
+    expect(await store().edges([], 'both', 2)).toEqual([]);
+    await store().putEntities([], [edge('g1', 'g2', 0.1)], EMBEDDER);
+    expect((await store().edges(['g2'], 'in', 9))[0]?.weight).toBe(0.1);
+  });
+
+  test('the topology is paged by id and by type', async () => {
+    const total = Object.values((await store().stats()).entities).reduce((sum, n) => sum + n, 0);
+    const ids: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await store().topology({ limit: 7, cursor });
+      ids.push(...page.nodes.map(({ id }) => id));
+      cursor = page.nextCursor ?? undefined;
+    } while (cursor !== undefined);
+    expect(ids).toHaveLength(total);
+    expect(new Set(ids).size).toBe(total);
+    const files = await store().topology({ limit: 1000, types: ['doc_file'] });
+    expect(new Set(files.nodes.map(({ type }) => type))).toEqual(new Set(['doc_file']));
+    expect(files.nodes[0]).toEqual({ id: expect.any(String), name: expect.any(String), type: 'doc_file' });
+  });
+
+  test('stats count', async () => {
+    const before = await store().stats();
+    await store().putDocument(documentOf('counted.md', ['one', 'two']));
+    await store().appendTurn(turn('counted', 'x'));
+    const after = await store().stats();
+    expect(after.entities.doc_chunk).toBe(before.entities.doc_chunk + 2);
+    expect(after.relations.BELONGS_TO).toBe(before.relations.BELONGS_TO + 2);
+    expect(after.documents).toBe(before.documents + 1);
+    expect(after.turns).toBe(before.turns + 1);
+    expect(after.sessions).toBe(before.sessions + 1);
+    expect(after.bytes).toBeGreaterThan(0);
+  });
+
+  test('a task runs once at a time under its name, and the name is free again after a failure', async () => {
+    const gate = Promise.withResolvers<void>();
+    const entered = Promise.withResolvers<void>();
+    const first = store().exclusively('sync', async () => {
+      entered.resolve();
+      await gate.promise;
+      return 'first';
+    });
+    await entered.promise;
+    expect(await store().exclusively('sync', async () => 'second')).toBeUndefined();
+    expect(await store().exclusively('other', async () => 'other')).toBe('other');
+    gate.resolve();
+    expect(await first).toBe('first');
+    await expect(store().exclusively('sync', () => Promise.reject(new Error('failed')))).rejects.toThrow(
+      'failed',
+    );
+    expect(await store().exclusively('sync', async () => 'third')).toBe('third');
+  });
+
+  test('notes are replaced, and unknown ones are undefined', async () => {
+    await store().setNote('n', { at: 1 });
+    await store().setNote('n', [2]);
+    expect(await store().note('n')).toEqual([2]);
+    expect(await store().note('unknown')).toBeUndefined();
+  });
+}
+
+function refusals(store: () => Store): void {
+  const refused = (problem: string) => ({
+    code: 'memory_invalid',
+    message: expect.stringContaining(problem),
+  });
+  const withVector = (embedding: Float32Array): Promise<void> =>
+    store().putEntities([entity({ id: 'bad', embedding })], [], EMBEDDER);
+
+  test.each([
+    ['of 127 numbers', new Float32Array(127)],
+    ['of 129 numbers', new Float32Array(129)],
+    ['of zeros', new Float32Array(DIMENSIONS)],
+    ['with NaN', vector(0).map((value, n) => (n === 5 ? Number.NaN : value))],
+    ['with Infinity', vector(0).map((value, n) => (n === 5 ? Infinity : value))],
+    ['of length 2', vector(0).map((value) => value * 2)],
+    ['of denormals', new Float32Array(DIMENSIONS).fill(1e-42)],
+  ])('a vector %s is refused, stored or searched', async (_, bad) => {
+    await expect(withVector(bad)).rejects.toMatchObject(refused('entities[0].embedding'));
+    await expect(store().nearest(bad, EMBEDDER, { limit: 1 })).rejects.toMatchObject(refused('vector'));
+    await expect(store().cosines(bad, EMBEDDER, ['x'])).rejects.toMatchObject(refused('vector'));
+  });
+
+  test.each([0, -1, 1.5, Number.NaN, Infinity, LIMITS.memoryPage + 1])(
+    'limit %s is refused',
+    async (limit) => {
+      await expect(store().sessions({ limit })).rejects.toMatchObject(refused('limit'));
+      await expect(store().turns('s', { after: 0, limit })).rejects.toMatchObject(refused('limit'));
+      await expect(store().edges(['a'], 'out', limit)).rejects.toMatchObject(refused('limit'));
+      await expect(store().lexical(['a'], { limit })).rejects.toMatchObject(refused('limit'));
+    },
+  );
+
+  test('text that cannot come back as it was is refused, with the field', async () => {
+    for (const bad of ['a\0b', 'half \ud83d', '\udc00']) {
+      await expect(store().appendTurn(turn('s', bad))).rejects.toMatchObject(refused('content'));
+      await expect(store().appendTurn(turn(bad, 'x'))).rejects.toMatchObject(refused('sessionId'));
+      await expect(store().putEntities([entity({ content: bad })], [], EMBEDDER)).rejects.toMatchObject(
+        refused('entities[0].content'),
+      );
+      await expect(store().byName(bad, 1)).rejects.toMatchObject(refused('byName'));
+      await expect(store().entities([bad])).rejects.toMatchObject(refused('entities'));
+    }
+  });
+
+  test('what is not of the lists, twice or empty is refused', async () => {
+    const bad = (fields: object): Promise<unknown> =>
+      store().appendTurn({ ...turn('s', 'x'), ...fields } as never);
+    await expect(bad({ role: 'root' })).rejects.toMatchObject(
+      refused('role: expected one of user, assistant'),
+    );
+    await expect(bad({ sessionId: '' })).rejects.toMatchObject(refused('sessionId'));
+    await expect(
+      store().putEntities([entity({ type: 'thing' as never })], [], EMBEDDER),
+    ).rejects.toMatchObject(refused('entities[0].type'));
+    await expect(
+      store().putEntities([entity({ id: 'twice' }), entity({ id: 'twice' })], [], EMBEDDER),
+    ).rejects.toMatchObject(refused('entities[1].id'));
+    const relation = { fromId: 'a', toId: 'b', relationType: 'LIKES' as never, weight: 1 };
+    await expect(store().putEntities([], [relation], EMBEDDER)).rejects.toMatchObject(
+      refused('relations[0]'),
+    );
+    await expect(
+      store().putEntities([], [{ ...relation, relationType: 'REFERENCES', weight: Number.NaN }], EMBEDDER),
+    ).rejects.toMatchObject(refused('relations[0].weight'));
+  });
+}
+
+function hostile(store: () => Store): void {
+  test.each(HOSTILE)('%j is only text, wherever it stands', async (text) => {
+    const { turn: stored } = await store().appendTurn({
+      sessionId: text,
+      agentId: text,
+      role: 'user',
+      content: text,
+      idempotencyKey: text,
+    });
+    expect((await store().turns(text, { after: 0, limit: 5 }))?.turns).toEqual([stored]);
+    const hostileEntity = entity({
+      id: text,
+      name: text,
+      content: text,
+      searchText: text,
+      metadata: JSON.parse(`{"__proto__": ${JSON.stringify(text)}, "constructor": {"x": "\\u0000\\ud800"}}`),
+    });
+    const relation = { fromId: text, toId: text, relationType: 'REFERENCES', weight: 1 } as const;
+    await store().putEntities([hostileEntity], [relation], EMBEDDER);
+    const [found] = await store().entities([text]);
+    expect(JSON.stringify(found?.metadata)).toBe(JSON.stringify(hostileEntity.metadata));
+    expect(found).toMatchObject({ id: text, name: text, content: text, searchText: text });
+    expect((await store().byName(text, 5)).map(({ id }) => id)).toEqual([text]);
+    expect(await store().edges([text], 'both', 5)).toEqual([relation]);
+    await store().setNote(text, text);
+    expect(await store().note(text)).toBe(text);
+    await store().putDocument(documentOf(text, [text]));
+    expect(await store().document('docs_dir', text)).toMatchObject({ key: text });
+    expect(await store().removeDocuments('docs_dir', [text])).toBe(1);
+  });
+
+  test('a text of a megabyte comes back', async () => {
+    const content = '0123456789abcdé '.repeat(64 * 1024);
+    const { turn: stored } = await store().appendTurn(turn('long', content));
+    expect(stored.content === content).toBe(true);
+    await store().putEntities([entity({ id: 'long', content, searchText: content })], [], EMBEDDER);
+    expect((await store().entities(['long']))[0]?.searchText === content).toBe(true);
+  });
+}
