@@ -1,24 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { DIMENSIONS, type NewDocument, type NewEntity } from '../../../src/adapter/memory/store.ts';
-import type { Log } from '../../../src/core/log.ts';
+import { createLog, type Log } from '../../../src/core/log.ts';
 
 export const EMBEDDER = 'test/128';
 
-/** Keeps what was logged. */
+/** Keeps the lines that were logged. */
 export function recordingLog(): Log & { readonly lines: string[] } {
   const lines: string[] = [];
-  const at =
-    (level: string) =>
-    (scope: string, message: string, fields: object = {}): void =>
-      void lines.push(`${level} ${scope} ${message} ${JSON.stringify(fields)}`);
-  return {
-    lines,
-    error: at('error'),
-    warn: at('warn'),
-    info: at('info'),
-    debug: at('debug'),
-    level: 'debug',
-  };
+  const log = createLog(
+    { write: (line) => void lines.push(line), dropped: 0, flush: async () => undefined },
+    'trace',
+    'text',
+  );
+  return Object.assign(log, { lines });
 }
 
 /** A unit vector that points mostly along one axis; equal seeds give equal vectors. */
