@@ -160,6 +160,35 @@ export const LIMITS = {
   ownServerHeadersTimeout: 2 * SECOND,
   /** SIGTERM: how long open requests may take to finish. */
   drain: 10 * SECOND,
+
+  /** Memory: one document, ingested or in the docs folder. Hostile Markdown of that size is read in 2 s. */
+  memoryDocumentBytes: 2 * MIB,
+  /** Files of the docs folder, and folders in each other; more are reported as an error of the sync. */
+  memoryDocuments: 100_000,
+  memoryFolderDepth: 32,
+  /** Errors that a sync reports one by one; more are counted. */
+  memorySyncErrors: 50,
+  /** Candidates of a search: so many by meaning and so many by words. */
+  memoryCandidates: 50,
+  /** Different words of a query that count; a longer query is taken by its first ones. */
+  memoryQueryWords: 64,
+  memoryQueryLength: 2_000,
+  memoryResults: 50,
+  /** Characters of one result: five of them stay far below the 25,000 tokens that clients take. */
+  memoryResultLength: 2_000,
+  /** Walks through the graph. A hub of 10^5 edges must not become an answer. */
+  memoryGraphDepth: 5,
+  memoryGraphNodes: 500,
+  memoryGraphNodesDefault: 200,
+  memoryGraphEdges: 2_000,
+  /** Remote embeddings: texts and characters of one call, time for its answer, its size, attempts. */
+  embeddingInputs: 64,
+  embeddingInputLength: 8_000,
+  embeddingTimeout: 30 * SECOND,
+  embeddingResponseBytes: 16 * MIB,
+  embeddingAttempts: 3,
+  /** Longest wait that a service may ask for with Retry-After; more fails the call. */
+  embeddingRetryAfter: 20 * SECOND,
 } as const;
 
 /** Bounds of the memory adapter and of its backend's REST interface. */

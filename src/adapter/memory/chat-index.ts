@@ -1,0 +1,44 @@
+import type { Backend } from './documents.ts';
+import { searchable } from './embed/embedder.ts';
+import { chatMessageId, workspaceId } from './ids.ts';
+import type { NewEntity, Turn } from './store.ts';
+
+/**
+ * Makes a stored turn findable by `search_knowledge`. Only with MEMORY_INDEX_CHAT: what agents recall and say again
+ * would otherwise fill the store with itself. The turn is durable before; a failure here loses no turn.
+ * @throws AppError of the embedder
+ */
+export async function indexTurn(
+  { store, embedder }: Backend,
+  turn: Turn,
+  signal?: AbortSignal,
+): Promise<void> {
+  if (turn.content.trim() === '') return;
+  const [embedding] = await embedder.embed([turn.content], signal);
+  const session: NewEntity = {
+    id: workspaceId('session', turn.sessionId),
+    name: turn.sessionId,
+    type: 'workspace',
+    content: '',
+    metadata: { sessionId: turn.sessionId, origin: 'chat' },
+    embedding: undefined,
+    searchText: '',
+  };
+  const message: NewEntity = {
+    id: chatMessageId(turn.id),
+    name: `${turn.role} in ${turn.sessionId}, turn ${turn.seq}`,
+    type: 'chat_message',
+    content: turn.content,
+    metadata: {
+      sessionId: turn.sessionId,
+      agentId: turn.agentId,
+      role: turn.role,
+      turnId: turn.id,
+      createdAt: turn.createdAt,
+    },
+    embedding: searchable(embedding),
+    searchText: turn.content,
+  };
+  const belongs = { fromId: message.id, toId: session.id, relationType: 'BELONGS_TO', weight: 1 } as const;
+  await store.putEntities([session, message], [belongs], embedder.id);
+}

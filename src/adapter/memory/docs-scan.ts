@@ -1,0 +1,150 @@
+import { constants, type Dirent } from 'node:fs';
+import { open, readdir, realpath, stat } from 'node:fs/promises';
+import { join, sep } from 'node:path';
+import { messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { checkDocumentSize } from './documents.ts';
+
+export interface DocsFile {
+  /** In the docs folder, with `/` on every system: the document's key. */
+  readonly path: string;
+  /** Where it really is. */
+  readonly file: string;
+}
+
+export interface DocsScan {
+  /** Sorted by path. */
+  readonly files: readonly DocsFile[];
+  readonly errors: readonly { readonly path: string; readonly message: string }[];
+  /** Every folder could be read: a file that is not listed is gone. */
+  readonly isComplete: boolean;
+}
+
+const DOCUMENT = /\.mdx?$/i;
+
+interface Folder {
+  readonly path: string;
+  readonly file: string;
+  readonly depth: number;
+}
+
+class Scan {
+  readonly #root: string;
+  readonly #seen = new Set<string>();
+  readonly #links: Folder[] = [];
+  readonly files: DocsFile[] = [];
+  readonly errors: { path: string; message: string }[] = [];
+  isComplete = true;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  /** Real files first: a symbolic link to one of them is not a second document. */
+  async run(signal: AbortSignal | undefined): Promise<void> {
+    await this.#folders([{ path: '', file: this.#root, depth: 0 }], signal);
+    for (let link = this.#links.shift(); link !== undefined; link = this.#links.shift()) {
+      signal?.throwIfAborted();
+      await this.#link(link, signal);
+    }
+    this.files.sort((left, right) => (left.path < right.path ? -1 : 1));
+  }
+
+  #fail(path: string, message: string): void {
+    this.errors.push({ path, message });
+  }
+
+  async #folders(waiting: Folder[], signal: AbortSignal | undefined): Promise<void> {
+    for (let folder = waiting.shift(); folder !== undefined; folder = waiting.shift()) {
+      signal?.throwIfAborted();
+      if (this.#seen.has(folder.file)) continue;
+      this.#seen.add(folder.file);
+      if (folder.depth > LIMITS.memoryFolderDepth) {
+        this.isComplete = false;
+        this.#fail(folder.path, `more than ${LIMITS.memoryFolderDepth} folders in each other are not read`);
+        continue;
+      }
+      waiting.push(...(await this.#folder(folder)));
+    }
+  }
+
+  /** Takes the folder's documents; returns the folders in it. */
+  async #folder({ path, file, depth }: Folder): Promise<Folder[]> {
+    let entries: Dirent[];
+    try {
+      entries = await readdir(file, { withFileTypes: true });
+    } catch (error) {
+      // The docs folder itself is the caller's to report.
+      if (path === '') throw error;
+      this.isComplete = false;
+      this.#fail(path, `the folder cannot be read: ${messageOf(error)}`);
+      return [];
+    }
+    const folders: Folder[] = [];
+    for (const entry of entries.sort((left, right) => (left.name < right.name ? -1 : 1))) {
+      // Hidden ones: `.git`, and the `..data` folders that Kubernetes puts behind mounted files.
+      if (entry.name.startsWith('.') || entry.name === 'node_modules') continue;
+      const inside = {
+        path: path === '' ? entry.name : `${path}/${entry.name}`,
+        file: join(file, entry.name),
+      };
+      if (entry.isSymbolicLink()) this.#links.push({ ...inside, depth: depth + 1 });
+      else if (entry.isDirectory()) folders.push({ ...inside, depth: depth + 1 });
+      else if (entry.isFile()) this.#document(inside);
+    }
+    return folders;
+  }
+
+  #document({ path, file }: DocsFile): void {
+    if (!DOCUMENT.test(path) || this.#seen.has(file)) return;
+    if (this.files.length >= LIMITS.memoryDocuments) {
+      if (this.isComplete) this.#fail(path, `more than ${LIMITS.memoryDocuments} documents are not read`);
+      this.isComplete = false;
+      return;
+    }
+    this.#seen.add(file);
+    this.files.push({ path, file });
+  }
+
+  async #link(link: Folder, signal: AbortSignal | undefined): Promise<void> {
+    try {
+      const file = await realpath(link.file);
+      const kind = await stat(file);
+      if (!kind.isDirectory() && !DOCUMENT.test(link.path)) return;
+      if (file !== this.#root && !file.startsWith(this.#root + sep)) {
+        this.#fail(link.path, 'a symbolic link that leads out of the docs folder is not followed');
+      } else if (kind.isDirectory()) await this.#folders([{ ...link, file }], signal);
+      else if (kind.isFile()) this.#document({ path: link.path, file });
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (DOCUMENT.test(link.path)) this.#fail(link.path, messageOf(error));
+    }
+  }
+}
+
+/**
+ * Lists the documents of a folder: `.md` and `.mdx`, hidden files left out, symbolic links followed only inside it.
+ * @throws the system's error when the folder itself cannot be read, and the signal's reason
+ */
+export async function scanDocs(folder: string, signal?: AbortSignal): Promise<DocsScan> {
+  const scan = new Scan(await realpath(folder));
+  await scan.run(signal);
+  return scan;
+}
+
+/**
+ * Reads a document as text; bytes that are not UTF-8 become replacement characters.
+ * @throws AppError `body_too_large`, and the system's errors
+ */
+export async function readDocument(file: string): Promise<string> {
+  // What was a file when listed may be a link or a pipe by now.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const status = await handle.stat();
+    if (!status.isFile()) throw new Error('it is not a file any more');
+    checkDocumentSize(status.size);
+    return await handle.readFile('utf8');
+  } finally {
+    await handle.close();
+  }
+}

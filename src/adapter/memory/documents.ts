@@ -1,0 +1,194 @@
+import { createHash } from 'node:crypto';
+import { AppError } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { type Embedder, searchable } from './embed/embedder.ts';
+import { chunkId, documentId } from './ids.ts';
+import { CHUNKER_VERSION, type MarkdownDocument, markdownDocument } from './markdown/document.ts';
+import type { NewEntity, Origin, Relation, Store } from './store.ts';
+
+export interface Backend {
+  readonly store: Store;
+  readonly embedder: Embedder;
+}
+
+/** A document to be stored. */
+export interface Source {
+  readonly origin: Origin;
+  /** What makes it the same document the next time. */
+  readonly key: string;
+  /** Undefined: of the document itself. */
+  readonly title?: string | undefined;
+  /** Whence, as told by who ingested it. */
+  readonly source?: string | undefined;
+  /** In the docs folder; decides whether it is MDX. */
+  readonly path?: string | undefined;
+  readonly content: string;
+  /** Id of the folder's workspace. */
+  readonly workspace?: string | undefined;
+}
+
+export interface StoredDocument {
+  readonly id: string;
+  readonly title: string;
+  readonly source: string | null;
+  readonly status: 'created' | 'updated' | 'unchanged';
+  readonly chunks: number;
+}
+
+export interface PutOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Told how many of the document's chunks are embedded. */
+  readonly embedded?: (count: number) => void;
+  /** Only when the document has changed. */
+  readonly beforeWrite?: () => Promise<void>;
+}
+
+/** What the document is made of, without what the product makes of it. */
+export function contentHash({ title, source, path, content }: Source): string {
+  const head = JSON.stringify([title ?? null, source ?? null, path ?? null]);
+  return createHash('sha256').update(head).update('\0').update(content).digest('hex');
+}
+
+/** Changes with the document, with how it is cut, and with the embedder. */
+export function documentHash(content: string, embedder: string): string {
+  return createHash('sha256').update(`${content}\0${CHUNKER_VERSION}\0${embedder}`).digest('hex');
+}
+
+/** Refuses a document that is too long. */
+export function checkDocumentSize(bytes: number): void {
+  if (bytes <= LIMITS.memoryDocumentBytes) return;
+  throw new AppError('body_too_large', {
+    message: `the document has ${bytes} bytes, at most ${LIMITS.memoryDocumentBytes} are taken: split it`,
+  });
+}
+
+/**
+ * Stores one document: cut, embedded, replaced as a whole. Without a change nothing is embedded or written.
+ * Its links become relations later (`references.ts`), when the documents that they lead to are there.
+ * @throws AppError `body_too_large`, or of the embedder; nothing is stored then
+ */
+export async function putDocument(
+  { store, embedder }: Backend,
+  source: Source,
+  { signal, embedded, beforeWrite }: PutOptions = {},
+): Promise<StoredDocument> {
+  checkDocumentSize(Buffer.byteLength(source.content));
+  const content = contentHash(source);
+  const hash = documentHash(content, embedder.id);
+  const known = await store.document(source.origin, source.key);
+  if (known?.hash === hash) return unchanged(store, source, known);
+  const document = markdownDocument(source.content, source.path ?? source.key, source.title);
+  const chunks = chunkEntities(source, document);
+  const vectors = await embedder.embed(
+    chunks.map(({ searchText }) => searchText),
+    signal,
+    embedded,
+  );
+  signal?.throwIfAborted();
+  await beforeWrite?.();
+  const file = fileEntity(source, document, content);
+  await store.putDocument({
+    key: source.key,
+    origin: source.origin,
+    hash,
+    embedder: embedder.id,
+    entities: [file, ...chunks.map((chunk, index) => ({ ...chunk, embedding: searchable(vectors[index]) }))],
+    relations: belongings(file.id, chunks, source.workspace),
+  });
+  return {
+    id: file.id,
+    title: document.title,
+    source: source.source ?? null,
+    status: known === undefined ? 'created' : 'updated',
+    chunks: chunks.length,
+  };
+}
+
+async function unchanged(
+  store: Store,
+  source: Source,
+  { id, chunks }: { readonly id: string; readonly chunks: number },
+): Promise<StoredDocument> {
+  const title = source.title ?? (await store.entities([id]))[0]?.name ?? source.key;
+  return { id, title, source: source.source ?? null, status: 'unchanged', chunks };
+}
+
+/**
+ * Stores what a call brought. The same source, or without one the same title, replaces what was there.
+ * @throws AppError as `putDocument`
+ */
+export function ingestDocument(
+  backend: Backend,
+  {
+    title,
+    content,
+    source,
+  }: { readonly title: string; readonly content: string; readonly source?: string | undefined },
+  signal?: AbortSignal,
+): Promise<StoredDocument> {
+  const from = source === undefined ? undefined : storable(source);
+  const name = storable(title);
+  return putDocument(
+    backend,
+    { origin: 'ingest', key: from ?? name, title: name, source: from, content },
+    { signal },
+  );
+}
+
+/** Not every store can keep NUL and lone surrogates. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\ufffd').toWellFormed();
+}
+
+function fileEntity(source: Source, document: MarkdownDocument, content: string): NewEntity {
+  const { origin, key, path } = source;
+  return {
+    id: documentId(origin, key),
+    name: document.title,
+    type: 'doc_file',
+    content: document.summary,
+    metadata: {
+      origin,
+      source: source.source ?? path ?? key,
+      ...(path === undefined ? {} : { path }),
+      title: document.title,
+      chunks: document.chunks.length,
+      contentHash: content,
+      links: Object.fromEntries(document.links),
+    },
+    // Its chunks are searched; the file beside them would only be found twice.
+    embedding: undefined,
+    searchText: '',
+  };
+}
+
+function chunkEntities(source: Source, { title, chunks }: MarkdownDocument): NewEntity[] {
+  const { origin, key, path } = source;
+  return chunks.map(({ text, headings }, ordinal) => {
+    const heading = headings.join(' > ');
+    const name = heading === '' ? title : `${title} > ${heading}`;
+    return {
+      id: chunkId(origin, key, ordinal),
+      name,
+      type: 'doc_chunk',
+      content: text,
+      metadata: {
+        origin,
+        source: source.source ?? path ?? key,
+        ...(path === undefined ? {} : { path }),
+        title,
+        heading,
+        ordinal,
+      },
+      embedding: undefined,
+      searchText: `${name}\n\n${text}`,
+    };
+  });
+}
+
+function belongings(file: string, chunks: readonly NewEntity[], workspace: string | undefined): Relation[] {
+  const relationType = 'BELONGS_TO';
+  const relations: Relation[] = chunks.map(({ id }) => ({ fromId: id, toId: file, relationType, weight: 1 }));
+  if (workspace !== undefined) relations.push({ fromId: file, toId: workspace, relationType, weight: 1 });
+  return relations;
+}

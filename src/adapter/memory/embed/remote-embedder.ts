@@ -1,0 +1,156 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, type Dispatcher } from 'undici';
+import { AppError } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { DIMENSIONS } from '../store.ts';
+import type { Embedder } from './embedder.ts';
+import { vectorsIn } from './remote-response.ts';
+
+export interface RemoteOptions {
+  /** Where `embeddings` is posted, whole. */
+  readonly url: URL;
+  readonly model: string;
+  /** Goes into Authorization and nowhere else. */
+  readonly apiKey: string | undefined;
+  /** The cosine that is shown as 0.7. */
+  readonly pivot: number;
+  /** Longer vectors than asked for are cut instead of refused. */
+  readonly truncate: boolean;
+}
+
+/** Statuses that another attempt may not meet. */
+const PASSING = new Set([408, 409, 425, 429, 500, 502, 503, 504]);
+const FIRST_WAIT = 200;
+
+/** What to look at, for the statuses that a wrong configuration gives. */
+const ADVICE: Readonly<Record<number, string>> = {
+  400: ': check EMBEDDING_MODEL, and whether the model takes "dimensions"',
+  401: ': check EMBEDDING_API_KEY',
+  403: ': check EMBEDDING_API_KEY',
+  404: ': check EMBEDDINGS_URL and EMBEDDING_MODEL',
+  429: ': its rate limit is reached',
+};
+
+interface Failure {
+  readonly error: AppError;
+  /** ms to wait before another attempt; undefined when there is no use in one. */
+  readonly wait: number | undefined;
+}
+
+/**
+ * An OpenAI-compatible embeddings service. 64 texts a call, one call at a time; each answer is checked and brought
+ * to length 1.
+ */
+export function createRemoteEmbedder(options: RemoteOptions): Embedder {
+  const agent = new Agent({
+    connect: { timeout: LIMITS.connectTimeout },
+    headersTimeout: LIMITS.embeddingTimeout,
+    bodyTimeout: LIMITS.embeddingTimeout,
+    maxHeaderSize: LIMITS.headerBytes,
+  });
+  return {
+    id: `${options.model}/${DIMENSIONS}`,
+    scoring: { by: 'cosine', pivot: options.pivot },
+    async embed(texts, signal, progress) {
+      // A service refuses an empty text; it has no direction anyway.
+      const wanted = [...texts.keys()].filter((index) => (texts[index] ?? '').trim() !== '');
+      const vectors: Float32Array[] = texts.map(() => new Float32Array(DIMENSIONS));
+      for (let start = 0; start < wanted.length; start += LIMITS.embeddingInputs) {
+        const batch = wanted.slice(start, start + LIMITS.embeddingInputs);
+        const inputs = batch.map((index) =>
+          (texts[index] ?? '').slice(0, LIMITS.embeddingInputLength).toWellFormed(),
+        );
+        const got = await withRetries(() => call(agent, options, inputs, signal), signal);
+        for (const [place, index] of batch.entries())
+          vectors[index] = got[place] ?? new Float32Array(DIMENSIONS);
+        progress?.((batch.at(-1) ?? 0) + 1);
+      }
+      progress?.(texts.length);
+      return vectors;
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+async function withRetries(
+  attempt: () => Promise<Float32Array[] | Failure>,
+  signal: AbortSignal | undefined,
+): Promise<Float32Array[]> {
+  for (let tried = 1; ; tried += 1) {
+    signal?.throwIfAborted();
+    const outcome = await attempt();
+    if (Array.isArray(outcome)) return outcome;
+    signal?.throwIfAborted();
+    if (outcome.wait === undefined || tried >= LIMITS.embeddingAttempts) throw outcome.error;
+    const backoff = FIRST_WAIT * 2 ** (tried - 1) * (1 + Math.random());
+    await sleep(Math.max(outcome.wait, backoff), undefined, signal === undefined ? {} : { signal });
+  }
+}
+
+async function call(
+  agent: Agent,
+  options: RemoteOptions,
+  input: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<Float32Array[] | Failure> {
+  const { url, model, apiKey, truncate } = options;
+  const deadline = AbortSignal.timeout(LIMITS.embeddingTimeout);
+  const headers = ['content-type', 'application/json', 'accept', 'application/json'];
+  if (apiKey !== undefined) headers.push('authorization', `Bearer ${apiKey}`);
+  try {
+    const response = await agent.request({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ model, input, dimensions: DIMENSIONS, encoding_format: 'float' }),
+      signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
+    });
+    if (response.statusCode !== 200) return await refused(url, response);
+    const body = await read(response.body);
+    if (body === undefined) return final(url, `sent more than ${LIMITS.embeddingResponseBytes} bytes`);
+    const vectors = vectorsIn(body, input.length, truncate);
+    return Array.isArray(vectors) ? vectors : final(url, vectors.problem);
+  } catch (cause) {
+    return unanswered(url, cause, deadline.aborted);
+  }
+}
+
+async function refused(url: URL, { statusCode, headers, body }: Dispatcher.ResponseData): Promise<Failure> {
+  await body.dump({ limit: LIMITS.headerBytes }).catch(() => undefined);
+  const failure = final(url, `answered ${statusCode}${ADVICE[statusCode] ?? ''}`);
+  if (!PASSING.has(statusCode)) return failure;
+  const wait = Number(headers['retry-after'] ?? 0) * 1000;
+  if (!(wait >= 0)) return { ...failure, wait: 0 };
+  return wait > LIMITS.embeddingRetryAfter ? failure : { ...failure, wait };
+}
+
+function final(url: URL, what: string): Failure {
+  const message = `the embedding service at ${url.host} ${what}`;
+  return { error: new AppError('upstream_invalid', { message }), wait: undefined };
+}
+
+function unanswered(url: URL, cause: unknown, isLate: boolean): Failure {
+  const { code } = cause as { code?: unknown };
+  const isSlow = isLate || code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT';
+  const why = isSlow
+    ? `did not answer within ${LIMITS.embeddingTimeout / 1000} s`
+    : `cannot be reached${typeof code === 'string' ? ` (${code})` : ''}: check EMBEDDINGS_URL`;
+  const message = `the embedding service at ${url.host} ${why}`;
+  return {
+    error: new AppError(isSlow ? 'upstream_timeout' : 'upstream_unreachable', { message, cause }),
+    wait: 0,
+  };
+}
+
+/** The whole body, or undefined when it is too long. */
+async function read(body: Dispatcher.ResponseData['body']): Promise<string | undefined> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of body as AsyncIterable<Buffer>) {
+    length += part.length;
+    if (length > LIMITS.embeddingResponseBytes) return undefined;
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}

@@ -1,0 +1,58 @@
+import { posix } from 'node:path';
+import type { Backend } from './documents.ts';
+import { workspaceId } from './ids.ts';
+import type { NewEntity, Relation } from './store.ts';
+
+/** The folders of documents as workspaces: a document belongs to its folder, a folder to the one around it. */
+export class FolderWorkspaces {
+  readonly #backend: Backend;
+  readonly #name: string;
+  readonly #stored = new Set<string>();
+
+  /** @param folder the docs folder; its last part names the outermost workspace */
+  constructor(backend: Backend, folder: string) {
+    this.#backend = backend;
+    this.#name = posix.basename(folder.replaceAll('\\', '/')) || 'docs';
+  }
+
+  idFor(path: string): string {
+    return workspaceId('folder', folderOf(path));
+  }
+
+  /** Stores the folders around a document, each once. */
+  async store(path: string): Promise<void> {
+    const entities: NewEntity[] = [];
+    const relations: Relation[] = [];
+    for (let folder = folderOf(path); !this.#stored.has(folder); folder = folderOf(folder)) {
+      entities.push(this.#workspace(folder));
+      this.#stored.add(folder);
+      if (folder === '') break;
+      relations.push({
+        fromId: workspaceId('folder', folder),
+        toId: workspaceId('folder', folderOf(folder)),
+        relationType: 'BELONGS_TO',
+        weight: 1,
+      });
+    }
+    const { store, embedder } = this.#backend;
+    if (entities.length > 0) await store.putEntities(entities, relations, embedder.id);
+  }
+
+  #workspace(folder: string): NewEntity {
+    return {
+      id: workspaceId('folder', folder),
+      name: folder === '' ? this.#name : `${this.#name}/${folder}`,
+      type: 'workspace',
+      content: '',
+      metadata: { origin: 'docs_dir', path: folder },
+      embedding: undefined,
+      searchText: '',
+    };
+  }
+}
+
+/** Empty for the docs folder itself. */
+function folderOf(path: string): string {
+  const folder = posix.dirname(path);
+  return folder === '.' ? '' : folder;
+}

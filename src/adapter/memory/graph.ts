@@ -1,0 +1,146 @@
+import { LIMITS } from '../../core/limits.ts';
+import { ENTITY_TYPES, type Entity, type EntityType, type Relation, type Store } from './store.ts';
+
+export type Direction = 'out' | 'in' | 'both';
+
+/** What is asked. Depth and limit are cut to `LIMITS.memoryGraphDepth` and `LIMITS.memoryGraphNodes`. */
+export interface GraphRequest {
+  /** An id, an exact name, or the path or source of a document. */
+  readonly entityId: string;
+  readonly maxDepth: number;
+  readonly direction?: Direction | undefined;
+  /** Nodes, the root counted. */
+  readonly limit?: number | undefined;
+}
+
+export interface GraphNode {
+  readonly id: string;
+  readonly name: string;
+  readonly type: EntityType;
+  /** Hops from the root. */
+  readonly depth: number;
+  /** How its text begins. */
+  readonly snippet?: string;
+}
+
+export interface GraphResponse {
+  readonly root: { readonly id: string; readonly name: string; readonly type: EntityType };
+  /** The root first, then by depth. */
+  readonly nodes: readonly GraphNode[];
+  /** Only between the nodes above. */
+  readonly edges: readonly Relation[];
+  readonly maxDepth: number;
+  /** There is more than the limits let through. */
+  readonly truncated: boolean;
+  /** Others of the same name; ask for their id to begin there. */
+  readonly ambiguous?: readonly { readonly id: string; readonly name: string; readonly type: EntityType }[];
+}
+
+/** Nothing has the id or name; names that look like it. */
+export interface GraphMissing {
+  readonly root: undefined;
+  readonly nearNames: readonly string[];
+}
+
+const SNIPPET = 160;
+const NEAR_NAMES = 5;
+/** Entities of one name that are looked at and told. */
+const SAME_NAME = 20;
+
+/** Workspace before file before chunk before message: the wider one is meant. */
+const ORDER = new Map(ENTITY_TYPES.map((type, index) => [type, index]));
+
+interface Walk {
+  readonly nodes: Map<string, GraphNode>;
+  readonly edges: Map<string, Relation>;
+  isTruncated: boolean;
+}
+
+/**
+ * Walks from an entity along its relations, level by level, each entity once. Bounded in depth, nodes and edges: a
+ * walk that would be larger ends and says so.
+ */
+export async function walkGraph(store: Store, request: GraphRequest): Promise<GraphResponse | GraphMissing> {
+  const found = await candidatesFor(store, request.entityId);
+  const [root, ...others] = found;
+  if (root === undefined)
+    return { root: undefined, nearNames: await store.nearNames(request.entityId, NEAR_NAMES) };
+  const maxDepth = clamp(request.maxDepth, 0, LIMITS.memoryGraphDepth);
+  const limit = clamp(request.limit ?? LIMITS.memoryGraphNodesDefault, 1, LIMITS.memoryGraphNodes);
+  const walk: Walk = { nodes: new Map([[root.id, nodeOf(root, 0)]]), edges: new Map(), isTruncated: false };
+  let level: readonly string[] = [root.id];
+  for (let depth = 1; depth <= maxDepth && level.length > 0; depth += 1)
+    level = await nextLevel(store, walk, level, { depth, limit, direction: request.direction ?? 'both' });
+  return {
+    root: named(root),
+    nodes: [...walk.nodes.values()],
+    edges: [...walk.edges.values()],
+    maxDepth,
+    truncated: walk.isTruncated,
+    ...(others.length === 0 ? {} : { ambiguous: others.map(named) }),
+  };
+}
+
+async function candidatesFor(store: Store, idOrName: string): Promise<readonly Entity[]> {
+  const byId = await store.entities([idOrName]);
+  if (byId.length > 0) return byId;
+  const byName = await store.byName(idOrName, SAME_NAME);
+  if (byName.length > 0)
+    return [...byName].sort(
+      (left, right) =>
+        (ORDER.get(left.type) ?? 0) - (ORDER.get(right.type) ?? 0) || (left.id < right.id ? -1 : 1),
+    );
+  for (const origin of ['docs_dir', 'ingest'] as const) {
+    const document = await store.document(origin, idOrName);
+    if (document !== undefined) return store.entities([document.id]);
+  }
+  return [];
+}
+
+async function nextLevel(
+  store: Store,
+  walk: Walk,
+  level: readonly string[],
+  {
+    depth,
+    limit,
+    direction,
+  }: { readonly depth: number; readonly limit: number; readonly direction: Direction },
+): Promise<readonly string[]> {
+  // One more than fits, to know whether there are more; those already taken may come again.
+  const edges = await store.edges(level, direction, LIMITS.memoryGraphEdges + 1);
+  if (edges.length > LIMITS.memoryGraphEdges) walk.isTruncated = true;
+  const fresh = new Set<string>();
+  for (const { fromId, toId } of edges)
+    for (const id of [fromId, toId]) if (!walk.nodes.has(id)) fresh.add(id);
+  const room = limit - walk.nodes.size;
+  const taken = [...fresh].slice(0, room);
+  if (fresh.size > room) walk.isTruncated = true;
+  const added = await store.entities(taken);
+  for (const entity of added) walk.nodes.set(entity.id, nodeOf(entity, depth));
+  for (const edge of edges) {
+    if (!walk.nodes.has(edge.fromId) || !walk.nodes.has(edge.toId)) continue;
+    const key = JSON.stringify([edge.fromId, edge.toId, edge.relationType]);
+    if (walk.edges.has(key)) continue;
+    if (walk.edges.size >= LIMITS.memoryGraphEdges) walk.isTruncated = true;
+    else walk.edges.set(key, edge);
+  }
+  return added.map(({ id }) => id);
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, Math.trunc(value)));
+}
+
+function named({ id, name, type }: Entity): { id: string; name: string; type: EntityType } {
+  return { id, name, type };
+}
+
+function nodeOf(entity: Entity, depth: number): GraphNode {
+  const text = entity.content
+    .slice(0, 4 * SNIPPET)
+    .replace(/\s+/g, ' ')
+    .trim();
+  const snippet = text.length > SNIPPET ? `${text.slice(0, SNIPPET - 1).toWellFormed()}…` : text;
+  return { ...named(entity), depth, ...(snippet === '' ? {} : { snippet }) };
+}

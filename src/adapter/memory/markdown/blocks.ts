@@ -1,0 +1,69 @@
+import { Lexer, type Token, Tokenizer, type Tokens } from 'marked';
+
+/** A top-level piece of a document: a heading, a paragraph, a fence with its content, a table, one list item. */
+export interface Block {
+  /** As written, with the line breaks that follow it. */
+  readonly raw: string;
+  readonly heading: { readonly depth: number; readonly text: string } | undefined;
+}
+
+/** Longest heading that is kept as one. */
+const HEADING = 200;
+
+function plain(text: string): string {
+  return text
+    .slice(0, 4 * HEADING)
+    .replace(/!?\[([^\]]{0,400})\]\([^)\s]{0,400}\)/g, '$1')
+    .replace(/\s*\{#[^}]{0,100}\}\s*$/, '')
+    .replace(/[`*]+/g, '')
+    .replace(/<\/?[A-Za-z][^<>]{0,400}>/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, HEADING);
+}
+
+/** Link definitions are paragraphs here: the lexer's search for their titles is quadratic, 10 s for 250 kB of them. */
+class PlainTokenizer extends Tokenizer {
+  override def(): undefined {
+    return undefined;
+  }
+}
+
+/**
+ * The top level only. What lies inside quotes and list items is never looked at, which keeps a document of 5,000
+ * nested quotes, on which the lexer overflows the stack, and one of 1,000 nested lists, 12 s, at milliseconds.
+ */
+function topLevel(text: string): Token[] {
+  const lexer = new Lexer({ tokenizer: new PlainTokenizer() });
+  const all = lexer.blockTokens.bind(lexer) as (text: string, tokens: Token[], clipped?: boolean) => Token[];
+  let isInside = false;
+  const once = (source: string, tokens: Token[] = [], clipped?: boolean): Token[] => {
+    if (isInside) return tokens;
+    isInside = true;
+    try {
+      return all(source, tokens, clipped);
+    } finally {
+      isInside = false;
+    }
+  };
+  lexer.blockTokens = once as typeof lexer.blockTokens;
+  return lexer.blockTokens(text, []);
+}
+
+/** The whole text as blocks, in order: their `raw` put together is the text. Line ends must be `\n`. */
+export function blocksOf(text: string, longList: number): Block[] {
+  const blocks: Block[] = [];
+  for (const token of topLevel(text)) {
+    if (token.type === 'heading') {
+      const { depth, text: title } = token as Tokens.Heading;
+      blocks.push({ raw: token.raw, heading: { depth, text: plain(title) } });
+    } else if (token.type === 'list' && token.raw.length > longList) {
+      const items = (token as Tokens.List).items.map(({ raw }) => raw);
+      const isWhole = items.join('') === token.raw;
+      for (const raw of isWhole ? items : [token.raw]) blocks.push({ raw, heading: undefined });
+    } else {
+      blocks.push({ raw: token.raw, heading: undefined });
+    }
+  }
+  return blocks;
+}

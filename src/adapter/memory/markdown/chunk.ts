@@ -1,0 +1,108 @@
+import { type Block, blocksOf } from './blocks.ts';
+import { splitBlock } from './split-block.ts';
+
+/** A part of a document that is embedded, found and shown by itself. */
+export interface Chunk {
+  readonly text: string;
+  /** Headings above and of it, outermost first; without the document's title when that is its first heading. */
+  readonly headings: readonly string[];
+}
+
+/** Characters of a chunk, when the document's structure allows it. */
+const TARGET = 1_200;
+/** A section shorter than this shares a chunk with the next. */
+const SMALL = 200;
+/** A block is kept whole up to this: half a table or half a program helps nobody. */
+const WHOLE = 8 * 1024;
+
+interface Open {
+  text: string;
+  headings: readonly string[];
+  /** Where the text begins that is only headings, at its end. */
+  headingsFrom: number | undefined;
+}
+
+/** Puts blocks together to chunks: new ones at headings and when the target is reached. */
+class Packer {
+  readonly chunks: Chunk[] = [];
+  readonly #path: { depth: number; text: string }[] = [];
+  #open: Open | undefined;
+
+  add(block: Block): void {
+    if (block.heading !== undefined) this.#heading(block.raw, block.heading);
+    else if (block.raw.length > WHOLE) this.#long(block.raw);
+    else this.#block(block.raw);
+  }
+
+  end(): void {
+    if (this.#open !== undefined && this.#open.text.trim() !== '')
+      this.chunks.push({ text: trimLines(this.#open.text), headings: this.#open.headings });
+    this.#open = undefined;
+  }
+
+  get #headings(): string[] {
+    return this.#path.map(({ text }) => text).filter((text) => text !== '');
+  }
+
+  #heading(raw: string, heading: { depth: number; text: string }): void {
+    while ((this.#path.at(-1)?.depth ?? 0) >= heading.depth) this.#path.pop();
+    this.#path.push(heading);
+    const open = this.#open;
+    if (open !== undefined && open.headingsFrom === undefined && open.text.trim().length >= SMALL) this.end();
+    if (this.#open !== undefined && this.#open.text.length + raw.length > TARGET) this.end();
+    if (this.#open === undefined) {
+      this.#open = { text: raw, headings: this.#headings, headingsFrom: 0 };
+    } else {
+      if (this.#open.headingsFrom === 0) this.#open.headings = this.#headings;
+      this.#open.headingsFrom ??= this.#open.text.length;
+      this.#open.text += raw;
+    }
+  }
+
+  #block(raw: string): void {
+    const open = this.#open;
+    if (open !== undefined && open.text.length + raw.length > TARGET) this.#breakBefore(open);
+    this.#open ??= { text: '', headings: this.#headings, headingsFrom: undefined };
+    this.#open.text += raw;
+    if (raw.trim() !== '') this.#open.headingsFrom = undefined;
+  }
+
+  /** Ends the chunk; headings at its end go with what follows them. */
+  #breakBefore(open: Open): void {
+    const from = open.headingsFrom;
+    if (from === 0) return;
+    if (from === undefined) {
+      this.end();
+      return;
+    }
+    const kept = open.text.slice(from);
+    open.text = open.text.slice(0, from);
+    this.end();
+    this.#open = { text: kept, headings: this.#headings, headingsFrom: 0 };
+  }
+
+  #long(raw: string): void {
+    if (this.#open !== undefined) this.#breakBefore(this.#open);
+    for (const piece of splitBlock(raw, WHOLE)) {
+      this.#block(piece);
+      this.end();
+    }
+  }
+}
+
+/** Without empty lines at the beginning and white space at the end; the first line keeps its indent. */
+function trimLines(text: string): string {
+  return text.replace(/^(?:[ \t]*\n)+/, '').trimEnd();
+}
+
+/**
+ * Cuts Markdown into chunks along its structure: about 1,200 characters, a block whole up to 8 KiB, fences never
+ * broken, no chunk of headings alone unless nothing follows them. All text stays, in order.
+ * @param text line ends `\n`, without front matter
+ */
+export function chunksOf(text: string): Chunk[] {
+  const packer = new Packer();
+  for (const block of blocksOf(text, TARGET)) packer.add(block);
+  packer.end();
+  return packer.chunks;
+}

@@ -1,0 +1,70 @@
+import { posix } from 'node:path';
+import { type Fence, fenceAfter } from './split-block.ts';
+
+/** Links kept of one document; further ones are not followed. */
+const LINKS = 500;
+const INLINE = /\]\(\s{0,5}<?([^\s()<>]{1,500})/g;
+const DEFINITION = /^ {0,3}\[[^\]]{1,200}\]:\s{0,5}<?([^\s<>]{1,500})/;
+const ATTRIBUTE = /\bhref=["']([^"'\s<>]{1,500})["']/g;
+const SCHEME = /^[a-z][a-z0-9+.-]*:/i;
+
+function targetsOf(line: string): string[] {
+  const found = [...line.matchAll(INLINE), ...line.matchAll(ATTRIBUTE)].map(([, target = '']) => target);
+  const definition = DEFINITION.exec(line)?.[1];
+  return definition === undefined ? found : [...found, definition];
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+/** Where a link leads inside the folder, or undefined for other sites, anchors and paths that leave it. */
+function resolved(target: string, folder: string): string | undefined {
+  if (SCHEME.test(target) || target.startsWith('//')) return undefined;
+  const path = decoded(target.replace(/[?#].*$/s, ''));
+  if (path === '' || path.includes('\0')) return undefined;
+  const joined = path.startsWith('/') ? posix.normalize(path.slice(1)) : posix.join(folder, path);
+  if (joined === '..' || joined.startsWith('../') || joined.startsWith('/')) return undefined;
+  return joined.replace(/\/$/, '');
+}
+
+/**
+ * Other documents that a document links to: paths in the docs folder as written, without fragment, and how often.
+ * Code is not looked at.
+ * @param path of the document in the docs folder, with `/`
+ */
+export function linksOf(text: string, path: string): Map<string, number> {
+  const links = new Map<string, number>();
+  const folder = posix.dirname(path);
+  let fence: Fence | undefined;
+  for (const line of text.split('\n')) {
+    const next = fenceAfter(line, fence);
+    const isCode = fence !== undefined || next !== undefined;
+    fence = next;
+    if (isCode || (!line.includes('](') && !line.includes(']:') && !line.includes('href='))) continue;
+    for (const target of targetsOf(line)) {
+      const link = resolved(target, folder);
+      if (link === undefined || link === path) continue;
+      const count = links.get(link);
+      if (count === undefined && links.size >= LINKS) return links;
+      links.set(link, (count ?? 0) + 1);
+    }
+  }
+  return links;
+}
+
+/** The document that a link means, of those that there are: `guide` may be `guide.md`, `guide.mdx`, `guide/index.md`. */
+export function linkedDocument(link: string, exists: (path: string) => boolean): string | undefined {
+  const bare = link.replace(/\.html?$/, '');
+  const candidates = [
+    link,
+    `${bare}.md`,
+    `${bare}.mdx`,
+    ...['index', '_index', 'README'].flatMap((name) => [`${bare}/${name}.md`, `${bare}/${name}.mdx`]),
+  ].map((path) => posix.normalize(path));
+  return candidates.find((path) => exists(path));
+}

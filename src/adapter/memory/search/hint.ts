@@ -1,0 +1,37 @@
+import type { EntityType, Store } from '../store.ts';
+import { queryWords } from './score.ts';
+import type { Scored, SearchRequest } from './search.ts';
+
+/** Kinds of entities that are embedded; the others are found through the graph. */
+const SEARCHED: ReadonlySet<EntityType> = new Set(['doc_chunk', 'chat_message']);
+
+/** Why a search gave nothing, and what to do about it. */
+export async function hintFor(
+  store: Store,
+  embedder: string,
+  { query, minScore, types }: SearchRequest,
+  candidates: readonly Scored[],
+): Promise<string | undefined> {
+  const [best] = candidates;
+  if (best !== undefined) {
+    const score = Math.floor(best.score * 100) / 100;
+    const name = best.entity.name.slice(0, 200);
+    return `nothing reaches minScore ${minScore}; the best was ${score.toFixed(2)}, of "${name}" (${best.entity.type}). Lower minScore to see it, or use other words`;
+  }
+  if (queryWords(query, 1).length === 0) return 'the query has no words';
+  const { entities } = await store.stats();
+  const searchable = entities.doc_chunk + entities.chat_message;
+  if (searchable === 0)
+    return 'nothing is stored yet: ingest a document, or put .md files in the docs folder and sync it';
+  if (types !== undefined) return typesHint(types, entities);
+  return `nothing was embedded with ${embedder}, and no word of the query occurs: sync the documents again if the embedder was changed`;
+}
+
+function typesHint(types: readonly EntityType[], entities: Readonly<Record<EntityType, number>>): string {
+  const others = [...SEARCHED].filter((type) => !types.includes(type) && entities[type] > 0);
+  const elsewhere = others.map((type) => `${entities[type]} ${type}`).join(', ');
+  const where = elsewhere === '' ? '' : `; other types have entities: ${elsewhere}`;
+  if (!types.some((type) => SEARCHED.has(type)))
+    return `${types.join(', ')} is not searched by meaning, only walked through in the graph${where}`;
+  return `no ${types.join(', ')} matches${where}`;
+}

@@ -1,0 +1,68 @@
+import type { Scoring } from '../embed/embedder.ts';
+import { isStopWord, stemOf, wordsOf } from '../words.ts';
+
+/** The default threshold of the specification; a similarity at the embedder's pivot is shown as this. */
+export const SIMILAR = 0.7;
+/** How much meaning and how much shared words weigh, for an embedder that scores by `words`. */
+const BY_COSINE = 0.3;
+const BY_WORDS = 0.7;
+
+/** A word of a query and how much it tells: rare words tell more. */
+export interface QueryWord {
+  /** As looked up in the store. */
+  readonly word: string;
+  readonly stem: string;
+}
+
+/** The words of a query that count, without repetition. A query of stop words only keeps them all. */
+export function queryWords(query: string, limit: number): QueryWord[] {
+  const all = new Map<string, QueryWord>();
+  for (const word of wordsOf(query)) {
+    const stem = stemOf(word);
+    if (!all.has(stem)) all.set(stem, { word, stem });
+  }
+  const words = [...all.values()];
+  const telling = words.filter(({ word }) => !isStopWord(word) && word.length > 1);
+  return (telling.length > 0 ? telling : words).slice(0, limit);
+}
+
+/** How much a word tells that occurs in `count` of `total` entities; 0 only when there are none. */
+export function rarity(count: number, total: number): number {
+  const known = Math.min(Math.max(count, 0), total);
+  return Math.log(1 + (total - known + 0.5) / (known + 0.5));
+}
+
+/**
+ * The share of a query that a text has, its words weighed by rarity.
+ * @param weights by stem
+ * @returns 0..1; 0 for a query without words
+ */
+export function coverage(weights: ReadonlyMap<string, number>, text: string): number {
+  let total = 0;
+  for (const weight of weights.values()) total += weight;
+  if (total === 0) return 0;
+  const missing = new Set(weights.keys());
+  let found = 0;
+  for (const word of wordsOf(text)) {
+    const stem = stemOf(word);
+    if (!missing.delete(stem)) continue;
+    found += weights.get(stem) ?? 0;
+    if (missing.size === 0) return 1;
+  }
+  return Math.min(1, found / total);
+}
+
+/**
+ * The one number that results are ranked, filtered and shown by. Grows with the cosine and with the coverage, and
+ * is 0.7 at the embedder's pivot, so that the default threshold means "similar enough" for every embedder.
+ * @param cosine -1..1
+ * @param covered 0..1
+ * @returns 0..1
+ */
+export function scoreOf({ by, pivot }: Scoring, cosine: number, covered: number): number {
+  const near = Math.min(1, Math.max(0, Number.isFinite(cosine) ? cosine : 0));
+  const raw = by === 'cosine' ? near : BY_COSINE * near + BY_WORDS * covered;
+  const score =
+    raw < pivot ? (SIMILAR * raw) / pivot : SIMILAR + ((1 - SIMILAR) * (raw - pivot)) / (1 - pivot);
+  return Math.min(1, Math.max(0, score));
+}

@@ -1,0 +1,180 @@
+import { AppError, messageOf } from '../../core/errors.ts';
+import { type DocsFile, type DocsScan, readDocument, scanDocs } from './docs-scan.ts';
+import { type Backend, putDocument, type StoredDocument } from './documents.ts';
+import { FolderWorkspaces } from './folder-workspaces.ts';
+import { embedAgain } from './reembed.ts';
+import { relateLinks } from './references.ts';
+import { noSync, noteError, type SyncCounts, type SyncStatus } from './sync-status.ts';
+
+/** Set while links may be missing, so that a sync that was killed is made good by the next. */
+const LINKS_NOTE = 'docs-links';
+/** So many documents in a row that a remote embedder fails end the sync: the rest would only wait. */
+const EMBEDDER_FAILURES = 3;
+
+const REMOVED_TOGETHER = 200;
+
+/** One sync. */
+export class SyncRun {
+  readonly counts: SyncCounts = { ...noSync(), state: 'running', startedAt: new Date().toISOString() };
+  readonly #startedAt = performance.now();
+  readonly #backend: Backend;
+  readonly #signal: AbortSignal;
+  readonly #progress: ((status: SyncStatus) => void) | undefined;
+  readonly #workspaces: FolderWorkspaces;
+  readonly #changed = new Set<string>();
+  #embedderFailures = 0;
+  /** Links may have been missing before this sync: all are looked at then. */
+  #wasBehind = false;
+  #isMarked = false;
+
+  constructor(
+    backend: Backend,
+    folder: string | undefined,
+    signal: AbortSignal,
+    progress: ((status: SyncStatus) => void) | undefined,
+  ) {
+    this.#backend = backend;
+    this.#signal = signal;
+    this.#progress = progress;
+    this.#workspaces = new FolderWorkspaces(backend, folder ?? '');
+  }
+
+  status(): SyncStatus {
+    const { counts } = this;
+    if (counts.state === 'running') counts.durationMs = Math.round(performance.now() - this.#startedAt);
+    return { ...counts, errors: [...counts.errors] };
+  }
+
+  async whole(folder: string | undefined): Promise<void> {
+    const scan = folder === undefined ? undefined : await this.#scan(folder);
+    if (scan !== undefined) await this.#documents(scan);
+    await embedAgain(this.#backend, { signal: this.#signal, done: (count) => this.#embedded(count) });
+  }
+
+  end(error?: unknown): void {
+    const { counts } = this;
+    counts.durationMs = Math.round(performance.now() - this.#startedAt);
+    counts.state = error === undefined ? 'done' : 'failed';
+    if (error === undefined) return;
+    const message = this.#signal.aborted
+      ? 'stopped before its end; the next sync goes on from here'
+      : messageOf(error);
+    counts.errors.unshift({ path: '', message });
+  }
+
+  async #scan(folder: string): Promise<DocsScan | undefined> {
+    try {
+      const scan = await scanDocs(folder, this.#signal);
+      for (const error of scan.errors) this.#failed(error.path, error.message);
+      this.counts.total = scan.files.length;
+      return scan;
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      this.#note('', `the docs folder cannot be read, nothing was removed: ${messageOf(error)}`);
+      return undefined;
+    }
+  }
+
+  async #documents(scan: DocsScan): Promise<void> {
+    const { store, embedder } = this.#backend;
+    for (const file of scan.files) {
+      this.#signal.throwIfAborted();
+      await this.#document(file);
+      this.counts.scanned += 1;
+      this.#report();
+    }
+    await this.#remove(scan);
+    const isBehind = (await store.note(LINKS_NOTE)) === 'missing';
+    if (!isBehind) return;
+    // Those of a sync that was cut short are not known any more: then all links are looked at.
+    const all = await store.documents('docs_dir');
+    await relateLinks(store, all, this.#wasBehind ? undefined : this.#changed, embedder.id, this.#signal);
+    await store.setNote(LINKS_NOTE, 'complete');
+  }
+
+  async #markLinks(): Promise<void> {
+    if (this.#isMarked) return;
+    this.#isMarked = true;
+    const { store } = this.#backend;
+    this.#wasBehind = (await store.note(LINKS_NOTE)) === 'missing';
+    await store.setNote(LINKS_NOTE, 'missing');
+  }
+
+  async #document({ path, file }: DocsFile): Promise<void> {
+    try {
+      const content = await readDocument(file);
+      const { status } = await this.#put(path, content);
+      if (status === 'created') this.counts.added += 1;
+      else if (status === 'updated') this.counts.updated += 1;
+      else this.counts.unchanged += 1;
+      this.#embedderFailures = 0;
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      this.#failed(path, messageOf(error));
+      if (!(error instanceof AppError && error.code.startsWith('upstream_'))) return;
+      this.#embedderFailures += 1;
+      if (this.#embedderFailures >= EMBEDDER_FAILURES) throw error;
+    }
+  }
+
+  async #put(path: string, content: string): Promise<StoredDocument> {
+    const before = this.counts.embedded;
+    const document = await putDocument(
+      this.#backend,
+      { origin: 'docs_dir', key: path, path, content, workspace: this.#workspaces.idFor(path) },
+      {
+        signal: this.#signal,
+        embedded: (count) => {
+          this.counts.embedded = before + count;
+          this.#report();
+        },
+        beforeWrite: async () => {
+          await this.#markLinks();
+          await this.#workspaces.store(path);
+        },
+      },
+    );
+    if (document.status !== 'unchanged') this.#changed.add(path);
+    return document;
+  }
+
+  /** Documents whose file is gone. A folder that is empty, or that was not read to its end, removes nothing. */
+  async #remove(scan: DocsScan): Promise<void> {
+    const { store } = this.#backend;
+    const known = await store.documents('docs_dir');
+    const there = new Set(scan.files.map(({ path }) => path));
+    const gone = known.map(({ key }) => key).filter((key) => !there.has(key));
+    if (gone.length === 0) return;
+    if (there.size === 0)
+      this.#note('', `the docs folder has no documents: the ${gone.length} known ones were kept`);
+    else if (!scan.isComplete)
+      this.#note('', `the docs folder was not read to its end: ${gone.length} missing documents were kept`);
+    else
+      for (let start = 0; start < gone.length; start += REMOVED_TOGETHER) {
+        this.#signal.throwIfAborted();
+        this.counts.removed += await store.removeDocuments(
+          'docs_dir',
+          gone.slice(start, start + REMOVED_TOGETHER),
+        );
+        this.#report();
+      }
+  }
+
+  #embedded(count: number): void {
+    this.counts.embedded += count;
+    this.#report();
+  }
+
+  #failed(path: string, message: string): void {
+    this.counts.failed += 1;
+    this.#note(path, message);
+  }
+
+  #note(path: string, message: string): void {
+    noteError(this.counts, path, message);
+  }
+
+  #report(): void {
+    this.#progress?.(this.status());
+  }
+}

@@ -1,0 +1,111 @@
+/** Words of a text, the same on every machine and for every language; used by the built-in embedder and the score. */
+
+/**
+ * English words that carry no subject. They weigh next to nothing in a vector and nothing in the score; a query made
+ * of nothing else is taken as it is.
+ */
+const STOP_WORDS = new Set(
+  (
+    'a about after all also am an and any are as at be because been before being below between both but by can ' +
+    'cannot could did do does doing down during each few for from further get gets had has have having he her here ' +
+    'hers him his how i if in into is it its itself just let like may me might more most must my need no nor not of ' +
+    'off on once only or other our out over own please same she should so some such than that the their them then ' +
+    'there these they this those through to too under until up use used using very want was we were what when where ' +
+    'which while who whom why will with without would you your'
+  ).split(' '),
+);
+
+/** Longest word that is looked at; longer ones are hashes, base64 and the like. Their beginning counts. */
+const WORD_LENGTH = 40;
+
+const WORD = /[\p{L}\p{N}\p{M}]+/gu;
+/** Scripts that put no spaces between words. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+const ASCII_ONLY = /^[ -~\s]*$/;
+const CASE_BORDER = /(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/;
+const LATIN_MARKS = /[\u0300-\u036f]/g;
+
+export function isStopWord(word: string): boolean {
+  return STOP_WORDS.has(word);
+}
+
+/** Lower case, without accents, compatibility forms joined: `Éﬁ` is `efi`. */
+function fold(text: string): string {
+  if (ASCII_ONLY.test(text)) return text.toLowerCase();
+  return text.toWellFormed().normalize('NFKD').replace(LATIN_MARKS, '').normalize('NFKC').toLowerCase();
+}
+
+function* unspaced(word: string): Generator<string> {
+  const letters = [...word];
+  if (letters.length === 1) yield word;
+  for (let index = 0; index + 1 < letters.length; index += 1) yield `${letters[index]}${letters[index + 1]}`;
+}
+
+/**
+ * The words of a text in order, folded. `maxSessions` gives itself, `max` and `sessions`; text of a script without
+ * spaces gives its pairs of letters.
+ */
+export function* wordsOf(text: string): Generator<string> {
+  for (const [match] of text.matchAll(WORD)) {
+    const word = match.length > WORD_LENGTH ? match.slice(0, WORD_LENGTH) : match;
+    if (UNSPACED.test(word)) {
+      yield* unspaced(fold(word));
+      continue;
+    }
+    const whole = fold(word);
+    yield whole;
+    if (whole === word) continue;
+    const parts = word.split(CASE_BORDER);
+    if (parts.length > 1) for (const part of parts) yield fold(part);
+  }
+}
+
+const ENDINGS: readonly (readonly [ending: string, put: string, stays: number])[] = [
+  ['ations', 'at', 4],
+  ['ation', 'at', 4],
+  ['izing', 'iz', 3],
+  ['ising', 'iz', 3],
+  ['ized', 'iz', 3],
+  ['ised', 'iz', 3],
+  ['izes', 'iz', 3],
+  ['ises', 'iz', 3],
+  ['ize', 'iz', 3],
+  ['ise', 'iz', 3],
+  ['ements', '', 4],
+  ['ement', '', 4],
+  ['ments', '', 4],
+  ['ment', '', 4],
+  ['ings', '', 3],
+  ['ing', '', 3],
+  ['ies', 'y', 2],
+  ['ied', 'y', 2],
+  ['sses', 'ss', 2],
+  ['ers', '', 4],
+  ['er', '', 4],
+  ['ors', '', 4],
+  ['or', '', 4],
+  ['ate', 'at', 4],
+  ['ates', 'at', 4],
+  ['ated', 'at', 4],
+  ['ive', '', 4],
+  ['ed', '', 3],
+  ['es', '', 3],
+  ['ly', '', 3],
+  ['e', '', 3],
+  ['s', '', 3],
+];
+const PLAIN_WORD = /^[a-z]{4,}$/;
+const DOUBLED = /([bdfgmnprt])\1$/;
+
+/** Cuts English endings, so that `limits`, `limited` and `limiting` meet. Other words stay. Not a dictionary. */
+export function stemOf(word: string): string {
+  if (!PLAIN_WORD.test(word) || word.endsWith('ss') || word.endsWith('us') || word.endsWith('is'))
+    return word;
+  for (const [ending, put, stays] of ENDINGS) {
+    if (word.length - ending.length < stays || !word.endsWith(ending)) continue;
+    const stem = word.slice(0, word.length - ending.length) + put;
+    return DOUBLED.test(stem) ? stem.slice(0, -1) : stem;
+  }
+  return word;
+}

@@ -1,0 +1,211 @@
+import { describe, expect, test } from 'vitest';
+import { embedderFrom } from '../../../../src/adapter/memory/embed/from-environment.ts';
+import { type Answer, type HttpUpstream, httpUpstream } from '../../../kit/upstream.ts';
+
+const KEY = 'sk-very-secret-1';
+
+interface Call {
+  readonly model: string;
+  readonly input: readonly string[];
+  readonly dimensions: number;
+  readonly encoding_format: string;
+}
+
+const vectorFor = (text: string, length = 128): number[] =>
+  Array.from({ length }, (_, index) => (index === text.length % 128 ? 3 : 0));
+
+function answering(
+  change: (data: { index: number; embedding: unknown }[]) => unknown = (data) => data,
+): Answer {
+  return (_, response, received) => {
+    const { input } = JSON.parse(received.body) as Call;
+    const data = input.map((text, index) => ({ index, embedding: vectorFor(text) }));
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ data: change(data) }));
+  };
+}
+
+async function withService<T>(
+  answer: Answer,
+  use: (env: Record<string, string>, service: HttpUpstream) => Promise<T>,
+): Promise<T> {
+  await using service = await httpUpstream(answer);
+  return await use({ EMBEDDINGS_URL: `http://${service.address}`, EMBEDDING_API_KEY: KEY }, service);
+}
+
+async function failure(answer: Answer, env: Record<string, string> = {}): Promise<Error> {
+  return withService(answer, async (base) => {
+    const embedder = embedderFrom({ ...base, ...env });
+    const error = await embedder.embed(['text']).then(
+      () => new Error('it did not fail'),
+      (caught: Error) => caught,
+    );
+    await embedder.close();
+    expect(error.message).not.toContain(KEY);
+    return error;
+  });
+}
+
+describe('a remote embedder', () => {
+  test('sends at most 64 texts a call, asks for 128 numbers, and gives unit vectors in order', async () => {
+    await withService(
+      answering((data) => data.reverse()),
+      async (env, service) => {
+        const embedder = embedderFrom({ ...env, EMBEDDING_MODEL: 'small' });
+        const seen: number[] = [];
+        const texts = Array.from({ length: 150 }, (_, index) => 'x'.repeat((index % 127) + 1));
+        texts[70] = '  ';
+        const vectors = await embedder.embed(texts, undefined, (done) => seen.push(done));
+        const calls = service.received.map(({ body }) => JSON.parse(body) as Call);
+        expect(calls.map(({ input }) => input.length)).toEqual([64, 64, 21]);
+        expect(calls[0]).toMatchObject({ model: 'small', dimensions: 128, encoding_format: 'float' });
+        expect(service.received[0]).toMatchObject({ method: 'POST', target: '/v1/embeddings' });
+        expect(service.received[0]?.headers['authorization']).toBe(`Bearer ${KEY}`);
+        expect(vectors).toHaveLength(150);
+        for (const [index, vector] of vectors.entries())
+          expect(vector.indexOf(1), `text ${index}`).toBe(index === 70 ? -1 : (texts[index] ?? '').length);
+        expect(seen).toEqual([64, 129, 150, 150]);
+        expect(embedder.id).toBe('small/128');
+        await embedder.close();
+      },
+    );
+  });
+
+  test('tries again what may pass, and gives up on the third attempt', async () => {
+    let calls = 0;
+    await withService(
+      (request, response, received) => {
+        calls += 1;
+        if (calls < 3) response.writeHead(calls === 1 ? 503 : 429, { 'retry-after': '0' }).end('busy');
+        else void answering()(request, response, received);
+      },
+      async (env) => {
+        const embedder = embedderFrom(env);
+        expect(await embedder.embed(['text'])).toHaveLength(1);
+        await embedder.close();
+      },
+    );
+    let refusals = 0;
+    const error = await failure((_, response) => {
+      refusals += 1;
+      response.writeHead(503).end(KEY);
+    });
+    expect(refusals).toBe(3);
+    expect(error.message).toMatch(/^the embedding service at 127\.0\.0\.1:\d+ answered 503$/);
+  });
+
+  test('does not try again what cannot pass, and says what to check', async () => {
+    let calls = 0;
+    const error = await failure((_, response) => {
+      calls += 1;
+      response.writeHead(401).end(`wrong key ${KEY}`);
+    });
+    expect([calls, error.message.replace(/:\d+ /, ' ')]).toEqual([
+      1,
+      'the embedding service at 127.0.0.1 answered 401: check EMBEDDING_API_KEY',
+    ]);
+  });
+
+  test.each([
+    [
+      'sent embeddings of 1536 numbers instead of 128',
+      answering((data) => data.map((one) => ({ ...one, embedding: vectorFor('x', 1536) }))),
+    ],
+    [
+      'sent embeddings of 127 numbers',
+      answering((data) => data.map((one) => ({ ...one, embedding: vectorFor('x', 127) }))),
+    ],
+    ['sent 0 embeddings for 1 texts', answering(() => [])],
+    ['wrong indexes', answering((data) => data.map((one) => ({ ...one, index: 7 })))],
+    [
+      'something else than numbers',
+      answering((data) => data.map((one) => ({ ...one, embedding: Array(128).fill('1') }))),
+    ],
+    [
+      'without a direction',
+      answering((data) => data.map((one) => ({ ...one, embedding: Array(128).fill(0) }))),
+    ],
+    ['something else than a list', ((_, response) => response.end('<html>')) as Answer],
+  ])('refuses an answer: %s', async (problem, answer) => {
+    expect((await failure(answer)).message).toContain(problem);
+  });
+
+  test('cuts longer vectors only when told to', async () => {
+    const long = answering((data) => data.map((one) => ({ ...one, embedding: vectorFor('xxx', 256) })));
+    await withService(long, async (env) => {
+      const embedder = embedderFrom({ ...env, EMBEDDING_TRUNCATE: 'true' });
+      const [vector] = await embedder.embed(['xxx']);
+      expect([vector?.length, vector?.indexOf(1)]).toEqual([128, 3]);
+      await embedder.close();
+    });
+  });
+
+  test('stops at once when told to', async () => {
+    const stop = new AbortController();
+    await withService(
+      () => stop.abort(new Error('closing')),
+      async (env) => {
+        const embedder = embedderFrom(env);
+        await expect(embedder.embed(['text'], stop.signal)).rejects.toThrow('closing');
+        await embedder.close();
+      },
+    );
+  });
+
+  test('that nothing listens for is named with what to check', async () => {
+    const env = await withService(answering(), async (base) => base);
+    const embedder = embedderFrom(env);
+    await expect(embedder.embed(['text'])).rejects.toThrow(
+      /cannot be reached \(ECONNREFUSED\): check EMBEDDINGS_URL/,
+    );
+    await embedder.close();
+  });
+});
+
+describe('the environment', () => {
+  test('chooses the built-in embedder when it says nothing', () => {
+    expect(embedderFrom({ EMBEDDINGS_URL: '' }).id).toBe('hash-v1/128');
+  });
+
+  test.each([
+    [{ EMBEDDINGS_URL: 'ftp://x' }, /^EMBEDDINGS_URL: expected an http/],
+    [{ EMBEDDINGS_URL: 'nowhere' }, /^EMBEDDINGS_URL: expected an http/],
+    [{ EMBEDDINGS_URL: 'http://user:pw@x' }, /^EMBEDDINGS_URL: holds a name or password/],
+    [{ EMBEDDING_API_KEY: KEY }, /^EMBEDDING_API_KEY: is set, but EMBEDDINGS_URL is not/],
+    [{ EMBEDDINGS_URL: 'http://x', EMBEDDING_API_KEY: `${KEY}\n` }, /^EMBEDDING_API_KEY: holds a space/],
+    [
+      { EMBEDDINGS_URL: 'http://x', EMBEDDING_SCORE_PIVOT: '1' },
+      /^EMBEDDING_SCORE_PIVOT: expected a number between/,
+    ],
+    [
+      { EMBEDDINGS_URL: 'http://x', EMBEDDING_TRUNCATE: 'yes' },
+      /^EMBEDDING_TRUNCATE: expected true or false/,
+    ],
+  ])('%j is refused with its name', (env, message) => {
+    expect(() => embedderFrom(env)).toThrow(message);
+    try {
+      embedderFrom(env);
+    } catch (error) {
+      expect(String(error)).not.toContain(KEY);
+    }
+  });
+
+  test.each(['', '/', '/v1', '/v1/', '/v1/embeddings', '/base/v2'])(
+    'takes an address ending in %j',
+    async (path) => {
+      await withService(answering(), async (env, service) => {
+        const embedder = embedderFrom({
+          ...env,
+          EMBEDDINGS_URL: `${env['EMBEDDINGS_URL']}${path}`,
+          EMBEDDING_SCORE_PIVOT: '0.5',
+        });
+        await embedder.embed(['text']);
+        expect(service.received[0]?.target).toBe(
+          path === '/base/v2' ? '/base/v2/embeddings' : '/v1/embeddings',
+        );
+        expect(embedder.scoring).toEqual({ by: 'cosine', pivot: 0.5 });
+        await embedder.close();
+      });
+    },
+  );
+});

@@ -1,0 +1,160 @@
+import fc from 'fast-check';
+import { Lexer, type Tokens } from 'marked';
+import { describe, expect, test } from 'vitest';
+import { chunksOf } from '../../../../src/adapter/memory/markdown/chunk.ts';
+import { splitBlock } from '../../../../src/adapter/memory/markdown/split-block.ts';
+
+const texts = (markdown: string): string[] => chunksOf(markdown).map(({ text }) => text);
+const dense = (text: string): string => text.replace(/\s+/g, '');
+
+/** Fenced blocks that never end, of the top level and of list items. */
+function openFences(text: string): string[] {
+  return new Lexer()
+    .lex(text)
+    .flatMap((token) => [
+      token,
+      ...('items' in token ? (token as Tokens.List).items.flatMap((item) => item.tokens) : []),
+    ])
+    .filter(({ type, raw }) => type === 'code' && /^\s*(`{3,}|~{3,})/.test(raw))
+    .map(({ raw }) => raw)
+    .filter((raw) => {
+      const [, fence = ''] = /^\s*(`{3,}|~{3,})/.exec(raw) ?? [];
+      return !new RegExp(`\\n\\s*${fence[0]}{${fence.length},}\\s*$`).test(raw.trimEnd());
+    });
+}
+
+const word = fc.stringMatching(/^[a-zA-Zäßж]{1,12}$/);
+const line = fc.array(word, { minLength: 1, maxLength: 14 }).map((words) => words.join(' '));
+const block = fc.oneof(
+  fc.tuple(fc.integer({ min: 1, max: 6 }), line).map(([depth, text]) => `${'#'.repeat(depth)} ${text}`),
+  fc.array(line, { minLength: 1, maxLength: 30 }).map((lines) => lines.join('\n')),
+  fc.array(line, { minLength: 1, maxLength: 40 }).map((lines) => lines.map((item) => `- ${item}`).join('\n')),
+  fc
+    .tuple(fc.constantFrom('```', '~~~~', '````'), fc.array(line, { maxLength: 120 }))
+    .map(([fence, lines]) => `${fence}js\n# not a heading\n${lines.join('\n')}\n${fence}`),
+  fc
+    .array(line, { minLength: 1, maxLength: 10 })
+    .map((rows) => `| a |\n|---|\n${rows.map((row) => `| ${row} |`).join('\n')}`),
+);
+const document = fc.array(block, { maxLength: 25 }).map((blocks) => `${blocks.join('\n\n')}\n`);
+
+describe('chunks', () => {
+  test('hold all text of any document, in order, with every fence whole', () => {
+    fc.assert(
+      fc.property(document, (markdown) => {
+        const chunks = texts(markdown);
+        const isCut = Math.max(0, ...chunks.map((chunk) => chunk.length)) > 7_000;
+        if (!isCut) expect(dense(chunks.join('\n'))).toBe(dense(markdown));
+        for (const chunk of chunks) {
+          expect(openFences(chunk)).toEqual([]);
+          expect(chunk.length).toBeLessThanOrEqual(8 * 1024 + 100);
+          expect(chunk.trim()).not.toBe('');
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('hold all text of what is no Markdown at all', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom(...'`~>-#*[](){}<|=!&\\\n\t _1.a'), maxLength: 300 }),
+        (text) => {
+          expect(dense(texts(text).join(''))).toBe(dense(text));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test('begin at headings, and carry the headings above them', () => {
+    const paragraph = 'Some words that fill the section. '.repeat(10);
+    const chunks = chunksOf(
+      `# Guide\n\n${paragraph}\n\n## Install\n\n${paragraph}\n\n### Linux\n\n${paragraph}\n\n## Use\n\n${paragraph}\n`,
+    );
+    expect(chunks.map(({ headings }) => headings)).toEqual([
+      ['Guide'],
+      ['Guide', 'Install'],
+      ['Guide', 'Install', 'Linux'],
+      ['Guide', 'Use'],
+    ]);
+    expect(chunks[1]?.text.startsWith('## Install\n')).toBe(true);
+  });
+
+  test('a heading goes with the text that follows it', () => {
+    const chunks = texts(`Short.\n\n# A\n\n## B\n\n${'long words '.repeat(108)}\n\nEnd.\n`);
+    expect(chunks[0]).toBe('Short.');
+    expect(chunks[1]).toMatch(/^# A\n\n## B\n\nlong words/);
+  });
+
+  test('a comment in code opens no section', () => {
+    const chunks = chunksOf(`# Only\n\n${'text '.repeat(60)}\n\n\`\`\`sh\n# install it\nnpm i\n\`\`\`\n`);
+    expect(chunks).toHaveLength(1);
+    expect(chunks[0]?.headings).toEqual(['Only']);
+  });
+
+  test('a block up to 8 KiB stays whole, a longer fence is cut between lines and opened again', () => {
+    const whole = `\`\`\`js\n${'const value = 1;\n'.repeat(300)}\`\`\``;
+    expect(texts(`${whole}\n`)).toEqual([whole]);
+    const long = `\`\`\`js\n${'const value = 1;\n'.repeat(1_500)}\`\`\`\n`;
+    const pieces = texts(long);
+    expect(pieces.length).toBeGreaterThan(2);
+    for (const piece of pieces) {
+      expect(piece.startsWith('```js\n')).toBe(true);
+      expect(piece.endsWith('\n```')).toBe(true);
+    }
+    expect(pieces.join('\n').match(/const value = 1;/g)).toHaveLength(1_500);
+  });
+
+  test('a long line is cut, but never inside a character', () => {
+    const pieces = splitBlock('😀'.repeat(9_000), 8_191);
+    expect(pieces.join('')).toBe('😀'.repeat(9_000));
+    expect(pieces.every((piece) => piece.isWellFormed())).toBe(true);
+  });
+
+  test('a fence in a list item is opened again with its indent', () => {
+    const [first = '', second = ''] = splitBlock(
+      `- item\n\n  \`\`\`yaml\n${'  key: value\n'.repeat(60)}  \`\`\`\n`,
+      400,
+    );
+    expect(first.endsWith('\n  ```\n')).toBe(true);
+    expect(second.startsWith('  ```yaml\n')).toBe(true);
+  });
+});
+
+describe('hostile Markdown of 300 kB takes no longer than its length explains', () => {
+  const size = 300_000;
+  const fill = (text: string): string => text.repeat(size / text.length);
+  test.each([
+    ['nested quotes', '>'.repeat(size)],
+    ['nested lists', '- '.repeat(size / 2)],
+    ['indented lists', Array.from({ length: 900 }, (_, index) => `${' '.repeat(index)}- x`).join('\n')],
+    ['brackets', '['.repeat(size)],
+    ['emphasis', fill('*_a')],
+    ['backticks', fill('``` ')],
+    ['fences', fill('```\n')],
+    ['tags', fill('<a ')],
+    ['quoted tags', fill('<a b="')],
+    ['comments', fill('<!--')],
+    ['JSX expressions', fill('<a {')],
+    ['link definitions', fill('[a]: <b> "c\n')],
+    ['links', fill('[a](b')],
+    ['one line', 'a'.repeat(size)],
+    ['white space', ' '.repeat(size)],
+    ['headings', fill('# a\n')],
+    ['tables', `a|b\n-|-\n${fill('a|b\n')}`],
+    ['items', fill('- a\n')],
+    ['front matter', `---\n${'['.repeat(size)}\n---\n`],
+    [
+      'aliases',
+      `---\na: &a [1]\n${Array.from({ length: 5_000 }, (_, index) => `b${index}: [*a, *a]\n`).join('')}---\n`,
+    ],
+  ])('%s', async (_, text) => {
+    const { markdownDocument } = await import('../../../../src/adapter/memory/markdown/document.ts');
+    for (const path of ['a.md', 'a.mdx']) {
+      const startedAt = performance.now();
+      markdownDocument(text, path);
+      expect(performance.now() - startedAt).toBeLessThan(2_000);
+    }
+  });
+});

@@ -1,0 +1,77 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  coverage,
+  queryWords,
+  rarity,
+  SIMILAR,
+  scoreOf,
+} from '../../../../src/adapter/memory/search/score.ts';
+import { stemOf } from '../../../../src/adapter/memory/words.ts';
+
+const part = fc.double({ min: 0, max: 1, noNaN: true });
+const cosine = fc.double({ min: -1, max: 1, noNaN: true });
+const scoring = fc.record({
+  by: fc.constantFrom('words' as const, 'cosine' as const),
+  pivot: fc.double({ min: 0.01, max: 0.99, noNaN: true }),
+});
+
+describe('the score', () => {
+  test('lies in 0..1 and never falls when the text is nearer or has more of the words', () => {
+    fc.assert(
+      fc.property(scoring, cosine, cosine, part, part, (how, c1, c2, w1, w2) => {
+        const less = scoreOf(how, Math.min(c1, c2), Math.min(w1, w2));
+        const more = scoreOf(how, Math.max(c1, c2), Math.max(w1, w2));
+        expect(less).toBeGreaterThanOrEqual(0);
+        expect(more).toBeLessThanOrEqual(1);
+        expect(more).toBeGreaterThanOrEqual(less);
+      }),
+    );
+  });
+
+  test('is 0.7 at the pivot, 0 and 1 at the ends', () => {
+    const words = { by: 'words', pivot: 0.33 } as const;
+    expect(scoreOf(words, 1, 0.3 / 7)).toBeCloseTo(SIMILAR, 9);
+    expect([scoreOf(words, -1, 0), scoreOf(words, 0, 0), scoreOf(words, 1, 1)]).toEqual([0, 0, 1]);
+    const remote = { by: 'cosine', pivot: 0.4 } as const;
+    expect(scoreOf(remote, 0.4, 0)).toBeCloseTo(SIMILAR, 9);
+    expect(scoreOf(remote, 0.7, 0)).toBeCloseTo(0.85, 9);
+    expect(scoreOf(remote, 0.2, 1)).toBeCloseTo(0.35, 9);
+  });
+
+  test('a cosine that is no number counts as none', () => {
+    expect(scoreOf({ by: 'cosine', pivot: 0.4 }, Number.NaN, 0)).toBe(0);
+  });
+});
+
+describe('coverage', () => {
+  test('weighs words by rarity and meets other forms of them', () => {
+    const weights = new Map([
+      [stemOf('limit'), 3],
+      [stemOf('rates'), 1],
+    ]);
+    expect(coverage(weights, 'It limits requests.')).toBe(0.75);
+    expect(coverage(weights, 'rate limiting, rate')).toBe(1);
+    expect(coverage(weights, 'nothing of it')).toBe(0);
+    expect(coverage(new Map(), 'text')).toBe(0);
+  });
+
+  test('rare words tell more than frequent ones, unknown ones most, and none tells less than nothing', () => {
+    fc.assert(
+      fc.property(fc.nat(1_000), fc.nat(1_000), fc.nat(2_000), (a, b, total) => {
+        expect(rarity(Math.min(a, b), total)).toBeGreaterThanOrEqual(rarity(Math.max(a, b), total));
+        expect(rarity(Math.max(a, b), total)).toBeGreaterThan(0);
+      }),
+    );
+  });
+});
+
+describe('the words of a query', () => {
+  const words = (query: string, limit = 64): string[] => queryWords(query, limit).map(({ word }) => word);
+  test('leave out stop words and repetitions, unless there is nothing else', () => {
+    expect(words('How do I limit the limits of a gateway?')).toEqual(['limit', 'gateway']);
+    expect(words('to be or not to be')).toEqual(['to', 'be', 'or', 'not']);
+    expect(words('?!')).toEqual([]);
+    expect(words('one two three four', 2)).toEqual(['one', 'two']);
+  });
+});
