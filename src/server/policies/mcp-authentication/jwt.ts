@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { constants, type KeyObject, verify } from 'node:crypto';
+import { constants, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto';
 import { LIMITS } from '../../../core/limits.ts';
-import { exceedsStructure, members } from '../../mcp/json-text.ts';
 
 /** A token that must not be accepted. The message is for the client and the log: it never holds the token. */
 export class TokenError extends Error {
@@ -35,10 +34,44 @@ export interface ParsedToken {
 export function parseToken(token: string): ParsedToken {
   if (token.length > LIMITS.tokenLength)
     throw new TokenError(`the token is longer than ${LIMITS.tokenLength} characters`);
-  const parts = token.split('.');
-  if (parts.length !== 3) throw new TokenError('the token is not a signed JWT (three parts)');
-  const [headerPart, payloadPart, signaturePart] = parts as [string, string, string];
-  const header = parseObject(headerPart, 'header');
+  const first = token.indexOf('.');
+  const second = token.indexOf('.', first + 1);
+  if (first === -1 || second === -1 || token.includes('.', second + 1))
+    throw new TokenError('the token is not a signed JWT (three parts)');
+  const { algorithm, keyId } = headerOf(token.slice(0, first));
+  return {
+    algorithm,
+    keyId,
+    claims: parseObject(token.slice(first + 1, second), 'payload'),
+    signed: Buffer.from(token.slice(0, second), 'latin1'),
+    signature: decode(token.slice(second + 1), 'signature'),
+  };
+}
+
+interface Header {
+  readonly algorithm: string;
+  readonly keyId: string;
+}
+
+/** Good headers, as they were sent: all tokens of one key share one, and taking it apart is a sixth of the work. */
+const headers = new Map<string, Header>();
+
+function headerOf(part: string): Header {
+  const known = headers.get(part);
+  if (known !== undefined) return known;
+  const header = parseHeader(part);
+  // Anybody can send headers; long ones are not worth keeping.
+  if (part.length > HEADER_LENGTH) return header;
+  if (headers.size >= LIMITS.keys) headers.clear();
+  headers.set(part, header);
+  return header;
+}
+
+/** Providers' headers have about 150 characters. */
+const HEADER_LENGTH = 512;
+
+function parseHeader(part: string): Header {
+  const header = parseObject(part, 'header');
   const { alg, kid, typ } = header;
   if (typeof alg !== 'string' || !(alg in ALGORITHMS))
     throw new TokenError('the token is signed with an algorithm that is not accepted');
@@ -49,33 +82,60 @@ export function parseToken(token: string): ParsedToken {
     throw new TokenError('the token header says that it is not an access token');
   if (typeof kid !== 'string' || kid === '')
     throw new TokenError('the token header does not specify a `kid`');
-  return {
-    algorithm: alg,
-    keyId: kid,
-    claims: parseObject(payloadPart, 'payload'),
-    signed: Buffer.from(token.slice(0, headerPart.length + 1 + payloadPart.length), 'latin1'),
-    signature: decode(signaturePart, 'signature'),
-  };
+  return { algorithm: alg, keyId: kid };
 }
 
 function parseObject(part: string, name: string): Record<string, unknown> {
   const bytes = decode(part, name);
   if (!isUtf8(bytes)) throw new TokenError(`the token ${name} is not valid UTF-8`);
-  const text = bytes.toString('utf8');
-  if (exceedsStructure(text, LIMITS.jsonDepth, LIMITS.jsonKeys))
-    throw new TokenError(`the token ${name} is nested too deeply`);
+  const members = topMembers(bytes, name);
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(bytes.toString('utf8'));
   } catch {
     throw new TokenError(`the token ${name} is not valid JSON`);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new TokenError(`the token ${name} is not a JSON object`);
   // JSON.parse keeps the last of equal members, as a member of the object's own: also one called `__proto__`.
-  if (members(text).length !== Object.keys(value).length)
-    throw new TokenError(`the token ${name} has a duplicate member`);
+  if (members !== Object.keys(value).length) throw new TokenError(`the token ${name} has a duplicate member`);
   return value as Record<string, unknown>;
+}
+
+/**
+ * How many members the outermost object of a JSON text has, equal ones included. One look at every byte, before the
+ * text is parsed: throws `TokenError` for nesting that would take long to parse.
+ */
+function topMembers(bytes: Buffer, name: string): number {
+  let level = 0;
+  let members = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    switch (bytes[at]) {
+      case 0x22: // "
+        at = endOfString(bytes, at);
+        break;
+      case 0x7b: // {
+      case 0x5b: // [
+        level += 1;
+        if (level > LIMITS.jsonDepth) throw new TokenError(`the token ${name} is nested too deeply`);
+        break;
+      case 0x7d: // }
+      case 0x5d: // ]
+        level -= 1;
+        break;
+      case 0x3a: // :
+        if (level === 1) members += 1;
+        break;
+    }
+  }
+  return members;
+}
+
+/** Position of the quote that ends the string which starts at `start`. */
+function endOfString(bytes: Buffer, start: number): number {
+  let at = start + 1;
+  while (at < bytes.length && bytes[at] !== 0x22) at += bytes[at] === 0x5c ? 2 : 1;
+  return at;
 }
 
 /** `Buffer.from` ignores bad characters and stray bits; only text that encodes back to itself is base64url. */
@@ -121,12 +181,29 @@ export function hasValidSignature(
 ): boolean {
   const parameters = ALGORITHMS[algorithm];
   if (parameters === undefined || !algorithms.has(algorithm)) return false;
-  const { hash, padding, integerBytes } = parameters;
+  const { hash, integerBytes } = parameters;
   if (integerBytes !== undefined && signature.length !== integerBytes * 2) return false;
-  const options = {
-    key,
-    ...(padding === undefined ? {} : { padding, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }),
-    ...(integerBytes === undefined ? {} : { dsaEncoding: 'ieee-p1363' as const }),
-  };
-  return verify(hash, signed, options, signature);
+  return verify(hash, signed, inputFor(key, parameters), signature);
+}
+
+/** What `verify` takes, made once for each key and algorithm. */
+const inputs = new WeakMap<KeyObject, Map<Algorithm, VerifyKeyObjectInput>>();
+
+function inputFor(key: KeyObject, algorithm: Algorithm): VerifyKeyObjectInput {
+  let ofKey = inputs.get(key);
+  if (ofKey === undefined) {
+    ofKey = new Map();
+    inputs.set(key, ofKey);
+  }
+  let input = ofKey.get(algorithm);
+  if (input === undefined) {
+    const { padding, integerBytes } = algorithm;
+    input = {
+      key,
+      ...(padding === undefined ? {} : { padding, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }),
+      ...(integerBytes === undefined ? {} : { dsaEncoding: 'ieee-p1363' }),
+    };
+    ofKey.set(algorithm, input);
+  }
+  return input;
 }
