@@ -61,7 +61,7 @@ async function checkProvider(
   const metadata = await checkMetadata(policy, provider, client);
   return [
     metadata.result,
-    ...(policy.jwks === undefined ? [await checkKeys(provider.keySetUrl(policy.issuer), client)] : []),
+    ...(policy.jwks === undefined ? [await checkKeys(metadata.answered, policy, client)] : []),
     ...token,
     await checkRegistration(metadata.document, policy, client, options),
     await checkLogin(metadata.document, client, options),
@@ -74,27 +74,34 @@ async function checkMetadata(
   { issuer }: McpAuthenticationConfig,
   provider: Provider,
   client: DocumentClient,
-): Promise<{ result: CheckResult; document: Metadata }> {
+): Promise<{ result: CheckResult; document: Metadata; answered: boolean }> {
   const url = provider.metadataUrl(issuer);
   try {
     const { value } = await client.fetch(url, LIMITS.metadataBytes);
     const document = value as Record<string, unknown>;
     if (document['issuer'] === issuer)
-      return { result: ok('metadata: the issuer is the configured one'), document };
+      return { result: ok('metadata: the issuer is the configured one'), document, answered: true };
     const result = fail(
       `metadata: the provider calls itself ${String(document['issuer'])}, the configuration ${issuer}`,
       'tokens carry the name under which the provider was asked: use one host name for clients, gateway and `issuer` (in containers too)',
     );
-    return { result, document };
+    return { result, document, answered: true };
   } catch (error) {
     return {
       result: explain('metadata', messageOf(error), 'is the provider running, and is `issuer` right?'),
       document: undefined,
+      answered: false,
     };
   }
 }
 
-async function checkKeys(url: string, client: DocumentClient): Promise<CheckResult> {
+/** `answered`: the provider gave its metadata. When it does not, one cause is said once. */
+async function checkKeys(
+  answered: boolean,
+  { issuer, provider }: McpAuthenticationConfig,
+  client: DocumentClient,
+): Promise<CheckResult> {
+  const url = providerOf(provider).keySetUrl(issuer);
   try {
     const { value } = await client.fetch(url, LIMITS.keySetBytes);
     const count = ((value as { keys?: { use?: string }[] }).keys ?? []).filter(
@@ -104,7 +111,12 @@ async function checkKeys(url: string, client: DocumentClient): Promise<CheckResu
       ? ok(`keys: ${count} signing key${count === 1 ? '' : 's'} at ${url}`)
       : fail(`keys: none for signatures at ${url}`, 'set `jwks` to the right place');
   } catch (error) {
-    return explain('keys', messageOf(error), 'set `jwks`, or `provider.idpx` for a provider with realms');
+    if (!answered) return skip(`keys not had from ${url} either`);
+    const fix =
+      provider === undefined
+        ? 'set `jwks`, or `provider.idpx` for a provider with realms'
+        : 'set `jwks` to where the provider publishes its keys';
+    return explain('keys', messageOf(error), fix);
   }
 }
 

@@ -2,13 +2,12 @@ import { dirname, resolve } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { createLog, escapeControls } from '../../core/log.ts';
-import { CelEvaluationError, compileExpression } from '../../server/cel/expression.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways, type RoutePlan } from '../../server/config/plan.ts';
 import { createValidator } from '../../server/policies/mcp-authentication/index.ts';
 import { TokenError } from '../../server/policies/mcp-authentication/jwt.ts';
-import { PLACES } from '../../server/variables.ts';
 import { tokenFix } from '../check/identity-provider.ts';
+import { type ExplainedRule, explainRules } from '../check/token-rules.ts';
 import type { Run } from '../program.ts';
 import { readToken } from './check.ts';
 
@@ -26,7 +25,9 @@ interface Verdict {
   readonly status: number;
   readonly reason: string;
   readonly fix?: string;
-  readonly rules: readonly { readonly rule: string; readonly result: string }[];
+  /** Rules of `authorization`, then those of `mcpAuthorization`. */
+  readonly rules: readonly ExplainedRule[];
+  readonly items: readonly ExplainedRule[];
 }
 
 export const run: Run<Options> = async ({ file, tokenFile, output }, { env, cwd, stdout }) => {
@@ -69,19 +70,7 @@ async function explainRoute(
   const { validator, close } = createValidator(policy, folder, log);
   try {
     const jwt = await validator.validate(token);
-    const rules = (config.policies?.authorization?.rules ?? []).map((rule) =>
-      evaluateRule(typeof rule === 'string' ? rule : (Object.values(rule)[0] as string), jwt),
-    );
-    const failing = rules.find(({ result }) => result !== 'true' && result !== UNKNOWN);
-    return failing === undefined
-      ? { ...base, accepted: true, status: 200, reason: 'the token is valid and no rule on it fails', rules }
-      : {
-          ...base,
-          accepted: false,
-          status: 403,
-          reason: `the token is valid, but a rule does not hold: ${failing.rule}`,
-          rules,
-        };
+    return { ...base, ...judge(config.policies, jwt) };
   } catch (error) {
     if (error instanceof TokenError) {
       const fix = tokenFix(error.message, policy.audiences);
@@ -92,6 +81,7 @@ async function explainRoute(
         reason: error.message,
         fix,
         rules: [],
+        items: [],
       };
     }
     return {
@@ -100,29 +90,35 @@ async function explainRoute(
       status: 503,
       reason: `the keys are not available: ${messageOf(error)}`,
       rules: [],
+      items: [],
     };
   } finally {
     await close();
   }
 }
 
-const UNKNOWN = 'depends on the request';
-
-/** Rules that read only the token have a value; the others need a request. */
-function evaluateRule(rule: string, jwt: unknown): { rule: string; result: string } {
-  const expression = compileExpression(rule, PLACES.request);
-  if ([...expression.roots].some((root) => root !== 'jwt')) return { rule, result: UNKNOWN };
-  try {
-    return { rule, result: JSON.stringify(expression.evaluate(() => jwt)) };
-  } catch (error) {
-    if (!(error instanceof CelEvaluationError)) throw error;
-    return { rule, result: `fails: ${error.message}` };
+/** What the rules of the route make of a valid token. */
+function judge(policies: RoutePlan['config']['policies'], jwt: unknown): Omit<Verdict, 'gateway' | 'route'> {
+  const request = explainRules(policies?.authorization?.rules ?? [], 'require', 'request', jwt);
+  const items = explainRules(policies?.mcpAuthorization?.rules ?? [], 'allow', 'mcpAuthorization', jwt);
+  const known = { rules: request.rules, items: items.rules };
+  if (request.refusal !== undefined)
+    return { accepted: false, status: 403, reason: `the token is valid, but ${request.refusal}`, ...known };
+  if (items.refusal !== undefined) {
+    const reason = `the token is valid, but every tool, prompt and resource is hidden: ${items.refusal}`;
+    return { accepted: false, status: 200, reason, ...known };
   }
+  return { accepted: true, status: 200, reason: 'the token is valid and no rule on it fails', ...known };
 }
 
-function textOf({ gateway, route, accepted, status, reason, fix, rules }: Verdict): string {
+function textOf({ gateway, route, accepted, status, reason, fix, rules, items }: Verdict): string {
   const lines = [`${accepted ? '✓' : '✗'} ${gateway} ${route}   ${status}   ${reason}`];
   if (fix !== undefined) lines.push(`    fix: ${fix}`);
-  for (const { rule, result } of rules) lines.push(`    ${result.padEnd(8)} ${rule}`);
+  const print = ({ effect, rule, result }: ExplainedRule): number =>
+    lines.push(`      ${result.padEnd(8)} ${effect.padEnd(7)} ${rule}`);
+  if (rules.length > 0) lines.push('    rules for requests (authorization):');
+  for (const rule of rules) print(rule);
+  if (items.length > 0) lines.push('    rules for tools, prompts and resources (mcpAuthorization):');
+  for (const rule of items) print(rule);
   return `${escapeControls(lines.join('\u0000')).replaceAll('\\u{0}', '\n')}\n`;
 }

@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import type { CompileContext } from '../../compile-context.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { definePolicy } from '../../policy.ts';
 import { credentialLocation, locationSchema } from '../credential-location.ts';
@@ -90,6 +92,7 @@ export const mcpAuthentication = definePolicy({
     );
     const provider = providerOf(config.provider);
     const { resource, ...metadata } = config.resourceMetadata;
+    reportMissing(config, context);
     const discovery = createDiscovery({
       issuer: config.issuer,
       provider,
@@ -187,6 +190,25 @@ function keySource(
     onBadKeys?.();
     return () => Promise.reject(new Error('the configured key set is not valid JSON'));
   }
+}
+
+/** What would only show when the first client comes. */
+function reportMissing({ jwks, resourceMetadata }: McpAuthenticationConfig, context: CompileContext): void {
+  if (typeof jwks === 'object' && 'file' in jwks && !existsSync(resolve(context.folder, jwks.file)))
+    context.at('jwks', 'file').report({
+      code: 'AGW0107',
+      message: `there is no file ${resolve(context.folder, jwks.file)}, so no token could be checked`,
+      help: 'save the key set of the identity provider there, or give its address as `jwks: { url: ... }`',
+    });
+  if (resourceMetadata.resource === undefined)
+    context.report({
+      code: 'AGW0305',
+      severity: 'warning',
+      message:
+        '`resourceMetadata.resource` is missing: clients are told the host that they asked, without a path',
+      help: 'set it to the URL that clients connect to, such as `http://localhost:3000/mcp`; strict clients compare the two',
+      atKey: true,
+    });
 }
 
 function withoutToken(x: Exchange, { mode }: McpAuthenticationConfig, discovery: Discovery): undefined {

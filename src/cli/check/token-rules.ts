@@ -1,0 +1,68 @@
+import { CelEvaluationError, compileExpression } from '../../server/cel/expression.ts';
+import { toCel } from '../../server/cel/values.ts';
+import type { RuleConfig } from '../../server/policies/rules.ts';
+import { PLACES, type Place } from '../../server/variables.ts';
+
+type Effect = 'allow' | 'deny' | 'require';
+
+/** A rule, and what it says of a token. */
+export interface ExplainedRule {
+  readonly effect: Effect;
+  readonly rule: string;
+  /** `true`, `false`, another value, `fails: …`, or `UNKNOWN`. */
+  readonly result: string;
+}
+
+/** What rules make of a token when nothing is known of the request. */
+export interface ExplainedRules {
+  readonly rules: readonly ExplainedRule[];
+  /** The rule because of which nothing passes, or words for it; undefined when something may pass. */
+  readonly refusal: string | undefined;
+}
+
+/** A rule that also reads the request, or the item that is used. */
+export const UNKNOWN = 'depends on the request';
+
+/**
+ * Evaluates the rules that read nothing but the token, with the meaning that the policies give them. `plain` is what
+ * a rule without a keyword is in that policy.
+ */
+export function explainRules(
+  rules: readonly RuleConfig[],
+  plain: Effect,
+  place: Place,
+  jwt: unknown,
+): ExplainedRules {
+  const explained = rules.map((rule): ExplainedRule => {
+    const [effect, source] = (typeof rule === 'string' ? [plain, rule] : Object.entries(rule)[0]) as [
+      Effect,
+      string,
+    ];
+    return { effect, rule: source, result: evaluate(source, place, jwt) };
+  });
+  return { rules: explained, refusal: refusalOf(explained) };
+}
+
+function refusalOf(rules: readonly ExplainedRule[]): string | undefined {
+  const of = (effect: Effect): ExplainedRule[] => rules.filter((rule) => rule.effect === effect);
+  const known = (rule: ExplainedRule): boolean => rule.result !== UNKNOWN;
+  // A deny rule that fails denies; one that is no boolean is a failure too.
+  const denying = of('deny').find((rule) => known(rule) && rule.result !== 'false');
+  if (denying !== undefined) return `a deny rule refuses: ${denying.rule}`;
+  const missing = of('require').find((rule) => known(rule) && rule.result !== 'true');
+  if (missing !== undefined) return `a rule does not hold: ${missing.rule}`;
+  const allows = of('allow');
+  const none = allows.length > 0 && allows.every((rule) => known(rule) && rule.result !== 'true');
+  return none ? 'no allow rule is true' : undefined;
+}
+
+function evaluate(source: string, place: Place, jwt: unknown): string {
+  const expression = compileExpression(source, PLACES[place]);
+  if ([...expression.roots].some((root) => root !== 'jwt')) return UNKNOWN;
+  try {
+    return JSON.stringify(expression.evaluate(() => toCel(jwt)));
+  } catch (error) {
+    if (!(error instanceof CelEvaluationError)) throw error;
+    return `fails: ${error.message}`;
+  }
+}

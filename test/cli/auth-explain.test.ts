@@ -1,0 +1,116 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { agctl } from '../kit/process.ts';
+import { seconds, signingKey, token } from '../kit/tokens.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'agctl-explain-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const key = signingKey('k1');
+const issuer = 'http://idp.test/realms/r';
+const claims = { iss: issuer, aud: 'gw', sub: 'ann', exp: seconds(600), roles: ['reader'] };
+
+interface Case {
+  readonly authorization?: unknown[];
+  readonly items?: unknown[];
+  readonly mode?: string;
+}
+
+/** What `auth explain` says of a token on routes with these rules, one for each case. */
+async function explain(cases: readonly Case[], { more = {}, signer = key, output = 'json' } = {}) {
+  writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [key.jwk] }));
+  const routes = cases.map(({ authorization, items, mode }, index) => ({
+    name: `r${index}`,
+    matches: [{ path: { exact: `/${index}/mcp` } }],
+    backends: [{ mcp: { targets: [{ name: 'a', stdio: { cmd: 'true' } }] } }],
+    policies: {
+      mcpAuthentication: {
+        ...(mode === undefined ? {} : { mode }),
+        issuer,
+        audiences: ['gw'],
+        jwks: { file: 'keys.json' },
+        resourceMetadata: { resource: `http://localhost:3000/${index}/mcp` },
+      },
+      ...(authorization === undefined ? {} : { authorization: { rules: authorization } }),
+      ...(items === undefined ? {} : { mcpAuthorization: { rules: items } }),
+    },
+  }));
+  const file = join(folder, 'config.yaml');
+  writeFileSync(file, JSON.stringify({ gateways: { default: { port: 3000 } }, routes }));
+  const tokenFile = join(folder, 'token');
+  writeFileSync(tokenFile, token(signer, { ...claims, ...more }));
+  const { code, stdout, stderr } = await agctl([
+    ...['auth', 'explain', '-f', file, '--token-file', tokenFile, '-o', output],
+  ]);
+  expect(stderr).toBe('');
+  return { code, stdout, verdicts: output === 'json' ? JSON.parse(stdout).verdicts : [] };
+}
+
+describe('auth explain', () => {
+  test.each([
+    ['another audience', { aud: 'account' }, /audience is 'account', expected 'gw'/, /audience mapper/],
+    ['another issuer', { iss: 'http://other' }, /issuer is 'http:\/\/other'/, /host name/],
+    ['an old token', { exp: seconds(-600) }, /expired/, /new token/],
+  ])('%s: 401, why, and what to do', async (_what, more, reason, fix) => {
+    const { code, verdicts } = await explain([{}], { more });
+    expect([code, verdicts[0].accepted, verdicts[0].status]).toEqual([1, false, 401]);
+    expect(verdicts[0].reason).toMatch(reason);
+    expect(verdicts[0].fix).toMatch(fix);
+  });
+
+  test('a token of another key: 401, and 200 where the mode lets it through', async () => {
+    const { code, verdicts } = await explain([{}, { mode: 'permissive' }], { signer: signingKey('k1') });
+    expect(code).toBe(1);
+    expect(verdicts).toMatchObject([
+      { gateway: 'default', route: 'default/r0', accepted: false, status: 401 },
+      { gateway: 'default', route: 'default/r1', accepted: true, status: 200 },
+    ]);
+  });
+
+  test('rules of authorization count as they do for requests', async () => {
+    const bob = 'jwt.sub == "bob"';
+    const cases: [string, unknown[], boolean][] = [
+      ['a plain rule that holds', ['"reader" in jwt.roles'], true],
+      ['a plain rule that does not', ['"writer" in jwt.roles'], false],
+      ['one of two allow rules', [{ allow: bob }, { allow: 'jwt.sub == "ann"' }], true],
+      ['no allow rule', [{ allow: bob }], false],
+      ['an allow rule left to the request', [{ allow: bob }, { allow: 'request.path == "/x"' }], true],
+      ['a deny rule that is false', [{ deny: bob }], true],
+      ['a deny rule that is true', [{ deny: 'jwt.sub == "ann"' }], false],
+      ['a deny rule that fails', [{ deny: 'jwt.nothing == 1' }], false],
+      ['a require rule that fails', [{ require: 'jwt.nothing == 1' }], false],
+    ];
+    const { verdicts } = await explain(cases.map(([, authorization]) => ({ authorization })));
+    for (const [index, [what, , accepted]] of cases.entries())
+      expect(verdicts[index], what).toMatchObject({ accepted, status: accepted ? 200 : 403 });
+  });
+
+  test('rules of mcpAuthorization have a value when they read the token only', async () => {
+    const items = ['jwt.sub == "bob"', 'mcp.tool.name == "echo" && jwt.sub == "ann"'];
+    const { code, verdicts } = await explain([{ items }, { items: items.slice(0, 1) }]);
+    expect(code).toBe(1);
+    expect(verdicts[0]).toMatchObject({
+      accepted: true,
+      items: [
+        { effect: 'allow', rule: items[0], result: 'false' },
+        { effect: 'allow', rule: items[1], result: 'depends on the request' },
+      ],
+    });
+    expect(verdicts[1]).toMatchObject({
+      accepted: false,
+      status: 200,
+      reason: 'the token is valid, but every tool, prompt and resource is hidden: no allow rule is true',
+    });
+  });
+
+  test('as text, a route is a line and each rule another', async () => {
+    const { code, stdout } = await explain([{ authorization: ['jwt.sub == "ann"'] }], { output: 'text' });
+    expect([code, stdout]).toEqual([
+      0,
+      '✓ default default/r0   200   the token is valid and no rule on it fails\n' +
+        '    rules for requests (authorization):\n' +
+        '      true     require jwt.sub == "ann"\n',
+    ]);
+  });
+});
