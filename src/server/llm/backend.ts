@@ -17,6 +17,7 @@ import type { LlmCall } from './log-fields.ts';
 import { compileModel, type Model, modelSchema, providerEntrySchema } from './model.ts';
 import { bySpecificity, matchesModel } from './models.ts';
 import { answerOf, requireGuardable } from './response.ts';
+import { countMedia } from './texts.ts';
 import { changeFields } from './transform.ts';
 
 /** Fields of an LLM backend; also of the simplified top-level `llm`. */
@@ -102,7 +103,7 @@ async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   changeFields(body, model.fields, lookupIn(x));
   // What the client asked for is settled; what the provider is asked for is configuration.
   if (model.model !== undefined) body.set('model', model.model);
-  await guardRequest(x, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
+  await guardRequest(x, call, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
   if (body.get('stream') === true) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
@@ -155,8 +156,15 @@ function listModels(x: Exchange, { listed, startedAt }: LlmRuntime): Reply {
   return textReply(200, JSON.stringify({ object: 'list', data }), 'application/json');
 }
 
-async function guardRequest(x: Exchange, webhooks: readonly Webhook[], body: LlmBody): Promise<void> {
+async function guardRequest(
+  x: Exchange,
+  call: LlmCall,
+  webhooks: readonly Webhook[],
+  body: LlmBody,
+): Promise<void> {
   if (webhooks.length === 0) return;
+  const media = countMedia(body.get('messages')) + countMedia(body.get('input'));
+  if (media > 0) call.unseenMedia = media;
   const { texts, replace } = requestTexts(body);
   const checked = await checkMessages(webhooks, texts, lookupIn(x), x.signal);
   const isMasked =

@@ -27,6 +27,8 @@ export interface LlmCall {
   firstTokenAfter?: number;
   lastTokenAfter?: number;
   cost?: CostOutcome;
+  /** Images, files and recordings that guardrails were not shown. */
+  unseenMedia?: number;
   /** How long response frames were held back by guardrails, in ms: the longest wait. */
   heldFor?: number;
 }

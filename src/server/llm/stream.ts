@@ -84,7 +84,12 @@ export class LlmStream {
     const wanted = frames.filter((frame) => this.#meter.read(frame));
     const guard = this.#guard;
     if (guard === undefined) return wanted.length === 0 || this.#write(wanted);
-    for (const frame of wanted) guard.hold(frame);
+    try {
+      for (const frame of wanted) guard.hold(frame);
+    } catch (error) {
+      this.#block(error);
+      return true;
+    }
     if (!guard.isFull) return true;
     // Nothing more is taken in while webhooks think: what is held stays bounded.
     this.#work = this.#work.then(async () => {

@@ -34,10 +34,14 @@ const MAX_DEPTH = 32;
 /** Thrown for a value that is nested deeper than texts are looked for. */
 export class TooDeep extends Error {}
 
-/** Calls `visit` with every text that a part of a conversation holds, wherever it stands. Throws `TooDeep`. */
+/**
+ * Calls `visit` with every text that a part of a conversation holds, wherever it stands. `position` says under which number
+ * an item of a list is known, its place by default. Throws `TooDeep`.
+ */
 export function forEachText(
   value: unknown,
   visit: (text: string, path: TextPath) => void,
+  position: (item: unknown, place: number) => number = (_, place) => place,
   path: TextPath = [],
 ): void {
   if (typeof value === 'string') {
@@ -47,21 +51,15 @@ export function forEachText(
   if (typeof value !== 'object' || value === null) return;
   if (path.length > MAX_DEPTH) throw new TooDeep('nested too deeply');
   if (Array.isArray(value)) {
-    for (const [position, item] of value.entries())
-      forEachText(item, visit, [...path, positionOf(item, position)]);
+    for (const [place, item] of value.entries())
+      forEachText(item, visit, position, [...path, position(item, place)]);
     return;
   }
   const isAudio = 'format' in value || 'transcript' in value;
   for (const [key, member] of Object.entries(value)) {
     if (STRUCTURE.has(key) || (isAudio && key === 'data')) continue;
-    forEachText(member, visit, [...path, key]);
+    forEachText(member, visit, position, [...path, key]);
   }
-}
-
-/** Events of a stream hold parts of a list and say in `index` which; whole answers repeat the position there. */
-function positionOf(item: unknown, position: number): number {
-  const index = (item as { index?: unknown } | null)?.index;
-  return typeof index === 'number' && Number.isInteger(index) && index >= 0 ? index : position;
 }
 
 /** UTF-8 bytes of all texts in a value; 0 for what is too deep to be one. */

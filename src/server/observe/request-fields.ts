@@ -63,6 +63,7 @@ function llmFieldsOf({ llm }: Exchange): Field[] {
     ['gw.ai.usage.estimated', llm.estimated, 'quoted'],
     ['gw.ai.time_to_first_token', isStream ? seconds(firstTokenAfter) : undefined],
     ['gw.ai.time_per_output_token', perToken === undefined ? undefined : seconds(perToken)],
+    ['gw.ai.guardrail.unseen', llm.unseenMedia],
     ['gw.ai.stream.held', llm.heldFor === undefined ? undefined : `${llm.heldFor}ms`],
     ['gw.ai.usage.cost.total', cost?.total],
     // Only where prices are wanted and missing: without a catalog there is nothing to explain.

@@ -37,11 +37,13 @@ describe('request guardrails', () => {
     await using hook = await maskAll();
     await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
-    const call = { id: 'c1', type: 'function', function: { name: 'pay', arguments: '{"a":1}' } };
+    const call = (card: string) => ({
+      ...{ id: 'c1', type: 'function', function: { name: 'pay', arguments: `{"card":"${card}"}` } },
+    });
     const messages = [
       { role: 'system', content: 'Be brief.', name: 'boss' },
       { role: 'user', content: [{ type: 'text', text: 'card 4111' }, image, { type: 'text', text: 'ok' }] },
-      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'assistant', content: null, tool_calls: [call('4111')], reasoning_content: 'use 4111' },
       { role: 'tool', tool_call_id: 'c1', content: 'paid with 4111' },
     ];
     expect((await chat(served, { ...CHAT, messages, tools: [{ type: 'function' }] })).status).toBe(200);
@@ -51,6 +53,8 @@ describe('request guardrails', () => {
           { role: 'system', content: 'Be brief.' },
           { role: 'user', content: 'card 4111 ok' },
           { role: 'assistant', content: '' },
+          { role: 'assistant', content: '{"card":"4111"}' },
+          { role: 'assistant', content: 'use 4111' },
           { role: 'tool', content: 'paid with 4111' },
         ],
       },
@@ -60,11 +64,12 @@ describe('request guardrails', () => {
       messages: [
         messages[0],
         { role: 'user', content: [{ type: 'text', text: 'card **** ok' }, image] },
-        messages[2],
+        { role: 'assistant', content: null, tool_calls: [call('****')], reasoning_content: 'use ****' },
         { role: 'tool', tool_call_id: 'c1', content: 'paid with ****' },
       ],
       tools: [{ type: 'function' }],
     });
+    expect((await served.accessLine(1))['gw.ai.guardrail.unseen']).toBe('1');
   });
 
   test('may give another number of messages, which then are the request', async () => {
@@ -74,6 +79,30 @@ describe('request guardrails', () => {
     await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
     await chat(served, { ...CHAT, messages: [...CHAT.messages, ...CHAT.messages] });
     expect(bodyOf(provider)['messages']).toEqual(messages);
+  });
+
+  test('that give another number of texts where a tool was called fail', async () => {
+    await using provider = await llmProvider();
+    await using hook = await guardrail(() => ({ body: { messages: [{ role: 'user', content: 'this' }] } }));
+    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    const messages = [{ role: 'assistant', tool_calls: [{ function: { arguments: '{}' } }] }];
+    expect((await chat(served, { ...CHAT, messages })).status).toBe(503);
+    expect(provider.received).toEqual([]);
+  });
+
+  test.each([
+    ['numbers of tokens', { prompt: [1, 2, 3] }],
+    ['lists of them', { input: [[1], [2]] }],
+    ['an object', { messages: { role: 'user' } }],
+    ['deep nesting', { messages: [JSON.parse(`${'{"a":'.repeat(60)}"x"${'}'.repeat(60)}`)] }],
+  ])('refuse what nobody can read: %s', async (_, body) => {
+    await using provider = await llmProvider();
+    await using hook = await guardrail(() => ({}));
+    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    const reply = await chat(served, { model: 'm', ...body });
+    expect(reply.status).toBe(400);
+    expect(errorOf(reply).code).toBe('guardrail_unsupported');
+    expect(provider.received).toEqual([]);
   });
 
   test('run one after the other, those of all models first, each on what the one before left', async () => {
@@ -232,19 +261,23 @@ describe('a webhook that does not answer as agreed', () => {
 describe('response guardrails', () => {
   const choice = (index: number, message: object): object => ({ index, message, finish_reason: 'stop' });
 
-  test('mask each choice and keep tool calls; what they do not change keeps its bytes', async () => {
-    const call = { id: 'c1', type: 'function', function: { name: 'pay', arguments: '{"card":"4111"}' } };
-    const choices = [
-      choice(0, { role: 'assistant', content: 'card 4111', refusal: null }),
-      choice(1, { role: 'assistant', content: null, tool_calls: [call] }),
+  test('mask every text and keep tool calls; what they do not change keeps its bytes', async () => {
+    const call = (card: string) => ({
+      ...{ id: 'c1', type: 'function', function: { name: 'pay', arguments: `{"card":"${card}"}` } },
+    });
+    const said = (card: string) => [
+      choice(0, { role: 'assistant', content: `card ${card}`, refusal: null, reasoning: `hm, ${card}` }),
+      choice(1, { role: 'assistant', content: null, tool_calls: [call(card)] }),
+      choice(2, { role: 'assistant', content: null, refusal: `not ${card}` }),
     ];
+    const choices = said('4111');
     let text = completion('', { choices });
     await using provider = await llmProvider((...all) => answering(text)(...all));
     await using hook = await maskAll();
     await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
     expect(JSON.parse((await chat(served)).text)).toEqual({
       ...JSON.parse(text),
-      choices: [choice(0, { role: 'assistant', content: 'card ****', refusal: null }), choices[1]],
+      choices: said('****'),
     });
     text = completion('nothing to see', { seed: 0 }).replace('"seed":0', '"seed": 9007199254740993, "t":1.0');
     expect((await chat(served)).text).toBe(text);

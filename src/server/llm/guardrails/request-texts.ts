@@ -1,19 +1,22 @@
 import type { LlmBody } from '../body.ts';
+import { llmError } from '../errors.ts';
+import { TooDeep } from '../texts.ts';
 import { failed, type GuardedText } from './check.ts';
+import { ItemTexts } from './item-texts.ts';
 
 /** What a request says, flat, and the way to put changed texts back where they came from. */
 export interface RequestTexts {
   readonly texts: readonly GuardedText[];
-  /** Puts masked texts back. Ids, tool calls and images stay, as long as the number of texts is the same. */
+  /** Puts masked texts back. Ids, names of tools and images stay, as long as the number of texts is the same. */
   replace(masked: readonly GuardedText[]): void;
 }
 
 /** Where the APIs have what a model is told: chats, text completions, responses, embeddings. */
-const FIELDS = ['messages', 'prompt', 'instructions', 'input'] as const;
+const FIELDS = ['messages', 'prompt', 'instructions', 'input', 'suffix'] as const;
 
 /**
- * The texts of every field that a provider may read, whatever the path: which of them it reads is its choice. `replace`
- * throws an `AppError` (503) when the number of texts changed and several fields would have to take them.
+ * The texts of every field that a provider may read, whatever the path: which of them it reads is its choice. Throws an
+ * `AppError`: 400 for what cannot be shown to a guardrail, and `replace` 503 for a mask that has no place.
  */
 export function requestTexts(body: LlmBody): RequestTexts {
   const parts = FIELDS.flatMap((field) => partOf(body, field) ?? []);
@@ -23,8 +26,7 @@ export function requestTexts(body: LlmBody): RequestTexts {
   return {
     texts,
     replace(masked) {
-      if (masked.length !== texts.length)
-        throw failed('request', 'the mask has another number of texts than the request');
+      if (masked.length !== texts.length) throw misplaced();
       let from = 0;
       for (const part of parts) {
         part.replace(masked.slice(from, from + part.texts.length));
@@ -37,7 +39,10 @@ export function requestTexts(body: LlmBody): RequestTexts {
 function partOf(body: LlmBody, field: (typeof FIELDS)[number]): RequestTexts | undefined {
   const value = body.get(field);
   if (typeof value === 'string') return single(body, field, value);
-  return Array.isArray(value) ? list(body, field, value as unknown[]) : undefined;
+  if (Array.isArray(value)) return list(body, field, value as unknown[]);
+  // Whatever a provider may make of it: no API has a number or an object there.
+  if (value !== undefined && value !== null) throw unsupported(field);
+  return undefined;
 }
 
 function single(body: LlmBody, field: string, content: string): RequestTexts {
@@ -48,60 +53,54 @@ function single(body: LlmBody, field: string, content: string): RequestTexts {
 }
 
 function list(body: LlmBody, field: string, items: readonly unknown[]): RequestTexts {
-  const texts = items.map(flatText);
+  const found = items.map((item) => itemTexts(field, item));
+  const texts = found.flatMap(({ texts: said }, index) => {
+    const role = roleOf(items[index]);
+    return said.map((content): GuardedText => ({ role, content }));
+  });
   return {
     texts,
     replace(masked) {
-      const isSameCount = masked.length === items.length;
-      body.set(
-        field,
-        isSameCount
-          ? items.map((item, index) =>
-              withText(item, texts[index] as GuardedText, masked[index] as GuardedText),
-            )
-          : masked,
-      );
+      if (masked.length === texts.length) {
+        let from = 0;
+        const replaced = found.map((item) => {
+          const own = masked.slice(from, from + item.texts.length);
+          from += item.texts.length;
+          return item.replaced(own.map(({ content }) => content));
+        });
+        body.set(field, replaced);
+        return;
+      }
+      // A webhook may add or drop messages, unless there are texts besides them that it cannot tell apart.
+      if (texts.length !== items.length) throw misplaced();
+      body.set(field, masked);
     },
   };
 }
 
-function flatText(item: unknown): GuardedText {
-  if (typeof item === 'string') return { role: 'user', content: item };
-  const { role, content } = (item ?? {}) as { role?: unknown; content?: unknown };
-  return { role: typeof role === 'string' ? role : 'user', content: flatContent(content) };
+function itemTexts(field: string, item: unknown): ItemTexts {
+  // Numbers of tokens say what a text does, and no guardrail can read them.
+  if (typeof item !== 'string' && (typeof item !== 'object' || item === null || Array.isArray(item)))
+    throw unsupported(field);
+  try {
+    return new ItemTexts(item, typeof item === 'string' ? [] : ['content']);
+  } catch (error) {
+    if (error instanceof TooDeep) throw unsupported(field);
+    throw error;
+  }
 }
 
-/** Text parts joined by a space; parts that are no text are not sent. */
-export function flatContent(content: unknown): string {
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return '';
-  return (content as unknown[])
-    .map(partText)
-    .filter((text) => text !== '')
-    .join(' ');
+function roleOf(item: unknown): string {
+  const { role } = item as { role?: unknown };
+  return typeof role === 'string' ? role : 'user';
 }
 
-function partText(part: unknown): string {
-  const { text } = (part ?? {}) as { text?: unknown };
-  return typeof text === 'string' ? text : '';
+function unsupported(field: string): Error {
+  return llmError(
+    'llm_invalid',
+    'guardrail_unsupported',
+    `\`${field}\` is in a form that guardrails cannot read: send text, or a list of texts or messages`,
+  );
 }
 
-function withText(item: unknown, before: GuardedText, after: GuardedText): unknown {
-  if (before.content === after.content) return item;
-  if (typeof item === 'string') return after.content;
-  const message = item as Record<string, unknown>;
-  return { ...message, content: withContent(message['content'], after.content) };
-}
-
-/** The masked text stands for all text parts: it takes the place of the first, the others go. */
-export function withContent(content: unknown, masked: string): unknown {
-  if (!Array.isArray(content)) return masked;
-  let isPlaced = false;
-  const kept = (content as unknown[]).flatMap((part) => {
-    if (partText(part) === '') return [part];
-    if (isPlaced) return [];
-    isPlaced = true;
-    return [{ ...(part as object), text: masked }];
-  });
-  return isPlaced ? kept : [...kept, { type: 'text', text: masked }];
-}
+const misplaced = (): Error => failed('request', 'the mask has another number of texts than the request');

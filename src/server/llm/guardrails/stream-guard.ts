@@ -1,7 +1,7 @@
 import { LIMITS } from '../../../core/limits.ts';
-import { type HeldFrame, maskedFrames, readFrame } from './held-frame.ts';
+import { type Channel, choiceOf, type HeldFrame, maskedFrames, readFrame } from './held-frame.ts';
 
-/** Checks the texts of all choices together; returns them, changed or not, or throws. */
+/** Checks the texts of all channels together; returns them, changed or not, or throws. */
 export type CheckContents = (contents: readonly string[]) => Promise<readonly string[]>;
 
 /**
@@ -14,7 +14,7 @@ export class StreamGuard {
   #bytes = 0;
   #heldSince = 0;
   /** What was checked last, as it stood afterwards: asking again about the same text tells nothing new. */
-  #checked: readonly string[] = [];
+  #checked: ReadonlyMap<Channel, string> = new Map();
   /** The longest that an event waited, in ms. */
   longest = 0;
 
@@ -22,6 +22,7 @@ export class StreamGuard {
     this.#check = check;
   }
 
+  /** Throws an `AppError` (503) for an event that cannot be looked at. */
   hold(bytes: Buffer): void {
     if (this.#held.length === 0) this.#heldSince = performance.now();
     this.#held.push(readFrame(bytes));
@@ -32,16 +33,19 @@ export class StreamGuard {
   get isFull(): boolean {
     return (
       this.#bytes > LIMITS.guardrailHeldBytes ||
-      Math.max(0, ...this.#contents().map((text) => text.length)) >= LIMITS.guardrailWindow
+      Math.max(0, ...[...this.#contents().values()].map((text) => text.length)) >= LIMITS.guardrailWindow
     );
   }
 
   /** Checks what is held and returns what may go out: all of it at the end of the stream, else all but the overlap. */
   async release(isEnd: boolean): Promise<Buffer[]> {
     const contents = this.#contents();
-    if (contents.some((text, index) => text !== '' && text !== this.#checked[index])) {
-      const checked = await this.#check(contents);
-      if (checked.some((text, index) => text !== contents[index])) this.#replace(checked);
+    if ([...contents].some(([channel, text]) => text !== this.#checked.get(channel))) {
+      const texts = [...contents.values()];
+      const checked = await this.#check(texts);
+      if (checked.some((text, index) => text !== texts[index])) {
+        this.#replace(new Map([...contents.keys()].map((channel, index) => [channel, checked[index] ?? ''])));
+      }
     }
     const released = isEnd ? this.#held.splice(0) : this.#takeReleasable();
     this.#checked = this.#contents();
@@ -53,47 +57,57 @@ export class StreamGuard {
     return released.map(({ bytes }) => bytes);
   }
 
-  /** The held text of each choice. */
-  #contents(): string[] {
-    const contents: string[] = [];
+  /** The held text of each channel, in the order in which they begin. */
+  #contents(): Map<Channel, string> {
+    const contents = new Map<Channel, string>();
     for (const { texts } of this.#held)
-      for (const [index, text] of texts) contents[index] = (contents[index] ?? '') + text;
-    return Array.from(contents, (text) => text ?? '');
+      for (const [channel, text] of texts) contents.set(channel, (contents.get(channel) ?? '') + text);
+    return contents;
   }
 
   /**
-   * Takes out the events that can go while every choice keeps the overlap behind. A choice's text never passes its own
-   * end or another part of its text; tool calls may pass held text, because clients collect the two apart, and a long
-   * call after a short text would be held whole otherwise.
+   * Takes out the events that can go while every channel keeps the overlap behind. A text never passes another part of
+   * itself or the end of its choice; it may pass another text, because clients collect them apart, and a long tool call
+   * after a short content would be held whole otherwise.
    */
   #takeReleasable(): HeldFrame[] {
-    const room = this.#contents().map((text) => text.length - LIMITS.guardrailOverlap);
-    const waiting = new Set<number>();
+    const room = new Map<Channel, number>();
+    for (const [channel, text] of this.#contents()) room.set(channel, text.length - LIMITS.guardrailOverlap);
+    const waiting = new Set<Channel>();
+    const waitingChoices = new Set<number>();
     const released: HeldFrame[] = [];
     const kept: HeldFrame[] = [];
     for (const frame of this.#held) {
       const { texts, choices, isLast, isComment } = frame;
-      for (const [index, text] of texts) {
-        room[index] = (room[index] ?? 0) - text.length;
-        if ((room[index] as number) < 0) waiting.add(index);
+      for (const [channel, text] of texts) {
+        const left = (room.get(channel) ?? 0) - text.length;
+        room.set(channel, left);
+        if (left < 0) waiting.add(channel);
       }
+      const isHeldUp = [...texts.keys()].some((channel) => waiting.has(channel));
       const isAfterHeld =
-        choices.length === 0 ? kept.length > 0 : choices.some((index) => waiting.has(index));
-      const waits = isAfterHeld && (isLast || texts.size > 0) && !isComment;
-      if (waits) for (const index of choices) waiting.add(index);
+        choices.length === 0 ? kept.length > 0 : choices.some((index) => waitingChoices.has(index));
+      const waits = isHeldUp || (isLast && isAfterHeld && !isComment);
+      if (waits) {
+        for (const channel of texts.keys()) {
+          waiting.add(channel);
+          waitingChoices.add(choiceOf(channel));
+        }
+        for (const index of choices) if (isLast) waitingChoices.add(index);
+      }
       (waits ? kept : released).push(frame);
     }
     this.#held = kept;
     return released;
   }
 
-  /** Puts masked texts in: each choice's in place of its first event, none into its others. */
-  #replace(masked: readonly string[]): void {
-    const placed = new Set<number>();
+  /** Puts masked texts in: each channel's in place of its first event, none into its others. */
+  #replace(masked: ReadonlyMap<Channel, string>): void {
+    const placed = new Set<Channel>();
     this.#held = this.#held.flatMap((frame) => {
-      const fresh = [...frame.texts.keys()].filter((index) => !placed.has(index));
-      for (const index of fresh) placed.add(index);
-      return maskedFrames(frame, new Map(fresh.map((index) => [index, masked[index] ?? ''])));
+      const fresh = [...frame.texts.keys()].filter((channel) => !placed.has(channel));
+      for (const channel of fresh) placed.add(channel);
+      return maskedFrames(frame, new Map(fresh.map((channel) => [channel, masked.get(channel) ?? ''])));
     });
   }
 }
