@@ -23,9 +23,7 @@ export class SyncRun {
   readonly #workspaces: FolderWorkspaces;
   readonly #changed = new Set<string>();
   #embedderFailures = 0;
-  /** Links may have been missing before this sync: all are looked at then. */
-  #wasBehind = false;
-  #isMarked = false;
+  #areLinksBehind = false;
 
   constructor(
     backend: Backend,
@@ -77,6 +75,7 @@ export class SyncRun {
 
   async #documents(scan: DocsScan): Promise<void> {
     const { store, embedder } = this.#backend;
+    const wasBehind = (await store.note(LINKS_NOTE)) === 'missing';
     for (const file of scan.files) {
       this.#signal.throwIfAborted();
       await this.#document(file);
@@ -84,20 +83,17 @@ export class SyncRun {
       this.#report();
     }
     await this.#remove(scan);
-    const isBehind = (await store.note(LINKS_NOTE)) === 'missing';
-    if (!isBehind) return;
+    if (!wasBehind && !this.#areLinksBehind) return;
     // Those of a sync that was cut short are not known any more: then all links are looked at.
     const all = await store.documents('docs_dir');
-    await relateLinks(store, all, this.#wasBehind ? undefined : this.#changed, embedder.id, this.#signal);
+    await relateLinks(store, all, wasBehind ? undefined : this.#changed, embedder.id, this.#signal);
     await store.setNote(LINKS_NOTE, 'complete');
   }
 
   async #markLinks(): Promise<void> {
-    if (this.#isMarked) return;
-    this.#isMarked = true;
-    const { store } = this.#backend;
-    this.#wasBehind = (await store.note(LINKS_NOTE)) === 'missing';
-    await store.setNote(LINKS_NOTE, 'missing');
+    if (this.#areLinksBehind) return;
+    this.#areLinksBehind = true;
+    await this.#backend.store.setNote(LINKS_NOTE, 'missing');
   }
 
   async #document({ path, file }: DocsFile): Promise<void> {

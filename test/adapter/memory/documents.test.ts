@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import { indexTurn } from '../../../src/adapter/memory/chat-index.ts';
+import { ingestDocument } from '../../../src/adapter/memory/documents.ts';
+import { createHashEmbedder } from '../../../src/adapter/memory/embed/hash-embedder.ts';
+import { chatMessageId, chunkId, documentId, workspaceId } from '../../../src/adapter/memory/ids.ts';
+import { search } from '../../../src/adapter/memory/search/search.ts';
+import { fakeStore } from './fake-store.ts';
+
+const backend = () => ({ store: fakeStore(), embedder: createHashEmbedder() });
+const paragraph = 'Words that fill a section of the document. '.repeat(10);
+
+describe('ingesting a document', () => {
+  test('creates, then leaves it as it is, then updates it', async () => {
+    const to = backend();
+    const document = {
+      title: 'Notes',
+      content: `# One\n\n${paragraph}\n\n# Two\n\n${paragraph}`,
+      source: 'wiki/1',
+    };
+    const first = await ingestDocument(to, document);
+    expect(first).toEqual({
+      id: documentId('ingest', 'wiki/1'),
+      title: 'Notes',
+      source: 'wiki/1',
+      status: 'created',
+      chunks: 2,
+    });
+    const { writes } = to.store;
+    expect(await ingestDocument(to, document)).toEqual({ ...first, status: 'unchanged' });
+    expect(to.store.writes).toBe(writes);
+    const shorter = { ...document, content: '# One' };
+    expect(await ingestDocument(to, shorter)).toEqual({ ...first, status: 'updated', chunks: 1 });
+    expect(await to.store.entities([chunkId('ingest', 'wiki/1', 1)])).toEqual([]);
+    expect((await ingestDocument(to, { ...shorter, title: 'Renamed' })).status).toBe('updated');
+  });
+
+  test('without a source goes by its title', async () => {
+    const to = backend();
+    await ingestDocument(to, { title: 'Notes', content: 'One.' });
+    await ingestDocument(to, { title: 'Notes', content: 'Two.' });
+    await ingestDocument(to, { title: 'Others', content: 'Two.' });
+    expect((await to.store.documents('ingest')).map(({ key }) => key)).toEqual(['Notes', 'Others']);
+  });
+
+  test('gives each chunk its place, headings and source, and relates it to its document', async () => {
+    const to = backend();
+    await ingestDocument(to, {
+      title: 'T',
+      content: `# T\n\n${paragraph}\n\n## Deep\n\n${paragraph}`,
+      source: 'x',
+    });
+    const [chunk] = await to.store.entities([chunkId('ingest', 'x', 1)]);
+    expect(chunk).toMatchObject({
+      name: 'T > Deep',
+      type: 'doc_chunk',
+      metadata: { source: 'x', title: 'T', heading: 'Deep', ordinal: 1, origin: 'ingest' },
+    });
+    expect(
+      to.store.relations.has(`${chunkId('ingest', 'x', 1)} ${documentId('ingest', 'x')} BELONGS_TO`),
+    ).toBe(true);
+  });
+
+  test('refuses what is too long, and stores nothing then', async () => {
+    const to = backend();
+    const content = 'é'.repeat(1024 * 1024 + 1);
+    await expect(ingestDocument(to, { title: 'Long', content })).rejects.toMatchObject({
+      code: 'body_too_large',
+    });
+    expect(to.store.writes).toBe(0);
+  });
+
+  test('takes a document without words and names that no path could have', async () => {
+    const to = backend();
+    expect(await ingestDocument(to, { title: '../../x\0\ud800', content: '' })).toMatchObject({
+      chunks: 0,
+      title: '../../x\ufffd\ufffd',
+    });
+    expect(await ingestDocument(to, { title: '-', content: '---\n***\n!!!' })).toMatchObject({
+      status: 'created',
+    });
+    expect(await ingestDocument(to, { title: '__proto__', content: '[a](__proto__.md) text' })).toMatchObject(
+      { chunks: 1 },
+    );
+  });
+});
+
+test('an indexed chat turn is found and belongs to its session', async () => {
+  const to = backend();
+  const turn = {
+    id: 't1',
+    seq: 4,
+    sessionId: 's1',
+    agentId: 'planner',
+    role: 'user',
+    content: 'The deployment window is on Thursday.',
+    createdAt: '2026-01-02T03:04:05.000Z',
+  } as const;
+  await indexTurn(to, turn);
+  const { results } = await search(to, { query: 'deployment window', limit: 5, minScore: 0.7 });
+  expect(results).toHaveLength(1);
+  expect(results[0]).toMatchObject({
+    id: chatMessageId('t1'),
+    type: 'chat_message',
+    metadata: { sessionId: 's1', agentId: 'planner', role: 'user', turnId: 't1' },
+  });
+  expect(to.store.relations.has(`${chatMessageId('t1')} ${workspaceId('session', 's1')} BELONGS_TO`)).toBe(
+    true,
+  );
+  await indexTurn(to, { ...turn, id: 't2', content: '  ' });
+  expect((await to.store.stats()).entities.chat_message).toBe(1);
+});

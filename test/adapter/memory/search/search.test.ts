@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import { ingestDocument } from '../../../../src/adapter/memory/documents.ts';
+import type { Embedder } from '../../../../src/adapter/memory/embed/embedder.ts';
+import { createHashEmbedder } from '../../../../src/adapter/memory/embed/hash-embedder.ts';
+import { type SearchRequest, search } from '../../../../src/adapter/memory/search/search.ts';
+import { fakeStore } from '../fake-store.ts';
+
+const DOCUMENTS = {
+  'Rate limits': 'A client may send sixty requests a minute. More are refused with status 429.',
+  Tokens: 'A bearer token is checked against the keys of the identity provider, and its audience must match.',
+  Backups: 'The database is copied every night. Restoring takes a minute.',
+  Logging: 'One line per request is written when its body has ended.',
+};
+
+async function library(embedder: Embedder = createHashEmbedder()) {
+  const backend = { store: fakeStore(), embedder };
+  for (const [title, content] of Object.entries(DOCUMENTS)) await ingestDocument(backend, { title, content });
+  const ask = (query: string, more: Partial<SearchRequest> = {}) =>
+    search(backend, { query, limit: 5, minScore: 0.7, ...more });
+  return { ...backend, ask };
+}
+
+describe('search', () => {
+  test('gives the document that a question is about, best first, with all that the answer promises', async () => {
+    const { ask } = await library();
+    const response = await ask('how many requests may a client send per minute?', { debug: true });
+    expect(response.results[0]).toMatchObject({
+      name: 'Rate limits',
+      type: 'doc_chunk',
+      content: DOCUMENTS['Rate limits'],
+      lexical: expect.any(Number),
+      metadata: { source: 'Rate limits', title: 'Rate limits', heading: '', ordinal: 0 },
+    });
+    expect(response.results[0]?.cosine).toBeGreaterThan(0);
+    expect(response).toMatchObject({
+      count: response.results.length,
+      minScore: 0.7,
+      embedder: 'hash-v1/128',
+    });
+    expect(response.bestScore).toBe(response.results[0]?.score);
+    expect(response.tookMs).toBeGreaterThanOrEqual(0);
+    expect(response).not.toHaveProperty('hint');
+    expect((await ask('requests of a client')).results[0]).not.toHaveProperty('lexical');
+  });
+
+  test('ranks by the number that it filters by', async () => {
+    const { ask } = await library();
+    const all = await ask('request minute database token', { minScore: 0 });
+    const scores = all.results.map(({ score }) => score);
+    expect(scores).toEqual([...scores].sort((a, b) => b - a));
+    const [, second = 0] = scores;
+    const fewer = await ask('request minute database token', { minScore: second });
+    expect(fewer.results.length).toBeLessThan(all.results.length);
+    expect(fewer.results.every(({ score }) => score >= second)).toBe(true);
+    expect(fewer.filtered).toBe(all.count + all.filtered - fewer.count);
+  });
+
+  test('the threshold is inclusive, and the limit counts', async () => {
+    const { ask } = await library();
+    expect((await ask('requests', { minScore: 0, limit: 2 })).results).toHaveLength(2);
+    const exact = await ask('client requests minute', { minScore: 0 });
+    expect(exact.results.at(-1)?.score).toBeGreaterThanOrEqual(0);
+  });
+
+  test('long content is cut and says so, never inside a character', async () => {
+    const { store, embedder, ask } = await library();
+    await ingestDocument({ store, embedder }, { title: 'Long', content: `zebra x${'😀'.repeat(1_500)}` });
+    const [long] = (await ask('zebra', { minScore: 0.1 })).results;
+    expect([long?.content.length, long?.truncated, long?.content.isWellFormed()]).toEqual([
+      2_000,
+      true,
+      true,
+    ]);
+  });
+
+  test('equal documents come in the same order every time', async () => {
+    const backend = { store: fakeStore(), embedder: createHashEmbedder() };
+    for (const source of ['c', 'a', 'b', 'd'])
+      await ingestDocument(backend, { title: 'Same', content: 'Same text.', source });
+    const ids = async (): Promise<string[]> =>
+      (await search(backend, { query: 'same text', limit: 5, minScore: 0 })).results.map(({ id }) => id);
+    const first = await ids();
+    expect(first).toEqual([...first].sort());
+    expect(await ids()).toEqual(first);
+  });
+
+  test('with a remote embedder the score is the cosine, brought to the same scale', async () => {
+    const { ask } = await library({
+      ...createHashEmbedder(),
+      id: 'model/128',
+      scoring: { by: 'cosine', pivot: 0.4 },
+    });
+    const [best] = (await ask('the database is copied every night', { minScore: 0 })).results;
+    expect(best?.cosine).toBeGreaterThan(0.4);
+    expect(best?.score).toBeCloseTo(0.7 + (0.3 * ((best?.cosine ?? 0) - 0.4)) / 0.6, 3);
+  });
+});
+
+describe('an answer without results says why', () => {
+  test('nothing is stored', async () => {
+    const response = await search(
+      { store: fakeStore(), embedder: createHashEmbedder() },
+      { query: 'anything', limit: 5, minScore: 0.7 },
+    );
+    expect(response).toMatchObject({ results: [], count: 0, filtered: 0, bestScore: null });
+    expect(response.hint).toMatch(/^nothing is stored yet/);
+  });
+
+  test('the best one was below the threshold', async () => {
+    const { ask } = await library();
+    const response = await ask('weather forecast for the database', { minScore: 0.99 });
+    expect(response.count).toBe(0);
+    expect(response.filtered).toBeGreaterThan(0);
+    expect(response.bestScore).toBeGreaterThan(0);
+    expect(response.hint).toMatch(
+      /^nothing reaches minScore 0.99; the best was 0\.\d\d, of "Backups" \(doc_chunk\)/,
+    );
+  });
+
+  test('the types asked for hold none', async () => {
+    const { ask } = await library();
+    expect((await ask('requests', { types: ['chat_message'] })).hint).toBe(
+      'no chat_message matches; other types have entities: 4 doc_chunk',
+    );
+    expect((await ask('requests', { types: ['doc_file'] })).hint).toMatch(
+      /^doc_file is not searched by meaning/,
+    );
+  });
+
+  test('the query has no words', async () => {
+    const { ask } = await library();
+    expect((await ask('?!')).hint).toBe('the query has no words');
+  });
+});
