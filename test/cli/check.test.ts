@@ -1,0 +1,181 @@
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../kit/folder.ts';
+import { AUDIENCE, type Idp, startIdp } from '../kit/idp.ts';
+import { agctl } from '../kit/process.ts';
+import { refusingPort } from '../kit/upstream.ts';
+
+interface Finding {
+  readonly group: string;
+  readonly status: string;
+  readonly message: string;
+  readonly fix?: string;
+}
+
+let idp: Idp;
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+beforeAll(async () => {
+  idp = await startIdp();
+  folder = await temporaryFolder();
+});
+afterAll(async () => {
+  await idp[Symbol.asyncDispose]();
+  await folder.remove();
+});
+
+interface Scene {
+  readonly issuer?: string;
+  readonly port?: number;
+  readonly targets?: readonly object[];
+  readonly token?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Runs `agctl check` on a configuration with one protected route. */
+async function check(scene: Scene = {}): Promise<{ code: number | null; all: Finding[]; failed: Finding[] }> {
+  const { issuer = idp.issuer, port = 0, targets, token, args = [], env = {} } = scene;
+  const policies = {
+    mcpAuthentication: {
+      issuer,
+      audiences: [AUDIENCE],
+      provider: { idpx: {} },
+      resourceMetadata: { resource: 'http://localhost:3000/mcp' },
+    },
+  };
+  const mcp = { targets: targets ?? [{ name: 'a', stdio: { cmd: process.execPath } }] };
+  const file = join(folder.path, 'config.yaml');
+  const routes = [{ backends: [{ mcp }], policies }];
+  writeFileSync(file, JSON.stringify({ gateways: { default: { port } }, routes }));
+  const tokenFile = join(folder.path, 'token');
+  if (token !== undefined) writeFileSync(tokenFile, token);
+  const more = token === undefined ? [] : ['--token-file', tokenFile];
+  const { code, stdout } = await agctl(['check', '-f', file, '-o', 'json', ...more, ...args], {
+    env: { ...process.env, ...env },
+  });
+  const all = JSON.parse(stdout).checks as Finding[];
+  return { code, all, failed: all.filter(({ status }) => status === 'fail') };
+}
+
+/** An answer of the provider that refuses, as providers with realms word it. */
+const refusal = (status: number, error: string, description: string) => ({
+  status,
+  body: JSON.stringify({ error, error_description: description }),
+});
+
+/** Has an endpoint of the provider refuse while something runs. */
+async function refusing<T>(
+  endpoint: 'registration' | 'certs' | 'openid-configuration',
+  { status, body }: { status: number; body: string },
+  run: () => Promise<T>,
+): Promise<T> {
+  idp.answers.set(endpoint, (_, response) => response.writeHead(status).end(body));
+  try {
+    return await run();
+  } finally {
+    idp.answers.delete(endpoint);
+  }
+}
+
+describe('check', () => {
+  test('all is well: 0, and the token is not sent to anybody', async () => {
+    const token = idp.token();
+    const { code, failed, all } = await check({ token });
+    expect([code, failed]).toEqual([0, []]);
+    const messages = all.map(({ message }) => message);
+    expect(messages).toContain('metadata: the issuer is the configured one');
+    expect(messages).toContain('token: issuer, audience and times are accepted');
+    expect(JSON.stringify(idp.upstream.received)).not.toContain(token);
+  });
+
+  test('a provider under another name', async () => {
+    const { code, failed } = await check({ issuer: idp.issuer.replace('127.0.0.1', 'localhost') });
+    expect(code).toBe(1);
+    expect(failed).toHaveLength(1);
+    expect(failed[0]?.message).toContain(`the provider calls itself ${idp.issuer}`);
+    expect(failed[0]?.fix).toContain('use one host name');
+  });
+
+  test('a provider that is down is one problem', async () => {
+    const { failed } = await check({ issuer: `http://127.0.0.1:${await refusingPort()}/realms/main` });
+    expect(failed).toHaveLength(1);
+    expect(failed[0]?.fix).toBe('is the provider running, and is `issuer` right?');
+  });
+
+  test('keys that are not there', async () => {
+    const { failed } = await refusing('certs', { status: 404, body: '' }, () => check());
+    expect(failed).toMatchObject([
+      { group: 'idp', fix: 'set `jwks` to where the provider publishes its keys' },
+    ]);
+  });
+
+  test('a token for `account`', async () => {
+    const { failed } = await check({ token: idp.token({ aud: 'account' }) });
+    expect(failed[0]?.message).toContain("audience is 'account'");
+    expect(failed[0]?.fix).toContain('audience mapper');
+  });
+
+  test('HTTPS required', async () => {
+    const { failed } = await refusing(
+      'openid-configuration',
+      refusal(403, 'invalid_request', 'HTTPS required'),
+      () => check(),
+    );
+    expect(failed[0]?.fix).toContain('sslRequired to NONE');
+  });
+
+  test('registration that a policy refuses', async () => {
+    const description =
+      "Policy 'Trusted Hosts' rejected request to client-registration service. Details: Host not trusted.";
+    const { failed } = await refusing('registration', refusal(403, 'insufficient_scope', description), () =>
+      check({ args: ['--probe-registration'] }),
+    );
+    expect(failed[0]?.message).toContain('Trusted Hosts');
+    expect(failed[0]?.fix).toContain('keep client-uris-must-match on');
+  });
+
+  test('a login needs its client and password, and the password is never shown', async () => {
+    const env = { LOGIN_PASSWORD: 'hunter2-hunter2' };
+    const login = ['--login-user', 'ann', '--login-client', 'cli', '--login-password-env', 'LOGIN_PASSWORD'];
+    const { failed } = await check({ args: login, env });
+    expect(JSON.stringify(failed)).not.toContain('hunter2');
+    const file = join(folder.path, 'config.yaml');
+    const { code, stderr } = await agctl(['check', '-f', file, '--login-user', 'ann']);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--login-user needs --login-client')]);
+  });
+
+  test('commands, servers and ports that are not there', async () => {
+    const busy = createServer().listen(0);
+    const { port } = busy.address() as { port: number };
+    const closed = await refusingPort();
+    const { failed, code } = await check({
+      port,
+      targets: [
+        { name: 'gone', stdio: { cmd: 'no-such-command' } },
+        { name: 'far', mcp: { host: `http://127.0.0.1:${closed}/mcp` } },
+        { name: 'near', mcp: { host: `${idp.origin}/mcp` } },
+      ],
+    });
+    busy.close();
+    expect(code).toBe(1);
+    expect(failed.map(({ message }) => message)).toEqual([
+      `${port} (gateway default) is in use`,
+      'gone   command not found: no-such-command',
+      expect.stringMatching(new RegExp(`^far   127.0.0.1:${closed}: .*ECONNREFUSED`)),
+    ]);
+  });
+
+  test('--offline asks nobody, --only runs what is named, unknown names are refused', async () => {
+    const before = idp.upstream.received.length;
+    const { all } = await check({ args: ['--offline', '--only', 'idp,targets'] });
+    expect(new Set(all.map(({ group }) => group))).toEqual(new Set(['idp', 'targets']));
+    expect(idp.upstream.received).toHaveLength(before);
+    const { code, stderr } = await agctl(['check', '-f', join(folder.path, 'config.yaml'), '--only', 'nope']);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('groups: environment, config, ports, targets, idp'),
+    ]);
+  });
+});
