@@ -350,11 +350,8 @@ const memoryService = section('memory-adapter.md#What the service does', {
     MEMORY,
     'At every start the backend reads all .md and .mdx files of its docs folder.',
   ),
-  'memory.service.5.idempotent': later(
-    MEMORY,
-    'Documents whose content hash is known are not embedded again.',
-  ),
-  'memory.service.5.resync': later(MEMORY, 'POST /api/memory/ingest/docs reads them again.'),
+  'memory.service.5.idempotent': 'Documents whose content hash is known are not embedded again.',
+  'memory.service.5.resync': 'POST /api/memory/ingest/docs reads them again.',
   'memory.service.6': later(
     MEMORY,
     'A dashboard shows the graph, a search playground with scores, and chat by session.',
@@ -369,25 +366,25 @@ const memoryConfig = section('memory-adapter.md#Configuration', {
 });
 
 const chatHistory = section('memory-adapter.md#Collection `chat_history` (episodic memory)', {
-  'memory.chat.session-id': later(MEMORY, 'sessionId, also called conversationId, is the thread.'),
-  'memory.chat.agent-id': later(MEMORY, 'agentId is the agent that produced the turn.'),
-  'memory.chat.role': later(MEMORY, 'role is user, assistant or system.'),
-  'memory.chat.content': later(MEMORY, 'content is the text.'),
-  'memory.chat.created-at': later(MEMORY, 'createdAt is when the turn was stored.'),
+  'memory.chat.session-id': 'sessionId, also called conversationId, is the thread.',
+  'memory.chat.agent-id': 'agentId is the agent that produced the turn.',
+  'memory.chat.role': 'role is user, assistant or system.',
+  'memory.chat.content': 'content is the text.',
+  'memory.chat.created-at': 'createdAt is when the turn was stored.',
 });
 
 const entities = section('memory-adapter.md#Collection `entities` (semantic memory)', {
-  'memory.entity.name': later(MEMORY, 'name is the canonical name or title.'),
-  'memory.entity.type': later(MEMORY, 'type is workspace, doc_file, doc_chunk or chat_message.'),
-  'memory.entity.content': later(MEMORY, 'content is a summary or the whole text.'),
-  'memory.entity.embedding': later(MEMORY, 'embedding has 128 floats and serves similarity search.'),
-  'memory.entity.metadata': later(MEMORY, 'metadata holds any keys, such as source and path.'),
+  'memory.entity.name': 'name is the canonical name or title.',
+  'memory.entity.type': 'type is workspace, doc_file, doc_chunk or chat_message.',
+  'memory.entity.content': 'content is a summary or the whole text.',
+  'memory.entity.embedding': 'embedding has 128 floats and serves similarity search.',
+  'memory.entity.metadata': 'metadata holds any keys, such as source and path.',
 });
 
 const relations = section('memory-adapter.md#Collection `relations` (graph layer)', {
-  'memory.relation.edge': later(MEMORY, 'Relations are directed edges with a weight, fromId to toId.'),
-  'memory.relation.type': later(MEMORY, 'relationType is BELONGS_TO, REFERENCES or DEPENDS_ON.'),
-  'memory.relation.weight': later(MEMORY, 'weight is the strength of the relation.'),
+  'memory.relation.edge': 'Relations are directed edges with a weight, fromId to toId.',
+  'memory.relation.type': 'relationType is BELONGS_TO, REFERENCES or DEPENDS_ON.',
+  'memory.relation.weight': 'weight is the strength of the relation.',
 });
 
 const memoryEndpoints = section('memory-adapter.md#Endpoints', {
@@ -396,22 +393,19 @@ const memoryEndpoints = section('memory-adapter.md#Endpoints', {
 });
 
 const memoryTools = section('memory-adapter.md#Tools', {
-  'memory.tool.search': later(
-    MEMORY,
-    'search_knowledge searches all documents by similarity, by POST on search.',
-  ),
+  'memory.tool.search': 'search_knowledge searches all documents by similarity, by POST on search.',
   'memory.tool.search.query': 'query is required.',
   'memory.tool.search.limit': 'limit bounds the results, by default 5.',
   'memory.tool.search.min-score': 'Results below minScore, by default 0.7, are left out.',
   'memory.tool.store': later(MEMORY, 'store_episodic stores one turn, by POST on chat.'),
   'memory.tool.store.parameters': 'sessionId, role and content are required.',
-  'memory.tool.graph': later(MEMORY, 'query_graph walks from a named entity, by GET on graph.'),
+  'memory.tool.graph': 'query_graph walks from a named entity, by GET on graph.',
   'memory.tool.graph.entity': 'entityId, an id or a canonical name, is required.',
   'memory.tool.graph.depth': 'maxDepth bounds the hops, by default 2.',
-  'memory.tool.ingest': later(MEMORY, 'ingest_document chunks, embeds and indexes, by POST on ingest/docs.'),
-  'memory.tool.ingest.resync': later(MEMORY, 'It also makes the backend read all documents again.'),
+  'memory.tool.ingest': 'ingest_document chunks, embeds and indexes, by POST on ingest/docs.',
+  'memory.tool.ingest.resync': 'It also makes the backend read all documents again.',
   'memory.tool.ingest.parameters': 'title and content are required.',
-  'memory.tool.ingest.source': later(MEMORY, 'source is kept in the metadata.'),
+  'memory.tool.ingest.source': 'source is kept in the metadata.',
 });
 
 const memoryLimits = section('memory-adapter.md#Limits', {

@@ -1,3 +1,5 @@
+import { isLoopback } from '../core/listen.ts';
+
 /**
  * DNS rebinding: a page of an attacker can reach a server on the visitor's own machine under the attacker's host name.
  * So a request over a loopback address must name a loopback host, or an allowed one, in Host and Origin (MCP revision
@@ -15,11 +17,6 @@ export function hostProblem(
 }
 
 const LOOPBACK_HOST = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
-
-/** Whether an address of a socket, or one to listen on, is reached from this machine only. */
-export function isLoopback(address: string): boolean {
-  return address === '::1' || address === 'localhost' || /^(?:::ffff:)?127\./.test(address);
-}
 
 function isAllowed(host: string, allowed: ReadonlySet<string>): boolean {
   return LOOPBACK_HOST.test(host) || allowed.has(host);

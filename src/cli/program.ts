@@ -48,7 +48,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
   const gateway = program.command('gateway').description('the gateway itself');
   serve(gateway, false);
 
-  const memoryAdapter = memoryCommands(program, run);
+  const memory = memoryCommands(program, run);
 
   program
     .command('check')
@@ -147,27 +147,84 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     .action(run(() => import('./commands/exit-codes.ts')));
   program.helpCommand('help [command]', 'print help for a command');
   program.addHelpText('after', `\nExit codes:\n${exitCodeTable()}\n\nTry:  agctl serve -f gateway.yaml\n`);
-  for (const group of [program, gateway, memoryAdapter, config, auth, costs]) helpOrUnknown(group, context);
+  for (const group of [program, gateway, ...memory, config, auth, costs]) helpOrUnknown(group, context);
   return program;
 }
 
 type Bind = <Options>(load: () => Promise<{ run: Run<Options> }>) => (...args: unknown[]) => Promise<void>;
 
 /** The commands of the memory service; returns the groups. */
-function memoryCommands(program: Command, run: Bind): Command {
+function memoryCommands(program: Command, run: Bind): readonly Command[] {
+  const url = '--memory-api-url <url>';
+  const urlHelp = 'the memory backend (MEMORY_API_URL, http://memory-api:3006)';
   const adapter = program.command('memory-adapter').description('the MCP server that gives agents a memory');
   adapter
     .command('serve')
     .description('serve the memory tools over MCP, in front of a memory backend')
     .option('-p, --port <port>', 'port to listen on (PORT, 8080)')
     .option('--host <address>', 'address to listen on; by default all of this machine', '0.0.0.0')
-    .option('--memory-api-url <url>', 'the memory backend (MEMORY_API_URL, http://memory-api:3006)')
+    .option(url, urlHelp)
     .addHelpText(
       'after',
-      '\nEnvironment: MEMORY_API_URL, PORT, MEMORY_API_KEY (bearer token of the backend), MEMORY_ALLOWED_HOSTS.\n\nExample:\n  agctl memory-adapter serve --memory-api-url http://127.0.0.1:3006\n',
+      helpText(ADAPTER_ENV, 'memory-adapter serve --memory-api-url http://127.0.0.1:3006'),
     )
     .action(run(() => import('./commands/memory-adapter-serve.ts')));
-  return adapter;
+  const stdio = adapter
+    .command('stdio')
+    .description('serve the memory tools on stdin and stdout, for MCP clients that start their servers')
+    .option('--embedded', 'with a backend of its own in this process')
+    .option(url, `without --embedded: ${urlHelp}`);
+  storeOptions(stdio)
+    .addHelpText(
+      'after',
+      helpText(`MEMORY_AGENT_ID, ${BACKEND_ENV}`, 'memory-adapter stdio --embedded --docs ./docs'),
+    )
+    .action(run(() => import('./commands/memory-adapter-stdio.ts')));
+
+  const backend = program
+    .command('memory-backend')
+    .description('the store of the memory, with its REST interface');
+  const backendServe = backend
+    .command('serve')
+    .description('serve the memory over REST at /api/memory, and its dashboard at /ui')
+    .option('-p, --port <port>', 'port to listen on (PORT, 3006)')
+    .option(
+      '--host <address>',
+      'address to listen on; others than this machine need MEMORY_API_KEY',
+      '127.0.0.1',
+    );
+  storeOptions(backendServe)
+    .addHelpText('after', helpText(BACKEND_ENV, 'memory-backend serve --data ./memory --docs ./docs'))
+    .action(run(() => import('./commands/memory-backend-serve.ts')));
+
+  const memory = program.command('memory').description('memory adapter and backend together');
+  const memoryServe = memory
+    .command('serve')
+    .description('run the memory adapter and its backend in one process')
+    .option('-p, --port <port>', 'port of the adapter (PORT, 8080)')
+    .option('--backend-port <port>', 'port of the backend (MEMORY_BACKEND_PORT, 3006)')
+    .option('--host <address>', 'address of both; others than this machine need MEMORY_API_KEY', '127.0.0.1');
+  storeOptions(memoryServe)
+    .addHelpText('after', helpText(BACKEND_ENV, 'memory serve --docs ./docs'))
+    .action(run(() => import('./commands/memory-serve.ts')));
+  return [adapter, backend, memory];
+}
+
+const ADAPTER_ENV =
+  'MEMORY_API_URL, PORT, MEMORY_API_KEY (bearer token of the backend), MEMORY_ALLOWED_HOSTS';
+const BACKEND_ENV =
+  'MEMORY_DATA_DIR, MEMORY_DOCS_DIR, MEMORY_DATABASE_URL (PostgreSQL instead of a folder), MEMORY_API_KEY, ' +
+  'MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: make chat turns findable), EMBEDDINGS_URL, EMBEDDING_MODEL, ' +
+  'EMBEDDING_API_KEY, EMBEDDING_SCORE_PIVOT, EMBEDDING_TRUNCATE';
+
+function helpText(environment: string, example: string): string {
+  return `\nEnvironment: ${environment}.\n\nExample:\n  agctl ${example}\n`;
+}
+
+function storeOptions(command: Command): Command {
+  return command
+    .option('--data <dir>', 'folder of the store (MEMORY_DATA_DIR, ~/.local/share/agctl/memory)')
+    .option('--docs <dir>', 'folder of Markdown to read at every start (MEMORY_DOCS_DIR, /app/docs)');
 }
 
 /** A group on its own prints its help; with a word that is none of its commands, the nearest one. */

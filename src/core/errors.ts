@@ -54,6 +54,8 @@ export const ERRORS = {
     'tokens cannot be checked: the signing keys of the identity provider are not available',
   ),
   provider_failed: entry(502, 'UpstreamFailure', 'the identity provider did not answer as it should'),
+  memory_unauthorized: entry(401, 'APIKeyAuth', 'a bearer token is required'),
+  memory_not_found: entry(404, 'NotFound', 'the memory store does not have it'),
   api_key_failed: entry(401, 'APIKeyAuth', 'api key authentication failure'),
   authorization_failed: entry(403, 'Authorization', 'authorization failed'),
   // The text is the specification's, for every denial.

@@ -227,6 +227,10 @@ export const MEMORY_API_LIMITS = {
   nameLength: 512,
   /** Entries of one page of sessions, turns or nodes. */
   pageSize: 500,
+  /** Chat turns being made findable at a time; the next one waits. */
+  turnsIndexing: 64,
+  /** How often a running sync says how far it has come. */
+  syncReport: 2 * SECOND,
   /** Requests that the backend answers at a time; more is 503. */
   requestsInFlight: 256,
 } as const;

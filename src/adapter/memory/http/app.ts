@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { AppError } from '../../../core/errors.ts';
+import { LIMITS, MEMORY_API_LIMITS } from '../../../core/limits.ts';
+import type { Log } from '../../../core/log.ts';
+import type { Memory } from '../memory.ts';
+import { type Access, checkAccess } from './access.ts';
+import type { Endpoint } from './endpoint.ts';
+import { endpoints } from './endpoints/index.ts';
+import { checked, errorBody, MemoryFailure } from './failure.ts';
+import { addPages } from './page.ts';
+
+export interface AppParts {
+  readonly memory: Memory;
+  readonly access: Access;
+  readonly log: Log;
+}
+
+export const SERVICE_NAME = 'memory-backend';
+const PREFIX = '/api/memory';
+const REQUEST_ID = 'x-request-id';
+
+const SECURITY_HEADERS = {
+  'content-security-policy':
+    "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+};
+
+/** The REST interface of the memory backend, its health check and its pages. Does not listen yet. */
+export async function createMemoryApp({ memory, access, log }: AppParts): Promise<FastifyInstance> {
+  const app = fastify({
+    bodyLimit: MEMORY_API_LIMITS.requestBytes,
+    requestTimeout: LIMITS.requestTimeout,
+    keepAliveTimeout: LIMITS.keepAliveTimeout,
+    forceCloseConnections: 'idle',
+    routerOptions: { maxParamLength: 4 * MEMORY_API_LIMITS.nameLength },
+    genReqId: ({ headers }) => {
+      const given = headers[REQUEST_ID];
+      return typeof given === 'string' && /^[\w.:-]{1,100}$/.test(given) ? given : randomUUID();
+    },
+  });
+  acceptEmptyBodies(app);
+  app.addHook('onRequest', async ({ id, url }, reply) => {
+    reply.headers({ ...SECURITY_HEADERS, [REQUEST_ID]: id });
+    if (url.startsWith(PREFIX)) reply.header('cache-control', 'no-store');
+  });
+  boundRequests(app);
+  app.addHook('onRequest', async ({ headers, socket, routeOptions }) => {
+    // What was matched, not what was written: `/api//memory` is nobody's way around the key.
+    const isOpen = routeOptions.url?.startsWith(PREFIX) !== true;
+    checkAccess({ localAddress: socket.localAddress, headers }, access, isOpen);
+  });
+  app.setErrorHandler<Error>((error, request, reply) => answerError(error, request, reply, log));
+  app.setNotFoundHandler((_request, reply) =>
+    reply.code(404).send(errorBody('not_found', 'there is no such endpoint')),
+  );
+  app.get('/health', () => ({ status: 'healthy', service: SERVICE_NAME }));
+  for (const endpoint of endpoints) addEndpoint(app, endpoint, memory);
+  await addPages(app);
+  return app;
+}
+
+function addEndpoint(app: FastifyInstance, endpoint: Endpoint, memory: Memory): void {
+  const { method, path, params, query, body } = endpoint;
+  app.route({
+    method,
+    url: `${PREFIX}${path}`,
+    handler: async (request, reply) => {
+      const gone = new AbortController();
+      reply.raw.once('close', () => {
+        if (!reply.raw.writableFinished) gone.abort(new Error('the caller has gone'));
+      });
+      const answer = await endpoint.run({
+        params: (params === undefined ? undefined : checked(params, request.params, 'path')) as never,
+        query: (query === undefined ? undefined : checked(query, request.query, 'query')) as never,
+        body: (body === undefined ? undefined : checked(body, request.body, 'body')) as never,
+        headers: request.headers,
+        memory,
+        signal: gone.signal,
+      });
+      return reply.code(answer.status ?? 200).send(answer.body);
+    },
+  });
+}
+
+/** `POST /ingest/docs` is made without a body, with or without a content type. */
+function acceptEmptyBodies(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error');
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else void parse(request, body as string, done);
+  });
+}
+
+/** More than `requestsInFlight` at a time are refused at once rather than kept waiting. */
+function boundRequests(app: FastifyInstance): void {
+  let inFlight = 0;
+  app.addHook('onRequest', (_request, { raw }, done) => {
+    if (inFlight >= MEMORY_API_LIMITS.requestsInFlight) {
+      done(new MemoryFailure('memory_busy', 'too many requests at a time, try again in a second'));
+      return;
+    }
+    inFlight += 1;
+    raw.once('close', () => {
+      inFlight -= 1;
+    });
+    done();
+  });
+}
+
+function answerError(
+  error: Error & { statusCode?: number },
+  request: FastifyRequest,
+  reply: FastifyReply,
+  log: Log,
+): FastifyReply {
+  if (error instanceof AppError) {
+    const { status, code, message } = error;
+    if (status >= 500) {
+      log.error('memory::backend', 'request failed', {
+        id: request.id,
+        url: request.routeOptions.url,
+        problem: error.detail ?? message,
+      });
+    }
+    if (status === 401) reply.header('www-authenticate', 'Bearer');
+    if (status === 503) reply.header('retry-after', '1');
+    return reply
+      .code(status)
+      .send(errorBody(code, message, error instanceof MemoryFailure ? error.details : {}));
+  }
+  const { statusCode = 500 } = error;
+  if (statusCode < 500) return reply.code(statusCode).send(errorBody(codeOf(statusCode), error.message));
+  log.error('memory::backend', 'internal error', { id: request.id, problem: error.stack ?? error.message });
+  return reply.code(500).send(errorBody('internal', 'internal error'));
+}
+
+/** What fastify refuses itself: bodies too large, of another type, or no JSON. */
+function codeOf(status: number): string {
+  if (status === 413) return 'body_too_large';
+  return status === 415 ? 'unsupported_media_type' : 'invalid';
+}

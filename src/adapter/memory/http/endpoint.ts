@@ -1,0 +1,45 @@
+import type { z } from 'zod';
+import type { Memory } from '../memory.ts';
+
+/** One request, checked. */
+export interface Call<Params, Query, Body> {
+  readonly params: Params;
+  readonly query: Query;
+  readonly body: Body;
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly memory: Memory;
+  /** Aborted when the caller has gone. */
+  readonly signal: AbortSignal;
+}
+
+export interface Answer {
+  /** 200 if not given. */
+  readonly status?: number;
+  readonly body: object;
+}
+
+interface EndpointParts<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
+  readonly method: 'GET' | 'POST';
+  /** Below `/api/memory`. */
+  readonly path: string;
+  readonly params?: Params;
+  readonly query?: Query;
+  /** A request without a body is checked as undefined. */
+  readonly body?: Body;
+  /** @throws AppError */
+  run(call: Call<z.output<Params>, z.output<Query>, z.output<Body>>): Promise<Answer>;
+}
+
+/** An endpoint of the REST interface: one file in `endpoints/` and one entry in its list. */
+export interface Endpoint extends Omit<EndpointParts<z.ZodType, z.ZodType, z.ZodType>, 'run'> {
+  run(call: Call<never, never, never>): Promise<Answer>;
+}
+
+export function defineEndpoint<
+  Params extends z.ZodType = z.ZodNever,
+  Query extends z.ZodType = z.ZodNever,
+  Body extends z.ZodType = z.ZodNever,
+>(endpoint: EndpointParts<Params, Query, Body>): Endpoint {
+  return endpoint as unknown as Endpoint;
+}

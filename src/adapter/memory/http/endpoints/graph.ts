@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { MEMORY_API_LIMITS as LIMITS } from '../../../../core/limits.ts';
+import { walkGraph } from '../../graph.ts';
+import type { Memory } from '../../memory.ts';
+import { type Answer, defineEndpoint } from '../endpoint.ts';
+import { MemoryFailure } from '../failure.ts';
+import { cursor, entityTypes, wholeNumber } from '../fields.ts';
+
+const query = z.strictObject({
+  entityId: z.string().min(1).max(LIMITS.nameLength).optional(),
+  maxDepth: wholeNumber(0, LIMITS.graphDepth, 2),
+  direction: z.enum(['out', 'in', 'both']).default('both'),
+  limit: wholeNumber(1, LIMITS.graphNodes, LIMITS.graphNodesDefault),
+  types: entityTypes,
+  cursor,
+});
+
+/** What is connected to an entity; without one, a page of the whole graph for an overview. */
+export const graph = defineEndpoint({
+  method: 'GET',
+  path: '/graph',
+  query,
+  async run({ query: { entityId, ...asked }, memory }) {
+    if (entityId === undefined) return topology(memory, asked);
+    const found = await walkGraph(memory.store, { entityId, ...asked });
+    if (found.root === undefined) throw unknown(entityId, found.nearNames);
+    return { body: found };
+  },
+});
+
+function unknown(entityId: string, near: readonly string[]): MemoryFailure {
+  const shown = entityId.length > 100 ? `${entityId.slice(0, 100)}…` : entityId;
+  const hint = near.length === 0 ? 'No name is close to it.' : `Close names: ${near.join(', ')}`;
+  return new MemoryFailure('memory_not_found', `No entity '${shown}'. ${hint}`, { near });
+}
+
+/** Nodes by id, with the edges that leave them: over all pages, each edge comes once. */
+async function topology({ store }: Memory, page: Omit<z.output<typeof query>, 'entityId'>): Promise<Answer> {
+  const { types, limit, cursor: after } = page;
+  const { nodes, nextCursor } = await store.topology({ types, limit, cursor: after });
+  const ids = nodes.map(({ id }) => id);
+  const edges = ids.length === 0 ? [] : await store.edges(ids, 'out', LIMITS.graphEdges + 1);
+  const { entities, relations } = await store.stats();
+  return {
+    body: {
+      nodes,
+      edges: edges.slice(0, LIMITS.graphEdges),
+      truncated: edges.length > LIMITS.graphEdges,
+      totals: { entities, relations },
+      nextCursor,
+    },
+  };
+}

@@ -1,0 +1,23 @@
+import type { Endpoint } from '../endpoint.ts';
+import { chat } from './chat.ts';
+import { entity } from './entity.ts';
+import { graph } from './graph.ts';
+import { ingestDocs } from './ingest-docs.ts';
+import { ingestStatus } from './ingest-status.ts';
+import { search } from './search.ts';
+import { sessionTurns } from './session-turns.ts';
+import { sessions } from './sessions.ts';
+import { stats } from './stats.ts';
+
+/** Everything below `/api/memory`: the four of the specification, then what the dashboard needs. */
+export const endpoints: readonly Endpoint[] = [
+  search,
+  chat,
+  graph,
+  ingestDocs,
+  ingestStatus,
+  stats,
+  entity,
+  sessions,
+  sessionTurns,
+];

@@ -1,0 +1,18 @@
+import { VERSION } from '../../../../core/version.ts';
+import { defineEndpoint } from '../endpoint.ts';
+
+/** How much there is, and whether the first sync has ended. */
+export const stats = defineEndpoint({
+  method: 'GET',
+  path: '/stats',
+  run: async ({ memory }) => ({
+    body: {
+      ...(await memory.store.stats()),
+      ready: memory.isReady,
+      sync: await memory.syncStatus(),
+      store: memory.store.kind,
+      embedder: memory.embedder.id,
+      version: VERSION,
+    },
+  }),
+});

@@ -1,0 +1,110 @@
+import { messageOf } from '../../core/errors.ts';
+import { MEMORY_API_LIMITS } from '../../core/limits.ts';
+import type { Log } from '../../core/log.ts';
+import { indexTurn } from './chat-index.ts';
+import { createDocsSync, type DocsSync, SYNC_NOTE } from './docs-sync.ts';
+import type { Embedder } from './embed/embedder.ts';
+import type { Store, Turn } from './store.ts';
+import type { SyncStatus } from './sync-status.ts';
+
+/** What the endpoints work with. */
+export interface Memory {
+  readonly store: Store;
+  readonly embedder: Embedder;
+  readonly sync: DocsSync;
+  /** How long an ingestion waits for the sync before it answers, in ms. */
+  readonly syncWait: number;
+  /** The first sync of this process has ended. */
+  readonly isReady: boolean;
+  /** Of the sync that runs or ran last, also in a former process. */
+  syncStatus(): Promise<SyncStatus>;
+  /** Makes a stored turn findable, if that is wanted. Failing costs nothing but that. */
+  index(turn: Turn): Promise<void>;
+  /** The first sync. Does not reject. */
+  start(): Promise<void>;
+  /** Stops a running sync, finishes what was begun, and closes the store. */
+  close(): Promise<void>;
+}
+
+export interface MemoryOptions {
+  readonly store: Store;
+  readonly embedder: Embedder;
+  /** Undefined: there is none. */
+  readonly docsFolder: string | undefined;
+  /** MEMORY_INDEX_CHAT */
+  readonly indexesChat: boolean;
+  readonly log: Log;
+  readonly syncWait?: number;
+}
+
+/** A store with what searches, fills and reads it. Closing it closes the store and the embedder. */
+export function createMemory(options: MemoryOptions): Memory {
+  const { store, embedder, docsFolder, indexesChat, log, syncWait = MEMORY_API_LIMITS.syncWait } = options;
+  const sync = createDocsSync({ store, embedder }, { folder: docsFolder, progress: reporter(log) });
+  const indexing = new Set<Promise<void>>();
+  const stop = new AbortController();
+  let isReady = false;
+  return {
+    store,
+    embedder,
+    sync,
+    syncWait,
+    get isReady() {
+      return isReady;
+    },
+    async syncStatus() {
+      const status = sync.status();
+      return status.state === 'idle' ? (((await store.note(SYNC_NOTE)) as SyncStatus) ?? status) : status;
+    },
+    async index(turn) {
+      if (!indexesChat) return;
+      const task = indexTurn({ store, embedder }, turn, stop.signal)
+        .catch((error: unknown) =>
+          log.warn('memory::backend', 'a turn could not be indexed', {
+            turn: turn.id,
+            problem: messageOf(error),
+          }),
+        )
+        .finally(() => indexing.delete(task));
+      indexing.add(task);
+      // A slow embedder slows the writers down instead of filling the memory.
+      if (indexing.size > MEMORY_API_LIMITS.turnsIndexing) await Promise.race(indexing);
+    },
+    async start() {
+      await sync.run();
+      isReady = true;
+    },
+    async close() {
+      await sync.close();
+      stop.abort(new Error('the memory backend is closing'));
+      await Promise.all(indexing);
+      await embedder.close();
+      await store.close();
+    },
+  };
+}
+
+/** Says now and then how far a sync has come, and how it ended. */
+function reporter(log: Log): (status: SyncStatus) => void {
+  let saidAt = 0;
+  return (status) => {
+    const { state, total, scanned, added, updated, unchanged, removed, failed, errors, durationMs } = status;
+    if (state === 'running') {
+      if (durationMs - saidAt < MEMORY_API_LIMITS.syncReport) return;
+      saidAt = durationMs;
+      log.info('memory::sync', 'reading documents', { scanned, total });
+      return;
+    }
+    saidAt = 0;
+    for (const { path, message } of errors) log.warn('memory::sync', message, path === '' ? {} : { path });
+    log.info('memory::sync', state === 'done' ? 'documents are up to date' : 'sync failed', {
+      documents: total,
+      added,
+      updated,
+      unchanged,
+      removed,
+      failed,
+      ms: durationMs,
+    });
+  };
+}

@@ -1,0 +1,65 @@
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { createBackend } from '../../adapter/backend/backend.ts';
+import { httpTransport } from '../../adapter/backend/http-transport.ts';
+import { injectTransport } from '../../adapter/backend/inject-transport.ts';
+import type { Transport } from '../../adapter/backend/transport.ts';
+import { memoryApiUrl } from '../../adapter/base-url.ts';
+import { createMemoryServer } from '../../adapter/mcp-server.ts';
+import { createLog, fileSink, type Log } from '../../core/log.ts';
+import type { Context } from '../context.ts';
+import { type BackendOptions, openBackend } from '../memory/backend.ts';
+import { apiKeyFrom } from '../memory/options.ts';
+import { drain, untilStopped } from '../memory/service.ts';
+import type { Run } from '../program.ts';
+
+interface Options extends BackendOptions {
+  readonly embedded?: boolean;
+  readonly memoryApiUrl?: string;
+}
+
+const STDERR = 2;
+
+interface Ends {
+  readonly transport: Transport;
+  close(): Promise<void>;
+}
+
+/** Speaks MCP on stdin and stdout until stdin ends. Nothing else is written to stdout. */
+export const run: Run<Options> = async (options, context) => {
+  const sink = fileSink(STDERR);
+  const log = createLog(sink, 'info', 'text');
+  const { transport, close } = options.embedded
+    ? await embedded(options, context, log)
+    : remote(options, context);
+  const backend = createBackend(transport, apiKeyFrom(context));
+  const agentId = context.env['MEMORY_AGENT_ID'] || 'unknown';
+  const connection = serveStdio(() => createMemoryServer({ backend, agentId, log }));
+  const ended = new Promise<number>((resolve) => process.stdin.once('close', () => resolve(0)));
+  const finish = async (): Promise<void> => {
+    await connection.close();
+    await close();
+  };
+  const code = await Promise.race([
+    untilStopped(finish, log, context),
+    ended.then(() => finish()).then(() => 0),
+  ]);
+  await sink.flush();
+  return code;
+};
+
+function remote({ memoryApiUrl: url }: Options, { env }: Context): Ends {
+  const transport = httpTransport(memoryApiUrl(url ?? env['MEMORY_API_URL']));
+  return { transport, close: () => transport.close() };
+}
+
+async function embedded(options: BackendOptions, context: Context, log: Log): Promise<Ends> {
+  const { app, memory } = await openBackend(options, context, log, '127.0.0.1');
+  void memory.start();
+  return {
+    transport: injectTransport(app, '/api/memory'),
+    async close() {
+      await drain(app);
+      await memory.close();
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import { createLog, fileSink } from '../../core/log.ts';
+import { VERSION } from '../../core/version.ts';
+import { type BackendOptions, openBackend } from '../memory/backend.ts';
+import { portFrom } from '../memory/options.ts';
+import { drain, listen, untilStopped } from '../memory/service.ts';
+import type { Run } from '../program.ts';
+
+interface Options extends BackendOptions {
+  readonly port?: string;
+  readonly host: string;
+}
+
+const STDERR = 2;
+const DEFAULT_PORT = 3006;
+
+/** Runs the memory backend until it is told to stop. It answers from the start, while the documents are being read. */
+export const run: Run<Options> = async ({ port, host, ...options }, context) => {
+  const started = performance.now();
+  const chosenPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
+  const sink = fileSink(STDERR);
+  const log = createLog(sink, 'info', 'text');
+  const { app, memory, lines } = await openBackend(options, context, log, host);
+  const origin = await listen(app, host, chosenPort).catch(async (error: unknown) => {
+    await memory.close();
+    throw error;
+  });
+  context.stderr.write(
+    `agctl ${VERSION}   memory backend\n\n` +
+      `  api       ${origin}/api/memory\n  ui        ${origin}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
+      `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+  );
+  void memory.start();
+  const close = async (): Promise<void> => {
+    await drain(app);
+    await memory.close();
+  };
+  const code = await untilStopped(close, log, context);
+  await sink.flush();
+  return code;
+};

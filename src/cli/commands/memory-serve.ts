@@ -1,0 +1,59 @@
+import { createAdapter } from '../../adapter/adapter.ts';
+import { createBackend } from '../../adapter/backend/backend.ts';
+import { httpTransport } from '../../adapter/backend/http-transport.ts';
+import { memoryApiUrl } from '../../adapter/base-url.ts';
+import { createLog, fileSink } from '../../core/log.ts';
+import { VERSION } from '../../core/version.ts';
+import { type BackendOptions, openBackend } from '../memory/backend.ts';
+import { allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
+import { drain, listen, untilStopped } from '../memory/service.ts';
+import type { Run } from '../program.ts';
+
+interface Options extends BackendOptions {
+  readonly port?: string;
+  readonly backendPort?: string;
+  readonly host: string;
+}
+
+const STDERR = 2;
+const DEFAULT_PORT = 8080;
+const DEFAULT_BACKEND_PORT = 3006;
+
+/** Runs adapter and backend in one process. They talk over HTTP, as when they run apart. */
+export const run: Run<Options> = async ({ port, backendPort, host, ...options }, context) => {
+  const started = performance.now();
+  const adapterPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
+  const apiPort = portFrom(backendPort, context, 'MEMORY_BACKEND_PORT', DEFAULT_BACKEND_PORT);
+  const sink = fileSink(STDERR);
+  const log = createLog(sink, 'info', 'text');
+  const { app, memory, lines } = await openBackend(options, context, log, host);
+  const closeBackend = async (): Promise<void> => {
+    await drain(app);
+    await memory.close();
+  };
+  try {
+    const api = await listen(app, host, apiPort);
+    const transport = httpTransport(memoryApiUrl(api));
+    const backend = createBackend(transport, apiKeyFrom(context));
+    const adapter = createAdapter({ backend, log, allowedHosts: allowedHostsFrom(context) });
+    const origin = await listen(adapter, host, adapterPort);
+    context.stderr.write(
+      `agctl ${VERSION}   memory\n\n` +
+        `  mcp       ${origin}/mcp\n  api       ${api}/api/memory\n  ui        ${api}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
+        `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+    );
+    void memory.start();
+    const close = async (): Promise<void> => {
+      // The adapter first: what it has begun still needs the backend.
+      await drain(adapter);
+      await transport.close();
+      await closeBackend();
+    };
+    const code = await untilStopped(close, log, context);
+    await sink.flush();
+    return code;
+  } catch (error) {
+    await closeBackend();
+    throw error;
+  }
+};

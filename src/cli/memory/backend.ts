@@ -1,0 +1,96 @@
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { embedderFrom } from '../../adapter/memory/embed/from-environment.ts';
+import { createMemoryApp } from '../../adapter/memory/http/app.ts';
+import { createMemory, type Memory } from '../../adapter/memory/memory.ts';
+import { openStore } from '../../adapter/memory/open-store.ts';
+import { AppError } from '../../core/errors.ts';
+import { CommandError } from '../../core/exit-codes.ts';
+import { isLoopback } from '../../core/listen.ts';
+import type { Log } from '../../core/log.ts';
+import type { Context } from '../context.ts';
+import { allowedHostsFrom, apiKeyFrom } from './options.ts';
+
+export interface BackendOptions {
+  readonly data?: string;
+  readonly docs?: string;
+}
+
+/** A backend that does not listen yet. */
+export interface OpenBackend {
+  readonly app: FastifyInstance;
+  readonly memory: Memory;
+  /** What it stores into and reads from, a line each, for the banner. */
+  readonly lines: readonly string[];
+}
+
+/** Where images put their documents (spec, "What the service does", 5). */
+const BUNDLED_DOCS = '/app/docs';
+
+/** Opens the store and makes the application, from options and environment. Does not sync yet. */
+export async function openBackend(
+  options: BackendOptions,
+  context: Context,
+  log: Log,
+  host: string,
+): Promise<OpenBackend> {
+  const { env } = context;
+  const key = apiKeyFrom(context);
+  if (key === undefined && !isLocal(host)) {
+    throw new CommandError(
+      'usage',
+      `listening on ${host} needs a key: everybody who reaches it could read and write the memory`,
+      'set MEMORY_API_KEY, the same for adapter and backend, or listen on 127.0.0.1',
+    );
+  }
+  const databaseUrl = env['MEMORY_DATABASE_URL'] || undefined;
+  const dataDir = dataFolder(options, context);
+  const docsFolder = docsFolderFrom(options, context);
+  const embedder = usage(() => embedderFrom(env));
+  const indexesChat = flag(env['MEMORY_INDEX_CHAT'], 'MEMORY_INDEX_CHAT');
+  const store = await openStore({ dataDir, databaseUrl, log }).catch((error: unknown) => {
+    if (error instanceof AppError) throw new CommandError('not_ok', error.message);
+    throw error;
+  });
+  const memory = createMemory({ store, embedder, docsFolder, indexesChat, log });
+  const access = { key, allowedHosts: allowedHostsFrom(context) };
+  const app = await createMemoryApp({ memory, access, log });
+  const where = store.kind === 'sqlite' ? dataDir : 'PostgreSQL (MEMORY_DATABASE_URL)';
+  return { app, memory, lines: [`data      ${where}`, `docs      ${docsFolder ?? 'none'}`] };
+}
+
+function isLocal(host: string): boolean {
+  return host === 'localhost' || isLoopback(host);
+}
+
+/** A place that does not depend on the folder that the command is started in. */
+function dataFolder({ data }: BackendOptions, { env, cwd }: Context): string {
+  const set = data ?? (env['MEMORY_DATA_DIR'] || undefined);
+  if (set !== undefined) return resolve(cwd, set);
+  return join(env['XDG_DATA_HOME'] || join(env['HOME'] || homedir(), '.local', 'share'), 'agctl', 'memory');
+}
+
+/** The folder that was named, which may appear later; else the bundled one, where there is one. */
+function docsFolderFrom({ docs }: BackendOptions, { env, cwd }: Context): string | undefined {
+  const set = docs ?? (env['MEMORY_DOCS_DIR'] || undefined);
+  if (set !== undefined) return resolve(cwd, set);
+  return existsSync(BUNDLED_DOCS) ? BUNDLED_DOCS : undefined;
+}
+
+function flag(value: string | undefined, name: string): boolean {
+  if (value === undefined || value === '' || value === 'false' || value === '0') return false;
+  if (value === 'true' || value === '1') return true;
+  throw new CommandError('usage', `${name}: expected true or false`);
+}
+
+/** What is wrong with a variable is wrong usage. */
+function usage<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof AppError) throw new CommandError('usage', error.message);
+    throw error;
+  }
+}

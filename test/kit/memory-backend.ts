@@ -1,0 +1,92 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import { createHashEmbedder } from '../../src/adapter/memory/embed/hash-embedder.ts';
+import { createMemoryApp } from '../../src/adapter/memory/http/app.ts';
+import { createMemory, type Memory, type MemoryOptions } from '../../src/adapter/memory/memory.ts';
+import { openStore } from '../../src/adapter/memory/open-store.ts';
+import { createLog } from '../../src/core/log.ts';
+import { temporaryFolder } from './folder.ts';
+import type { Json } from './mcp.ts';
+
+export interface RestReply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Json;
+}
+
+/** A real memory backend in this process, on a free port, with a folder of its own. */
+export interface TestBackend extends AsyncDisposable {
+  readonly url: string;
+  readonly docs: string;
+  readonly data: string;
+  readonly memory: Memory;
+  readonly log: readonly string[];
+  get(path: string, headers?: Record<string, string>): Promise<RestReply>;
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<RestReply>;
+}
+
+export interface TestBackendOptions extends Partial<MemoryOptions> {
+  /** Files of the docs folder, by path. */
+  readonly docs?: Readonly<Record<string, string>>;
+  readonly key?: string;
+  readonly allowedHosts?: readonly string[];
+}
+
+/** Starts one, and waits for its first sync. */
+export async function memoryBackend(options: TestBackendOptions = {}): Promise<TestBackend> {
+  const { docs = {}, key, allowedHosts = [], ...more } = options;
+  const folder = await temporaryFolder();
+  const files = join(folder.path, 'docs');
+  writeFiles(files, docs);
+  const lines: string[] = [];
+  const sink = { write: (line: string) => void lines.push(line), dropped: 0, flush: () => Promise.resolve() };
+  const log = createLog(sink, 'debug', 'text');
+  const data = join(folder.path, 'data');
+  const memory = createMemory({
+    store: await openStore({ dataDir: data, log }),
+    embedder: createHashEmbedder(),
+    docsFolder: files,
+    indexesChat: false,
+    log,
+    ...more,
+  });
+  const app = await createMemoryApp({ memory, log, access: { key, allowedHosts: new Set(allowedHosts) } });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  await memory.start();
+  const call = async (path: string, init: RequestInit): Promise<RestReply> => {
+    const response = await fetch(`${url}${path.startsWith('/') ? path : `/api/memory/${path}`}`, init);
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json');
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  };
+  return {
+    url,
+    docs: files,
+    data,
+    memory,
+    log: lines,
+    get: (path, headers = {}) => call(path, { headers }),
+    post: (path, body, headers = {}) =>
+      call(path, {
+        method: 'POST',
+        headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      }),
+    [Symbol.asyncDispose]: async () => {
+      app.server.closeAllConnections();
+      await app.close();
+      await memory.close();
+      await folder.remove();
+    },
+  };
+}
+
+export function writeFiles(folder: string, files: Readonly<Record<string, string>>): void {
+  mkdirSync(folder, { recursive: true });
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+}
