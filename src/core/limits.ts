@@ -93,6 +93,8 @@ export const LIMITS = {
   serverMetadataLifetime: 5 * 60 * SECOND,
   /** Guardrail webhooks: time for an answer (upstream), its size, and the length of a rejection for the client. */
   guardrailTimeout: 10 * SECOND,
+  /** Connections to one webhook; more calls wait, within the time for an answer. */
+  guardrailConnections: 256,
   guardrailBody: 4 * MIB,
   guardrailRejection: 64 * KIB,
   /** Characters of a stream that a guardrail looks at together, and those of them kept back for its next look. */

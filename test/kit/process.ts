@@ -18,6 +18,8 @@ export interface RunOptions {
   readonly input?: string;
   /** Another Node to run it with. */
   readonly node?: string;
+  /** How many file descriptors it may have. */
+  readonly descriptors?: number;
   /** Nobody reads stdout: writing to it fails. */
   readonly closeStdout?: boolean;
 }
@@ -38,10 +40,15 @@ export async function agctl(args: readonly string[], options: RunOptions = {}): 
   return watch(child).finished;
 }
 
-function start(args: readonly string[], { env, cwd, node = process.execPath }: RunOptions): Running {
+function start(args: readonly string[], options: RunOptions): Running {
+  const { env, cwd, node = process.execPath, descriptors } = options;
   // The runner's own settings would colour the output, and its Node options would reach the child.
   const { FORCE_COLOR, NODE_OPTIONS, VITEST, ...inherited } = process.env;
-  return spawn(node, [AGCTL, ...args], {
+  const command = [node, AGCTL, ...args] as [string, ...string[]];
+  // The shell sets the limit and becomes the command.
+  const limited = ['sh', '-c', `ulimit -n ${descriptors} && exec "$@"`, 'sh', ...command] as typeof command;
+  const [file, ...rest] = descriptors === undefined ? command : limited;
+  return spawn(file, rest, {
     cwd,
     env: { ...inherited, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],

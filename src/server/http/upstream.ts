@@ -47,8 +47,11 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-/** Opens nothing yet; connections are made on use and kept. */
-export function createUpstream({ origin, socketPath }: UpstreamAddress): Upstream {
+/** Opens nothing yet; connections are made on use and kept, without a limit unless one is given. */
+export function createUpstream(
+  { origin, socketPath }: UpstreamAddress,
+  { connections }: { readonly connections?: number } = {},
+): Upstream {
   const url = new URL(origin);
   const pool = new Pool(origin, {
     connect: { timeout: LIMITS.connectTimeout, ...(socketPath === undefined ? {} : { socketPath }) },
@@ -57,6 +60,7 @@ export function createUpstream({ origin, socketPath }: UpstreamAddress): Upstrea
     maxHeaderSize: LIMITS.headerBytes,
     // A kept connection that the server closes at the same moment would fail a request; most servers keep for 5 s.
     keepAliveTimeout: 4_000,
+    ...(connections === undefined ? {} : { connections }),
     pipelining: 1,
   });
   return {

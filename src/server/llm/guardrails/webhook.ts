@@ -65,7 +65,7 @@ export function compileWebhook(
     ([name, source]) => [name, context.at('headers', name).cel(source, place)] as const,
   );
   if (address === undefined) return undefined;
-  const upstream = createUpstream(address);
+  const upstream = createUpstream(address, { connections: LIMITS.guardrailConnections });
   return {
     async check(items, lookup, signal) {
       const call = requestOf(phase, upstream, expressions, lookup);
