@@ -1,3 +1,4 @@
 import { run } from './run.mjs';
 
 run('tsc', ['-p', 'tsconfig.json']);
+run(process.execPath, ['scripts/build-web.mjs']);

@@ -1,0 +1,29 @@
+import type { MouseEvent, ReactNode } from 'react';
+import { href, navigate } from './router.ts';
+
+interface LinkProps {
+  readonly to: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly current?: boolean;
+  readonly className?: string;
+  readonly children: ReactNode;
+}
+
+/** A link to another page of the application: a real one, so that it can be opened in a tab of its own. */
+export function Link({ to, query = {}, current = false, className, children }: LinkProps): ReactNode {
+  const onClick = (event: MouseEvent): void => {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    navigate(to, query);
+  };
+  return (
+    <a
+      href={href(to, query)}
+      onClick={onClick}
+      aria-current={current ? 'page' : undefined}
+      {...(className === undefined ? {} : { className })}
+    >
+      {children}
+    </a>
+  );
+}

@@ -1,0 +1,52 @@
+import { useSyncExternalStore } from 'react';
+
+/**
+ * Where the page is: its path below the application's base, and its query. Addresses are real ones, so that they can
+ * be opened, shared and reloaded; the server answers every page path with the same document.
+ */
+export interface Location {
+  /** `/`, `/trace`, … */
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+const listeners = new Set<() => void>();
+const tell = (): void => {
+  for (const listener of listeners) listener();
+};
+const subscribe = (listener: () => void): (() => void) => {
+  if (listeners.size === 0) addEventListener('popstate', tell);
+  listeners.add(listener);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) removeEventListener('popstate', tell);
+  };
+};
+
+/** Base path of both applications, without a slash at its end. */
+export const BASE = '/ui';
+
+export function useLocation(): Location {
+  const href = useSyncExternalStore(subscribe, () => location.pathname + location.search);
+  const url = new URL(href, location.origin);
+  const path = url.pathname.slice(BASE.length).replace(/\/+$/, '') || '/';
+  return { path, query: url.searchParams };
+}
+
+/** Address of a page, for links. */
+export function href(path: string, query: Readonly<Record<string, string>> = {}): string {
+  const search = new URLSearchParams(query).toString();
+  return `${BASE}${path === '/' ? '/' : path}${search === '' ? '' : `?${search}`}`;
+}
+
+/** Goes to a page; `replace` changes the address without a new entry in the history. */
+export function navigate(
+  path: string,
+  query: Readonly<Record<string, string>> = {},
+  { replace = false } = {},
+): void {
+  const url = href(path, query);
+  if (replace) history.replaceState(null, '', url);
+  else history.pushState(null, '', url);
+  tell();
+}

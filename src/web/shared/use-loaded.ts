@@ -1,0 +1,35 @@
+import { useCallback, useEffect, useState } from 'react';
+import { ask } from './api.ts';
+
+export interface Loaded<T> {
+  readonly data: T | undefined;
+  readonly error: Error | undefined;
+  readonly reload: () => void;
+}
+
+/** Loads JSON of the server when the page opens, and again every `everyMs` if that is given. Keeps the last good one. */
+export function useLoaded<T>(path: string, everyMs?: number): Loaded<T> {
+  const [data, setData] = useState<T>();
+  const [error, setError] = useState<Error>();
+  const [round, setRound] = useState(0);
+  const reload = useCallback(() => setRound((count) => count + 1), []);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `round` makes it load again.
+  useEffect(() => {
+    const gone = new AbortController();
+    ask<T>(path, { signal: gone.signal }).then(
+      (value) => {
+        setData(value);
+        setError(undefined);
+      },
+      (problem: Error) => {
+        if (!gone.signal.aborted) setError(problem);
+      },
+    );
+    const timer = everyMs === undefined ? undefined : setTimeout(reload, everyMs);
+    return () => {
+      gone.abort();
+      clearTimeout(timer);
+    };
+  }, [path, everyMs, round, reload]);
+  return { data, error, reload };
+}
