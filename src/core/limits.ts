@@ -139,6 +139,9 @@ export const LIMITS = {
   memoryVectors: 2_000_000,
   /** Rows of one page or list asked of the memory store. */
   memoryPage: 5_000,
+  /** UTF-8 bytes of an id, and of a name or key: PostgreSQL indexes at most 2,704 bytes, and an edge holds two ids. */
+  memoryIdBytes: 1_000,
+  memoryNameBytes: 2_000,
   /** Agents named for one session in a list. */
   memorySessionAgents: 50,
   /** Names compared when one was not found. */

@@ -39,9 +39,14 @@ export function checkLookups(args: readonly unknown[], where: string): void {
   }
 }
 
-function checkName(value: string, where: string): void {
+export function checkName(value: string, where: string, most: number = LIMITS.memoryNameBytes): void {
   checkText(value, where);
   if (value === '') refuse(where, 'is empty');
+  if (Buffer.byteLength(value) > most) refuse(where, `is longer than ${most} bytes of UTF-8: shorten it`);
+}
+
+function checkId(value: string, where: string): void {
+  checkName(value, where, LIMITS.memoryIdBytes);
 }
 
 function checkOneOf(value: string, allowed: readonly string[], where: string): void {
@@ -64,15 +69,15 @@ export function checkLimit(limit: number, where = 'limit'): void {
 }
 
 export function checkTurn(turn: NewTurn): void {
-  checkName(turn.sessionId, 'sessionId');
-  checkName(turn.agentId, 'agentId');
+  checkId(turn.sessionId, 'sessionId');
+  checkId(turn.agentId, 'agentId');
   checkOneOf(turn.role, ROLES, 'role');
   checkText(turn.content, 'content');
-  if (turn.idempotencyKey !== undefined) checkName(turn.idempotencyKey, 'idempotencyKey');
+  if (turn.idempotencyKey !== undefined) checkId(turn.idempotencyKey, 'idempotencyKey');
 }
 
 export function checkEntity(entity: NewEntity, where: string): void {
-  checkName(entity.id, `${where}.id`);
+  checkId(entity.id, `${where}.id`);
   checkName(entity.name, `${where}.name`);
   checkOneOf(entity.type, ENTITY_TYPES, `${where}.type`);
   checkText(entity.content, `${where}.content`);
@@ -81,8 +86,8 @@ export function checkEntity(entity: NewEntity, where: string): void {
 }
 
 export function checkRelation(relation: Relation, where: string): void {
-  checkName(relation.fromId, `${where}.fromId`);
-  checkName(relation.toId, `${where}.toId`);
+  checkId(relation.fromId, `${where}.fromId`);
+  checkId(relation.toId, `${where}.toId`);
   checkOneOf(relation.relationType, RELATION_TYPES, `${where}.relationType`);
   if (!Number.isFinite(relation.weight)) refuse(`${where}.weight`, 'expected a finite number');
 }

@@ -43,7 +43,7 @@ export async function putDocument(sql: Sql, document: NewDocument): Promise<void
     [row, ids],
   );
   await sql.run('DELETE FROM memory_entities WHERE document = $1', [row]);
-  await insertEntities(sql, document.entities, document.embedder, row);
+  await sql.insertEntities(document.entities, document.embedder, row);
   await insertRelations(sql, document.relations);
 }
 
@@ -64,42 +64,8 @@ export async function putEntities(
       message: `entities: the id ${JSON.stringify(text(taken, 'id'))} belongs to a document: change the document`,
     });
   await sql.run(`DELETE FROM memory_entities WHERE ${sql.among('id', '$1')}`, [ids]);
-  await insertEntities(sql, entities, embedder, null);
+  await sql.insertEntities(entities, embedder, null);
   await insertRelations(sql, relations);
-}
-
-async function insertEntities(
-  sql: Sql,
-  entities: readonly NewEntity[],
-  embedder: string,
-  document: number | null,
-): Promise<void> {
-  await sql.insert({
-    table: 'memory_entities',
-    columns: [
-      'id',
-      'name',
-      'type',
-      'content',
-      'metadata',
-      'search_text',
-      'embedder',
-      'embedding',
-      'document',
-    ],
-    rows: entities.map((entity) => [
-      entity.id,
-      entity.name,
-      entity.type,
-      entity.content,
-      // Text, not a JSON column: what was stored comes back with its order, numbers and odd keys.
-      JSON.stringify(entity.metadata),
-      entity.searchText,
-      entity.embedding === undefined ? null : embedder,
-      entity.embedding === undefined ? null : sql.vector(entity.embedding),
-      document,
-    ]),
-  });
 }
 
 async function insertRelations(sql: Sql, relations: readonly Relation[]): Promise<void> {

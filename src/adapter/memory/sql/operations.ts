@@ -3,6 +3,7 @@ import {
   checkGraph,
   checkLimit,
   checkLookups,
+  checkName,
   checkText,
   checkTurn,
   checkVector,
@@ -81,7 +82,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   edges: read<'edges'>((_ids, _direction, limit) => checkLimit(limit), edges),
   topology: read<'topology'>((page) => checkLimit(page.limit), topology),
   stats: read<'stats'>(nothing, stats),
-  setNote: write<'setNote'>((key) => checkText(key, 'key'), setNote),
+  setNote: write<'setNote'>((key) => checkName(key, 'key'), setNote),
   note: read<'note'>(nothing, note),
 };
 

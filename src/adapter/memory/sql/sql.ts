@@ -1,4 +1,4 @@
-import type { SearchScope } from '../store.ts';
+import type { NewEntity, SearchScope } from '../store.ts';
 
 export type Value = string | number | null | Uint8Array | readonly string[] | readonly number[];
 export type Row = Readonly<Record<string, unknown>>;
@@ -21,8 +21,8 @@ export interface Sql {
   /** `column` is one of the list in parameter `$n`, which goes in through `list`. */
   among(column: string, place: string): string;
   list(values: readonly string[]): Value;
-  /** A vector as a parameter. */
-  vector(values: Float32Array): Value;
+  /** Entities of a document, or of none. Those with an embedding are of this embedder. */
+  insertEntities(entities: readonly NewEntity[], embedder: string, document: number | null): Promise<void>;
 }
 
 /** What each engine does its own way. */
@@ -39,7 +39,16 @@ export interface Engine extends Sql {
   bytes(): Promise<number>;
 }
 
-/** A `$1` of a row as text or number; what the schema makes impossible throws. */
+/** Columns that are the same on both engines, and what goes in. */
+export const ENTITY_COLUMNS = ['id', 'name', 'type', 'content', 'metadata', 'search_text'] as const;
+
+export function entityValues(entity: NewEntity): Value[] {
+  // Text, not a JSON column: what was stored comes back with its order, its numbers and odd keys.
+  const metadata = JSON.stringify(entity.metadata);
+  return [entity.id, entity.name, entity.type, entity.content, metadata, entity.searchText];
+}
+
+/** A column as text; what the schema makes impossible throws. */
 export function text(row: Row, column: string): string {
   const value = row[column];
   if (typeof value !== 'string') throw new TypeError(`column ${column} holds no text`);

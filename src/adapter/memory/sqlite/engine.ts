@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import type { Engine, Insert, Row, Value } from '../sql/sql.ts';
-import type { SearchScope } from '../store.ts';
+import { ENTITY_COLUMNS, type Engine, entityValues, type Insert, type Row, type Value } from '../sql/sql.ts';
+import type { NewEntity, SearchScope } from '../store.ts';
 import { blobOf, cosine, type Progress, VectorCache, vectorOf } from './vectors.ts';
 import { WordIndex } from './words.ts';
 
@@ -60,8 +60,19 @@ export class SqliteEngine implements Engine {
     return JSON.stringify(values);
   }
 
-  vector(values: Float32Array): Value {
-    return blobOf(values);
+  insertEntities(entities: readonly NewEntity[], embedder: string, document: number | null): Promise<void> {
+    const vectors = entities.map(({ embedding }) =>
+      embedding === undefined ? [null, null] : [embedder, blobOf(embedding)],
+    );
+    return this.insert({
+      table: 'memory_entities',
+      columns: [...ENTITY_COLUMNS, 'embedder', 'embedding', 'document'],
+      rows: entities.map((entity, index) => [
+        ...entityValues(entity),
+        ...(vectors[index] as Value[]),
+        document,
+      ]),
+    });
   }
 
   /** After a commit: what was deleted leaves the caches, what is new is read when it is searched. */

@@ -1,10 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { LIMITS } from '../../../core/limits.ts';
+import { tellingTerms } from '../sql/telling-terms.ts';
 import type { SearchScope } from '../store.ts';
-
-/** A word in more entities than this, and in a quarter of them, decides nothing and costs most of a search. */
-const COMMON = 5_000;
-const COMMON_SHARE = 4;
 
 /** Search by words over the FTS5 index. */
 export class WordIndex {
@@ -61,9 +58,7 @@ export class WordIndex {
 
   search(terms: readonly string[], scope: SearchScope): { id: string; rank: number }[] {
     const { total, counts } = this.frequencies([...new Set(terms)]);
-    const found = [...counts].filter(([, count]) => count > 0);
-    const telling = found.filter(([, count]) => count <= Math.max(COMMON, total / COMMON_SHARE));
-    const used = telling.length > 0 ? telling : found;
+    const used = tellingTerms(total, counts);
     if (used.length === 0) return [];
     // Quoted, a term is a phrase of plain words, whatever stands in it.
     const query = used.map(([term]) => `"${term.replaceAll('"', '""')}"`).join(' OR ');

@@ -1,0 +1,52 @@
+import pg from 'pg';
+import { LIMITS } from '../../../core/limits.ts';
+
+/** The part of `pg` that the store uses, so that tests can put another server behind it. */
+export interface Connection {
+  query(text: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount?: number | null }>;
+}
+
+export interface Client extends Connection {
+  /** Back to the pool, or, with true, closed: its state is not known. */
+  release(destroy?: boolean): void;
+}
+
+export interface Pool extends Connection {
+  connect(): Promise<Client>;
+  end(): Promise<void>;
+}
+
+/**
+ * Run once for each connection. Acknowledged means flushed, also where the server's default is not to wait; the graph
+ * of vectors is searched widely enough to miss next to nothing (recall 1.0 at 100, 0.985 at 40), and on until enough
+ * rows pass a filter.
+ */
+export const SETTINGS = [
+  `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
+  'SET hnsw.ef_search = 100',
+  `SET hnsw.iterative_scan = 'strict_order'`,
+] as const;
+
+/** A bounded pool; `onError` hears of connections that broke while nobody used them. */
+export function createPool(url: string, onError: (error: Error) => void): Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: LIMITS.memoryConnections,
+    connectionTimeoutMillis: LIMITS.memoryConnect,
+    statement_timeout: LIMITS.memoryStatement,
+    application_name: 'agctl-memory',
+    keepAlive: true,
+    onConnect: async (client) => {
+      for (const statement of SETTINGS) await client.query(statement);
+    },
+  });
+  pool.on('error', onError);
+  return pool;
+}
+
+/** Host, port and database of a URL, for messages: never the user, the password or options. */
+export function serverName(url: string): string {
+  const parsed = URL.parse(url);
+  if (parsed === null) return 'the PostgreSQL server of MEMORY_DATABASE_URL';
+  return `PostgreSQL at ${parsed.host || 'a local socket'}${parsed.pathname}`;
+}

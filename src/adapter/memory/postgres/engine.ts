@@ -1,0 +1,144 @@
+import { ENTITY_COLUMNS, type Engine, entityValues, type Insert, type Row, type Value } from '../sql/sql.ts';
+import { tellingTerms } from '../sql/telling-terms.ts';
+import type { NewEntity, SearchScope } from '../store.ts';
+import type { Connection } from './connection.ts';
+import { plainWords } from './words.ts';
+
+/** Rows of one INSERT: a statement may have 65,535 parameters. */
+const INSERT_ROWS = 500;
+
+/** The statements on a pool, or on the one connection of a transaction. */
+export class PostgresEngine implements Engine {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async all(text: string, parameters: readonly Value[] = []): Promise<readonly Row[]> {
+    return (await this.#connection.query(text, [...parameters])).rows as Row[];
+  }
+
+  async run(text: string, parameters: readonly Value[] = []): Promise<number> {
+    return (await this.#connection.query(text, [...parameters])).rowCount ?? 0;
+  }
+
+  insert({ table, columns, rows, conflict }: Insert): Promise<void> {
+    return this.#insert({ table, columns, rows, conflict: conflict ?? '' }, (_, place) => place);
+  }
+
+  async #insert(insert: Required<Insert>, place: (column: string, place: string) => string): Promise<void> {
+    const { table, columns, rows, conflict } = insert;
+    for (let start = 0; start < rows.length; start += INSERT_ROWS) {
+      const some = rows.slice(start, start + INSERT_ROWS);
+      const places = some.map((_, row) => {
+        const first = row * columns.length + 1;
+        return `(${columns.map((column, index) => place(column, `$${first + index}`)).join(', ')})`;
+      });
+      await this.run(
+        `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${places.join(', ')} ${conflict}`,
+        some.flat(),
+      );
+    }
+  }
+
+  insertEntities(entities: readonly NewEntity[], embedder: string, document: number | null): Promise<void> {
+    const rows = entities.map((entity) => [
+      ...entityValues(entity),
+      entity.searchText === '' ? null : plainWords(entity.searchText),
+      ...(entity.embedding === undefined ? [null, null] : [embedder, vectorText(entity.embedding)]),
+      document,
+    ]);
+    return this.#insert(
+      {
+        table: 'memory_entities',
+        columns: [...ENTITY_COLUMNS, 'words', 'embedder', 'embedding', 'document'],
+        rows,
+        conflict: '',
+      },
+      (column, place) => (column === 'words' ? `to_tsvector('memory_words', ${place})` : place),
+    );
+  }
+
+  among(column: string, place: string): string {
+    return `${column} = ANY(${place})`;
+  }
+
+  list(values: readonly string[]): Value {
+    return values;
+  }
+
+  async nearest(
+    vector: Float32Array,
+    embedder: string,
+    scope: SearchScope,
+  ): Promise<{ id: string; cosine: number }[]> {
+    const types = scope.types === undefined ? [] : [scope.types];
+    const rows = await this.all(
+      `SELECT id, 1 - (embedding <=> $1::vector) AS cosine FROM memory_entities
+       WHERE embedder = $2 ${scope.types === undefined ? '' : 'AND type = ANY($4)'}
+       ORDER BY embedding <=> $1::vector LIMIT $3`,
+      [vectorText(vector), embedder, scope.limit, ...types],
+    );
+    return rows
+      .map((row) => ({ id: row['id'] as string, cosine: Number(row['cosine']) }))
+      .sort((a, b) => b.cosine - a.cosine);
+  }
+
+  async cosines(
+    vector: Float32Array,
+    embedder: string,
+    ids: readonly string[],
+  ): Promise<Map<string, number>> {
+    const rows = await this.all(
+      `SELECT id, 1 - (embedding <=> $1::vector) AS cosine FROM memory_entities
+       WHERE embedder = $2 AND id = ANY($3)`,
+      [vectorText(vector), embedder, ids],
+    );
+    return new Map(rows.map((row) => [row['id'] as string, Number(row['cosine'])]));
+  }
+
+  async frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }> {
+    const rows = await this.all(
+      `SELECT t.place, (SELECT count(*) FROM memory_entities
+         WHERE words @@ phraseto_tsquery('memory_words', t.term)) AS n
+       FROM unnest($1::text[]) WITH ORDINALITY AS t (term, place)`,
+      [terms.map(plainWords)],
+    );
+    const [total] = await this.all('SELECT count(*) AS n FROM memory_entities WHERE words IS NOT NULL');
+    const counts = new Map(terms.map((term) => [term, 0]));
+    for (const row of rows) counts.set(terms[Number(row['place']) - 1] as string, Number(row['n']));
+    return { total: Number(total?.['n']), counts };
+  }
+
+  /** PostgreSQL ranks without knowing how rare a word is: the weight of each comes from its frequency, as in BM25. */
+  async lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
+    const { total, counts } = await this.frequencies([...new Set(terms)]);
+    const used = tellingTerms(total, counts);
+    if (used.length === 0) return [];
+    const weights = used.map(([, count]) => Math.log(1 + (total - count + 0.5) / (count + 0.5)));
+    const types = scope.types === undefined ? [] : [scope.types];
+    const rows = await this.all(
+      `SELECT e.id, sum(t.weight * (1 + ts_rank(e.words, t.query, 1))) AS rank
+       FROM (SELECT phraseto_tsquery('memory_words', term) AS query, weight
+             FROM unnest($1::text[], $2::float8[]) AS listed (term, weight)) AS t
+       JOIN memory_entities AS e ON e.words @@ t.query
+       ${scope.types === undefined ? '' : 'WHERE e.type = ANY($4)'}
+       GROUP BY e.id ORDER BY rank DESC, e.id LIMIT $3`,
+      [used.map(([term]) => plainWords(term)), weights, scope.limit, ...types],
+    );
+    return rows.map((row) => ({ id: row['id'] as string, rank: Number(row['rank']) }));
+  }
+
+  async bytes(): Promise<number> {
+    const [row] = await this.all(
+      `SELECT coalesce(sum(pg_total_relation_size(oid)), 0) AS bytes FROM pg_class
+       WHERE relkind = 'r' AND relname LIKE 'memory\\_%' AND pg_table_is_visible(oid)`,
+    );
+    return Number(row?.['bytes']);
+  }
+}
+
+function vectorText(vector: Float32Array): string {
+  return `[${vector.join(',')}]`;
+}

@@ -1,0 +1,133 @@
+import { AppError, messageOf } from '../../../core/errors.ts';
+import type { Log } from '../../../core/log.ts';
+import type { Client } from './connection.ts';
+
+/** Each list brings the tables from the version before to its own, counted from 1. Never changed once released. */
+const MIGRATIONS: readonly (readonly string[])[] = [
+  [
+    `CREATE TABLE memory_sessions (
+      session_id text COLLATE "C" PRIMARY KEY,
+      turns bigint NOT NULL,
+      first_at text NOT NULL,
+      last_at text NOT NULL,
+      last_seq bigint NOT NULL
+    )`,
+    'CREATE INDEX memory_sessions_latest ON memory_sessions (last_seq)',
+    `CREATE TABLE memory_session_agents (
+      session_id text COLLATE "C" NOT NULL,
+      agent_id text COLLATE "C" NOT NULL,
+      PRIMARY KEY (session_id, agent_id)
+    )`,
+    `CREATE TABLE memory_chat_history (
+      seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      id text NOT NULL,
+      session_id text COLLATE "C" NOT NULL,
+      agent_id text NOT NULL,
+      role text NOT NULL,
+      content text NOT NULL,
+      created_at text NOT NULL,
+      idempotency_key text COLLATE "C"
+    )`,
+    'CREATE INDEX memory_chat_history_session ON memory_chat_history (session_id, seq)',
+    `CREATE UNIQUE INDEX memory_chat_history_key ON memory_chat_history (session_id, idempotency_key)
+      WHERE idempotency_key IS NOT NULL`,
+    `CREATE TABLE memory_documents (
+      document bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      origin text NOT NULL,
+      key text COLLATE "C" NOT NULL,
+      hash text NOT NULL,
+      embedder text NOT NULL,
+      file_id text NOT NULL,
+      chunks integer NOT NULL,
+      UNIQUE (origin, key)
+    )`,
+    // Stems as FTS5's porter has them, and no stop words: a rare name may look like one.
+    'CREATE TEXT SEARCH DICTIONARY memory_stems (TEMPLATE = snowball, LANGUAGE = english)',
+    'CREATE TEXT SEARCH CONFIGURATION memory_words (COPY = simple)',
+    'ALTER TEXT SEARCH CONFIGURATION memory_words ALTER MAPPING FOR asciiword, word WITH memory_stems',
+    `CREATE TABLE memory_entities (
+      row bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      id text COLLATE "C" NOT NULL UNIQUE,
+      name text COLLATE "C" NOT NULL,
+      type text NOT NULL,
+      content text NOT NULL,
+      metadata text NOT NULL,
+      search_text text NOT NULL,
+      words tsvector,
+      embedder text,
+      embedding vector(128),
+      document bigint
+    )`,
+    'CREATE INDEX memory_entities_name ON memory_entities (name)',
+    'CREATE INDEX memory_entities_type ON memory_entities (type)',
+    'CREATE INDEX memory_entities_document ON memory_entities (document) WHERE document IS NOT NULL',
+    'CREATE INDEX memory_entities_searched ON memory_entities (row) WHERE words IS NOT NULL',
+    'CREATE INDEX memory_entities_words ON memory_entities USING gin (words)',
+    'CREATE INDEX memory_entities_embedding ON memory_entities USING hnsw (embedding vector_cosine_ops)',
+    `CREATE TABLE memory_relations (
+      from_id text COLLATE "C" NOT NULL,
+      to_id text COLLATE "C" NOT NULL,
+      relation_type text COLLATE "C" NOT NULL,
+      weight double precision NOT NULL,
+      PRIMARY KEY (from_id, to_id, relation_type)
+    )`,
+    'CREATE INDEX memory_relations_to ON memory_relations (to_id)',
+    'CREATE TABLE memory_notes (key text COLLATE "C" PRIMARY KEY, value text NOT NULL)',
+  ],
+];
+
+/** From this version on, a filtered search goes on until it has enough. */
+const ITERATIVE_SCAN = [0, 8];
+
+/** Creates or updates the tables; several backends that start at once do it one after the other. */
+export async function migrate(client: Client, server: string, log: Log): Promise<void> {
+  await client.query('BEGIN');
+  try {
+    await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('agctl-memory:migrate', 0))`);
+    // Building an index over many rows takes longer than any call may.
+    await client.query('SET LOCAL statement_timeout = 0');
+    await requireVectors(client, server, log);
+    await client.query('CREATE TABLE IF NOT EXISTS memory_schema (version integer NOT NULL)');
+    const { rows } = await client.query('SELECT max(version) AS version FROM memory_schema');
+    const version = Number((rows[0] as { version: unknown }).version ?? 0);
+    if (version > MIGRATIONS.length)
+      throw new AppError('memory_not_opened', {
+        message:
+          `${server}: its tables are of a newer agctl (version ${version}, this one knows ${MIGRATIONS.length}): ` +
+          'install that one, or use another database',
+      });
+    for (const [index, statements] of MIGRATIONS.entries()) {
+      if (index < version) continue;
+      for (const statement of statements) await client.query(statement);
+      await client.query('INSERT INTO memory_schema (version) VALUES ($1)', [index + 1]);
+    }
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}
+
+async function requireVectors(client: Client, server: string, log: Log): Promise<void> {
+  const installed = async (): Promise<string | undefined> => {
+    const { rows } = await client.query(`SELECT extversion FROM pg_extension WHERE extname = 'vector'`);
+    return (rows[0] as { extversion: string } | undefined)?.extversion;
+  };
+  let version = await installed();
+  if (version === undefined) {
+    await client.query('CREATE EXTENSION IF NOT EXISTS vector').catch((error: unknown) => {
+      throw new AppError('memory_not_opened', {
+        message:
+          `${server}: has no pgvector (${messageOf(error)}): install it on the server (package ` +
+          'postgresql-NN-pgvector, or the image pgvector/pgvector), then let a superuser run CREATE EXTENSION vector',
+        cause: error,
+      });
+    });
+    version = await installed();
+  }
+  const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
+  if (major === ITERATIVE_SCAN[0] && minor < (ITERATIVE_SCAN[1] as number))
+    log.warn('memory::postgres', 'pgvector is older than 0.8: searches by type may find too few', {
+      version: version ?? '',
+    });
+}

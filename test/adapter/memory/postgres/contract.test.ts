@@ -1,0 +1,12 @@
+import { openStoreOn } from '../../../../src/adapter/memory/postgres/open.ts';
+import { pgliteServer } from '../../../kit/pglite-pool.ts';
+import { recordingLog } from '../records.ts';
+import { storeContract } from '../store-contract.ts';
+
+storeContract('postgres (in process)', async () => {
+  const server = await pgliteServer();
+  return {
+    open: () => openStoreOn(server.pool(), 'PGlite', recordingLog()),
+    remove: () => server.close(),
+  };
+});

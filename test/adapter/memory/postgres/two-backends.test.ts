@@ -1,0 +1,15 @@
+import { afterAll, beforeAll, describe } from 'vitest';
+import { openStoreOn } from '../../../../src/adapter/memory/postgres/open.ts';
+import { pgliteServer } from '../../../kit/pglite-pool.ts';
+import { recordingLog } from '../records.ts';
+import { twoBackends } from '../two-backends.ts';
+
+// One session serves both here, so transactions never overlap: test/interop/postgres does this on a real server.
+describe('two backends', () => {
+  let server: Awaited<ReturnType<typeof pgliteServer>>;
+  beforeAll(async () => {
+    server = await pgliteServer();
+  });
+  afterAll(() => server.close());
+  twoBackends(() => openStoreOn(server.pool(), 'PGlite', recordingLog()), 8);
+});

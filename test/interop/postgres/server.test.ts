@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openPostgresStore } from '../../../src/adapter/memory/postgres/open.ts';
+import type { Store } from '../../../src/adapter/memory/store.ts';
+import { recordingLog } from '../../adapter/memory/records.ts';
+import { storeContract } from '../../adapter/memory/store-contract.ts';
+import { twoBackends } from '../../adapter/memory/two-backends.ts';
+import { freshDatabase } from './fresh-database.ts';
+
+const hasServer = Boolean(process.env['MEMORY_DATABASE_URL']);
+
+describe.skipIf(!hasServer)('a PostgreSQL server', () => {
+  storeContract('contract', async () => {
+    const database = await freshDatabase();
+    return {
+      open: () => openPostgresStore({ url: database.url, log: recordingLog() }),
+      remove: () => database.remove(),
+    };
+  });
+
+  describe('two backends', () => {
+    let database: Awaited<ReturnType<typeof freshDatabase>>;
+    const open = (): Promise<Store> => openPostgresStore({ url: database.url, log: recordingLog() });
+    beforeAll(async () => {
+      database = await freshDatabase();
+    });
+    afterAll(() => database.remove());
+    twoBackends(open, 100);
+
+    test('that start at once on an empty database both come up', async () => {
+      const empty = await freshDatabase();
+      const stores = await Promise.all(
+        Array.from({ length: 4 }, () => openPostgresStore({ url: empty.url, log: recordingLog() })),
+      );
+      expect((await stores[3]?.stats())?.turns).toBe(0);
+      await Promise.all(stores.map((store) => store.close()));
+      await empty.remove();
+    });
+
+    test('run a task once at a time between them, also when its owner is gone', async () => {
+      const [one, two] = [await open(), await open()];
+      const entered = Promise.withResolvers<void>();
+      const gate = Promise.withResolvers<string>();
+      const first = one.exclusively('sync', () => {
+        entered.resolve();
+        return gate.promise;
+      });
+      await entered.promise;
+      expect(await two.exclusively('sync', async () => 'second')).toBeUndefined();
+      gate.resolve('first');
+      expect(await first).toBe('first');
+      expect(await two.exclusively('sync', async () => 'third')).toBe('third');
+      await Promise.all([one.close(), two.close()]);
+    });
+  });
+
+  test.each([
+    ['a wrong port', (url: URL) => (url.port = '1'), 'refuses connections'],
+    ['an unknown host', (url: URL) => (url.hostname = 'no-such-host.invalid'), 'not known'],
+    ['an unknown database', (url: URL) => (url.pathname = '/no_such_database'), 'does not exist'],
+  ])('%s is said, without the password', async (_, spoil, problem) => {
+    const url = new URL(process.env['MEMORY_DATABASE_URL'] ?? '');
+    url.password = 'hunter2-secret';
+    spoil(url);
+    const error = await openPostgresStore({ url: url.href, log: recordingLog() }).catch((reason) => reason);
+    expect(error).toMatchObject({ code: 'memory_not_opened', message: expect.stringContaining(problem) });
+    expect(`${error.message} ${error.detail} ${error.stack}`).not.toContain('hunter2');
+  });
+});
