@@ -9,6 +9,10 @@ const BENCHMARKS = {
   profile: ['profile.mjs', 'where the gateway spends its time (--case, see there)'],
   cel: ['cel.mjs', 'what expressions cost'],
   auth: ['auth.mjs', 'what validated tokens cost, and whether our verdicts are those of jose'],
+  'memory-retrieval': [
+    'memory-retrieval.mjs',
+    'whether search finds the right page, and nothing for other subjects',
+  ],
   'mcp-churn': ['mcp-session-churn.mjs', 'what many MCP sessions leave behind'],
 };
 

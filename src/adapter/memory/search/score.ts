@@ -32,8 +32,48 @@ export function rarity(count: number, total: number): number {
   return Math.log(1 + (total - known + 0.5) / (known + 0.5));
 }
 
+/** Words of a text up to which one occurrence counts in full; a long table has every word once. */
+const PLAIN_LENGTH = 100;
+const LENGTH_DISCOUNT = 0.4;
 /**
- * The share of a query that a text has, its words weighed by rarity.
+ * Words are compared when they begin as one of the query does: cutting the ending of every word is slow. A stem always
+ * begins with the first two letters of its word: `flies` is `fly`.
+ */
+const BEGINNING = 2;
+
+function beginningsOf(stems: Iterable<string>): ReadonlySet<string> {
+  return new Set([...stems].map((stem) => stem.slice(0, BEGINNING)));
+}
+
+interface Occurrences {
+  readonly counts: ReadonlyMap<string, number>;
+  /** In the first line: the title and the headings. */
+  readonly named: ReadonlySet<string>;
+  readonly length: number;
+}
+
+function occurrencesOf(weights: ReadonlyMap<string, number>, text: string): Occurrences {
+  const beginnings = beginningsOf(weights.keys());
+  const counts = new Map<string, number>();
+  const named = new Set<string>();
+  let length = 0;
+  const lineEnd = text.indexOf('\n');
+  const parts = lineEnd === -1 ? [text] : [text.slice(0, lineEnd), text.slice(lineEnd)];
+  for (const [index, part] of parts.entries())
+    for (const word of wordsOf(part)) {
+      length += 1;
+      if (!beginnings.has(word.slice(0, BEGINNING))) continue;
+      const stem = stemOf(word);
+      if (!weights.has(stem)) continue;
+      counts.set(stem, (counts.get(stem) ?? 0) + 1);
+      if (index === 0) named.add(stem);
+    }
+  return { counts, named, length };
+}
+
+/**
+ * The share of a query that a text has, its words weighed by rarity. Words of the first line count in full; in a long
+ * text one occurrence counts for less.
  * @param weights by stem
  * @returns 0..1; 0 for a query without words
  */
@@ -41,14 +81,11 @@ export function coverage(weights: ReadonlyMap<string, number>, text: string): nu
   let total = 0;
   for (const weight of weights.values()) total += weight;
   if (total === 0) return 0;
-  const missing = new Set(weights.keys());
+  const { counts, named, length } = occurrencesOf(weights, text);
+  const discount = LENGTH_DISCOUNT * Math.max(0, length / PLAIN_LENGTH - 1);
   let found = 0;
-  for (const word of wordsOf(text)) {
-    const stem = stemOf(word);
-    if (!missing.delete(stem)) continue;
-    found += weights.get(stem) ?? 0;
-    if (missing.size === 0) return 1;
-  }
+  for (const [stem, count] of counts)
+    found += (weights.get(stem) ?? 0) * (named.has(stem) ? 1 : count / (count + discount));
   return Math.min(1, found / total);
 }
 

@@ -66,7 +66,7 @@ export async function search(
   const startedAt = performance.now();
   const candidates = await scored(store, embedder, request, signal);
   const passed = candidates.filter(({ score }) => score >= request.minScore);
-  const results = passed.slice(0, request.limit).map((one) => shown(one, request.debug === true));
+  const results = chosen(passed, request.limit).map((one) => shown(one, request.debug === true));
   const hint = results.length > 0 ? undefined : await hintFor(store, embedder.id, request, candidates);
   return {
     results,
@@ -114,6 +114,24 @@ async function scored(
       return { entity, cosine, covered, score: scoreOf(embedder.scoring, cosine, covered) };
     })
     .sort(bestFirst);
+}
+
+/** So many chunks of one document come before those of others. */
+const OF_ONE_DOCUMENT = 3;
+
+/** The best, best first; one long document does not take the place of all others. */
+function chosen(passed: readonly Scored[], limit: number): Scored[] {
+  const taken = new Map<unknown, number>();
+  const first: Scored[] = [];
+  const rest: Scored[] = [];
+  for (const one of passed) {
+    const { id, metadata } = one.entity;
+    const document = metadata['source'] ?? id;
+    const count = taken.get(document) ?? 0;
+    taken.set(document, count + 1);
+    (count < OF_ONE_DOCUMENT ? first : rest).push(one);
+  }
+  return [...first, ...rest].slice(0, limit).sort(bestFirst);
 }
 
 /** Equal scores by cosine, then by id: the order is the same every time. */

@@ -53,7 +53,20 @@ describe('coverage', () => {
     expect(coverage(weights, 'It limits requests.')).toBe(0.75);
     expect(coverage(weights, 'rate limiting, rate')).toBe(1);
     expect(coverage(weights, 'nothing of it')).toBe(0);
+    expect(coverage(new Map([[stemOf('flies'), 1]]), 'It can fly.')).toBe(1);
     expect(coverage(new Map(), 'text')).toBe(0);
+  });
+
+  test('of a word somewhere in a long text counts for less than in a short one, in its title or often', () => {
+    const weights = new Map([[stemOf('zebra'), 1]]);
+    const filler = 'word '.repeat(500);
+    const once = coverage(weights, `Title\n\nzebra ${filler}`);
+    const often = coverage(weights, `Title\n\nzebra zebra zebra ${filler}`);
+    expect(coverage(weights, 'Title\n\nzebra')).toBe(1);
+    expect(coverage(weights, `Zebra\n\n${filler}`)).toBe(1);
+    expect(once).toBeGreaterThan(0);
+    expect(often).toBeGreaterThan(once);
+    expect(often).toBeLessThan(1);
   });
 
   test('rare words tell more than frequent ones, unknown ones most, and none tells less than nothing', () => {

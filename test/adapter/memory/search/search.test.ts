@@ -62,6 +62,30 @@ describe('search', () => {
     expect(exact.results.at(-1)?.score).toBeGreaterThanOrEqual(0);
   });
 
+  test('a long document does not take every place, unless there is nothing else', async () => {
+    const { store, embedder, ask } = await library();
+    const sections = Array.from(
+      { length: 8 },
+      (_, part) => `# Zebra ${part}\n\n${'zebra stripes '.repeat(30)}`,
+    );
+    await ingestDocument({ store, embedder }, { title: 'Zebras', content: sections.join('\n\n') });
+    expect(
+      (await ask('zebra stripes', { minScore: 0.5 })).results.map(({ metadata }) => metadata['title']),
+    ).toEqual(Array(5).fill('Zebras'));
+    await ingestDocument(
+      { store, embedder },
+      { title: 'Crossing', content: 'A zebra crossing has stripes.' },
+    );
+    const mixed = (await ask('zebra stripes', { minScore: 0.5, limit: 4 })).results;
+    expect(mixed.map(({ metadata }) => metadata['title']).sort()).toEqual([
+      'Crossing',
+      'Zebras',
+      'Zebras',
+      'Zebras',
+    ]);
+    expect(mixed.map(({ score }) => score)).toEqual(mixed.map(({ score }) => score).sort((a, b) => b - a));
+  });
+
   test('long content is cut and says so, never inside a character', async () => {
     const { store, embedder, ask } = await library();
     await ingestDocument({ store, embedder }, { title: 'Long', content: `zebra x${'😀'.repeat(1_500)}` });
