@@ -20,6 +20,14 @@ export type Path = readonly (string | number)[];
 
 export type Severity = 'error' | 'warning';
 
+/** A path as people write it: `gateways.default.routes[0]`. */
+export function pathText(path: Path): string {
+  return path
+    .map((each) => (typeof each === 'number' ? `[${each}]` : `.${each}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
 /**
  * One problem. `message` says what is wrong, in lower case and without a full stop; `label` stands beside the
  * caret; `help` says how to fix it; `notes` give background.

@@ -1,8 +1,12 @@
 import type { Diagnostic, DiagnosticCode, Path } from '../core/diagnostic.ts';
 import type { Log } from '../core/log.ts';
+import type { TracePlace } from '../core/trace/event.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression, type Expression } from './cel/expression.ts';
+import type { SecretNames } from './observe/trace/state.ts';
+import { placeOf } from './place.ts';
 import { PLACES, type Place } from './variables.ts';
+import { type PlacedExpression, watchable } from './watchable.ts';
 
 /** What a policy, backend or target may use while a configuration is compiled. The only way out of its own file. */
 export interface CompileContext {
@@ -21,7 +25,9 @@ export interface CompileContext {
    * Compiles the expression at this place. What it reads is recorded: a request body, say, is only kept for
    * routes on which an expression reads it. A wrong expression is reported and fails on every evaluation.
    */
-  cel(source: string, place: Place): Expression;
+  cel(source: string, place: Place): PlacedExpression;
+  /** Where the section being compiled stands, for traces. */
+  place(): TracePlace;
   /** Reports a problem at this place. Compiling goes on, so that all problems are seen at once. */
   report(problem: Problem): void;
 }
@@ -44,6 +50,8 @@ export interface RuntimeSettings {
   readonly maxSessions: number;
   /** Shared count of child processes over all stdio targets. */
   readonly children: { readonly max: number; count: number };
+  /** Names that the configuration gives to places of credentials; traces redact them. */
+  readonly secretNames: SecretNames;
   /** Bytes of a body that expressions may read. */
   readonly maxBufferSize: number;
 }
@@ -68,10 +76,13 @@ export function createContext(
     path,
     hostnames,
     report,
+    place: () => placeOf(source, path, 'key'),
     at: (...more) => createContext(options, [...path, ...more], hostnames, expressions),
     cel(text, place) {
       try {
-        const expression = compileExpression(text, PLACES[place]);
+        const variables = PLACES[place];
+        const compiled = compileExpression(text, variables);
+        const expression = watchable(compiled, variables, placeOf(source, path, 'value'));
         expressions.push(expression);
         return expression;
       } catch (error) {
@@ -91,9 +102,11 @@ export function createContext(
 }
 
 /** Stands in for a wrong expression until the configuration is refused. */
-function failing(source: string): Expression {
+function failing(source: string): PlacedExpression {
   return {
     source,
+    place: {},
+    variables: [],
     roots: new Set(),
     reads: () => false,
     evaluate: () => {

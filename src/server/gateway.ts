@@ -7,6 +7,7 @@ import { handleRequest } from './http/pipeline.ts';
 import { settleCall } from './llm/settle.ts';
 import { AccessLog, type EndedListener } from './observe/access-log.ts';
 import { recordBody } from './observe/body-record.ts';
+import { traceBegin, traceEnd } from './observe/trace/listener.ts';
 import { createWatchers, type Watchers } from './observe/watchers.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 
@@ -54,9 +55,9 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   const watchers = createWatchers();
   const ended = (x: Exchange, status: number): void => {
     if (x.llm !== undefined) settleCall(x, x.llm, runtime.catalog);
-    x.trace?.finished(x, status);
+    x.trace?.finished(status);
     lines.ended(x, status);
-    x.trace?.end();
+    if (x.trace !== undefined) traceEnd(x.trace, x);
   };
   const opened: { gateway: GatewayRuntime; listener: Listener }[] = [];
   const drain = config.config.connectionTerminationDeadline;
@@ -70,7 +71,8 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
         address,
         handle: async (x) => {
           if (watchers.active) x.trace = watchers.claim(x);
-          const reply = await handleRequest(x, gateway.router);
+          if (x.trace !== undefined) traceBegin(x.trace, config, runtime);
+          const reply = await handleRequest(x, gateway);
           if (runtime.accessLog.readsResponseBody)
             recordBody(x, reply, config.frontendPolicies.http.maxBufferSize);
           return reply;

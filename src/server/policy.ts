@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { TracePlace } from '../core/trace/event.ts';
 import type { CompileContext } from './compile-context.ts';
 import type { Exchange, Reply } from './http/exchange.ts';
 
@@ -8,6 +9,8 @@ import type { Exchange, Reply } from './http/exchange.ts';
  */
 export interface Policy {
   readonly key: string;
+  /** Where it stands in the configuration, and what it says there without secrets: for traces. */
+  readonly origin?: { readonly place: TracePlace; readonly shown: unknown };
   /** Exact paths that the policy answers itself: the route takes them too, whatever it matches otherwise. */
   readonly paths?: readonly string[];
   /** Host names under which the policy's configuration says that the route is reached. */
@@ -24,7 +27,7 @@ export interface PolicyKind<Key extends string = string, Schema extends z.ZodTyp
   readonly key: Key;
   readonly schema: Schema;
   /** Runs once per configuration load; problems of the configuration are reported through `context`. */
-  compile(config: z.output<Schema>, context: CompileContext): Omit<Policy, 'key'>;
+  compile(config: z.output<Schema>, context: CompileContext): Omit<Policy, 'key' | 'origin'>;
 }
 
 /** Gives a policy its types. The policy is used once it stands in `policies/index.ts`. */

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Diagnostic } from '../core/diagnostic.ts';
 import type { Log } from '../core/log.ts';
+import { withoutSecrets } from '../core/schema/redacted.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import type { Backend, BackendKind } from './backend.ts';
 import { backendKinds } from './backends.ts';
@@ -21,6 +22,7 @@ import { createRouter, type RequestMatcher, type Router } from './http/router.ts
 import type { PriceCatalog } from './llm/cost/catalog.ts';
 import { loadCatalogs } from './llm/cost/load.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from './observe/access-log-policy.ts';
+import type { SecretNames } from './observe/trace/state.ts';
 import { policyKinds } from './policies/index.ts';
 import type { Policy, PolicyKind } from './policy.ts';
 
@@ -36,6 +38,8 @@ export interface Runtime {
   readonly gateways: readonly GatewayRuntime[];
   readonly accessLog: AccessLogPolicy;
   readonly catalog: PriceCatalog;
+  /** Names that the configuration gives to places of credentials. */
+  readonly secretNames: SecretNames;
   /** Ends responses that wait for nothing in particular, before a stop. */
   drain(): void;
   close(): Promise<void>;
@@ -61,7 +65,8 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   const { gateways, problems } = planGateways(config);
   for (const { path, ...problem } of problems) diagnostics.push(locate(options.source, path, problem));
   diagnostics.push(...lint(config, options.source));
-  const contextOptions = { ...options, diagnostics, settings: runtimeSettings(config) };
+  const settings = runtimeSettings(config);
+  const contextOptions = { ...options, diagnostics, settings };
   const logContext = createContext(contextOptions, ['frontendPolicies', 'accessLog'], new Set(), []);
   const accessLog = compileAccessLogPolicy(config.frontendPolicies.accessLog, logContext);
   const catalog = loadCatalogs(
@@ -82,7 +87,8 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
     for (const { routes } of compiled)
       for (const { backends } of routes) for (const { backend } of backends) backend.drain?.();
   };
-  return { runtime: { gateways: compiled, accessLog, catalog, drain, close }, diagnostics };
+  const { secretNames } = settings;
+  return { runtime: { gateways: compiled, accessLog, catalog, secretNames, drain, close }, diagnostics };
 }
 
 function compileRoute(
@@ -130,6 +136,7 @@ function compileRoute(
   return {
     key,
     name,
+    place: context.place(),
     hostnames,
     matches: [...compileMatches(config.matches, context), ...ownPaths],
     policies,
@@ -153,7 +160,9 @@ function compilePolicies(
   return (policyKinds as unknown as readonly PolicyKind[]).flatMap((kind): Policy[] => {
     const settings = (config as Readonly<Record<string, unknown>> | undefined)?.[kind.key];
     if (settings === undefined) return [];
-    const policy: Policy = { key: kind.key, ...kind.compile(settings, context.at('policies', kind.key)) };
+    const at = context.at('policies', kind.key);
+    const origin = { place: at.place(), shown: withoutSecrets(kind.schema, settings) };
+    const policy: Policy = { key: kind.key, origin, ...kind.compile(settings, at) };
     if (policy.close !== undefined) closers.push(() => policy.close?.());
     return [policy];
   });
@@ -183,6 +192,7 @@ function runtimeSettings({ config, frontendPolicies }: Config): RuntimeSettings 
     sessionIdle: config.mcp.sessionTtl,
     maxSessions: config.mcp.maxSessions,
     children: { max: config.mcp.maxChildren, count: 0 },
+    secretNames: { headers: new Set(), parameters: new Set() },
     maxBufferSize: frontendPolicies.http.maxBufferSize,
   };
 }

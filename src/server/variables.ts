@@ -3,9 +3,20 @@ import { Timestamp } from './cel/time.ts';
 import { CelStruct, toCel } from './cel/values.ts';
 import type { Exchange } from './http/exchange.ts';
 import type { LlmCall } from './llm/log-fields.ts';
+import type { Tracer } from './observe/trace/tracer.ts';
 
 /** Finds the value of a root variable; null while it has none. */
-export type Lookup = (root: string) => unknown;
+export interface Lookup {
+  (root: string): unknown;
+  /** Set while somebody watches the request: who is told, and how to read a variable without keeping it. */
+  watched?: Watched;
+}
+
+interface Watched {
+  readonly tracer: Tracer;
+  readonly exchange: Exchange;
+  peek(root: string): unknown;
+}
 
 const REQUEST = ['request', 'source', 'jwt', 'apiKey', 'extauthz', 'proxy', 'backend'] as const;
 
@@ -26,10 +37,21 @@ export type Place = keyof typeof PLACES;
 
 /** Variables of a request. Roots are built when first read and kept; `overrides` come first. */
 export function lookupIn(x: Exchange, overrides?: Readonly<Record<string, unknown>>): Lookup {
-  return (root) =>
+  const lookup: Lookup = (root) =>
     overrides !== undefined && root in overrides
       ? overrides[root]
       : x.variable(root, ROOTS[root] ?? (() => null));
+  if (x.trace !== undefined) {
+    const peek = (root: string): unknown =>
+      overrides !== undefined && root in overrides ? overrides[root] : variableOf(root, x);
+    lookup.watched = { tracer: x.trace, exchange: x, peek };
+  }
+  return lookup;
+}
+
+/** The value of a root variable at this moment; it is not kept. */
+export function variableOf(root: string, x: Exchange): unknown {
+  return ROOTS[root]?.(x) ?? null;
 }
 
 const ROOTS: Readonly<Record<string, (x: Exchange) => unknown>> = {

@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream';
 import type { TraceEvent, TraceMessage } from '../../src/core/trace/event.ts';
 import { openTraceStream, TRACE_HEADERS } from '../../src/server/observe/trace-stream.ts';
 import type { Watchers } from '../../src/server/observe/watchers.ts';
+import type { TestGateway } from './gateway.ts';
 import { until } from './until.ts';
 
 /** A real HTTP server that offers the trace of a gateway, as an admin server does. */
@@ -97,4 +98,34 @@ export async function openTrace(server: TraceServer, query = ''): Promise<TraceR
     },
   };
   return reader;
+}
+
+/** What a trace tells of what `act` does. */
+export async function recorded(gate: TestGateway, act: () => Promise<unknown>): Promise<TraceEvent[]> {
+  await using server = await traceServer(gate.running);
+  await using trace = await openTrace(server);
+  await act();
+  return await trace.all();
+}
+
+/** Members that are never the same twice. */
+const CHANGING: Readonly<Record<string, string>> = { startTime: 'TIME', endTime: 'TIME', date: 'DATE' };
+
+/** Events as lines that are the same on every run: without times, ports and ids, bodies as text. */
+export function normalised(events: readonly TraceEvent[]): string {
+  const lines = events.map(({ eventStart, eventEnd, message, ...rest }) => {
+    const time = eventStart === null ? '' : ' timed';
+    const scope = rest.scope === undefined ? '' : ` [${rest.scope.join(' ')}]`;
+    const { type, ...members } = message;
+    return `${rest.severity} ${type}${scope}${time} ${JSON.stringify(members, stable)}`;
+  });
+  return `${lines.join('\n')}\n`.replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT');
+}
+
+function stable(this: unknown, key: string, value: unknown): unknown {
+  if (CHANGING[key] !== undefined && typeof value === 'string') return CHANGING[key];
+  if ((key === 'port' && typeof value === 'number') || key === 'configFile') return undefined;
+  if (key === 'sessionId') return 'SESSION';
+  const isBody = key === 'body' && typeof value === 'string';
+  return isBody ? Buffer.from(value, 'base64').toString('utf8') : value;
 }

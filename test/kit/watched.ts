@@ -64,13 +64,13 @@ export async function watchedRoute(
     port: 0,
     address: '127.0.0.1',
     handle(x) {
-      x.trace = new Tracer({
+      x.trace = new Tracer(x, {
         event: ({ message }) => events.push(...stepOf(message)),
         ended: () => undefined,
       });
       exchanges.push(x);
       prepare?.(x);
-      return handleRequest(x, served.router);
+      return handleRequest(x, served);
     },
     ended: () => undefined,
   });
@@ -87,6 +87,11 @@ export async function watchedRoute(
 }
 
 function stepOf(message: TraceMessage): PolicyStep[] {
+  if (message.type === 'authorizationResult') {
+    const { policy = '', reason = '', result, item } = message;
+    const action = result === 'allow' ? 'apply' : 'deny';
+    return [{ kind: policy, action, reason, ...(item === undefined ? {} : { snapshot: item }) }];
+  }
   if (message.type !== 'policy') return [];
   const { policy = '', action = 'apply', result } = message;
   if (result.type === 'skip') return [{ kind: policy, action, reason: result.reason }];

@@ -1,4 +1,4 @@
-import type { Path } from '../diagnostic.ts';
+import { type Path, pathText } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
 import { childSchemas, keysOf, objectSchemas, type Schema, schemasAt } from './walk.ts';
 
@@ -66,14 +66,6 @@ function placeAbove(root: Schema, path: Path, key: string): string | undefined {
     return depth === 0 ? 'at the top level' : `in \`${pathText(above)}\``;
   }
   return undefined;
-}
-
-/** A path as people write it: `gateways.default.routes[0]`. */
-function pathText(path: Path): string {
-  return path
-    .map((each) => (typeof each === 'number' ? `[${each}]` : `.${each}`))
-    .join('')
-    .replace(/^\./, '');
 }
 
 /** Where in the schema, but not `here`, the key is known, as in `gateways.*.routes[]`; the shortest way to each. */

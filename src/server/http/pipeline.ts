@@ -1,5 +1,7 @@
 import { AppError } from '../../core/errors.ts';
+import type { TracePlace } from '../../core/trace/event.ts';
 import type { Backend } from '../backend.ts';
+import { tracePassed, traceResponse, traceRoute } from '../observe/trace/stages.ts';
 import type { Policy } from '../policy.ts';
 import { admitRequest } from './admit.ts';
 import type { Exchange, Reply } from './exchange.ts';
@@ -10,6 +12,8 @@ import type { Routable, Router } from './router.ts';
 export interface Route extends Routable {
   /** As printed in the access log, `default/<name>`. */
   readonly name: string;
+  /** Where it stands in the configuration, for traces. */
+  readonly place: TracePlace;
   /** In the order of `policies/index.ts`. */
   readonly policies: readonly Policy[];
   /** Those of them that wrap the rest. */
@@ -27,7 +31,10 @@ export interface Route extends Routable {
  * THE request flow. Each step may stop it with a reply or an error; what was entered is left again in reverse
  * order, so that a refusal also carries, say, its CORS headers.
  */
-export async function handleRequest(x: Exchange, router: Router<Route>): Promise<Reply> {
+export async function handleRequest(
+  x: Exchange,
+  { router, routes }: { readonly router: Router<Route>; readonly routes: readonly Route[] },
+): Promise<Reply> {
   const entered: Policy[] = [];
   let reply: Reply;
   try {
@@ -36,6 +43,7 @@ export async function handleRequest(x: Exchange, router: Router<Route>): Promise
     x.query = query;
     x.host = host;
     const route = router(x);
+    if (x.trace !== undefined) traceRoute(x.trace, x, routes, route);
     if (route === undefined) throw new AppError('route_not_found');
     x.route = route.name;
     if (route.isLlm) x.protocol = 'llm';
@@ -44,7 +52,9 @@ export async function handleRequest(x: Exchange, router: Router<Route>): Promise
     reply = replyToError(error, x);
   }
   x.reply = reply;
-  for (const policy of entered.reverse()) policy.response?.(x, reply);
+  entered.reverse();
+  if (x.trace !== undefined) traceResponse(x.trace, x, reply, entered);
+  else for (const policy of entered) policy.response?.(x, reply);
   return reply;
 }
 
@@ -56,10 +66,12 @@ async function answer(route: Route, x: Exchange, entered: Policy[]): Promise<Rep
     const reply = verdict instanceof Promise ? await verdict : verdict;
     // The time may have run out, or the client left, while the policy asked somebody.
     if (x.isAbandoned) throw new AppError('request_timeout');
+    x.trace?.policyDone(policy.key);
     if (reply === undefined) continue;
     x.reason ??= 'DirectResponse';
     return reply;
   }
+  if (x.trace !== undefined) tracePassed(x.trace, route);
   return pickBackend(route).handle(x);
 }
 

@@ -100,7 +100,7 @@ function matchesRequest(match: RequestMatcher, x: Exchange): boolean {
   return true;
 }
 
-function matchesPath(path: RequestMatcher['path'], actual: string): boolean {
+export function matchesPath(path: RequestMatcher['path'], actual: string): boolean {
   switch (path.kind) {
     case 'exact':
       return actual === path.value;
@@ -115,12 +115,12 @@ function matchesPath(path: RequestMatcher['path'], actual: string): boolean {
   }
 }
 
-function matchesText(matcher: TextMatcher, actual: string): boolean {
+export function matchesText(matcher: TextMatcher, actual: string): boolean {
   return 'exact' in matcher ? matcher.exact === actual : matcher.regex.matches(actual);
 }
 
 /** A header, or one of the pseudo-headers `:method`, `:path`, `:authority`, `:scheme`. Repeated fields are joined. */
-function headerOf(name: string, x: Exchange): string | undefined {
+export function headerOf(name: string, x: Exchange): string | undefined {
   switch (name) {
     case ':method':
       return x.method;

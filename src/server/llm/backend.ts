@@ -6,6 +6,8 @@ import type { CompileContext } from '../compile-context.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
 import { endToEnd, HeaderList } from '../http/header-list.ts';
 import { textReply } from '../http/respond.ts';
+import { traceLlmReply, traceLlmRequest } from '../observe/trace/llm.ts';
+import { traceSending } from '../observe/trace/sending.ts';
 import { lookupIn } from '../variables.ts';
 import { LlmBody } from './body.ts';
 import { llmError } from './errors.ts';
@@ -100,6 +102,7 @@ async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
     request: body.value,
   };
   x.llm = call;
+  if (x.trace !== undefined) traceLlmRequest(x.trace, call, body.toString());
   changeFields(body, model.fields, lookupIn(x));
   // What the client asked for is settled; what the provider is asked for is configuration.
   if (model.model !== undefined) body.set('model', model.model);
@@ -108,6 +111,7 @@ async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   if (body.get('stream') === true) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
   const reply = await callProvider(x, model, call, body);
+  if (x.trace !== undefined) traceLlmReply(x.trace, call, reply);
   model.changeResponseHeaders?.(reply.headers);
   return answerOf(x, call, reply, { guardrails: responseGuardrails, stripsUsage, apiKey: model.apiKey });
 }
@@ -197,8 +201,10 @@ const NOT_RETURNED = new Set(['set-cookie']);
 
 async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBody): Promise<Reply> {
   const text = body.toString();
-  if (model.provider.answer !== undefined)
-    return model.provider.answer(x, call, JSON.parse(text) as Record<string, unknown>);
+  if (model.provider.answer !== undefined) {
+    const answer = model.provider.answer(x, call, JSON.parse(text) as Record<string, unknown>);
+    return x.trace === undefined ? answer : x.trace.call(model.provider.key, Promise.resolve(answer));
+  }
   if (model.upstream === undefined) throw new AppError('no_backend');
   x.endpoint = model.upstream.address;
   const headers = new HeaderList(endToEnd(x.headers.raw, NOT_FORWARDED));
@@ -208,13 +214,13 @@ async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmB
   if (model.apiKey !== undefined) headers.set('authorization', `Bearer ${model.apiKey}`);
   model.changeRequestHeaders?.(headers);
   call.progress = 'asked';
-  const {
-    status,
-    headers: received,
-    body: answer,
-  } = await model.upstream.relay({
+  const path = providerPath(x, model);
+  x.trace?.hide(model.apiKey);
+  if (x.trace !== undefined)
+    traceSending(x.trace, { headers: headers.raw, path, upstream: model.upstream, body: text });
+  const sent = model.upstream.relay({
     method: x.method,
-    path: providerPath(x, model),
+    path,
     headers: headers.raw,
     body: text,
     client: x,
@@ -222,6 +228,11 @@ async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmB
     ...(body.get('stream') === true ? {} : { bodyIdle: LIMITS.streamIdle }),
     ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
   });
+  const {
+    status,
+    headers: received,
+    body: answer,
+  } = await (x.trace === undefined ? sent : x.trace.call(model.upstream.address, sent));
   x.reason = 'Upstream';
   return { status, headers: new HeaderList(endToEnd(received.raw, NOT_RETURNED)), body: answer };
 }

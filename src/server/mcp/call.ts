@@ -1,13 +1,15 @@
 import { ERRORS, messageOf } from '../../core/errors.ts';
 import type { EventStream } from '../../core/sse.ts';
 import type { ItemAccess, McpLogFields } from '../http/exchange.ts';
-import type { Connection } from './connection.ts';
+import type { Tracer } from '../observe/trace/tracer.ts';
+import type { Connection, Ready } from './connection.ts';
 import type { RpcMessage } from './message.ts';
 import type { CallHandler, Peer } from './peer.ts';
 import { errorMessage, RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import { UpstreamSessionLost, UpstreamStatusError } from './targets/http-channel.ts';
+import { statusOf, traced, traceName } from './traced.ts';
 
 /** One request of a client on its way through a session. */
 export interface ClientCall {
@@ -17,6 +19,8 @@ export interface ClientCall {
   readonly stream: EventStream;
   readonly log: McpLogFields;
   readonly access: ItemAccess | undefined;
+  /** Somebody watches the request. */
+  readonly trace: Tracer | undefined;
   /** The call runs at that target, under that id of the peer's. */
   runsAt(target: Target, peer: Peer, id: number): void;
   /** A target answered with a status of its own, such as 401. */
@@ -41,7 +45,7 @@ export async function forward(
   log.target = connection.target.name;
   let peer: Peer;
   try {
-    peer = connection.peer ?? (await connection.ready(headers)).peer;
+    peer = connection.peer ?? (await begun(call, connection)).peer;
   } catch (error) {
     fail(call, connection, error);
     return;
@@ -55,6 +59,12 @@ export async function forward(
   call.runsAt(connection.target, peer, id);
 }
 
+/** Connects to a target that is not connected. */
+function begun({ trace, headers }: ClientCall, connection: Connection): Promise<Ready> {
+  const ready = connection.ready(headers);
+  return trace === undefined ? ready : traced(trace, connection.target, ready);
+}
+
 /** What comes of a call that was passed on. */
 class ForwardedCall implements CallHandler {
   readonly #call: ClientCall;
@@ -63,6 +73,7 @@ class ForwardedCall implements CallHandler {
   readonly #message: RpcMessage;
   readonly #rewrite: Rewrite | undefined;
   readonly #isRetry: boolean;
+  readonly #since: number;
 
   constructor(
     call: ClientCall,
@@ -78,6 +89,7 @@ class ForwardedCall implements CallHandler {
     this.#message = message;
     this.#rewrite = rewrite;
     this.#isRetry = isRetry;
+    this.#since = call.trace?.callStarted(traceName(connection.target), 'mcp') ?? 0;
   }
 
   related(message: RpcMessage): void {
@@ -86,15 +98,22 @@ class ForwardedCall implements CallHandler {
 
   response(text: string, response: RpcMessage): void {
     noteError(this.#call.log, response.error);
+    const { target } = this.#connection;
+    if (response.error === undefined)
+      this.#call.trace?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp');
+    else this.#call.trace?.callFailed(traceName(target), this.#since, response.error, 'mcp');
     this.#call.stream.end(this.#rewrite === undefined ? text : this.#rewrite(text, response));
   }
 
   cancelled(): void {
+    const { target } = this.#connection;
+    this.#call.trace?.callFailed(traceName(target), this.#since, new Error('cancelled'), 'mcp');
     this.#call.stream.end();
   }
 
   failure(error: Error): void {
     const call = this.#call;
+    call.trace?.callFailed(traceName(this.#connection.target), this.#since, error, 'mcp');
     const isLost = error instanceof UpstreamSessionLost;
     if (isLost && call.session.isResumed) {
       // Only the client can begin again: what it is able to do was said to the other process.

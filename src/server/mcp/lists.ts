@@ -7,6 +7,7 @@ import { type Edit, edit, elements, valueAt } from './json-text.ts';
 import { type ListMethod, outwardName } from './names.ts';
 import { RPC, RpcError } from './protocol.ts';
 import { UpstreamSessionLost } from './targets/http-channel.ts';
+import { traced } from './traced.ts';
 
 /** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */
 export const UNAVAILABLE_META_KEY = 'agctl/unavailableTargets';
@@ -29,7 +30,8 @@ export async function listAll(call: ClientCall, method: string, list: ListMethod
   const unavailable: { name: string; error: string }[] = [];
   const results = await Promise.allSettled(
     call.session.connections.map((connection) => {
-      const listing = listTarget(connection, call, method, list);
+      const own = listTarget(connection, call, method, list);
+      const listing = call.trace === undefined ? own : traced(call.trace, connection.target, own);
       return call.session.options.failClosed ? listing : inTime(listing);
     }),
   );

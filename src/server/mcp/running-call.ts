@@ -3,6 +3,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { EventStream, type EventStreamOwner } from '../../core/sse.ts';
 import type { Exchange, ItemAccess, McpLogFields, Reply } from '../http/exchange.ts';
 import { HeaderList } from '../http/header-list.ts';
+import type { Tracer } from '../observe/trace/tracer.ts';
 import { answerError, type ClientCall } from './call.ts';
 import { dispatch } from './federation.ts';
 import type { RpcMessage } from './message.ts';
@@ -51,6 +52,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
   readonly headers: readonly string[];
   readonly log: McpLogFields;
   readonly access: ItemAccess | undefined;
+  readonly trace: Tracer | undefined;
   readonly stream = new EventStream();
   readonly #x: Exchange;
   #peer: Peer | undefined;
@@ -72,6 +74,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
     this.headers = headers;
     this.log = log;
     this.access = x.itemAccess;
+    this.trace = x.trace;
     this.stream.owner = this;
     // The response, not the stream: the client may leave before the stream is its answer.
     x.runs = this;

@@ -2,12 +2,14 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { EventStream } from '../../core/sse.ts';
+import type { Tracer } from '../observe/trace/tracer.ts';
 import { Connection } from './connection.ts';
 import { inTime } from './in-time.ts';
 import { edit, valueAt } from './json-text.ts';
 import { type RpcMessage, withId } from './message.ts';
 import { outwardName } from './names.ts';
 import type { Target } from './target.ts';
+import { traced } from './traced.ts';
 
 /** What every session of one MCP backend shares. */
 export interface SessionOptions {
@@ -142,10 +144,14 @@ export class Session {
  * Opens all connections of a new session at once. A target that fails is left out and tried again later
  * (`failOpen`), unless all fail or the backend is fail-closed: then the session fails with every reason.
  */
-export async function connectAll(session: Session, headers: readonly string[]): Promise<void> {
+export async function connectAll(
+  session: Session,
+  headers: readonly string[],
+  trace?: Tracer,
+): Promise<void> {
   const isPatient = session.options.failClosed || session.connections.length === 1;
   const outcomes = await Promise.all(
-    session.connections.map((connection) => begin(connection, headers, isPatient)),
+    session.connections.map((connection) => begin(connection, headers, isPatient, trace)),
   );
   const failures = outcomes.filter((outcome) => outcome.problem !== undefined);
   if (failures.length === 0) return;
@@ -170,10 +176,12 @@ async function begin(
   connection: Connection,
   headers: readonly string[],
   isPatient: boolean,
+  trace: Tracer | undefined,
 ): Promise<Outcome> {
   const target = connection.target.name;
   try {
-    const ready = connection.ready(headers, true);
+    const begun = connection.ready(headers, true);
+    const ready = trace === undefined ? begun : traced(trace, connection.target, begun);
     await (isPatient ? ready : inTime(ready, () => connection.isLate()));
     return { target };
   } catch (problem) {

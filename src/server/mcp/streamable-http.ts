@@ -131,7 +131,7 @@ async function initialize(x: Exchange, sessions: SessionStore, message: RpcMessa
   const abandon = (): void => void sessions.abandon(session);
   x.signal.addEventListener('abort', abandon, { once: true });
   try {
-    await connectAll(session, forwardedHeaders(x));
+    await connectAll(session, forwardedHeaders(x), x.trace);
     const { text, version } = await initializeResponse(session, message);
     sessions.register(session, version);
     if (x.signal.aborted) await sessions.end(session);

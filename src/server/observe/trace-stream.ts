@@ -63,7 +63,8 @@ class TraceStream extends Readable {
   #dropped = 0;
   #watch: Watch | undefined;
   #isDone = false;
-  #isFlowing = false;
+  #wantsMore = false;
+  #isPassing = false;
   #keepalive: NodeJS.Timeout | undefined;
   #end: NodeJS.Timeout | undefined;
 
@@ -106,7 +107,7 @@ class TraceStream extends Readable {
   }
 
   override _read(): void {
-    this.#isFlowing = true;
+    this.#wantsMore = true;
     this.#pass();
   }
 
@@ -150,14 +151,16 @@ class TraceStream extends Readable {
   }
 
   #pass(): void {
-    let taken = 0;
-    while (this.#isFlowing && taken < this.#frames.length) {
-      const frame = this.#frames[taken] as string;
-      taken += 1;
+    // A push may ask for more before it returns.
+    if (this.#isPassing) return;
+    this.#isPassing = true;
+    while (this.#wantsMore && this.#frames.length > 0) {
+      this.#wantsMore = false;
+      const frame = this.#frames.shift() as string;
       this.#length -= frame.length;
-      this.#isFlowing = this.push(frame);
+      if (this.push(frame)) this.#wantsMore = true;
     }
-    if (taken > 0) this.#frames.splice(0, taken);
-    if (this.#isDone && this.#frames.length === 0 && !this.destroyed && !this.readableEnded) this.push(null);
+    this.#isPassing = false;
+    if (this.#isDone && this.#frames.length === 0 && !this.destroyed) this.push(null);
   }
 }

@@ -63,12 +63,12 @@ class WatcherList implements Watchers {
       if (!watcher.wants(x)) continue;
       if (watcher.follows) {
         this.#requests += 1;
-        return watcher.trace(String(this.#requests));
+        return watcher.trace(x, String(this.#requests));
       }
       this.#waiting.delete(watcher);
       this.#serving.add(watcher);
       this.active = this.#waiting.size > 0;
-      return watcher.trace(undefined);
+      return watcher.trace(x);
     }
     return undefined;
   }
@@ -98,9 +98,9 @@ class Watcher implements Watch {
     return this.#options.filter === undefined || this.#options.filter(x);
   }
 
-  trace(requestId: string | undefined): Tracer {
+  trace(x: Exchange, requestId?: string): Tracer {
     this.#requests += 1;
-    const tracer = new Tracer({
+    return new Tracer(x, {
       ...(requestId === undefined ? {} : { requestId }),
       event: (event) => {
         if (this.#isOpen) this.#options.sink(event);
@@ -112,8 +112,6 @@ class Watcher implements Watch {
         this.#options.ended();
       },
     });
-    tracer.emit({ type: 'requestStarted' });
-    return tracer;
   }
 
   cancel(): void {

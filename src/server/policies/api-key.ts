@@ -70,6 +70,7 @@ export const apiKey = definePolicy({
     return {
       request(x) {
         const given = credential.read(x);
+        x.trace?.hide(given);
         const known = given === undefined ? undefined : byHash.get(hash(given));
         if (known === undefined) {
           const missing = given === undefined;

@@ -24,8 +24,9 @@ export const authorization = definePolicy({
     const decide = compileRules(rules, 'require', 'request', context);
     return {
       request(x) {
-        const { allowed, reason, rule } = decide(lookupIn(x));
-        x.trace?.policy({ kind: 'authorization', action: allowed ? 'apply' : 'deny', reason });
+        const decision = decide(lookupIn(x));
+        const { allowed, reason, rule } = decision;
+        x.trace?.authorization('authorization', decision);
         if (allowed) return undefined;
         // A token without the scope that a rule asks for can be replaced by one with it (RFC 6750 §3.1).
         const isAboutScope = rule?.reads('jwt.scope') === true || rule?.reads('jwt.scp') === true;

@@ -83,6 +83,7 @@ export const cors = definePolicy({
             action: 'skip',
             reason: origin === undefined ? 'no Origin header' : 'the origin is not allowed',
             snapshot: { origin },
+            ...(origin === undefined ? {} : { severity: 'warn' }),
           });
           return undefined;
         }
@@ -101,6 +102,7 @@ export const cors = definePolicy({
           action: 'respond',
           reason: 'preflight',
           snapshot: { origin, allowed: isAllowed(origin) },
+          severity: isAllowed(origin) ? 'success' : 'warn',
         });
         return {
           status: 200,

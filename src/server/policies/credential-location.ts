@@ -3,6 +3,7 @@ import { CelEvaluationError } from '../cel/errors.ts';
 import type { CompileContext } from '../compile-context.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { withoutParameters } from '../http/query.ts';
+import type { SecretNames } from '../observe/trace/state.ts';
 import { lookupIn } from '../variables.ts';
 
 /** Where a credential stands in a request. Shared by every policy that reads one. */
@@ -54,6 +55,7 @@ export function credentialLocation(
   const { header, queryParameter, cookie, expression } = config ?? {
     header: { name: 'authorization', prefix: 'Bearer ' },
   };
+  noteNames(config, context.settings.secretNames);
   if (queryParameter !== undefined) return inQuery(queryParameter.name);
   if (cookie !== undefined) return inCookie(cookie.name);
   if (expression !== undefined) {
@@ -73,6 +75,15 @@ export function credentialLocation(
     };
   }
   return inHeader(header?.name ?? 'authorization', header?.prefix ?? '');
+}
+
+/** Traces leave out what stands there. An expression names its header in brackets, as a rule. */
+function noteNames(config: z.output<typeof locationSchema> | undefined, names: SecretNames): void {
+  const { header, queryParameter, expression = '' } = config ?? {};
+  if (header !== undefined) names.headers.add(header.name.toLowerCase());
+  if (queryParameter !== undefined) names.parameters.add(queryParameter.name.toLowerCase());
+  for (const [, name] of expression.matchAll(/headers\s*(?:\[\s*["']|\.)([\w-]+)/g))
+    names.headers.add((name as string).toLowerCase());
 }
 
 function inHeader(name: string, prefix: string): CredentialLocation {

@@ -118,6 +118,9 @@ function compilePlan(config: Config, context: CompileContext): Plan | undefined 
       help: 'keep it either here or under `protocol.http`',
     });
   }
+  // What proves to the service who the client is must not show in a trace.
+  for (const name of config.includeRequestHeaders)
+    if (name.toLowerCase() !== 'host') context.settings.secretNames.headers.add(name.toLowerCase());
   const address = parseAddress(config.host, context.at('host'));
   if (http === undefined) return undefined;
   const inHttp = context.at('protocol', 'http');
@@ -153,6 +156,7 @@ interface Answer {
 
 async function ask(x: Exchange, plan: Plan): Promise<Reply | undefined> {
   const path = requestPath(x, plan);
+  const since = x.trace?.now ?? 0;
   let answer: Answer;
   try {
     answer = await call(x, plan, path);
@@ -181,6 +185,7 @@ async function ask(x: Exchange, plan: Plan): Promise<Reply | undefined> {
     action: 'apply',
     reason: `the service allowed it (${answer.status})`,
     snapshot: values,
+    since,
   });
   return undefined;
 }
@@ -216,7 +221,8 @@ async function call(x: Exchange, { upstream, headers: added, config }: Plan, pat
     isReplaySafe: true,
   };
   const signal = AbortSignal.any([AbortSignal.timeout(LIMITS.authorizationTimeout), x.signal]);
-  const response = await upstream.request({ ...request, signal });
+  const sent = upstream.request({ ...request, signal });
+  const response = await (x.trace === undefined ? sent : x.trace.call(upstream.address, sent, 'ext_authz'));
   const body = await readUpTo(response.body, LIMITS.authorizationBody);
   const raw = Object.entries(response.headers).flatMap(([name, value]) =>
     [value].flat().flatMap((one) => (one === undefined ? [] : [name, one])),

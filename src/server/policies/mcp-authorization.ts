@@ -45,15 +45,10 @@ class ItemRules implements ItemAccess {
   allows(kind: string, target: string, name: string): boolean {
     const x = this.#x;
     const member = kind === 'template' ? 'resource' : kind;
-    const { allowed, reason } = this.#decide(
+    const decision = this.#decide(
       lookupIn(x, { mcp: { methodName: x.mcp?.method ?? null, [member]: { name, target } } }),
     );
-    x.trace?.policy({
-      kind: 'mcpAuthorization',
-      action: allowed ? 'apply' : 'deny',
-      reason,
-      snapshot: { kind, target, name },
-    });
-    return allowed;
+    x.trace?.authorization('mcpAuthorization', decision, { kind, target, name });
+    return decision.allowed;
   }
 }

@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import type { AuthorizationRule } from '../../core/trace/event.ts';
 import { CelEvaluationError } from '../cel/errors.ts';
-import type { Expression } from '../cel/expression.ts';
 import type { CompileContext } from '../compile-context.ts';
 import type { Lookup, Place } from '../variables.ts';
+import type { PlacedExpression } from '../watchable.ts';
 
 const expression = z.string().min(1);
 
@@ -25,15 +26,17 @@ type Effect = 'allow' | 'deny' | 'require';
 
 interface Rule {
   readonly effect: Effect;
-  readonly expression: Expression;
+  readonly expression: PlacedExpression;
 }
 
 /** What a rule set decided, and by which rule. */
 export interface Decision {
   readonly allowed: boolean;
   readonly reason: string;
-  /** The rule that refused. */
-  readonly rule?: Expression;
+  /** The rule that decided; none when nothing spoke against the request, or no `allow` rule for it. */
+  readonly rule?: PlacedExpression;
+  /** What every rule gives, only while somebody watches the request. */
+  readonly rules?: readonly AuthorizationRule[];
 }
 
 export type RuleSet = (lookup: Lookup) => Decision;
@@ -58,7 +61,7 @@ export function compileRules(
   const denies = of('deny');
   const requires = of('require');
   const allows = of('allow');
-  return (lookup) => {
+  const decide = (lookup: Lookup): Decision => {
     for (const { expression: rule } of denies) {
       const outcome = evaluate(rule, lookup);
       // A deny rule that fails denies: who writes one wants to be safe when it does not work.
@@ -73,16 +76,38 @@ export function compileRules(
     const allowing = allows.find(({ expression: rule }) => evaluate(rule, lookup).value);
     return allowing === undefined
       ? { allowed: false, reason: 'no allow rule is true' }
-      : { allowed: true, reason: `allow rule is true: ${allowing.expression.source}` };
+      : {
+          allowed: true,
+          reason: `allow rule is true: ${allowing.expression.source}`,
+          rule: allowing.expression,
+        };
+  };
+  return (lookup) => {
+    const decision = decide(lookup);
+    const { watched } = lookup;
+    if (watched === undefined) return decision;
+    return { ...decision, rules: compiled.map((rule) => shown(rule, watched.peek, decision)) };
   };
 }
 
-function refused(effect: Effect, rule: Expression, why: string): Decision {
+function shown({ effect, expression: rule }: Rule, lookup: Lookup, decision: Decision): AuthorizationRule {
+  const { value, error } = evaluate(rule, lookup);
+  return {
+    name: rule.source,
+    matched: value,
+    mode: effect,
+    ...(error === undefined ? {} : { problem: error }),
+    ...(rule === decision.rule ? { decided: true } : {}),
+    ...rule.place,
+  };
+}
+
+function refused(effect: Effect, rule: PlacedExpression, why: string): Decision {
   return { allowed: false, reason: `${effect} rule ${why}: ${rule.source}`, rule };
 }
 
 /** Only the boolean true counts as true. */
-function evaluate(rule: Expression, lookup: Lookup): { value: boolean; error?: string } {
+function evaluate(rule: PlacedExpression, lookup: Lookup): { value: boolean; error?: string } {
   try {
     const value = rule.evaluate(lookup);
     return typeof value === 'boolean' ? { value } : { value: false, error: 'is not a boolean' };

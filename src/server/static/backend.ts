@@ -5,6 +5,7 @@ import { defineBackend } from '../backend.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
 import { endToEnd, HeaderList } from '../http/header-list.ts';
 import { createUpstream, type Upstream } from '../http/upstream.ts';
+import { traceSending } from '../observe/trace/sending.ts';
 import { parseAddress } from './address.ts';
 
 /** A plain HTTP service: requests and responses pass through, streaming both ways. */
@@ -33,19 +34,26 @@ async function proxy(x: Exchange, upstream: Upstream): Promise<Reply> {
   if (length > 0 && length <= LIMITS.smallBody) await x.body.capture(LIMITS.smallBody);
   const headers = endToEnd(x.headers.raw, NOT_FORWARDED);
   headers.push('host', upstream.authority);
-  const {
-    status,
-    headers: received,
-    body,
-  } = await upstream.relay({
+  const body = x.body.forUpstream();
+  const sent = upstream.relay({
     method: x.method,
     path: x.path + x.query,
     headers,
-    body: x.body.forUpstream(),
+    body:
+      x.trace === undefined
+        ? body
+        : traceSending(x.trace, { headers, path: x.path + x.query, upstream, body }),
     client: x,
     ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
   });
+  const answer = await (x.trace === undefined ? sent : x.trace.call(upstream.address, sent));
   x.reason = 'Upstream';
-  body.watcher = x;
-  return { status, headers: new HeaderList(endToEnd(received.raw)), body };
+  answer.body.watcher = x;
+  const reply: Reply = {
+    status: answer.status,
+    headers: new HeaderList(endToEnd(answer.headers.raw)),
+    body: answer.body,
+  };
+  x.trace?.responseSnapshot('raw response', reply);
+  return reply;
 }

@@ -64,10 +64,14 @@ async function run(
   for (const webhook of webhooks) {
     try {
       const verdict = await webhook.check(current.map(wrap), lookup, signal);
+      lookup.watched?.tracer.guardrail(phase, verdict.kind, webhook.place);
       if (verdict.kind === 'reject') throw rejected(verdict.status, verdict.body);
       if (verdict.kind === 'mask') current = verdict.items.map((item) => guardedText(unwrap(item)));
     } catch (error) {
-      if (error instanceof GuardrailFailure) throw failed(phase, error.message);
+      if (error instanceof GuardrailFailure) {
+        lookup.watched?.tracer.guardrail(phase, 'failed', webhook.place, error.message);
+        throw failed(phase, error.message);
+      }
       // The client left while the webhook thought: nobody is told, the log says why the call went no further.
       if (signal.aborted) throw failed(phase, 'the client left');
       throw error;

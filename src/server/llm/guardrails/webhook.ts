@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
+import type { TracePlace } from '../../../core/trace/event.ts';
 import { CelEvaluationError, type Expression } from '../../cel/expression.ts';
 import type { CompileContext } from '../../compile-context.ts';
 import { HeaderList, isHeaderName, isHeaderValue } from '../../http/header-list.ts';
@@ -9,6 +10,7 @@ import {
   type Upstream,
   type UpstreamRequest,
 } from '../../http/upstream.ts';
+import type { Tracer } from '../../observe/trace/tracer.ts';
 import { parseAddress } from '../../static/address.ts';
 import type { Lookup } from '../../variables.ts';
 
@@ -48,6 +50,7 @@ export type Verdict =
 export class GuardrailFailure extends Error {}
 
 export interface Webhook {
+  readonly place: TracePlace;
   /** `items` are messages in the request phase and choices in the response phase. Throws `GuardrailFailure`. */
   check(items: readonly unknown[], lookup: Lookup, signal: AbortSignal): Promise<Verdict>;
   close(): Promise<void>;
@@ -66,15 +69,26 @@ export function compileWebhook(
   );
   if (address === undefined) return undefined;
   const upstream = createUpstream(address, { connections: LIMITS.guardrailConnections });
+  const origin = context.place();
   return {
+    place: origin,
     async check(items, lookup, signal) {
       const call = requestOf(phase, upstream, expressions, lookup);
       try {
-        return parseVerdict(await send(upstream, call, { [member(phase)]: items }, signal), phase);
+        return parseVerdict(
+          await send(upstream, call, { [member(phase)]: items }, signal, lookup.watched?.tracer),
+          phase,
+        );
       } catch (error) {
         if (signal.aborted) throw error;
         const problem = error instanceof GuardrailFailure ? error.message : explainUpstreamError(error);
         if (failureMode === 'failOpen') {
+          lookup.watched?.tracer.guardrail(
+            phase,
+            'failed',
+            origin,
+            `${problem}; the call goes on (failOpen)`,
+          );
           context.log.warn('llm::guardrail', 'a webhook failed; the call goes on (failOpen)', {
             phase,
             problem,
@@ -139,18 +153,25 @@ async function send(
   { method, path, headers }: Call,
   body: object,
   signal: AbortSignal,
+  tracer: Tracer | undefined,
 ): Promise<string> {
   const timeout = AbortSignal.timeout(LIMITS.guardrailTimeout);
   const both = AbortSignal.any([timeout, signal]);
   try {
-    return await answerTo(upstream, { method, path, headers, body: JSON.stringify({ body }), signal: both });
+    const request = { method, path, headers, body: JSON.stringify({ body }), signal: both };
+    return await answerTo(upstream, request, tracer);
   } catch (error) {
     throw timeout.aborted ? new GuardrailFailure('the webhook did not answer in time') : error;
   }
 }
 
-async function answerTo(upstream: Upstream, request: UpstreamRequest): Promise<string> {
-  const response = await upstream.request(request);
+async function answerTo(
+  upstream: Upstream,
+  request: UpstreamRequest,
+  tracer: Tracer | undefined,
+): Promise<string> {
+  const sent = upstream.request(request);
+  const response = await (tracer === undefined ? sent : tracer.call(upstream.address, sent, 'guardrail'));
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response.body) {

@@ -1,4 +1,10 @@
-import type { PolicyMessage, TracePlace, TraceSeverity } from '../../../core/trace/event.ts';
+import type {
+  AuthorizationResultMessage,
+  PolicyMessage,
+  TracePlace,
+  TraceSeverity,
+} from '../../../core/trace/event.ts';
+import type { Decision } from '../../policies/rules.ts';
 import type { PolicyNote } from './tracer.ts';
 
 /** How upstream calls a policy in events and in the stages of snapshots. A policy that is not here keeps its own key. */
@@ -12,6 +18,11 @@ const NAMES: Readonly<Record<string, { readonly kind: string; readonly stage: st
   directResponse: { kind: 'direct_response', stage: 'direct response' },
   mcpAuthorization: { kind: 'mcp_authorization', stage: 'mcp authorization' },
 };
+
+/** How upstream names a policy among those in force, and the phase in which it lists it. */
+export const effectiveKeyOf = (policy: string): string => (policy === 'mcpAuthentication' ? 'jwt' : policy);
+export const phaseOf = (policy: string): 'route' | 'backend' =>
+  policy === 'mcpAuthorization' ? 'backend' : 'route';
 
 export const kindOf = (policy: string): string => NAMES[policy]?.kind ?? policy;
 
@@ -39,4 +50,30 @@ export function policyMessage(
     action,
     ...place,
   };
+}
+
+/** What rules decided, rule by rule; the place is that of the rule that decided, or else of the policy. */
+export function authorizationMessage(
+  policy: string,
+  { allowed, reason, rules = [] }: Decision,
+  place: TracePlace | undefined,
+  item: AuthorizationResultMessage['item'],
+): AuthorizationResultMessage {
+  const decided = rules.find((rule) => rule.decided);
+  return {
+    type: 'authorizationResult',
+    rules,
+    result: allowed ? 'allow' : 'deny',
+    policy,
+    reason,
+    ...(item === undefined ? {} : { item }),
+    ...place,
+    ...placeIn(decided),
+  };
+}
+
+function placeIn(place: TracePlace | undefined): TracePlace {
+  if (place?.configPath === undefined) return {};
+  const { configPath, configFile, configLine, configColumn } = place;
+  return { configPath, configFile, configLine, configColumn } as TracePlace;
 }

@@ -5,11 +5,17 @@ import {
   severityOf,
   type TraceEvent,
   type TraceMessage,
+  type TracePlace,
   type TraceSeverity,
 } from '../../../core/trace/event.ts';
-import { Scrubber } from '../../../core/trace/redact.ts';
-import type { Exchange } from '../../http/exchange.ts';
-import { policyMessage, severityOfNote } from './policy-notes.ts';
+import { isSensitiveName, Scrubber } from '../../../core/trace/redact.ts';
+import type { Exchange, Reply } from '../../http/exchange.ts';
+import type { Decision } from '../../policies/rules.ts';
+import type { PlacedExpression } from '../../watchable.ts';
+import { BodyTap, tapResponse } from './body-tap.ts';
+import { type CelOutcome, celMessage } from './cel-events.ts';
+import { authorizationMessage, policyMessage, severityOfNote, stageOf } from './policy-notes.ts';
+import { type FinalRequest, type SecretNames, stateOf } from './state.ts';
 
 /** Where the events of one request go. */
 export interface TraceOutlet {
@@ -40,18 +46,53 @@ export interface EmitOptions {
   readonly scope?: string | undefined;
 }
 
+/** What a trace must know of the configuration. */
+export interface TraceSettings {
+  readonly names: SecretNames;
+}
+
 /**
  * Tells one watcher about one request, in the order of things. An exchange has one only while somebody watches it,
  * so that stages pay a look at `undefined` otherwise. Everything that leaves here is free of known credentials.
  */
 export class Tracer {
+  readonly #x: Exchange;
   readonly #outlet: TraceOutlet;
   readonly #begin = performance.now();
   readonly #scrubber = new Scrubber();
+  #names: SecretNames = { headers: new Set(), parameters: new Set() };
+  #places: Readonly<Record<string, TracePlace>> = {};
+  #response: BodyTap | undefined;
+  /** What a provider answers, before it is guarded or counted. */
+  #raw: BodyTap | undefined;
+  /** What the backend will get, shown once the call begins. */
+  #upload: BodyTap | undefined;
+  /** A policy did something since the last snapshot. */
+  #acted = false;
   #isOpen = true;
 
-  constructor(outlet: TraceOutlet) {
+  constructor(x: Exchange, outlet: TraceOutlet) {
+    this.#x = x;
     this.#outlet = outlet;
+  }
+
+  /** The request has come in. Nothing before this may show any of it. */
+  begin({ names }: TraceSettings): void {
+    this.#names = names;
+    const { raw } = this.#x.headers;
+    for (let i = 0; i < raw.length; i += 2)
+      if (isSensitiveName(raw[i] as string, names.headers)) this.#hideHeader(raw[i + 1] as string);
+    const query = this.#x.request.url?.split('?')[1] ?? '';
+    for (const [name, value] of new URLSearchParams(query))
+      if (isSensitiveName(name, names.parameters)) this.hide(value);
+    this.#response = tapResponse(this.#x.response);
+    this.emit({ type: 'requestStarted' });
+    this.requestSnapshot('initial request');
+  }
+
+  /** Where the policies of the chosen route stand. */
+  knowPlaces(places: Readonly<Record<string, TracePlace>>): void {
+    this.#places = places;
   }
 
   /** Whole µs since the trace began. */
@@ -72,29 +113,78 @@ export class Tracer {
       severity: severity ?? severityOf(message),
       ...(scope === undefined ? {} : { scope: [scope] }),
       ...(this.#outlet.requestId === undefined ? {} : { requestId: this.#outlet.requestId }),
-      message: this.#clean(message) as TraceMessage,
+      message: this.#clean(message, 0) as TraceMessage,
     });
+  }
+
+  requestSnapshot(stage: string, final?: FinalRequest): void {
+    const requestState = stateOf(this.#x, this.#names, { final });
+    this.emit({ type: 'requestSnapshot', stage, requestState });
+  }
+
+  responseSnapshot(stage: string, reply: Reply): void {
+    const requestState = stateOf(this.#x, this.#names, { reply });
+    this.emit({ type: 'responseSnapshot', stage, requestState });
   }
 
   /** A policy was considered. */
   policy(note: PolicyNote): void {
-    this.emit(policyMessage(note, undefined), { severity: severityOfNote(note), since: note.since });
+    if (note.action !== 'skip') this.#acted = true;
+    this.emit(policyMessage(note, this.#places[note.kind]), {
+      severity: severityOfNote(note),
+      since: note.since,
+    });
+  }
+
+  /** Rules were asked, about the request or about one item of an MCP server. */
+  authorization(
+    policy: string,
+    decision: Decision,
+    item?: { readonly kind: string; readonly target: string; readonly name: string },
+  ): void {
+    this.#acted = true;
+    this.emit(authorizationMessage(policy, decision, this.#places[policy], item));
+  }
+
+  /** A policy is done with the request: how it left it, if it did anything. */
+  policyDone(policy: string): void {
+    if (!this.#acted) return;
+    this.#acted = false;
+    this.requestSnapshot(stageOf(policy));
+  }
+
+  /** What a guardrail said of a request or a response. */
+  guardrail(phase: string, verdict: keyof typeof VERDICTS, place: TracePlace, problem?: string): void {
+    this.emit(
+      {
+        type: 'policyEvent',
+        kind: 'guardrail',
+        details: { phase, verdict, ...(problem === undefined ? {} : { problem }) },
+        ...place,
+      },
+      { severity: VERDICTS[verdict] },
+    );
+  }
+
+  expression(
+    expression: PlacedExpression,
+    since: number,
+    peek: (root: string) => unknown,
+    outcome: CelOutcome,
+  ): void {
+    this.emit(celMessage(expression, peek, outcome, this.#x, this.#names), { since });
   }
 
   /** A body as far as it is kept; `truncated` when there was more. */
-  body(stage: string, bytes: Uint8Array, truncated: boolean, scope?: string): void {
+  body(stage: string, bytes: Uint8Array, truncated = false): void {
     const kept = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, LIMITS.traceBodyBytes));
     const clean = Buffer.from(this.#scrubber.text(kept.toString('latin1')), 'latin1');
-    const isCut = truncated || kept.length < bytes.length;
-    this.emit(
-      {
-        type: 'bodySnapshot',
-        stage,
-        body: clean.toString('base64'),
-        ...(isCut ? { truncated: true } : {}),
-      },
-      { scope },
-    );
+    this.emit({
+      type: 'bodySnapshot',
+      stage,
+      body: clean.toString('base64'),
+      ...(truncated || kept.length < bytes.length ? { truncated: true } : {}),
+    });
   }
 
   /** Tells of a call for the request, at its begin and its end. Gives what the call gives. */
@@ -117,7 +207,18 @@ export class Tracer {
   callStarted(target: string, scope?: string): number {
     const since = this.now;
     this.emit({ type: 'backendCallStart', target }, { scope });
+    if (scope === undefined && this.#upload !== undefined) {
+      this.body('final request', this.#upload.bytes, this.#upload.truncated);
+      this.#upload = undefined;
+    }
     return since;
+  }
+
+  /** The body of the call to the backend is known: at once when it is whole, else when all of it has been sent. */
+  uploaded(tap: BodyTap, isStream: boolean): void {
+    if (tap.isEmpty) return;
+    if (isStream) this.body('final request', tap.bytes, tap.truncated);
+    else this.#upload = tap;
   }
 
   callEnded(target: string, since: number, status: number | null, scope?: string): void {
@@ -128,8 +229,19 @@ export class Tracer {
     this.emit({ type: 'backendCallResult', status: null, error: messageOf(error), target }, { since, scope });
   }
 
+  /** Takes in what a provider answers; shown when all of it is here. */
+  rawResponse(): BodyTap {
+    this.#raw = new BodyTap();
+    return this.#raw;
+  }
+
   /** The response has ended; the access log is still to come. */
-  finished({ error, errorDetail }: Exchange, status: number): void {
+  finished(status: number): void {
+    const raw = this.#raw;
+    if (raw !== undefined && !raw.isEmpty) this.body('llm raw response', raw.bytes, raw.truncated);
+    const tap = this.#response;
+    if (tap !== undefined && !tap.isEmpty) this.body('response', tap.bytes, tap.truncated);
+    const { error, errorDetail } = this.#x;
     this.emit({
       type: 'requestFinished',
       status: status === 0 ? null : status,
@@ -138,21 +250,34 @@ export class Tracer {
     });
   }
 
-  /** The last one: nothing is said of the request any more. */
+  /** Nothing is said of the request any more. */
   end(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#outlet.ended();
   }
 
-  #clean(value: unknown): unknown {
+  #hideHeader(value: string): void {
+    this.hide(value);
+    // A cookie header holds several.
+    for (const pair of value.split(';')) this.hide(pair.slice(pair.indexOf('=') + 1).trim());
+  }
+
+  #clean(value: unknown, depth: number): unknown {
     if (typeof value === 'string') return this.#scrubber.text(value);
-    if (Array.isArray(value)) return value.map((item) => this.#clean(item));
+    if (Array.isArray(value)) return value.map((item) => this.#clean(item, depth + 1));
     if (typeof value !== 'object' || value === null) return value;
     const clean: Record<string, unknown> = {};
-    // Types and stages are ours; a credential that happens to be one of them must not make an event unreadable.
     for (const [key, item] of Object.entries(value))
-      clean[key] = key === 'type' || key === 'stage' || key === 'kind' ? item : this.#clean(item);
+      clean[key] = isOurs(key, item, depth) ? item : this.#clean(item, depth + 1);
     return clean;
   }
 }
+
+/** A credential that happens to be one of our words must not make an event unreadable. */
+function isOurs(key: string, value: unknown, depth: number): boolean {
+  if (depth === 0) return key === 'type' || key === 'stage' || key === 'kind' || key === 'phase';
+  return depth === 1 && key === 'type' && (value === 'apply' || value === 'skip');
+}
+
+const VERDICTS = { pass: 'info', mask: 'warn', reject: 'error', failed: 'error' } as const;

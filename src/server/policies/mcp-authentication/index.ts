@@ -120,6 +120,7 @@ export const mcpAuthentication = definePolicy({
         const token = credential.read(x);
         if (token === undefined) return withoutToken(x, config, discovery);
         // Also one that mode `permissive` lets through unchecked: it may be meant for another service.
+        x.trace?.hide(token);
         credential.remove(x);
         let claims: Claims | Promise<Claims>;
         try {

@@ -1,0 +1,46 @@
+import { LIMITS } from '../../../core/limits.ts';
+import type { CelMessage, CelPart } from '../../../core/trace/event.ts';
+import { isSensitiveName, REDACTED } from '../../../core/trace/redact.ts';
+import { explainExpression } from '../../cel/explain.ts';
+import type { CelResult } from '../../cel/expression.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { PlacedExpression } from '../../watchable.ts';
+import { plain } from './plain.ts';
+import { type SecretNames, stateFor } from './state.ts';
+
+export type CelOutcome = { readonly value: CelResult } | { readonly error: string };
+
+/** An expression that was evaluated, with what its parts gave. */
+export function celMessage(
+  expression: PlacedExpression,
+  peek: (root: string) => unknown,
+  outcome: CelOutcome,
+  x: Exchange,
+  names: SecretNames,
+): CelMessage {
+  const { source, variables, roots, place } = expression;
+  const show = (text: string, result: CelOutcome): unknown => {
+    if ('error' in result) return { error: result.error };
+    if (typeof result.value === 'string' && readsCredential(text, names)) return REDACTED;
+    return plain(result.value, { left: LIMITS.traceTextLength }, names.headers) ?? null;
+  };
+  const parts = explainExpression(source, variables, peek, LIMITS.traceCelParts).map(
+    ({ start, end, outcome: part }): CelPart => ({ start, end, value: show(source.slice(start, end), part) }),
+  );
+  return {
+    type: 'cel',
+    expr: source,
+    requestState: stateFor(roots, peek, x, names),
+    result: show(source, outcome),
+    ...(parts.length === 0 ? {} : { parts }),
+    ...place,
+  };
+}
+
+/** Whether a text of CEL reads a header, a cookie or a parameter that holds a credential. */
+function readsCredential(text: string, names: SecretNames): boolean {
+  if (/\bcookie\b/i.test(text)) return true;
+  for (const [, name] of text.matchAll(/["'.]([\w-]+)/g))
+    if (isSensitiveName(name as string, names.headers)) return true;
+  return false;
+}

@@ -1,0 +1,64 @@
+import type { Config } from '../../config/schema.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { CostOutcome } from '../../llm/log-fields.ts';
+import type { Usage } from '../../llm/usage.ts';
+import { traceListener } from './stages.ts';
+import type { SecretNames } from './state.ts';
+import type { Tracer } from './tracer.ts';
+
+/** A watched request has come in: what it is, and what is in force before a route is known. */
+export function traceBegin(
+  tracer: Tracer,
+  { frontendPolicies }: Config,
+  { secretNames }: { readonly secretNames: SecretNames },
+): void {
+  tracer.begin({ names: secretNames });
+  const { accessLog, http } = frontendPolicies;
+  const isChanged =
+    accessLog.filter !== undefined || accessLog.remove.length > 0 || Object.keys(accessLog.add).length > 0;
+  traceListener(tracer, { effective: { http, ...(isChanged ? { access_log: accessLog } : {}) } });
+}
+
+/** The access log is written: what the request cost, and the end of the trace. */
+export function traceEnd(tracer: Tracer, { llm }: Exchange): void {
+  if (llm?.cost !== undefined) {
+    const { provider, responseModel, providerModel, requestModel, usage, cost } = llm;
+    const model = responseModel ?? providerModel ?? requestModel;
+    tracer.emit(
+      {
+        type: 'policyEvent',
+        kind: 'llm_cost',
+        details: { provider, model, ...costDetails(cost, usage) },
+      },
+      { severity: cost.status === 'Exact' ? 'info' : 'warn' },
+    );
+  }
+  tracer.end();
+}
+
+function costDetails({ status, reason, total, parts, rates }: CostOutcome, usage: Usage | undefined): object {
+  return {
+    status: status.charAt(0).toLowerCase() + status.slice(1),
+    ...(reason === undefined ? {} : { reason }),
+    ...(usage === undefined ? {} : { usage: tokenCounts(usage) }),
+    ...(rates === undefined ? {} : { rates }),
+    ...(parts === undefined ? {} : { cost: { total, ...parts } }),
+  };
+}
+
+/** Token counts in snake case, without those that are not known. */
+function tokenCounts(usage: Usage): Record<string, number> {
+  const { input, output, cachedInput, cacheWrite, reasoning, inputAudio, outputAudio } = usage;
+  const counts = {
+    input_tokens: input,
+    output_tokens: output,
+    cache_read_input_tokens: cachedInput,
+    cache_creation_input_tokens: cacheWrite,
+    reasoning_tokens: reasoning,
+    input_audio_tokens: inputAudio,
+    output_audio_tokens: outputAudio,
+  };
+  return Object.fromEntries(
+    Object.entries(counts).filter((entry): entry is [string, number] => entry[1] !== undefined),
+  );
+}

@@ -1,0 +1,50 @@
+import type { LlmRouteType } from '../../../core/trace/event.ts';
+import type { Reply } from '../../http/exchange.ts';
+import { UpstreamBody } from '../../http/upstream-body.ts';
+import type { LlmCall } from '../../llm/log-fields.ts';
+import type { Tracer } from './tracer.ts';
+
+const ROUTE_TYPES: Readonly<Record<LlmCall['operation'], LlmRouteType>> = {
+  chat: 'Completions',
+  text_completion: 'Completions',
+  embeddings: 'Embeddings',
+  responses: 'Responses',
+  other: 'Detect',
+};
+
+/** An LLM request was understood; `text` is its body as the client sent it. */
+export function traceLlmRequest(tracer: Tracer, call: LlmCall, text: string): void {
+  const { provider, operation, requestModel, streaming } = call;
+  const routeType = ROUTE_TYPES[operation];
+  tracer.emit({ type: 'llmRouteResolved', provider, routeType });
+  tracer.body('llm request before translation', Buffer.from(text));
+  tracer.emit({
+    type: 'llmRequestDetected',
+    provider,
+    inputFormat: routeType,
+    upstreamRouteType: routeType,
+    requestModel,
+    streaming,
+  });
+}
+
+/** A provider has answered: the reply before anything is done to it. */
+export function traceLlmReply(tracer: Tracer, call: LlmCall, reply: Reply): void {
+  tracer.responseSnapshot('raw response', reply);
+  const { body } = reply;
+  const isStream = reply.headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
+  if (isStream) {
+    const { provider, operation } = call;
+    const inputFormat = ROUTE_TYPES[operation];
+    tracer.emit({
+      type: 'llmStreamingTranslation',
+      provider,
+      inputFormat,
+      upstreamRouteType: inputFormat,
+      streamFormat: 'sseJson',
+    });
+  }
+  if (body instanceof UpstreamBody) body.observers.push(tracer.rawResponse());
+  else if (typeof body === 'string' || body instanceof Uint8Array)
+    tracer.body('llm raw response', Buffer.from(body as string));
+}

@@ -1,0 +1,96 @@
+import type { RouteSelectionMessage, TracePlace } from '../../../core/trace/event.ts';
+import type { Exchange, Reply } from '../../http/exchange.ts';
+import type { Route } from '../../http/pipeline.ts';
+import { explainSkipped } from '../../http/route-explain.ts';
+import type { Policy } from '../../policy.ts';
+import { effectiveKeyOf, phaseOf } from './policy-notes.ts';
+import type { Tracer } from './tracer.ts';
+
+/** Policies of the listener, which come before any route. */
+export interface FrontendPolicies {
+  readonly effective: Readonly<Record<string, unknown>>;
+}
+
+/** What is in force before a route is known. */
+export function traceListener(tracer: Tracer, { effective }: FrontendPolicies): void {
+  tracer.emit({ type: 'policySelection', phase: 'listenerFrontend', effectivePolicy: effective });
+  tracer.emit({ type: 'traceSampling', decision: 'not sampled (random)' });
+  tracer.emit({ type: 'policySelection', phase: 'gateway', effectivePolicy: {} });
+  tracer.requestSnapshot('gateway policies');
+}
+
+/** Which route was taken, why the others were not, and what is in force on it. */
+export function traceRoute(
+  tracer: Tracer,
+  x: Exchange,
+  routes: readonly Route[],
+  selected: Route | undefined,
+): void {
+  const skipped = routes.filter((route) => route !== selected);
+  const message: RouteSelectionMessage = {
+    type: 'routeSelection',
+    selectedRoute: selected?.key ?? null,
+    evaluatedRoutes: routes.map(({ key }) => key).toSorted(),
+    ...(skipped.length === 0
+      ? {}
+      : {
+          skippedRoutes: skipped.map((route) => ({
+            route: route.key,
+            reason: explainSkipped(route, x),
+            ...route.place,
+          })),
+        }),
+    ...selected?.place,
+  };
+  tracer.emit(message);
+  if (selected === undefined) return;
+  tracer.knowPlaces(placesOf(selected.policies, ({ key }) => key));
+  select(tracer, selected, 'route');
+}
+
+/** All policies let the request pass. */
+export function tracePassed(tracer: Tracer, route: Route): void {
+  tracer.requestSnapshot('route policies');
+  select(tracer, route, 'backend');
+}
+
+function select(tracer: Tracer, { policies }: Route, phase: 'route' | 'backend'): void {
+  const own = policies.filter(({ key }) => phaseOf(key) === phase);
+  const effectivePolicy = Object.fromEntries(
+    own.map(({ key, origin }) => [effectiveKeyOf(key), origin?.shown ?? {}]),
+  );
+  const places = placesOf(own, ({ key }) => effectiveKeyOf(key));
+  tracer.emit({
+    type: 'policySelection',
+    phase,
+    effectivePolicy,
+    ...(own.length === 0 ? {} : { places }),
+  });
+}
+
+function placesOf(
+  policies: readonly Policy[],
+  nameOf: (policy: Policy) => string,
+): Record<string, TracePlace> {
+  return Object.fromEntries(
+    policies.flatMap((policy) =>
+      policy.origin === undefined ? [] : [[nameOf(policy), policy.origin.place]],
+    ),
+  );
+}
+
+/** The response side of the policies, each that changed something with what it left. */
+export function traceResponse(tracer: Tracer, x: Exchange, reply: Reply, entered: readonly Policy[]): void {
+  tracer.responseSnapshot('backend response ready', reply);
+  for (const policy of entered) {
+    if (policy.response === undefined) continue;
+    const before = headText(reply);
+    policy.response(x, reply);
+    if (headText(reply) === before) continue;
+    const stage = policy.key === 'responseHeaderModifier' ? 'response header modifier' : 'response headers';
+    tracer.responseSnapshot(stage, reply);
+  }
+  tracer.responseSnapshot('final response', reply);
+}
+
+const headText = ({ status, headers }: Reply): string => `${status}\n${headers.raw.join('\n')}`;

@@ -1,0 +1,119 @@
+import { LIMITS } from '../../../core/limits.ts';
+import type { RequestState } from '../../../core/trace/event.ts';
+import { redactQuery } from '../../../core/trace/redact.ts';
+import { HeadersView } from '../../cel/headers-view.ts';
+import { CelStruct } from '../../cel/values.ts';
+import type { Exchange, Reply } from '../../http/exchange.ts';
+import { ResponseView, variableOf } from '../../variables.ts';
+import { type Allowance, plain } from './plain.ts';
+
+/** Names that the configuration gives to places of credentials, lower case. */
+export interface SecretNames {
+  readonly headers: Set<string>;
+  readonly parameters: Set<string>;
+}
+
+const REQUEST_ROOTS = [
+  'request',
+  'source',
+  'jwt',
+  'apiKey',
+  'extauthz',
+  'proxy',
+  'backend',
+  'mcp',
+  'llmRequest',
+] as const;
+const RESPONSE_ROOTS = [...REQUEST_ROOTS.filter((root) => root !== 'llmRequest'), 'llm', 'response'] as const;
+
+/** A request as a backend gets it. */
+export interface FinalRequest {
+  readonly headers: readonly string[];
+  readonly path: string;
+  readonly authority: string;
+}
+
+export interface StateOptions {
+  readonly final?: FinalRequest | undefined;
+  /** Adds `response`. */
+  readonly reply?: Reply | undefined;
+}
+
+/** The variables of a request at this moment. */
+export function stateOf(x: Exchange, names: SecretNames, { final, reply }: StateOptions): RequestState {
+  const roots = reply === undefined ? REQUEST_ROOTS : RESPONSE_ROOTS;
+  const read = (root: string): unknown =>
+    root === 'response' && reply !== undefined
+      ? new ResponseView(reply.status, reply.headers.raw, nothing)
+      : variableOf(root, x);
+  return shown(roots, read, x, names, LIMITS.traceStateLength, final);
+}
+
+const nothing = (): undefined => undefined;
+
+/** The variables that an expression reads. */
+export function stateFor(
+  roots: Iterable<string>,
+  peek: (root: string) => unknown,
+  x: Exchange,
+  names: SecretNames,
+): RequestState {
+  return shown(roots, peek, x, names, LIMITS.traceCelStateLength);
+}
+
+function shown(
+  roots: Iterable<string>,
+  read: (root: string) => unknown,
+  x: Exchange,
+  names: SecretNames,
+  length: number,
+  final?: FinalRequest,
+): RequestState {
+  const allowance: Allowance = { left: length };
+  const state: Record<string, unknown> = {};
+  for (const root of roots) {
+    const value = read(root) ?? null;
+    if (value === null) continue;
+    if (root === 'request') state[root] = requestOf(x, names, allowance, final);
+    else if (root === 'response') state[root] = responseOf(value, names, allowance);
+    else if (root === 'backend' && x.endpoint === undefined) continue;
+    else state[root] = plain(value, allowance, names.headers);
+  }
+  return state;
+}
+
+/** Before admission there is no canonical path yet: then it is as it came. */
+function requestOf(x: Exchange, names: SecretNames, allowance: Allowance, final?: FinalRequest): object {
+  const isRaw = x.path === '';
+  const target = final?.path ?? (isRaw ? (x.request.url ?? '') : x.path + x.query);
+  const [path = ''] = target.split('?', 1);
+  const pathAndQuery = redactQuery(target, names.parameters);
+  const host = final?.authority ?? (isRaw ? (x.request.headers.host?.toLowerCase() ?? '') : x.host);
+  const body = x.body.captured ?? x.body.prefix;
+  const whole = x.body.captured !== undefined && x.body.captured.length <= LIMITS.traceTextLength;
+  return plain(
+    {
+      method: x.method,
+      uri: pathAndQuery,
+      path,
+      pathAndQuery,
+      ...(host === '' ? {} : { host }),
+      scheme: 'http',
+      version: `HTTP/${x.request.httpVersion}`,
+      headers: new HeadersView(final?.headers ?? x.headers.raw),
+      ...(body === undefined || body.length === 0 ? {} : { [whole ? 'body' : 'bodyPrefix']: body }),
+      startTime: new Date(x.startedAt).toISOString(),
+      ...(x.endedAt === undefined ? {} : { endTime: new Date(x.endedAt).toISOString() }),
+    },
+    allowance,
+    names.headers,
+  ) as object;
+}
+
+/** Status and headers; a body has an event of its own, unless an expression reads it. */
+function responseOf(response: unknown, names: SecretNames, allowance: Allowance): unknown {
+  const value = plain(response, allowance, names.headers);
+  if (!(response instanceof CelStruct)) return value;
+  const body = plain(response.field('body'), allowance, names.headers);
+  return body === undefined ? value : { ...(value as object), body };
+}
