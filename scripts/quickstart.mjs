@@ -10,15 +10,33 @@ run(process.execPath, ['scripts/build-web.mjs']);
 const folder = mkdtempSync(join(tmpdir(), 'agctl-quickstart-'));
 writeFileSync(join(folder, 'hello.txt'), 'Hello from the folder that the files target may read.\n');
 
-const gateway = spawn(
+const agctl = join(root, 'bin/agctl.js');
+
+// Its own store in the same temporary folder; the documents are those of this repository.
+const memory = spawn(
   process.execPath,
-  [join(root, 'bin/agctl.js'), 'serve', '-f', 'examples/quickstart.yaml'],
-  {
-    cwd: root,
-    env: { ...process.env, QUICKSTART_DIR: folder },
-    stdio: ['inherit', 'inherit', 'pipe'],
-  },
+  [
+    agctl,
+    'memory',
+    'serve',
+    '--port',
+    '0',
+    '--backend-port',
+    '0',
+    '--data',
+    join(folder, 'memory'),
+    '--docs',
+    'docs',
+  ],
+  { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] },
 );
+const [, memoryUrl, dashboard] = await said(memory, /mcp +(http:\S+)[\s\S]*ui +(http:\S+)[\s\S]*ready in/);
+
+const gateway = spawn(process.execPath, [agctl, 'serve', '-f', 'examples/quickstart.yaml'], {
+  cwd: root,
+  env: { ...process.env, QUICKSTART_DIR: folder, QUICKSTART_MEMORY_URL: memoryUrl },
+  stdio: ['inherit', 'inherit', 'pipe'],
+});
 let told = false;
 let seen = '';
 gateway.stderr.on('data', (chunk) => {
@@ -32,15 +50,34 @@ gateway.stderr.on('data', (chunk) => {
 for (const signal of ['SIGINT', 'SIGTERM'])
   process.on(signal, () => signal === 'SIGTERM' && gateway.kill(signal));
 gateway.on('exit', (code, signal) => {
+  memory.kill();
   process.exitCode = signal === null ? (code ?? 1) : 1;
 });
+
+/** Waits for a text on a child's stderr. Ends this process, with what the child said, when the child ends first. */
+function said(child, pattern) {
+  return new Promise((resolve) => {
+    let text = '';
+    child.stderr.on('data', (chunk) => {
+      text += chunk;
+      const found = pattern.exec(text);
+      if (found !== null) resolve(found);
+    });
+    child.on('exit', (code) => {
+      if (pattern.test(text)) return;
+      process.stderr.write(text);
+      process.exit(code ?? 1);
+    });
+  });
+}
 
 function nextSteps(port, llmPort, files) {
   const url = `http://127.0.0.1:${port}/mcp`;
   return `
-Two MCP servers now answer at ${url}
+Three MCP servers now answer at ${url}
   everything   tools are called everything_*
   files        tools are called files_*, limited to ${files}
+  memory       tools are called memory_*; what it knows is at ${dashboard}
 
 Try, in another terminal:
 
@@ -48,6 +85,9 @@ Try, in another terminal:
       lists all tools and calls one of each server
 
   node examples/call-tool.mjs ${url} everything_echo '{"message":"hi"}'
+
+  node examples/call-tool.mjs ${url} memory_search_knowledge '{"query":"how do I sign in with a token"}'
+      searches the documents of this repository, which the memory has read
 
   curl -i ${url} -H 'content-type: application/json' -H 'accept: application/json, text/event-stream' \\
     -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}'

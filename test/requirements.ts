@@ -27,7 +27,7 @@ function later(deferred: string, text: string): Row {
 }
 
 const ADMIN = 'admin server';
-const MEMORY = 'memory adapter';
+const DASHBOARD = 'memory dashboard';
 const METRICS = 'metrics';
 const PROXY_COMMANDS = 'agctl proxy commands';
 const TRACES = 'OpenTelemetry traces';
@@ -340,23 +340,17 @@ const versioning = section('gateway.md#Versioning', {
 const memoryService = section('memory-adapter.md#What the service does', {
   'memory.service.1': 'The adapter speaks MCP at /mcp and reports its health at /health.',
   'memory.service.2': 'It has the four tools, each with its REST call on the backend.',
-  'memory.service.3': later(
-    MEMORY,
-    'Gateway, adapter and backend stand behind one another, on ports 8080, 8080 and 3006.',
-  ),
+  'memory.service.3': 'Gateway, adapter and backend stand behind one another, on ports 8080, 8080 and 3006.',
   'memory.service.4': 'No session id is given out.',
   'memory.service.4.instance': 'Each POST has its own MCP server, gone when the response ends.',
-  'memory.service.5': later(
-    MEMORY,
-    'At every start the backend reads all .md and .mdx files of its docs folder.',
-  ),
+  'memory.service.5': 'At every start the backend reads all .md and .mdx files of its docs folder.',
   'memory.service.5.idempotent': 'Documents whose content hash is known are not embedded again.',
   'memory.service.5.resync': 'POST /api/memory/ingest/docs reads them again.',
   'memory.service.6': later(
-    MEMORY,
+    DASHBOARD,
     'A dashboard shows the graph, a search playground with scores, and chat by session.',
   ),
-  'memory.service.6.resync': later(MEMORY, 'The dashboard has a button that reads the documents again.'),
+  'memory.service.6.resync': later(DASHBOARD, 'The dashboard has a button that reads the documents again.'),
 });
 
 const memoryConfig = section('memory-adapter.md#Configuration', {
@@ -397,7 +391,7 @@ const memoryTools = section('memory-adapter.md#Tools', {
   'memory.tool.search.query': 'query is required.',
   'memory.tool.search.limit': 'limit bounds the results, by default 5.',
   'memory.tool.search.min-score': 'Results below minScore, by default 0.7, are left out.',
-  'memory.tool.store': later(MEMORY, 'store_episodic stores one turn, by POST on chat.'),
+  'memory.tool.store': 'store_episodic stores one turn, by POST on chat.',
   'memory.tool.store.parameters': 'sessionId, role and content are required.',
   'memory.tool.graph': 'query_graph walks from a named entity, by GET on graph.',
   'memory.tool.graph.entity': 'entityId, an id or a canonical name, is required.',
@@ -409,10 +403,7 @@ const memoryTools = section('memory-adapter.md#Tools', {
 });
 
 const memoryLimits = section('memory-adapter.md#Limits', {
-  'memory.limits': later(
-    MEMORY,
-    'Defaults are limit 5, minScore 0.7 and maxDepth 2; embeddings have 128 dimensions.',
-  ),
+  'memory.limits': 'Defaults are limit 5, minScore 0.7 and maxDepth 2; embeddings have 128 dimensions.',
 });
 
 export const requirements = {

@@ -216,18 +216,10 @@ export const MEMORY_API_LIMITS = {
   retryDelay: 200,
   /** Characters of a backend's own message that reach the client. */
   errorTextLength: 500,
-  queryLength: 2_000,
-  searchResults: 50,
-  graphDepth: 5,
-  /** Nodes by default and at most; edges of a reply. */
-  graphNodesDefault: 200,
-  graphNodes: 500,
-  graphEdges: 2_000,
-  /** What a tool hands to a model: characters of one text, and edges, far below the 25,000 tokens that clients take. */
-  toolTextLength: 2_000,
+  /** Edges that a tool hands to a model, far below the 25,000 tokens that clients take. */
   toolEdges: 400,
+  /** One chat turn; more is 413. */
   turnBytes: 64 * KIB,
-  documentBytes: 2 * MIB,
   /** Characters of session, agent and document names. */
   nameLength: 512,
   /** Entries of one page of sessions, turns or nodes. */

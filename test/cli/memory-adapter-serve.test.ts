@@ -1,23 +1,14 @@
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { fakeBackend, reply } from '../kit/fake-backend.ts';
 import { post } from '../kit/mcp.ts';
 import { callMessage } from '../kit/memory-adapter.ts';
+import { freePort, occupy } from '../kit/ports.ts';
 import { agctl, service } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 import { verifies } from '../kit/verifies.ts';
 
 const TURN = { sessionId: 's', role: 'user', content: 'x' };
 const STORED = { id: 't', sessionId: 's', role: 'user', createdAt: '2026-01-01T00:00:00Z' };
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0);
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 describe('agctl memory-adapter serve', () => {
   verifies(
@@ -83,13 +74,3 @@ describe('agctl memory-adapter serve', () => {
     expect(await adapter.finished).toMatchObject({ code: 0, signal: null });
   });
 });
-
-/** Takes a port, unless somebody else has it already, which serves as well. */
-async function occupy(port: number): Promise<{ server: ReturnType<typeof createServer>; taken: boolean }> {
-  const server = createServer();
-  const taken = await new Promise<boolean>((resolve) => {
-    server.once('error', () => resolve(false));
-    server.listen(port, () => resolve(true));
-  });
-  return { server, taken };
-}

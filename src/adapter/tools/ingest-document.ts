@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MEMORY_API_LIMITS as LIMITS } from '../../core/limits.ts';
+import { LIMITS, MEMORY_API_LIMITS } from '../../core/limits.ts';
 import { defineTool } from '../tool.ts';
 
 export const ingestDocument = defineTool({
@@ -9,12 +9,12 @@ export const ingestDocument = defineTool({
     'Splits a document into passages, indexes them for search_knowledge and query_graph, and makes the backend read its ' +
     'documentation folder again. A document with the same source (or title, without one) is replaced.',
   input: z.strictObject({
-    title: z.string().min(1).max(LIMITS.nameLength).describe('Title of the document.'),
-    content: z.string().min(1).max(LIMITS.documentBytes).describe('Its text, plain or Markdown.'),
+    title: z.string().min(1).max(MEMORY_API_LIMITS.nameLength).describe('Title of the document.'),
+    content: z.string().min(1).max(LIMITS.memoryDocumentBytes).describe('Its text, plain or Markdown.'),
     source: z
       .string()
       .min(1)
-      .max(LIMITS.queryLength)
+      .max(LIMITS.memoryQueryLength)
       .optional()
       .describe('URL or other origin, kept in its metadata.'),
   }),
@@ -37,7 +37,7 @@ export const ingestDocument = defineTool({
       path: '/ingest/docs',
       body: args,
       write: { repeatable: true },
-      timeout: LIMITS.ingestTimeout,
+      timeout: MEMORY_API_LIMITS.ingestTimeout,
       signal,
     }),
 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MEMORY_API_LIMITS as LIMITS } from '../../core/limits.ts';
+import { LIMITS, MEMORY_API_LIMITS } from '../../core/limits.ts';
 import { defineTool } from '../tool.ts';
 
 const node = z.looseObject({
@@ -26,12 +26,12 @@ export const queryGraph = defineTool({
     entityId: z
       .string()
       .min(1)
-      .max(LIMITS.nameLength)
+      .max(MEMORY_API_LIMITS.nameLength)
       .describe('Id or canonical name of the entity to start from.'),
     maxDepth: z
       .int()
       .min(1)
-      .max(LIMITS.graphDepth)
+      .max(LIMITS.memoryGraphDepth)
       .default(2)
       .describe('Maximum number of relationship hops.'),
   }),
@@ -48,11 +48,11 @@ export const queryGraph = defineTool({
       method: 'GET',
       path: '/graph',
       query: { entityId, maxDepth: String(maxDepth) },
-      timeout: LIMITS.callTimeout,
+      timeout: MEMORY_API_LIMITS.callTimeout,
       signal,
     }),
   shorten: (reply) =>
-    reply.edges.length <= LIMITS.toolEdges
+    reply.edges.length <= MEMORY_API_LIMITS.toolEdges
       ? reply
-      : { ...reply, edges: reply.edges.slice(0, LIMITS.toolEdges), truncated: true },
+      : { ...reply, edges: reply.edges.slice(0, MEMORY_API_LIMITS.toolEdges), truncated: true },
 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MEMORY_API_LIMITS as LIMITS } from '../../core/limits.ts';
+import { LIMITS, MEMORY_API_LIMITS } from '../../core/limits.ts';
 import { defineTool } from '../tool.ts';
 
 const result = z.looseObject({
@@ -19,8 +19,8 @@ export const searchKnowledge = defineTool({
     'Searches all indexed documents by meaning and by words and returns the passages that fit best, with a similarity score ' +
     'and their source. When nothing reaches minScore, the reply says how many were below and how near the best one came.',
   input: z.strictObject({
-    query: z.string().min(1).max(LIMITS.queryLength).describe('What to look for, in natural language.'),
-    limit: z.int().min(1).max(LIMITS.searchResults).default(5).describe('Maximum number of results.'),
+    query: z.string().min(1).max(LIMITS.memoryQueryLength).describe('What to look for, in natural language.'),
+    limit: z.int().min(1).max(LIMITS.memoryResults).default(5).describe('Maximum number of results.'),
     minScore: z
       .number()
       .min(0)
@@ -38,13 +38,19 @@ export const searchKnowledge = defineTool({
   readOnly: true,
   idempotent: true,
   run: (args, { backend, signal }) =>
-    backend.call({ method: 'POST', path: '/search', body: args, timeout: LIMITS.callTimeout, signal }),
+    backend.call({
+      method: 'POST',
+      path: '/search',
+      body: args,
+      timeout: MEMORY_API_LIMITS.callTimeout,
+      signal,
+    }),
   shorten: (reply) => ({
     ...reply,
     results: reply.results.map((found) =>
-      found.content.length <= LIMITS.toolTextLength
+      found.content.length <= LIMITS.memoryResultLength
         ? found
-        : { ...found, content: found.content.slice(0, LIMITS.toolTextLength), truncated: true },
+        : { ...found, content: found.content.slice(0, LIMITS.memoryResultLength), truncated: true },
     ),
   }),
 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MEMORY_API_LIMITS as LIMITS } from '../../../../core/limits.ts';
+import { LIMITS, MEMORY_API_LIMITS } from '../../../../core/limits.ts';
 import { walkGraph } from '../../graph.ts';
 import type { Memory } from '../../memory.ts';
 import { type Answer, defineEndpoint } from '../endpoint.ts';
@@ -7,10 +7,10 @@ import { MemoryFailure } from '../failure.ts';
 import { cursor, entityTypes, wholeNumber } from '../fields.ts';
 
 const query = z.strictObject({
-  entityId: z.string().min(1).max(LIMITS.nameLength).optional(),
-  maxDepth: wholeNumber(0, LIMITS.graphDepth, 2),
+  entityId: z.string().min(1).max(MEMORY_API_LIMITS.nameLength).optional(),
+  maxDepth: wholeNumber(0, LIMITS.memoryGraphDepth, 2),
   direction: z.enum(['out', 'in', 'both']).default('both'),
-  limit: wholeNumber(1, LIMITS.graphNodes, LIMITS.graphNodesDefault),
+  limit: wholeNumber(1, LIMITS.memoryGraphNodes, LIMITS.memoryGraphNodesDefault),
   types: entityTypes,
   cursor,
 });
@@ -39,13 +39,13 @@ async function topology({ store }: Memory, page: Omit<z.output<typeof query>, 'e
   const { types, limit, cursor: after } = page;
   const { nodes, nextCursor } = await store.topology({ types, limit, cursor: after });
   const ids = nodes.map(({ id }) => id);
-  const edges = ids.length === 0 ? [] : await store.edges(ids, 'out', LIMITS.graphEdges + 1);
+  const edges = ids.length === 0 ? [] : await store.edges(ids, 'out', LIMITS.memoryGraphEdges + 1);
   const { entities, relations } = await store.stats();
   return {
     body: {
       nodes,
-      edges: edges.slice(0, LIMITS.graphEdges),
-      truncated: edges.length > LIMITS.graphEdges,
+      edges: edges.slice(0, LIMITS.memoryGraphEdges),
+      truncated: edges.length > LIMITS.memoryGraphEdges,
       totals: { entities, relations },
       nextCursor,
     },

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
-import { MEMORY_API_LIMITS as LIMITS } from '../../../../core/limits.ts';
+import { LIMITS, MEMORY_API_LIMITS } from '../../../../core/limits.ts';
 import { ingestDocument } from '../../documents.ts';
 import type { Memory } from '../../memory.ts';
 import type { SyncStatus } from '../../sync-status.ts';
@@ -8,9 +8,9 @@ import { defineEndpoint } from '../endpoint.ts';
 import { checked } from '../failure.ts';
 
 const document = z.strictObject({
-  title: z.string().min(1).max(LIMITS.nameLength),
+  title: z.string().min(1).max(MEMORY_API_LIMITS.nameLength),
   content: z.string().min(1),
-  source: z.string().min(1).max(LIMITS.queryLength).optional(),
+  source: z.string().min(1).max(LIMITS.memoryQueryLength).optional(),
 });
 
 /**

@@ -1,0 +1,156 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client as Client2 } from '@modelcontextprotocol/client';
+import { StdioClientTransport as Stdio2 } from '@modelcontextprotocol/client/stdio';
+import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport as Stdio1 } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../kit/folder.ts';
+import { type Json, post } from '../kit/mcp.ts';
+import { callMessage } from '../kit/memory-adapter.ts';
+import { writeFiles } from '../kit/memory-backend.ts';
+import { addressOf, memoryServe } from '../kit/memory-processes.ts';
+import { occupy } from '../kit/ports.ts';
+import { AGCTL, agctl, type ServeProcess, service } from '../kit/process.ts';
+import { until } from '../kit/until.ts';
+import { verifies } from '../kit/verifies.ts';
+
+const json = async (url: string, init?: RequestInit): Promise<Json> => (await fetch(url, init)).json();
+const syncedBy = (memory: ServeProcess) =>
+  until(async () => (await json(`${addressOf(memory, 'api')}/stats`)).ready);
+
+describe('agctl memory serve', () => {
+  verifies(
+    ['memory.service.5', 'memory.service.5.idempotent', 'memory.service.3'],
+    'reads the docs folder at every start, keeps what was stored, and embeds nothing twice',
+    async () => {
+      await using folder = await temporaryFolder();
+      writeFiles(join(folder.path, 'docs'), {
+        'a.md': '# A\n\nAlpha.',
+        'deep/er/b.mdx': 'import X from "x"\n\n# B\n\n<X/>Beta.',
+        'c.txt': 'Gamma.',
+      });
+      {
+        await using memory = await memoryServe(folder.path);
+        await syncedBy(memory);
+        const { sync } = await json(`${addressOf(memory, 'api')}/ingest/status`);
+        expect(sync).toMatchObject({ state: 'done', total: 2, added: 2, failed: 0 });
+        const turn = { sessionId: 's', role: 'user', content: 'kept' };
+        const { result } = await post(addressOf(memory, 'mcp'), callMessage('store_episodic', turn));
+        expect(result.structuredContent.id).toEqual(expect.any(String));
+        // No goodbye: what was acknowledged is on disk.
+        memory.kill('SIGKILL');
+        await memory.finished;
+      }
+      writeFiles(join(folder.path, 'docs'), { 'new.md': '# New\n\nDelta.' });
+      await using again = await memoryServe(folder.path);
+      await syncedBy(again);
+      const { sync } = await json(`${addressOf(again, 'api')}/ingest/status`);
+      expect(sync).toMatchObject({ state: 'done', added: 1, unchanged: 2, embedded: 1 });
+      const { turns } = await json(`${addressOf(again, 'api')}/sessions/s/turns`);
+      expect(turns.map(({ content }: Json) => content)).toEqual(['kept']);
+      expect((await fetch(addressOf(again, 'ui'))).status).toBe(200);
+      expect(again.stdout).toBe('');
+    },
+  );
+
+  verifies('memory.service.3', 'the backend listens on 3006 by default', async () => {
+    await using folder = await temporaryFolder();
+    const { server, taken } = await occupy(3006);
+    const { code, stderr } = await agctl(['memory-backend', 'serve'], {
+      env: { PORT: undefined, MEMORY_DATA_DIR: folder.path },
+    });
+    if (taken) server.close();
+    expect([code, stderr]).toEqual([1, expect.stringContaining('port 3006 is already in use')]);
+  });
+
+  test('SIGTERM ends it cleanly, and the store can be opened at once', async () => {
+    await using folder = await temporaryFolder();
+    const first = await memoryServe(folder.path);
+    first.kill('SIGTERM');
+    expect(await first.finished).toMatchObject({ code: 0, signal: null });
+    await using _second = await memoryServe(folder.path);
+  });
+
+  test('a second one on the same folder is refused, and says who has it', async () => {
+    await using folder = await temporaryFolder();
+    await using first = await memoryServe(folder.path);
+    const { code, stderr } = await agctl([
+      ...['memory-backend', 'serve', '--port', '0', '--data', join(folder.path, 'data')],
+    ]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`in use by process ${first.pid}`);
+  });
+
+  test('a port in use is exit code 1 and leaves no store open', async () => {
+    await using folder = await temporaryFolder();
+    await using first = await memoryServe(join(folder.path, 'first'));
+    const port = new URL(addressOf(first, 'api')).port;
+    const data = join(folder.path, 'second');
+    const { code, stderr } = await agctl(['memory-backend', 'serve', '--port', port, '--data', data]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`port ${port} is already in use`)]);
+    await using _third = await service(['memory-backend', 'serve', '--port', '0', '--data', data]);
+  });
+
+  test('a docs folder that is not there is said, and removes nothing', async () => {
+    await using folder = await temporaryFolder();
+    await using memory = await memoryServe(folder.path);
+    await syncedBy(memory);
+    const { sync } = await json(`${addressOf(memory, 'api')}/ingest/status`);
+    expect(sync.errors[0].message).toContain('docs folder');
+    await until(() => memory.stderr.includes('\twarn\tmemory::sync\t'));
+  });
+
+  test.each([
+    [['memory', 'serve', '--host', '0.0.0.0'], {}, 'listening on 0.0.0.0 needs a key'],
+    [['memory-backend', 'serve', '--host', '::'], {}, 'listening on :: needs a key'],
+    [['memory-backend', 'serve', '--port', 'x'], {}, '--port must be a port'],
+    [['memory-backend', 'serve'], { MEMORY_INDEX_CHAT: 'maybe' }, 'MEMORY_INDEX_CHAT'],
+    [['memory-backend', 'serve'], { EMBEDDINGS_URL: 'ftp://x' }, 'EMBEDDINGS_URL'],
+    [['memory'], {}, undefined],
+  ])('%j %j: exit code 2 for wrong usage, 0 for help', async (args, env, message) => {
+    await using folder = await temporaryFolder();
+    const data = join(folder.path, 'data');
+    const { code, stderr } = await agctl(args, {
+      env: { MEMORY_API_KEY: undefined, ...env, MEMORY_DATA_DIR: data },
+    });
+    expect(code).toBe(message === undefined ? 0 : 2);
+    expect(stderr).toContain(message ?? '');
+    expect(existsSync(data)).toBe(false);
+  });
+});
+
+describe('agctl memory-adapter stdio --embedded', () => {
+  test.each([
+    ['SDK 1', Client1, Stdio1],
+    ['SDK 2', Client2, Stdio2],
+  ] as const)('serves a desktop client (%s) with a store of its own', async (_name, Client, Stdio) => {
+    await using folder = await temporaryFolder();
+    writeFiles(join(folder.path, 'docs'), { 'a.md': '# Otters\n\nOtters hold hands when they sleep.' });
+    const args = ['--data', join(folder.path, 'data'), '--docs', join(folder.path, 'docs')];
+    const transport = new Stdio({
+      command: process.execPath,
+      args: [AGCTL, 'memory-adapter', 'stdio', '--embedded', ...args],
+      stderr: 'pipe',
+      env: { PATH: process.env['PATH'] ?? '', MEMORY_AGENT_ID: 'desktop' },
+    });
+    const noise: unknown[] = [];
+    const client = new Client({ name: 'desktop', version: '1' }) as Client2;
+    client.onerror = (error) => noise.push(error);
+    await client.connect(transport as Stdio2);
+    const turn = { sessionId: 's', role: 'user', content: 'hello' };
+    const stored = (await client.callTool({ name: 'store_episodic', arguments: turn })) as Json;
+    expect(stored.structuredContent).toMatchObject({ agentId: 'desktop', seq: 1 });
+    await until(async () => {
+      const found = (await client.callTool({
+        name: 'search_knowledge',
+        arguments: { query: 'otters sleep hands' },
+      })) as Json;
+      return found.structuredContent.count === 1;
+    });
+    await client.close();
+    // Everything on stdout was protocol.
+    expect(noise).toEqual([]);
+    await until(() => !existsSync(join(folder.path, 'data', 'memory.db.lock')));
+  });
+});
