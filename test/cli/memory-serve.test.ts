@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
 import { Client as Client2 } from '@modelcontextprotocol/client';
 import { StdioClientTransport as Stdio2 } from '@modelcontextprotocol/client/stdio';
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as Stdio1 } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { describe, expect, test } from 'vitest';
+import { main } from '../../src/cli/main.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type Json, post } from '../kit/mcp.ts';
 import { callMessage } from '../kit/memory-adapter.ts';
@@ -111,11 +113,16 @@ describe('agctl memory serve', () => {
   ])('%j %j: exit code 2 for wrong usage, 0 for help', async (args, env, message) => {
     await using folder = await temporaryFolder();
     const data = join(folder.path, 'data');
-    const { code, stderr } = await agctl(args, {
-      env: { MEMORY_API_KEY: undefined, ...env, MEMORY_DATA_DIR: data },
+    let said = '';
+    const stream = new Writable({
+      write: (chunk, _encoding, done) => {
+        said += chunk;
+        done();
+      },
     });
-    expect(code).toBe(message === undefined ? 0 : 2);
-    expect(stderr).toContain(message ?? '');
+    const context = { stdout: stream, stderr: stream, env: { ...env, MEMORY_DATA_DIR: data }, cwd: '/' };
+    expect(await main(args, context)).toBe(message === undefined ? 0 : 2);
+    expect(said).toContain(message ?? 'serve');
     expect(existsSync(data)).toBe(false);
   });
 });

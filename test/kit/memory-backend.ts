@@ -30,12 +30,14 @@ export interface TestBackendOptions extends Partial<MemoryOptions> {
   /** Files of the docs folder, by path. */
   readonly docs?: Readonly<Record<string, string>>;
   readonly key?: string;
+  /** Folder of a built dashboard. */
+  readonly pages?: string;
   readonly allowedHosts?: readonly string[];
 }
 
 /** Starts one, and waits for its first sync. */
 export async function memoryBackend(options: TestBackendOptions = {}): Promise<TestBackend> {
-  const { docs = {}, key, allowedHosts = [], ...more } = options;
+  const { docs = {}, key, pages, allowedHosts = [], ...more } = options;
   const folder = await temporaryFolder();
   const files = join(folder.path, 'docs');
   writeFiles(files, docs);
@@ -51,7 +53,12 @@ export async function memoryBackend(options: TestBackendOptions = {}): Promise<T
     log,
     ...more,
   });
-  const app = await createMemoryApp({ memory, log, access: { key, allowedHosts: new Set(allowedHosts) } });
+  const app = await createMemoryApp({
+    memory,
+    log,
+    pages,
+    access: { key, allowedHosts: new Set(allowedHosts) },
+  });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   await memory.start();

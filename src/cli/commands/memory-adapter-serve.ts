@@ -31,16 +31,18 @@ export const run: Run<Options> = async ({ port, host, memoryApiUrl: url }, conte
     allowedHosts: allowedHostsFrom(context),
   });
   const origin = await listen(app, host, chosenPort);
+  const close = async (): Promise<void> => {
+    await drain(app);
+    await transport.close();
+  };
+  // Before the banner: whoever reads it may stop the service at once.
+  const stopped = untilStopped(close, log, context);
   context.stderr.write(
     `agctl ${VERSION}   memory adapter\n\n` +
       `  mcp       ${origin}/mcp\n  health    ${origin}/health\n  backend   ${base.href}\n\n` +
       `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
   );
-  const close = async (): Promise<void> => {
-    await drain(app);
-    await transport.close();
-  };
-  const code = await untilStopped(close, log, context);
+  const code = await stopped;
   await sink.flush();
   return code;
 };

@@ -24,17 +24,19 @@ export const run: Run<Options> = async ({ port, host, ...options }, context) => 
     await memory.close();
     throw error;
   });
+  const close = async (): Promise<void> => {
+    await drain(app);
+    await memory.close();
+  };
+  // Before the banner: whoever reads it may stop the service at once.
+  const stopped = untilStopped(close, log, context);
   context.stderr.write(
     `agctl ${VERSION}   memory backend\n\n` +
       `  api       ${origin}/api/memory\n  ui        ${origin}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
       `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
   );
   void memory.start();
-  const close = async (): Promise<void> => {
-    await drain(app);
-    await memory.close();
-  };
-  const code = await untilStopped(close, log, context);
+  const code = await stopped;
   await sink.flush();
   return code;
 };

@@ -37,19 +37,21 @@ export const run: Run<Options> = async ({ port, backendPort, host, ...options },
     const backend = createBackend(transport, apiKeyFrom(context));
     const adapter = createAdapter({ backend, log, allowedHosts: allowedHostsFrom(context) });
     const origin = await listen(adapter, host, adapterPort);
-    context.stderr.write(
-      `agctl ${VERSION}   memory\n\n` +
-        `  mcp       ${origin}/mcp\n  api       ${api}/api/memory\n  ui        ${api}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
-        `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
-    );
-    void memory.start();
     const close = async (): Promise<void> => {
       // The adapter first: what it has begun still needs the backend.
       await drain(adapter);
       await transport.close();
       await closeBackend();
     };
-    const code = await untilStopped(close, log, context);
+    // Before the banner: whoever reads it may stop the service at once.
+    const stopped = untilStopped(close, log, context);
+    context.stderr.write(
+      `agctl ${VERSION}   memory\n\n` +
+        `  mcp       ${origin}/mcp\n  api       ${api}/api/memory\n  ui        ${api}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
+        `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+    );
+    void memory.start();
+    const code = await stopped;
     await sink.flush();
     return code;
   } catch (error) {

@@ -14,6 +14,8 @@ export interface AppParts {
   readonly memory: Memory;
   readonly access: Access;
   readonly log: Log;
+  /** Folder of the built dashboard, if not the one of this package. */
+  readonly pages?: string | undefined;
 }
 
 export const SERVICE_NAME = 'memory-backend';
@@ -22,13 +24,13 @@ const REQUEST_ID = 'x-request-id';
 
 const SECURITY_HEADERS = {
   'content-security-policy':
-    "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
 };
 
 /** The REST interface of the memory backend, its health check and its pages. Does not listen yet. */
-export async function createMemoryApp({ memory, access, log }: AppParts): Promise<FastifyInstance> {
+export async function createMemoryApp({ memory, access, log, pages }: AppParts): Promise<FastifyInstance> {
   const app = fastify({
     bodyLimit: MEMORY_API_LIMITS.requestBytes,
     requestTimeout: LIMITS.requestTimeout,
@@ -57,7 +59,7 @@ export async function createMemoryApp({ memory, access, log }: AppParts): Promis
   );
   app.get('/health', () => ({ status: 'healthy', service: SERVICE_NAME }));
   for (const endpoint of endpoints) addEndpoint(app, endpoint, memory);
-  await addPages(app);
+  await addPages(app, pages);
   return app;
 }
 

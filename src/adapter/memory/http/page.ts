@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
@@ -22,13 +22,26 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** The dashboard at `/ui`, or a page with links where it was not built. Holds no data, so it needs no key. */
+/**
+ * The dashboard at `/ui`, or a page with links where it was not built. Holds no data, so it needs no key. Its pages
+ * have addresses of their own below `/ui`, which all get the same document; its files have names that change with
+ * their content.
+ */
 export async function addPages(app: FastifyInstance, folder: string = BUILT): Promise<void> {
   app.get('/', (_request, reply) => reply.redirect('/ui/'));
-  if (!existsSync(`${folder}/index.html`)) {
-    for (const path of ['/ui', '/ui/'])
-      app.get(path, (_request, reply) => reply.type('text/html').send(PAGE));
-    return;
+  const isBuilt = existsSync(`${folder}/index.html`);
+  if (isBuilt) {
+    await app.register(fastifyStatic, {
+      root: `${folder}/assets`,
+      prefix: '/ui/assets/',
+      immutable: true,
+      maxAge: '365d',
+    });
   }
-  await app.register(fastifyStatic, { root: folder, prefix: '/ui/', redirect: true });
+  const document = isBuilt ? readFileSync(`${folder}/index.html`, 'utf8') : PAGE;
+  for (const path of ['/ui', '/ui/*']) {
+    app.get(path, (_request, reply) =>
+      reply.type('text/html').header('cache-control', 'no-cache').send(document),
+    );
+  }
 }

@@ -27,15 +27,15 @@ describe('the key', () => {
     expect(JSON.stringify(backend.log)).not.toContain('right-key');
   });
 
-  test.each([
-    '/api//memory/stats',
-    '/api/memory/../memory/stats',
-    '/%61pi/memory/stats',
-    '/API/memory/stats',
-  ])('cannot be got around by %s', async (target) => {
+  test('cannot be got around by writing the path in another way', async () => {
     await using backend = await memoryBackend({ key: 'right-key' });
-    const { status } = await send(backend.url, { target });
-    expect([401, 404]).toContain(status);
+    for (const target of [
+      '/api//memory/stats',
+      '/api/memory/../memory/stats',
+      '/%61pi/memory/stats',
+      '/API/memory/stats',
+    ])
+      expect([401, 404]).toContain((await send(backend.url, { target })).status);
   });
 });
 
