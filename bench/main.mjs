@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 const BENCHMARKS = {
   http: ['http.mjs', 'plain proxying and policies, beside a bare relay, nginx and haproxy'],
   mcp: ['mcp.mjs', 'tools/call over stdio, beside a bare relay and supergateway'],
+  llm: ['llm.mjs', 'chat completions and streams, beside a bare relay, Portkey and nginx'],
+  'llm-streams': ['llm-streams.mjs', 'many streams at the pace of a model, each event checked'],
   profile: ['profile.mjs', 'where the gateway spends its time (--case, see there)'],
   cel: ['cel.mjs', 'what expressions cost'],
   auth: ['auth.mjs', 'what validated tokens cost, and whether our verdicts are those of jose'],

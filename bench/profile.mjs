@@ -1,4 +1,4 @@
-// npm run bench profile -- [--case plain|policies|mcp|post] [--seconds 6] [--top 25] [--bin PATH] [--keep FILE]
+// npm run bench profile -- [--case plain|policies|mcp|post|llm|llm-large|llm-stream] [--seconds 6] [--top 25] [--bin PATH] [--keep FILE]
 // Loads one gateway under V8's sampling profiler and prints where its time went, by function and by file.
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,6 +14,7 @@ import {
 import { table } from './harness/report.mjs';
 import { load } from './harness/rounds.mjs';
 import { GET, gatewayConfig, POLICY_NAMES, POST } from './http-cases.mjs';
+import { llmConfig, requestOf, WORKLOADS } from './llm-cases.mjs';
 import { mcpConfig, mcpRequest, openSession } from './mcp-case.mjs';
 
 const { values } = parseArgs({
@@ -33,6 +34,9 @@ const CASES = {
   plain: (upstream) => [gatewayConfig(upstream, []), httpRequest(GET)],
   policies: (upstream) => [gatewayConfig(upstream, POLICY_NAMES), httpRequest(GET)],
   post: (upstream) => [gatewayConfig(upstream, []), httpRequest(POST)],
+  llm: (upstream) => [llmConfig(upstream), llmRequest(WORKLOADS.small)],
+  'llm-large': (upstream) => [llmConfig(upstream), llmRequest(WORKLOADS.large)],
+  'llm-stream': (upstream) => [llmConfig(upstream), llmRequest(WORKLOADS.stream)],
   mcp: () => [mcpConfig(), async (port) => mcpRequest(await openSession('agctl', port, '/mcp'))],
 };
 
@@ -40,8 +44,17 @@ function httpRequest(request) {
   return (port) => ({ ...request, url: `http://127.0.0.1:${port}/v1/items`, connections: 32 });
 }
 
+function llmRequest(workload) {
+  return (port) => ({
+    ...requestOf(workload),
+    url: `http://127.0.0.1:${port}/v1/chat/completions`,
+    connections: 32,
+  });
+}
+
 async function record() {
-  const upstream = await startPeer('upstream.mjs', [], LOAD_CORE);
+  const mock = values.case.startsWith('llm') ? 'llm-upstream.mjs' : 'upstream.mjs';
+  const upstream = await startPeer(mock, [], LOAD_CORE);
   try {
     const [config, requestTo] = CASES[values.case](`127.0.0.1:${upstream.port}`);
     const file = join(folder, 'gateway.yaml');

@@ -3,12 +3,13 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { LOAD_CORE, pinned } from './processes.mjs';
 
-const generator = fileURLToPath(new URL('load.mjs', import.meta.url));
+const generatorOf = ({ frames }) =>
+  fileURLToPath(new URL(frames === undefined ? 'load.mjs' : 'stream-load.mjs', import.meta.url));
 
 /** One run of the generator. Resolves to its figures; rejects when a request failed, since a refusal is fast. */
 export function load(request) {
   return new Promise((resolve, reject) => {
-    const command = pinned(LOAD_CORE, process.execPath, [generator, JSON.stringify(request)]);
+    const command = pinned(LOAD_CORE, process.execPath, [generatorOf(request), JSON.stringify(request)]);
     const child = spawn(...command, { stdio: ['ignore', 'pipe', 'inherit'] });
     let text = '';
     child.stdout.on('data', (chunk) => {

@@ -196,6 +196,9 @@ const NOT_FORWARDED = new Set([
   'cookie',
 ]);
 
+// With a key of ours the client's own is not the provider's business.
+const NOT_FORWARDED_WITH_KEY = new Set([...NOT_FORWARDED, 'authorization']);
+
 // The client's cookies do not go to the provider, so the provider's would never come back.
 const NOT_RETURNED = new Set(['set-cookie']);
 
@@ -207,11 +210,14 @@ async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmB
   }
   if (model.upstream === undefined) throw new AppError('no_backend');
   x.endpoint = model.upstream.address;
-  const headers = new HeaderList(endToEnd(x.headers.raw, NOT_FORWARDED));
-  headers.set('host', model.upstream.authority);
+  const { apiKey } = model;
+  const headers = new HeaderList(
+    endToEnd(x.headers.raw, apiKey === undefined ? NOT_FORWARDED : NOT_FORWARDED_WITH_KEY),
+  );
+  headers.append('host', model.upstream.authority);
   // Compressed answers could not be counted, guarded or freed of an echoed key.
-  headers.set('accept-encoding', 'identity');
-  if (model.apiKey !== undefined) headers.set('authorization', `Bearer ${model.apiKey}`);
+  headers.append('accept-encoding', 'identity');
+  if (apiKey !== undefined) headers.append('authorization', `Bearer ${apiKey}`);
   model.changeRequestHeaders?.(headers);
   call.progress = 'asked';
   const path = providerPath(x, model);

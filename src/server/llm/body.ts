@@ -10,11 +10,13 @@ import { llmError } from './errors.ts';
 export class LlmBody {
   readonly value: Readonly<Record<string, unknown>>;
   readonly #text: string;
+  readonly #members: readonly (readonly [key: string, value: Span])[];
   readonly #changes = new Map<string, string | undefined>();
 
-  private constructor(text: string, value: Record<string, unknown>) {
+  private constructor(text: string, value: Record<string, unknown>, present: [string, Span][]) {
     this.#text = text;
     this.value = value;
+    this.#members = present;
   }
 
   /** Throws an `AppError` with an OpenAI-style body when the bytes are no JSON object with unambiguous members. */
@@ -33,9 +35,10 @@ export class LlmBody {
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       throw invalid('it is not an object');
-    const keys = members(text).map(([key]) => key);
-    if (new Set(keys).size !== keys.length) throw invalid('a member stands twice');
-    return new LlmBody(text, value as Record<string, unknown>);
+    const present = members(text);
+    // Of two equal members the last is in the value, so that there are fewer.
+    if (Object.keys(value).length !== present.length) throw invalid('a member stands twice');
+    return new LlmBody(text, value as Record<string, unknown>, present);
   }
 
   /** The value of a member after the changes so far; undefined when it is absent. */
@@ -60,7 +63,7 @@ export class LlmBody {
   /** The text with the changes applied; the client's own when there are none. */
   toString(): string {
     if (this.#changes.size === 0) return this.#text;
-    const present = members(this.#text);
+    const present = this.#members;
     const edits: Edit[] = [];
     const kept = new Set(this.#changes.keys());
     for (const [key, span] of present) {
@@ -69,18 +72,24 @@ export class LlmBody {
       const text = this.#changes.get(key);
       if (text !== undefined) edits.push({ ...span, text });
     }
-    edits.push(
-      ...removals(
-        this.#text,
-        present.map(([key, span]) => ({ span, goes: this.#isRemoved(key) })),
-      ),
-    );
-    const changed = edit(this.#text, edits);
+    if (this.#removedCount() > 0) {
+      const marked = present.map(([key, span]) => ({ span, goes: this.#isRemoved(key) }));
+      edits.push(...removals(this.#text, marked));
+    }
+    const changed = edits.length === 0 ? this.#text : edit(this.#text, edits);
     const added = [...kept].flatMap((key) => {
       const text = this.#changes.get(key);
       return text === undefined ? [] : [`${JSON.stringify(key)}:${text}`];
     });
-    return insertMembers(changed, added);
+    const remaining = present.length - this.#removedCount();
+    return insertMembers(changed, added, remaining === 0);
+  }
+
+  /** Members of the text that go. */
+  #removedCount(): number {
+    let count = 0;
+    for (const [key] of this.#members) if (this.#isRemoved(key)) count += 1;
+    return count;
   }
 
   #isRemoved(key: string): boolean {
@@ -107,9 +116,8 @@ function removals(text: string, present: readonly { readonly span: Span; readonl
   return edits;
 }
 
-function insertMembers(text: string, added: readonly string[]): string {
+function insertMembers(text: string, added: readonly string[], isEmpty: boolean): string {
   if (added.length === 0) return text;
   const at = text.lastIndexOf('}');
-  const isEmpty = members(text).length === 0;
   return `${text.slice(0, at)}${isEmpty ? '' : ','}${added.join(',')}${text.slice(at)}`;
 }

@@ -2,6 +2,7 @@ import { LIMITS } from '../../core/limits.ts';
 
 const CR = 13;
 const LF = 10;
+const EMPTY_LINE = Buffer.from('\n\n');
 
 /** An event over `LIMITS.streamFrameBytes`: no provider sends one, and waiting for its end would need memory. */
 export class OversizedFrame extends Error {}
@@ -16,6 +17,10 @@ export class FrameSplitter {
   #searched = 0;
 
   push(chunk: Buffer): Buffer[] {
+    // Nearly every chunk of nearly every provider: whole events with LF alone, found without a look at each byte.
+    if (this.#pending.length === 0 && chunk.indexOf(CR) === -1) {
+      if (chunk.indexOf(EMPTY_LINE) === chunk.length - EMPTY_LINE.length) return [chunk];
+    }
     this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     const frames: Buffer[] = [];
     for (let end = this.#end(); end !== -1; end = this.#end()) {
@@ -36,6 +41,12 @@ export class FrameSplitter {
   /** Position after the first empty line, or -1. */
   #end(): number {
     const bytes = this.#pending;
+    if (bytes.indexOf(CR) === -1) {
+      const at = bytes.indexOf(EMPTY_LINE, Math.max(0, this.#searched - 1));
+      if (at !== -1) return at + EMPTY_LINE.length;
+      this.#searched = bytes.length;
+      return -1;
+    }
     // A line break that was searched as the last byte may be the first half of an empty line.
     for (let at = Math.max(0, this.#searched - 3); at < bytes.length; at += 1) {
       const after = lineBreak(bytes, at);

@@ -1,0 +1,84 @@
+// The load generator for streams, a process of its own like `load.mjs`: each connection asks for one stream after the other.
+// A JSON argument describes the run, a JSON line answers it. On bare sockets: it must not cost more than what it measures.
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { createHistogram } from 'node:perf_hooks';
+import { ChunkedReader } from './chunked.mjs';
+
+const { url, headers, body, connections, seconds, warmup, pid, frames } = JSON.parse(process.argv[2]);
+const TICK_MICROS = 10_000;
+const { hostname, port, pathname } = new URL(url);
+const fields = { host: `${hostname}:${port}`, 'content-length': Buffer.byteLength(body), ...headers };
+const request = `POST ${pathname} HTTP/1.1\r\n${Object.entries(fields)
+  .map(([name, value]) => `${name}: ${value}\r\n`)
+  .join('')}\r\n${body}`;
+const FRAME = '"delta":{"content"';
+
+function cpuMicros() {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const columns = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(columns[11]) + Number(columns[12])) * TICK_MICROS;
+}
+
+/** One connection until the time is over; ends after a whole stream. */
+function worker(until, seen) {
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname).setNoDelay(true).setEncoding('latin1');
+    let rest = '';
+    let counted = 0;
+    let asked = 0;
+    const ask = () => {
+      rest = '';
+      counted = 0;
+      asked = performance.now();
+      socket.write(request);
+    };
+    const leave = () => {
+      socket.removeAllListeners('end').destroy();
+      resolve();
+    };
+    const fail = () => {
+      seen.failed += 1;
+      leave();
+    };
+    const onText = (text) => {
+      const events = (rest + text).split('\n\n');
+      rest = events.pop();
+      for (const event of events) {
+        if (!event.includes(FRAME)) continue;
+        if (counted === 0) seen.first.record(Math.max(1, Math.round((performance.now() - asked) * 1000)));
+        counted += 1;
+      }
+    };
+    const onEnd = () => {
+      seen.frames += counted;
+      if (counted !== frames) fail();
+      else if (performance.now() < until) ask();
+      else leave();
+    };
+    const reader = new ChunkedReader(onText, onEnd);
+    socket.once('connect', ask).on('error', fail).on('end', fail);
+    socket.on('data', (text) => reader.push(text));
+  });
+}
+
+async function run(duration) {
+  const seen = { frames: 0, failed: 0, first: createHistogram() };
+  const before = cpuMicros();
+  const started = performance.now();
+  await Promise.all(Array.from({ length: connections }, () => worker(started + duration * 1000, seen)));
+  const elapsed = performance.now() - started;
+  const spent = cpuMicros() - before;
+  return {
+    rate: seen.frames / (elapsed / 1000),
+    cpu: spent / seen.frames,
+    busy: spent / (elapsed * 1000),
+    p50: seen.first.percentile(50),
+    p99: seen.first.percentile(99),
+    failed: seen.failed,
+  };
+}
+
+if (warmup > 0) await run(warmup);
+console.log(JSON.stringify(await run(seconds)));
+process.exit(0);

@@ -1,0 +1,154 @@
+// npm run bench llm -- [--rounds 3] [--seconds 4] [--only small,large,stream] [--connections 32] [--bin NAME=PATH ...] [--no-peers]
+// Chat completions and streams, beside the least that a relay can do, Portkey and nginx.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  freePort,
+  gatewayBuilds,
+  isInstalled,
+  LOAD_CORE,
+  pinSelf,
+  scratchFolder,
+  start,
+  startGateway,
+  startPeer,
+} from './harness/processes.mjs';
+import { conditions, table } from './harness/report.mjs';
+import { interleave, median, ratio } from './harness/rounds.mjs';
+import { llmConfig, nginxArgs, portkeyHeaders, portkeyScript, requestOf, WORKLOADS } from './llm-cases.mjs';
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '4' },
+    only: { type: 'string', default: Object.keys(WORKLOADS).join(',') },
+    connections: { type: 'string' },
+    bin: { type: 'string', multiple: true },
+    peers: { type: 'boolean', default: true },
+  },
+  allowNegative: true,
+});
+const settings = { rounds: Number(values.rounds), seconds: Number(values.seconds) };
+const folder = scratchFolder();
+const running = [];
+const keep = async (starting) => {
+  const process = await starting;
+  running.push(process);
+  return process;
+};
+
+/** Everything that is measured: name, process, port, headers of its own. The first is what ratios are against. */
+async function startAll() {
+  const mock = await keep(startPeer('llm-upstream.mjs', [], LOAD_CORE));
+  const upstream = `127.0.0.1:${mock.port}`;
+  const all = [];
+  const add = async (name, starting, headers = {}) => all.push({ name, headers, ...(await keep(starting)) });
+  await add('bare relay', startPeer('llm-relay.mjs', [`http://${upstream}`]));
+  for (const [name, bin] of await gatewayBuilds(values.bin)) {
+    const file = join(folder, `${running.length}.yaml`);
+    writeFileSync(file, JSON.stringify(llmConfig(upstream)));
+    await add(name, startGateway(bin, file));
+  }
+  const portkey = values.peers ? portkeyScript() : undefined;
+  if (portkey !== undefined) {
+    const port = await freePort();
+    const args = [portkey, '--headless', `--port=${port}`];
+    // Its streams fail on newer versions of Node.js than it was made for.
+    const node = process.env.AGCTL_BENCH_PEER_NODE ?? process.execPath;
+    await add('Portkey', start(node, args, { ready: port }), portkeyHeaders(upstream));
+  }
+  if (values.peers && isInstalled('nginx', 'apt-get install nginx')) {
+    const port = await freePort();
+    await add('nginx', start('nginx', nginxArgs(folder, port, upstream), { ready: port }));
+  }
+  return { all, mock };
+}
+
+function casesOf({ all, mock }, workload, connections) {
+  const request = requestOf(workload);
+  const toCase = ({ name, port, pid, headers }) => ({
+    name,
+    request: {
+      ...request,
+      headers: { ...request.headers, ...headers },
+      url: `http://127.0.0.1:${port}/v1/chat/completions`,
+      pid,
+      connections,
+    },
+  });
+  // What the provider alone takes, so that what a gateway adds can be told.
+  return [...all, { name: 'no gateway', headers: {}, ...mock }].map(toCase);
+}
+
+/** The cases that can be measured: whoever answers something else is no gateway, and left out if it is not ours. */
+async function working(cases) {
+  const kept = [];
+  for (const entry of cases) {
+    const { name, request } = entry;
+    const response = await fetch(request.url, request);
+    const text = await response.text();
+    const isWhole =
+      request.frames === undefined ? text.includes(request.mustContain) : text.includes('[DONE]');
+    if (response.status === 200 && isWhole) kept.push(entry);
+    else if (PEERS.has(name))
+      console.error(`SKIPPED: ${name} cannot do this: ${response.status} ${text.slice(0, 200)}`);
+    else throw new Error(`${name}: ${response.status} ${text.slice(0, 500)}`);
+  }
+  return kept;
+}
+
+const PEERS = new Set(['Portkey', 'nginx']);
+
+const rssMiB = (pid) =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+
+function report(cases, figures, unit) {
+  const runsOf = ({ name }) => figures.get(name);
+  const reference = runsOf(cases[0]);
+  const direct = runsOf(cases.at(-1));
+  const added = (runs, figure) =>
+    `${(median(runs.map((run, round) => figure(run) - figure(direct[round]))) / 1000).toFixed(2)}`;
+  const rows = cases.slice(0, -1).map((entry) => {
+    const runs = runsOf(entry);
+    return [
+      entry.name,
+      `${(median(runs.map((run) => run.rate)) / 1000).toFixed(2)}k`,
+      `${ratio(runs, reference, (run) => run.rate).toFixed(2)} ×`,
+      median(runs.map((run) => run.cpu)).toFixed(1),
+      `${ratio(runs, reference, (run) => 1 / run.cpu).toFixed(2)} ×`,
+      `${Math.round(median(runs.map((run) => run.busy)) * 100)} %`,
+      added(runs, (run) => run.p50),
+      added(runs, (run) => run.p99),
+      rssMiB(entry.request.pid).toFixed(0),
+    ];
+  });
+  return table(
+    ['', `${unit}/s`, 'rate', `CPU µs/${unit}`, 'capacity', 'core', 'p50 +ms', 'p99 +ms', 'RSS MiB'],
+    rows,
+  );
+}
+
+try {
+  pinSelf();
+  const started = await startAll();
+  console.log(
+    conditions({ ...settings, connections: 'see below' }, 'LLM gateways, access log on a drained pipe'),
+  );
+  console.log(
+    '"+ms" is latency over that of the provider alone; of a stream, the time to its first event. The provider shares\nthe core of the generator, so that differences below zero are possible.\n',
+  );
+  for (const name of values.only.split(',')) {
+    const workload = WORKLOADS[name];
+    if (workload === undefined) throw new Error(`no workload ${name}: ${Object.keys(WORKLOADS).join(', ')}`);
+    const counts = values.connections === undefined ? workload.connections : [Number(values.connections)];
+    for (const connections of counts) {
+      const cases = await working(casesOf(started, workload, connections));
+      const figures = await interleave(cases, settings);
+      console.log(`${workload.what}, c=${connections}\n`);
+      console.log(`${report(cases, figures, workload.frames === undefined ? 'request' : 'event')}\n`);
+    }
+  }
+} finally {
+  await Promise.all(running.map((process) => process.stop()));
+}
