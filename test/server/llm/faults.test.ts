@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
 import {
@@ -139,6 +139,48 @@ test('a provider whose name does not resolve is 503', async () => {
   expect(errorOf(reply).message).toMatch(/^upstream call failed: the host name does not resolve/);
 });
 
+/** Asks for a stream and returns once its head is here. */
+async function streamOf({ url }: { url: string }): Promise<IncomingMessage> {
+  const call = request(`${url}/v1/chat/completions`, { method: 'POST' });
+  call.on('error', () => undefined).end(JSON.stringify({ ...CHAT, stream: true }));
+  const [response] = (await once(call, 'response')) as [IncomingMessage];
+  return response.on('error', () => undefined);
+}
+
+test('a provider that dies half way ends each stream with an error event for its client', async () => {
+  const part = chunk({ content: 'Hel' }) + chunk({ content: 'lo' });
+  const open = new Set<Socket>();
+  await using provider = await rawUpstream((socket) => {
+    open.add(socket);
+    const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked';
+    socket.write(`${head}\r\n\r\n${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`);
+  });
+  await using served = await llmGateway(provider);
+  const clients = await Promise.all(Array.from({ length: 50 }, () => streamOf(served)));
+  const texts = clients.map(() => '');
+  const ends = clients.map((response, index) => {
+    response.setEncoding('utf8').on('data', (data: string) => {
+      texts[index] += data;
+    });
+    return once(response, 'end');
+  });
+  await until(() => texts.every((text) => text === part));
+  for (const socket of open) socket.resetAndDestroy();
+  await Promise.all(ends);
+  for (const text of texts) {
+    expect(text.startsWith(part)).toBe(true);
+    expect(JSON.parse(text.slice(part.length + 'data: '.length))).toMatchObject({
+      error: { code: 'upstream_failed' },
+    });
+  }
+  const line = await served.accessLine(50);
+  expect(line).toMatchObject({
+    reason: 'UpstreamFailure',
+    'gw.ai.usage.estimated':
+      'the response ended before the provider reported usage: the provider broke the stream off',
+  });
+});
+
 /** Connections to a service with pieces that come late and small; some requests reset the connection instead. */
 async function badNetwork(address: string, resets: (request: number) => boolean) {
   const [host = '', port = ''] = address.split(':');
@@ -232,9 +274,7 @@ test('a gateway without descriptors left keeps its streams, and recovers when cl
     },
   };
   await using running = await serve(JSON.stringify(config), { descriptors: 128 });
-  const call = request(`${running.url}/v1/chat/completions`, { method: 'POST' });
-  call.end(JSON.stringify({ ...CHAT, stream: true }));
-  const [stream] = (await once(call, 'response')) as [NodeJS.ReadableStream];
+  const stream = await streamOf(running);
   let beats = 0;
   stream.on('data', () => {
     beats += 1;
@@ -257,5 +297,5 @@ test('a gateway without descriptors left keeps its streams, and recovers when cl
   expect(running.stderr.split('\n').length - lines).toBeLessThan(5);
   const after = beats;
   await until(() => beats > after + 5);
-  call.destroy();
+  stream.destroy();
 });
