@@ -1,6 +1,7 @@
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { indexTurn } from '../../../src/adapter/memory/chat-index.ts';
 import { createDocsSync } from '../../../src/adapter/memory/docs-sync.ts';
 import { ingestDocument } from '../../../src/adapter/memory/documents.ts';
 import type { Embedder } from '../../../src/adapter/memory/embed/embedder.ts';
@@ -281,6 +282,32 @@ describe('the embedder', () => {
       expect(again.status).toBe('unchanged');
       expect(await createDocsSync({ store, embedder: other }, { folder }).run()).toMatchObject({
         embedded: 0,
+      });
+    });
+  });
+
+  test('when changed, indexed chat turns are embedded again too', async () => {
+    await withDocs(GUIDE, async ({ folder, store, embedder, sync }) => {
+      const createdAt = '2026-01-02T03:04:05.000Z';
+      const turn = {
+        id: 't',
+        seq: 1,
+        sessionId: 's',
+        agentId: 'a',
+        role: 'user',
+        content: 'Zebras.',
+        createdAt,
+      } as const;
+      await indexTurn({ store, embedder }, turn);
+      await sync().run();
+      const other = countingEmbedder('other/128');
+      await createDocsSync({ store, embedder: other }, { folder }).run();
+      const [vector = new Float32Array()] = await other.embed(['Zebras.']);
+      const [best] = await store.nearest(vector, 'other/128', { types: ['chat_message'], limit: 1 });
+      expect(best?.cosine).toBeCloseTo(1, 5);
+      expect((await store.entities([best?.id ?? '']))[0]).toMatchObject({
+        content: 'Zebras.',
+        metadata: { turnId: 't' },
       });
     });
   });

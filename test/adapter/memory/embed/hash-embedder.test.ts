@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createHashEmbedder, hashVector } from '../../../../src/adapter/memory/embed/hash-embedder.ts';
 import { stemOf, wordsOf } from '../../../../src/adapter/memory/words.ts';
@@ -17,6 +18,14 @@ describe('words', () => {
     ['😀 --- \ud800', []],
   ])('of %j', (text, expected) => {
     expect([...wordsOf(text)]).toEqual(expected);
+  });
+
+  test('of ASCII are the same whether or not the text has other letters', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary-ascii', maxLength: 100 }), (text) => {
+        expect(wordsOf(`${text} ж`)).toEqual([...wordsOf(text), 'ж']);
+      }),
+    );
   });
 
   test.each([
