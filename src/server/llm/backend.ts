@@ -21,10 +21,20 @@ import { bySpecificity, matchesModel } from './models.ts';
 import { answerOf, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';
 import { changeFields } from './transform.ts';
+import {
+  compileVirtualModels,
+  resolveVirtual,
+  type VirtualModels,
+  virtualModelSchema,
+} from './virtual-models.ts';
 
 /** Fields of an LLM backend; also of the simplified top-level `llm`. */
 export const llmFields = {
   models: z.array(modelSchema).min(1).describe('Models that clients may ask for.'),
+  virtualModels: z
+    .array(virtualModelSchema)
+    .default([])
+    .describe('Names that stand for one of several models; they come before `models`.'),
   providers: z.array(providerEntrySchema).default([]).describe('Providers that several models share.'),
   guardrails: guardrailsSchema
     .optional()
@@ -34,7 +44,9 @@ export const llmFields = {
 /** What all calls of one LLM backend share. */
 export interface LlmRuntime {
   readonly models: readonly Model[];
-  readonly listed: readonly Model[];
+  readonly virtual: VirtualModels;
+  /** Names that clients may ask for. */
+  readonly listed: readonly string[];
   readonly startedAt: number;
   readonly requestGuardrails: readonly Webhook[];
   readonly responseGuardrails: readonly Webhook[];
@@ -48,13 +60,15 @@ export const llm = defineBackend({
       (model, index) => compileModel(model, config.providers, context.at('models', index)) ?? [],
     );
     refuseDuplicateEntries(config.providers, context);
+    const virtual = compileVirtualModels(config.virtualModels, compiled, context.at('virtualModels'));
     const guardrails =
       config.guardrails === undefined
         ? undefined
         : compileGuardrails(config.guardrails, context.at('guardrails'));
     const runtime: LlmRuntime = {
       models: bySpecificity(compiled),
-      listed: compiled.filter(({ isPublic }) => isPublic),
+      virtual,
+      listed: [...compiled.filter(({ isPublic }) => isPublic).map(({ name }) => name), ...virtual.keys()],
       startedAt: Math.floor(Date.now() / 1000),
       requestGuardrails: guardrails?.request ?? [],
       responseGuardrails: guardrails?.response ?? [],
@@ -92,12 +106,15 @@ async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   if (typeof requested !== 'string' || requested === '') {
     throw llmError('llm_invalid', 'missing_model', "LLM request body is missing string field 'model'");
   }
-  const model = chooseModel(x, runtime, requested);
+  requireAllowed(x, requested);
+  const target = resolveVirtual(runtime.virtual, requested, x, body.value);
+  const model = chooseModel(runtime, target ?? requested, target !== undefined);
+  const providerModel = model.model ?? target;
   const call: LlmCall = {
     operation,
     provider: model.provider.telemetryName,
     requestModel: requested,
-    ...(model.model === undefined ? {} : { providerModel: model.model }),
+    ...(providerModel === undefined ? {} : { providerModel }),
     streaming: body.value['stream'] === true,
     request: body.value,
   };
@@ -105,7 +122,7 @@ async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   if (x.trace !== undefined) traceLlmRequest(x.trace, call, body.toString());
   changeFields(body, model.fields, lookupIn(x));
   // What the client asked for is settled; what the provider is asked for is configuration.
-  if (model.model !== undefined) body.set('model', model.model);
+  if (providerModel !== undefined) body.set('model', providerModel);
   await guardRequest(x, call, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
   if (body.get('stream') === true) requireGuardable(call, responseGuardrails);
@@ -138,13 +155,15 @@ async function readRequest(x: Exchange): Promise<LlmBody> {
   }
 }
 
-/** The most specific model entry of that name. Entries that are only referred to are not to be asked for. */
-function chooseModel(x: Exchange, { models }: LlmRuntime, requested: string): Model {
-  const { allowedModels } = x;
+function requireAllowed({ allowedModels }: Exchange, requested: string): void {
   if (allowedModels !== undefined && !allowedModels.some((pattern) => matchesModel(pattern, requested))) {
     throw llmError('llm_forbidden', 'model_not_allowed', 'Model is not allowed for this API key');
   }
-  const model = models.find(({ name, isPublic }) => isPublic && matchesModel(name, requested));
+}
+
+/** The most specific model entry of that name. Internal ones are for virtual models alone. */
+function chooseModel({ models }: LlmRuntime, wanted: string, isTarget: boolean): Model {
+  const model = models.find(({ name, isPublic }) => (isPublic || isTarget) && matchesModel(name, wanted));
   if (model === undefined) throw llmError('llm_not_found', 'model_not_found', 'Model not found');
   return model;
 }
@@ -153,10 +172,9 @@ function listModels(x: Exchange, { listed, startedAt }: LlmRuntime): Reply {
   const { allowedModels } = x;
   const data = listed
     .filter(
-      ({ name }) =>
-        allowedModels === undefined || allowedModels.some((pattern) => matchesModel(pattern, name)),
+      (name) => allowedModels === undefined || allowedModels.some((pattern) => matchesModel(pattern, name)),
     )
-    .map(({ name }) => ({ id: name, object: 'model', created: startedAt, owned_by: 'openai' }));
+    .map((name) => ({ id: name, object: 'model', created: startedAt, owned_by: 'openai' }));
   return textReply(200, JSON.stringify({ object: 'list', data }), 'application/json');
 }
 

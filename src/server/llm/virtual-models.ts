@@ -1,0 +1,149 @@
+import { z } from 'zod';
+import { CelEvaluationError, type Expression } from '../cel/expression.ts';
+import { toCel } from '../cel/values.ts';
+import type { CompileContext } from '../compile-context.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { lookupIn } from '../variables.ts';
+import { llmError } from './errors.ts';
+import type { Model } from './model.ts';
+import { matchesModel } from './models.ts';
+
+const target = z.string().min(1).describe('Name of a model that an entry of `models` answers.');
+
+const weightedSchema = z
+  .strictObject({
+    targets: z
+      .array(
+        z.strictObject({
+          model: target,
+          weight: z.int().min(0).default(1).describe('How often it is taken, beside the others.'),
+        }),
+      )
+      .min(1)
+      .refine((targets) => targets.some(({ weight }) => weight > 0), {
+        error: 'expected a weight over zero',
+      })
+      .describe('Models to choose from.'),
+  })
+  .describe('One of several models by chance.');
+
+const conditionalSchema = z
+  .strictObject({
+    targets: z
+      .array(
+        z.strictObject({
+          model: target,
+          when: z
+            .string()
+            .min(1)
+            .optional()
+            .describe(
+              'CEL expression over the request (`llmRequest`). Without one the target is always taken.',
+            ),
+        }),
+      )
+      .min(1)
+      .refine((targets) => targets.slice(0, -1).every(({ when }) => when !== undefined), {
+        error: 'expected the target without `when` to be the last',
+      })
+      .describe('Models in the order in which they are tried.'),
+  })
+  .describe('The first model whose condition holds.');
+
+export const virtualModelSchema = z
+  .strictObject({
+    name: z.string().min(1).describe('Name that clients ask for, exactly.'),
+    routing: z
+      .strictObject({ weighted: weightedSchema.optional(), conditional: conditionalSchema.optional() })
+      .refine(({ weighted, conditional }) => (weighted === undefined) !== (conditional === undefined), {
+        error: 'expected exactly one of `weighted` and `conditional`',
+      })
+      .describe('How the model is chosen.'),
+  })
+  .describe('A name that stands for one of several models.');
+
+/** Chooses a target for one request. */
+type Choose = (x: Exchange, request: Readonly<Record<string, unknown>>) => string | undefined;
+
+export type VirtualModels = ReadonlyMap<string, Choose>;
+
+/** Compiles virtual models. Targets that no entry answers, and names that stand twice, are reported. */
+export function compileVirtualModels(
+  configs: readonly z.output<typeof virtualModelSchema>[],
+  models: readonly Model[],
+  context: CompileContext,
+): VirtualModels {
+  const compiled = new Map<string, Choose>();
+  for (const [index, { name, routing }] of configs.entries()) {
+    const at = context.at(index);
+    if (compiled.has(name))
+      at.at('name').report({ code: 'AGW0106', message: `two virtual models are called \`${name}\`` });
+    const [kind, { targets }] = routing.weighted
+      ? (['weighted', routing.weighted] as const)
+      : (['conditional', routing.conditional ?? { targets: [] }] as const);
+    const place = at.at('routing', kind, 'targets');
+    for (const [position, { model }] of targets.entries()) {
+      if (models.some((entry) => matchesModel(entry.name, model))) continue;
+      place.at(position, 'model').report({
+        code: 'AGW0107',
+        message: `virtual model target \`${model}\` does not match any entry of \`models\``,
+      });
+    }
+    compiled.set(name, routing.weighted ? byWeight(routing.weighted.targets) : byCondition(targets, place));
+  }
+  return compiled;
+}
+
+function byWeight(targets: readonly { readonly model: string; readonly weight: number }[]): Choose {
+  const total = targets.reduce((sum, { weight }) => sum + weight, 0);
+  return () => {
+    let point = Math.random() * total;
+    return targets.find(({ weight }) => {
+      point -= weight;
+      return point < 0;
+    })?.model;
+  };
+}
+
+function byCondition(
+  targets: readonly { readonly model: string; readonly when?: string | undefined }[],
+  place: CompileContext,
+): Choose {
+  const compiled = targets.map(({ model, when }, index) => ({
+    model,
+    when: when === undefined ? undefined : place.at(index, 'when').cel(when, 'llmRequest'),
+  }));
+  return (x, request) => {
+    const lookup = lookupIn(x, { llmRequest: toCel(request) });
+    return compiled.find(({ when }) => when === undefined || holds(when, lookup))?.model;
+  };
+}
+
+/** A condition that fails does not hold. */
+function holds(when: Expression, lookup: ReturnType<typeof lookupIn>): boolean {
+  try {
+    return when.evaluate(lookup) === true;
+  } catch (error) {
+    if (error instanceof CelEvaluationError) return false;
+    throw error;
+  }
+}
+
+/** The model that a request is for, by name; undefined when the name is not a virtual one. Throws an `AppError` (400). */
+export function resolveVirtual(
+  virtual: VirtualModels,
+  requested: string,
+  x: Exchange,
+  request: Readonly<Record<string, unknown>>,
+): string | undefined {
+  const choose = virtual.get(requested);
+  if (choose === undefined) return undefined;
+  const model = choose(x, request);
+  if (model === undefined)
+    throw llmError(
+      'llm_invalid',
+      'virtual_model_no_matching_target',
+      'No target of the model matches the request',
+    );
+  return model;
+}

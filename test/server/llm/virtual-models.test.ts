@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest';
+import { bodyOf, CHAT, chat, errorOf, llmProvider, modelsGateway } from '../../kit/llm-provider.ts';
+import { send } from '../../kit/send.ts';
+
+const entry = (name: string, address: string, more: object = {}): object => ({
+  name,
+  provider: 'oaiCompat',
+  params: { baseUrl: `http://${address}/v1`, ...more },
+});
+const weighted = (...targets: object[]): object => ({ weighted: { targets } });
+const conditional = (...targets: object[]): object => ({ conditional: { targets } });
+
+describe('a virtual model', () => {
+  test('is one of several by weight, which only the provider and the log are told', async () => {
+    await using provider = await llmProvider();
+    const models = [
+      { ...entry('cheap', provider.address), visibility: 'internal' },
+      entry('dear-*', provider.address, { model: 'the-dear-one' }),
+    ];
+    const routing = weighted(
+      { model: 'cheap', weight: 3 },
+      { model: 'dear-1' },
+      { model: 'dear-2', weight: 0 },
+    );
+    await using served = await modelsGateway(models, { virtualModels: [{ name: 'any', routing }] });
+    const asked = { ...CHAT, model: 'any' };
+    for (let count = 0; count < 80; count += 1) expect((await chat(served, asked)).status).toBe(200);
+    const names = provider.received.map((_, index) => bodyOf(provider, index)['model']);
+    const cheap = names.filter((name) => name === 'cheap').length;
+    expect(names.filter((name) => name === 'the-dear-one')).toHaveLength(80 - cheap);
+    // 60 are expected; 35 or 79 happen once in a billion runs.
+    expect(cheap).toBeGreaterThan(35);
+    expect(cheap).toBeLessThan(79);
+    expect((await served.accessLine(1))['gen_ai.request.model']).toBe('any');
+    expect((await chat(served, { ...CHAT, model: 'cheap' })).status).toBe(404);
+    const list = JSON.parse((await send(`${served.url}/v1/models`)).text) as { data: { id: string }[] };
+    expect(list.data.map(({ id }) => id)).toEqual(['dear-*', 'any']);
+  });
+
+  test('is the first whose condition holds; one that fails does not', async () => {
+    await using provider = await llmProvider();
+    const routing = conditional(
+      { model: 'large', when: 'llmRequest.max_tokens > 100' },
+      { model: 'team', when: 'request.headers["x-team"] == "a"' },
+      { model: 'small', when: 'llmRequest.model == "smart"' },
+    );
+    const models = [entry('*', provider.address)];
+    const virtualModels = [
+      { name: 'smart', routing },
+      { name: 'never', routing: conditional({ model: 'x', when: 'false' }) },
+    ];
+    await using served = await modelsGateway(models, { virtualModels });
+    const asked = { ...CHAT, model: 'smart' };
+    await chat(served, { ...asked, max_tokens: 500 });
+    await chat(served, asked, { 'x-team': 'a' });
+    await chat(served, asked);
+    expect([0, 1, 2].map((index) => bodyOf(provider, index)['model'])).toEqual(['large', 'team', 'small']);
+    const refused = await chat(served, { ...CHAT, model: 'never' });
+    expect(refused.status).toBe(400);
+    expect(errorOf(refused).code).toBe('virtual_model_no_matching_target');
+  });
+
+  test.each<[string, object[], string]>([
+    [
+      'a target that nobody answers',
+      [{ name: 'v', routing: weighted({ model: 'y' }) }],
+      'does not match any entry',
+    ],
+    [
+      'two ways',
+      [{ name: 'v', routing: { ...weighted({ model: 'x' }), ...conditional({ model: 'x' }) } }],
+      'exactly one',
+    ],
+    ['no way', [{ name: 'v', routing: {} }], 'exactly one'],
+    [
+      'an early target without a condition',
+      [{ name: 'v', routing: conditional({ model: 'x' }, { model: 'x', when: 'true' }) }],
+      'to be the last',
+    ],
+    ['only weights of zero', [{ name: 'v', routing: weighted({ model: 'x', weight: 0 }) }], 'over zero'],
+    [
+      'one name twice',
+      [
+        { name: 'v', routing: weighted({ model: 'x' }) },
+        { name: 'v', routing: weighted({ model: 'x' }) },
+      ],
+      'two virtual models',
+    ],
+  ])('with %s is an error of the configuration', async (_, virtualModels, message) => {
+    await expect(modelsGateway([{ name: 'x', provider: 'echo' }], { virtualModels })).rejects.toThrow(
+      message,
+    );
+  });
+});
