@@ -66,12 +66,31 @@ describe('agctl memory serve', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('port 3006 is already in use')]);
   });
 
-  test('SIGTERM ends it cleanly, and the store can be opened at once', async () => {
+  test('SIGTERM under load ends it cleanly: what was acknowledged is there, once, after the next start', async () => {
     await using folder = await temporaryFolder();
-    const first = await memoryServe(folder.path);
+    await using first = await memoryServe(folder.path);
+    const acknowledged: string[] = [];
+    const writer = async (name: number): Promise<void> => {
+      for (let index = 0; ; index += 1) {
+        const content = `${name}-${index}`;
+        const turn = { sessionId: 's', role: 'user', content };
+        const answer = await post(addressOf(first, 'mcp'), callMessage('store_episodic', turn)).catch(
+          () => undefined,
+        );
+        if (answer?.result?.structuredContent === undefined) return;
+        acknowledged.push(content);
+      }
+    };
+    const writers = Array.from({ length: 8 }, (_, name) => writer(name));
+    await until(() => acknowledged.length > 40);
     first.kill('SIGTERM');
+    await Promise.all(writers);
     expect(await first.finished).toMatchObject({ code: 0, signal: null });
-    await using _second = await memoryServe(folder.path);
+    await using second = await memoryServe(folder.path);
+    const { turns } = await json(`${addressOf(second, 'api')}/sessions/s/turns?limit=500`);
+    const kept = turns.map(({ content }: Json) => content);
+    expect(kept).toEqual([...new Set(kept)]);
+    expect(acknowledged.filter((content) => !kept.includes(content))).toEqual([]);
   });
 
   test('a second one on the same folder is refused, and says who has it', async () => {
@@ -139,7 +158,7 @@ describe('agctl memory-adapter stdio --embedded', () => {
       command: process.execPath,
       args: [AGCTL, 'memory-adapter', 'stdio', '--embedded', ...args],
       stderr: 'pipe',
-      env: { PATH: process.env['PATH'] ?? '', MEMORY_AGENT_ID: 'desktop' },
+      env: { MEMORY_AGENT_ID: 'desktop' },
     });
     const noise: unknown[] = [];
     const client = new Client({ name: 'desktop', version: '1' }) as Client2;
