@@ -62,6 +62,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0202: 'A CEL expression uses a variable that this place does not have.',
   AGW0203: 'A CEL expression calls a function that does not exist.',
   AGW0204: 'A CEL expression is over a limit (length, nodes, depth).',
+  AGW0205: 'A CEL expression that must say yes or no gives something else.',
   AGW0301: 'An expression reads `jwt`, but nothing on this route validates a token.',
   AGW0302: 'A secret stands literally in the file.',
   AGW0303: 'A setting has no effect here.',

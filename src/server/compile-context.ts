@@ -26,6 +26,8 @@ export interface CompileContext {
    * routes on which an expression reads it. A wrong expression is reported and fails on every evaluation.
    */
   cel(source: string, place: Place): PlacedExpression;
+  /** The same for an expression that says yes or no: one that can give neither is reported too. */
+  condition(source: string, place: Place): PlacedExpression;
   /** Where the section being compiled stands, for traces. */
   place(): TracePlace;
   /** Reports a problem at this place. Compiling goes on, so that all problems are seen at once. */
@@ -78,6 +80,18 @@ export function createContext(
     report,
     place: () => placeOf(source, path, 'key'),
     at: (...more) => createContext(options, [...path, ...more], hostnames, expressions),
+    condition(text, place) {
+      const expression = this.cel(text, place);
+      const { neverBoolean } = expression;
+      if (neverBoolean !== undefined)
+        report({
+          code: 'AGW0205',
+          message: `the expression gives ${neverBoolean}, never true or false`,
+          inside: { start: 0, end: text.length },
+          help: 'compare it with something, as in `jwt.sub == "ann"`',
+        });
+      return expression;
+    },
     cel(text, place) {
       try {
         const variables = PLACES[place];
@@ -108,6 +122,7 @@ function failing(source: string): PlacedExpression {
     place: {},
     variables: [],
     roots: new Set(),
+    neverBoolean: undefined,
     reads: () => false,
     evaluate: () => {
       throw new CelEvaluationError('failed', 'the expression is not valid');

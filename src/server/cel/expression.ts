@@ -2,6 +2,7 @@ import { compile } from './compile.ts';
 import { parse } from './engine.ts';
 import { CelEvaluationError } from './errors.ts';
 import { enterBudget, leaveBudget } from './limits.ts';
+import { neverBoolean } from './never-boolean.ts';
 import { type CelResult, fromCel } from './results.ts';
 
 export { CelEvaluationError, CelSyntaxError } from './errors.ts';
@@ -17,6 +18,8 @@ export interface Expression {
   readonly source: string;
   /** Root variables that it reads. */
   readonly roots: ReadonlySet<string>;
+  /** What it gives, in words, when that is certainly no boolean. */
+  readonly neverBoolean: string | undefined;
   /**
    * Whether it may read the member at a dotted path, such as `request.body`. True also when it uses a parent as a whole
    * (`request[name]`, `variables()`, `toJson(request)`) or a part of the member.
@@ -34,10 +37,12 @@ export interface Expression {
  * a hint when it does not parse, is over a limit, or uses a variable or function that the place does not have.
  */
 export function compileExpression(source: string, variables: readonly string[]): Expression {
-  const { step, slots, roots, paths } = compile(parse(source), variables);
+  const tree = parse(source);
+  const { step, slots, roots, paths } = compile(tree, variables);
   return {
     source,
     roots,
+    neverBoolean: neverBoolean(tree),
     reads: (path) =>
       [...paths].some((read) => read === path || read.startsWith(`${path}.`) || path.startsWith(`${read}.`)),
     evaluate(lookup) {

@@ -41,7 +41,7 @@ export function compileAccessLogPolicy(
   const fields = Object.entries(add).map(
     ([name, source]) => [name, context.at('add', name).cel(source, 'log')] as const,
   );
-  const wanted = filter === undefined ? undefined : context.at('filter').cel(filter, 'log');
+  const wanted = filter === undefined ? undefined : context.at('filter').condition(filter, 'log');
   const all = [...fields.map(([, expression]) => expression), ...(wanted === undefined ? [] : [wanted])];
   return {
     removed: new Set([...remove, ...fields.map(([name]) => name)]),

@@ -53,9 +53,9 @@ export function compileRules(
 ): RuleSet {
   const compiled = rules.map((rule, index): Rule => {
     const at = context.at('rules', index);
-    if (typeof rule === 'string') return { effect: plain, expression: at.cel(rule, place) };
+    if (typeof rule === 'string') return { effect: plain, expression: at.condition(rule, place) };
     const [effect, source] = Object.entries(rule)[0] as [Effect, string];
-    return { effect, expression: at.at(effect).cel(source, place) };
+    return { effect, expression: at.at(effect).condition(source, place) };
   });
   const of = (effect: Effect): Rule[] => compiled.filter((rule) => rule.effect === effect);
   const denies = of('deny');

@@ -125,6 +125,36 @@ describe('every place of an expression', () => {
   });
 });
 
+describe('conditions that can never hold', () => {
+  test.each([
+    ['1 + 1', 'a number, text or list'],
+    ['"admin"', 'a text'],
+    ['-7', 'a number'],
+    ['["a"]', 'a list'],
+    ['{"a": 1}', 'a map'],
+    ['request.path == "/" ? 1 : "x"', 'a number'],
+    ['null', 'null'],
+  ])('%s', async (rule, what) => {
+    const message = `the expression gives ${what}, never true or false`;
+    const quoted = `'${rule}'`;
+    const { text, found } = await problemsOf(`authorization: { rules: [${quoted}] }`, '');
+    expect(found).toMatchObject([{ code: 'AGW0205', severity: 'error', message }]);
+    expect(found[0]?.range.start.offset).toBe(text.indexOf(rule));
+    const deny = await problemsOf(`mcpAuthorization: { rules: [{ deny: ${quoted} }] }`, '');
+    expect(deny.found).toMatchObject([{ code: 'AGW0205', message }]);
+    const filter = await problemsOf('cors: {}', `frontendPolicies: { accessLog: { filter: ${quoted} } }`);
+    expect(filter.found).toMatchObject([{ code: 'AGW0205', message }]);
+  });
+
+  test.each(['true', '!request.ok', 'request.ok', 'request.path == "/" ? true : 1', 'size([]) == 0', 'f'])(
+    '%s may hold',
+    async (rule) => {
+      const { found } = await problemsOf(`authorization: { rules: ['${rule}'] }`, '');
+      expect(found.filter(({ code }) => code === 'AGW0205')).toEqual([]);
+    },
+  );
+});
+
 describe('variables that a place does not have', () => {
   const notHere = (name: string): object => ({
     code: 'AGW0202',
