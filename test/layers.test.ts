@@ -50,8 +50,16 @@ describe('policies', () => {
 });
 
 describe('commands', () => {
-  // The one short form; every other leaf has a file of its own name.
-  const shortForms = new Map([['serve', 'gateway-serve']]);
+  // Short forms, and upstream's former names; every other leaf has a file of its own name.
+  const shortForms = new Map([
+    ['serve', 'gateway-serve'],
+    ['trace', 'proxy-trace'],
+    ['profile-cpu', 'proxy-profile-cpu'],
+    ['profile-heap', 'proxy-profile-heap'],
+    ['config-all', 'proxy-config-all'],
+    ['config-routes', 'proxy-config-routes'],
+    ['config-backends', 'proxy-config-backends'],
+  ]);
 
   test('have one file for each leaf of the command tree, and no other', () => {
     const sink = new Writable();
@@ -62,7 +70,7 @@ describe('commands', () => {
   });
 
   test('are loaded by the command tree on use only', () => {
-    const program = read('src/cli/program.ts');
+    const program = read('src/cli/program.ts') + read('src/cli/proxy-program.ts');
     const onUse = [...program.matchAll(/import\('\.\/commands\/([^']+)'\)/g)].map(([, name]) => name);
     expect([...new Set(onUse)].sort()).toEqual(readdirSync(join(root, 'src/cli/commands')).sort());
     expect(importsOf(program).filter((path) => path.includes('commands/'))).toEqual([]);

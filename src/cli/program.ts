@@ -3,6 +3,7 @@ import { exitCodeTable } from '../core/exit-codes.ts';
 import { nearest } from '../core/suggest.ts';
 import { VERSION } from '../core/version.ts';
 import type { Context } from './context.ts';
+import { proxyCommands } from './proxy-program.ts';
 
 /** What a command's file exports: options in, exit code out. Loaded on use, so that `--version` stays fast. */
 export type Run<Options> = (options: Options, context: Context) => Promise<number>;
@@ -132,6 +133,8 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     )
     .action(run(() => import('./commands/costs-import.ts')));
 
+  const proxy = proxyCommands(program, config, run);
+
   program.commandsGroup('More:');
   program
     .command('version')
@@ -147,7 +150,8 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     .action(run(() => import('./commands/exit-codes.ts')));
   program.helpCommand('help [command]', 'print help for a command');
   program.addHelpText('after', `\nExit codes:\n${exitCodeTable()}\n\nTry:  agctl serve -f gateway.yaml\n`);
-  for (const group of [program, gateway, ...memory, config, auth, costs]) helpOrUnknown(group, context);
+  for (const group of [program, gateway, ...memory, config, auth, costs, ...proxy])
+    helpOrUnknown(group, context);
   return program;
 }
 

@@ -194,6 +194,24 @@ export const LIMITS = {
   embeddingAttempts: 3,
   /** Longest wait that a service may ask for with Retry-After; more fails the call. */
   embeddingRetryAfter: 20 * SECOND,
+
+  /** `agctl proxy`: silence of an admin server before it counts as not answering. */
+  adminAnswer: 10 * SECOND,
+  /** A configuration dump or answer of an admin server that is read; V8 cannot hold more than 512 MiB in a string. */
+  dumpBytes: 256 * MIB,
+  /** Nesting of a dump; every level is indented, so depth costs its square. */
+  dumpDepth: 200,
+  /** One event of a trace stream (upstream tests 8 MiB). */
+  traceEventLength: 32 * MIB,
+  /** Events of a trace kept for the screen; the later ones are counted only. */
+  traceEvents: 10_000,
+  traceKeptLength: 128 * MIB,
+  /** Waiting for a request when nobody sits at a terminal. */
+  traceWait: 60 * SECOND,
+  /** An admin server sends a sign of life every second; after this long the screen says that it is missing. */
+  traceSilence: 5 * SECOND,
+  /** Body of the answer to a request that `agctl proxy trace` sends: kept to show, the rest is read and dropped. */
+  traceReplyBytes: 64 * KIB,
 } as const;
 
 /** Bounds of the memory adapter and of its backend's REST interface. */

@@ -1,0 +1,22 @@
+import { EXIT_CODES } from '../../core/exit-codes.ts';
+import type { Run } from '../program.ts';
+import { type DumpOptions, loadDump } from '../proxy/dump.ts';
+import { overviewOf } from '../proxy/dump-overview.ts';
+import { indentJson } from '../proxy/json-text.ts';
+import { print } from '../proxy/print.ts';
+import { yamlOf } from '../proxy/yaml-text.ts';
+
+interface Options extends DumpOptions {
+  readonly output?: 'short' | 'json' | 'yaml';
+}
+
+/** Prints the whole dump. Without `-o`: an overview on a terminal, JSON (upstream's default) for programs. */
+export const run: Run<Options> = async (options, context) => {
+  const { stdout } = context;
+  const dump = await loadDump(options, context);
+  const output = options.output ?? (stdout.isTTY === true ? 'short' : 'json');
+  if (output === 'json') await print(stdout, indentJson(dump.text));
+  else if (output === 'yaml') await print(stdout, yamlOf(dump.value));
+  else await print(stdout, [overviewOf(dump)]);
+  return EXIT_CODES.ok.code;
+};

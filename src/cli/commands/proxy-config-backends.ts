@@ -1,0 +1,38 @@
+import { EXIT_CODES } from '../../core/exit-codes.ts';
+import { displayWidth, escapeControls } from '../../core/render/width.ts';
+import type { Run } from '../program.ts';
+import { type DumpOptions, loadDump } from '../proxy/dump.ts';
+import { endpointsOf } from '../proxy/dump-parts.ts';
+import { print, table } from '../proxy/print.ts';
+import { yamlOf } from '../proxy/yaml-text.ts';
+
+interface Options extends DumpOptions {
+  readonly output?: 'short' | 'json' | 'yaml';
+  readonly all?: boolean;
+}
+
+const HEAD = ['TYPE', 'NAME', 'NAMESPACE', 'ENDPOINT', 'HEALTH', 'REQUESTS', 'LATENCY'];
+
+export const run: Run<Options> = async (options, context) => {
+  const { value } = await loadDump(options, context);
+  const found = endpointsOf(value);
+  const endpoints = options.all === true ? found : found.filter(({ requests }) => requests > 0);
+  const rows = endpoints.map(({ type, name, namespace, endpoint, health, requests, latencyMs }) => [
+    type,
+    escapeControls(name),
+    escapeControls(namespace),
+    escapeControls(endpoint),
+    escapeControls(health),
+    String(requests),
+    requests === 0 ? '' : `${latencyMs.toFixed(2)}ms`,
+  ]);
+  if (options.output === 'json') await print(context.stdout, [`${JSON.stringify(endpoints, null, 2)}\n`]);
+  else if (options.output === 'yaml') await print(context.stdout, yamlOf(endpoints));
+  else {
+    await print(context.stdout, [table([HEAD, ...rows], displayWidth)]);
+    const hidden = found.length - endpoints.length;
+    if (hidden > 0 && context.stdout.isTTY === true)
+      context.stderr.write(`${hidden} without requests not shown (--all shows them)\n`);
+  }
+  return EXIT_CODES.ok.code;
+};

@@ -1,0 +1,14 @@
+import { EXIT_CODES } from '../../core/exit-codes.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Run } from '../program.ts';
+import { type AdminOptions, adminAddress } from '../proxy/address.ts';
+import { ask, firstLine } from '../proxy/admin-client.ts';
+
+/** The gateway answers when open requests have ended, or when it no longer waits for them. */
+export const run: Run<AdminOptions> = async (options, context) => {
+  const address = adminAddress(options, context);
+  context.stderr.write(`${address.shown} stops after open requests\n`);
+  const { body } = await ask(address, { method: 'POST', path: '/quitquitquit', silence: LIMITS.drain * 6 });
+  context.stdout.write(`${firstLine(body) || 'shutdown'}\n`);
+  return EXIT_CODES.ok.code;
+};

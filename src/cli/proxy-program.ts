@@ -1,0 +1,173 @@
+import { type Command, Option } from 'commander';
+import type { Run } from './program.ts';
+
+type Bind = <Options>(load: () => Promise<{ run: Run<Options> }>) => (...args: unknown[]) => Promise<void>;
+
+const WHERE = '\nWhich gateway: --local, --admin, or the environment variable AGCTL_ADMIN.\n';
+
+/**
+ * The commands that look inside a running gateway; returns the groups. Upstream's former names (`agctl trace`,
+ * `agctl config all`, …) work too and are not shown.
+ */
+export function proxyCommands(program: Command, configGroup: Command, run: Bind): Command[] {
+  program.commandsGroup('A running gateway:');
+  const proxy = program
+    .command('proxy')
+    .description('look inside a running gateway, and change its log levels');
+  const config = proxy
+    .command('config')
+    .aliases(['c', 'cfg'])
+    .description('the configuration that a gateway has loaded');
+  const profile = proxy.command('profile').description('where a gateway spends time and memory');
+  const oldProfile = program.command('profile', { hidden: true }).description('agctl proxy profile');
+  for (const [parent, hidden] of [
+    [config, false],
+    [configGroup, true],
+  ] as const)
+    configCommands(parent, hidden, run);
+  for (const parent of [profile, oldProfile]) profileCommands(parent, run);
+  trace(proxy, false, run);
+  trace(program, true, run);
+  logCommand(proxy, run);
+  stateCommands(proxy, run);
+  return [proxy, config, profile, oldProfile];
+}
+
+/** Adds the options that name an admin server. */
+function where(command: Command): Command {
+  return command
+    .optionsGroup('Which gateway:')
+    .option('--local', 'the one on this machine, 127.0.0.1:15000')
+    .option('--admin <address>', 'its admin server: host:port, unix:/path or http://host:port')
+    .addOption(new Option('--proxy-admin-port <port>', 'another admin port of this machine').hideHelp());
+}
+
+function configCommands(parent: Command, hidden: boolean, run: Bind): void {
+  const leaf = (name: string, description: string, example: string): Command =>
+    where(
+      parent
+        .command(name, { hidden })
+        .description(description)
+        .option('-f, --file <path>', 'a saved dump, or - for standard input')
+        .addOption(
+          new Option('-o, --output <format>', 'form of the answer').choices(['short', 'json', 'yaml']),
+        ),
+    ).addHelpText('after', `${WHERE}\nExamples:\n  agctl proxy config ${name} --local\n  ${example}\n`);
+  leaf(
+    'all',
+    'everything: an overview on a terminal, JSON otherwise',
+    'agctl proxy config all --file dump.json -o yaml',
+  ).action(run(() => import('./commands/proxy-config-all.ts')));
+  leaf(
+    'routes',
+    'which requests go where, with which policies',
+    'agctl proxy config routes --admin 10.0.0.7:15000 -o json',
+  ).action(run(() => import('./commands/proxy-config-routes.ts')));
+  leaf(
+    'backends',
+    'endpoints with health, requests and latency',
+    'agctl proxy config backends --file dump.json --all',
+  )
+    .aliases(['b', 'be'])
+    .option('--all', 'also endpoints that had no request')
+    .action(run(() => import('./commands/proxy-config-backends.ts')));
+}
+
+function profileCommands(parent: Command, run: Bind): void {
+  const leaf = (name: string, description: string): Command =>
+    where(
+      parent
+        .command(name)
+        .description(description)
+        .option('-o, --output <path>', 'file to write; by default agctl-<kind>-<time>.pb.gz'),
+    )
+      .addOption(new Option('-p, --port <port>', 'another admin port of this machine').hideHelp())
+      .addHelpText(
+        'after',
+        `${WHERE}\nThe file opens with: go tool pprof -http=: <file>\n\nExample:\n  agctl proxy profile ${name} --local\n`,
+      );
+  leaf('cpu', 'save a CPU profile in pprof form')
+    .option('--seconds <n>', 'how long to look, 1 to 300', '30')
+    .action(run(() => import('./commands/proxy-profile-cpu.ts')));
+  leaf('heap', 'save a profile of the memory in pprof form').action(
+    run(() => import('./commands/proxy-profile-heap.ts')),
+  );
+}
+
+function logCommand(proxy: Command, run: Bind): void {
+  where(
+    proxy
+      .command('log')
+      .description('show or change the log levels')
+      .option('--level <level>', 'for everything: error, warn, info, debug, trace or off')
+      .option(
+        '--set <module=level>',
+        'for one module; may be repeated',
+        (value: string, before: string[] = []) => [...before, value],
+      )
+      .option('--reset', 'back to what the gateway started with')
+      .option('--for <time>', 'and back again after this, such as 10m; the gateway keeps the time')
+      .addOption(
+        new Option('-o, --output <format>', 'form of the answer').choices(['text', 'json']).default('text'),
+      ),
+  )
+    .addHelpText(
+      'after',
+      `${WHERE}\nExamples:\n  agctl proxy log --local\n  agctl proxy log --local --set proxy::httpproxy=trace --for 10m\n  agctl proxy log --local --reset\n`,
+    )
+    .action(run(() => import('./commands/proxy-log.ts')));
+}
+
+function stateCommands(proxy: Command, run: Bind): void {
+  const leaf = (name: string, description: string): Command =>
+    where(
+      proxy
+        .command(name)
+        .description(description)
+        .addOption(
+          new Option('-o, --output <format>', 'form of the answer')
+            .choices(['text', 'json', 'yaml'])
+            .default('text'),
+        ),
+    ).addHelpText('after', WHERE);
+  leaf('memory', 'figures of the memory').action(run(() => import('./commands/proxy-memory.ts')));
+  leaf('tasks', 'what is running now').action(run(() => import('./commands/proxy-tasks.ts')));
+  where(proxy.command('shutdown').description('stop the gateway after open requests have ended'))
+    .addHelpText('after', WHERE)
+    .action(run(() => import('./commands/proxy-shutdown.ts')));
+}
+
+function trace(parent: Command, hidden: boolean, run: Bind): void {
+  where(
+    parent
+      .command('trace', { hidden })
+      .argument('[request...]', 'after --: the URL of a request to send, with -X, -H, -d as for curl')
+      .description('trace the next request: its route, policies, expressions, backend and status')
+      .optionsGroup('Which request:')
+      .option(
+        '--match <cel>',
+        'only a request for which this expression is true, such as request.path == "/mcp"',
+      )
+      .addOption(new Option('--expression <cel>', 'same as --match').hideHelp())
+      .option('--count <n>', 'trace so many requests, one after another', '1')
+      .option('--timeout <time>', 'give up waiting; by default never at a terminal, 60s otherwise')
+      .option(
+        '--port <port>',
+        'send the request after -- to this port here, with the host of its URL as Host',
+      )
+      .optionsGroup('Output:')
+      .option('--raw', 'JSON Lines as the gateway sends them')
+      .option('--plain', 'lines of text also on a terminal; suits screen readers')
+      .option(
+        '--fail-on <list>',
+        'exit code 1 on: warn, error, deny, 4xx, 5xx, cel-error, no-route; joined by commas',
+      )
+      .option('--save <path>', 'also write the JSON Lines to this file')
+      .option('-f, --file <path>', 'show a saved trace instead, or - for standard input'),
+  )
+    .addHelpText(
+      'after',
+      `${WHERE}\nExit code 1: --fail-on matched. 3: no gateway, or the trace broke off.\n\nExamples:\n  agctl proxy trace --local\n  agctl proxy trace --local --match 'request.path == "/mcp"' --raw\n  agctl proxy trace --local -- http://127.0.0.1:3000/mcp -H 'accept: text/event-stream' -d @list.json\n  agctl proxy trace --file trace.jsonl\n`,
+    )
+    .action(run(() => import('./commands/proxy-trace.ts')));
+}

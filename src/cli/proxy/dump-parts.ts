@@ -1,0 +1,200 @@
+/** One route of a dump, in words. */
+export interface RouteRow {
+  readonly address: string;
+  readonly listener: string;
+  readonly route: string;
+  readonly matches: readonly string[];
+  readonly backends: readonly string[];
+  readonly policies: readonly string[];
+}
+
+/** One endpoint of a service or backend. `health` is a share from 0 to 1, or why it gets no requests. */
+export interface EndpointRow {
+  readonly type: 'Service' | 'Backend';
+  readonly name: string;
+  readonly namespace: string;
+  readonly endpoint: string;
+  readonly health: string;
+  readonly requests: number;
+  readonly latencyMs: number;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Every route, in the order of the dump. What is missing or of another type is left out, never an error. */
+export function routesOf(dump: Json): RouteRow[] {
+  const kinds = backendKinds(dump);
+  return objects(dump['binds']).flatMap((bind) =>
+    objects(bind['listeners']).flatMap((listener) =>
+      [...objects(listener['routes']), ...objects(listener['tcpRoutes'])].map((route) => ({
+        address: text(bind['address']),
+        listener: text(listener['listenerName']) || text(listener['key']),
+        route: text(route['name']) || text(route['key']),
+        matches: matchesOf(route),
+        backends: [
+          ...objects(route['backends']).map((ref) => backendOf(ref, kinds)),
+          ...(route['llmRouter'] === undefined ? [] : ['llm']),
+        ],
+        policies: objects(route['inlinePolicies']).flatMap(policyNames),
+      })),
+    ),
+  );
+}
+
+/** Upstream shows MCP authentication as a `jwtAuth` with an `mcp` member. */
+function policyNames(policy: Json): string[] {
+  return Object.entries(policy)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) =>
+      name === 'jwtAuth' && isObject(value) && value['mcp'] !== undefined ? 'mcpAuthentication' : name,
+    );
+}
+
+function matchesOf(route: Json): string[] {
+  const hosts = Array.isArray(route['hostnames']) ? route['hostnames'].map(text) : [];
+  const matches = objects(route['matches']).map((match) => {
+    const [[kind, path] = ['', '']] = isObject(match['path']) ? Object.entries(match['path']) : [];
+    const conditions = ['headers', 'query'].filter((key) => objects(match[key]).length > 0);
+    const method =
+      text(match['method']) || (isObject(match['method']) ? text(match['method']['method']) : '');
+    return [method, `${text(path)}${kind === 'pathPrefix' ? '*' : ''}`, ...conditions]
+      .filter((part) => part !== '')
+      .join(' ');
+  });
+  const paths = matches.length === 0 ? ['/*'] : matches;
+  return hosts.length === 0 ? paths : hosts.flatMap((host) => paths.map((path) => `${host} ${path}`));
+}
+
+/** Name of a backend to what it is, as in `mcp (echo, time)`. */
+function backendKinds(dump: Json): ReadonlyMap<string, string> {
+  const kinds = new Map<string, string>();
+  for (const { backend } of objects(dump['backends'])) {
+    for (const [kind, value] of isObject(backend) ? Object.entries(backend) : [])
+      if (isObject(value))
+        kinds.set(
+          `${text(value['namespace'])}/${text(value['name'])}`,
+          `${kind}${targetsOf(value['target'])}`,
+        );
+  }
+  return kinds;
+}
+
+function targetsOf(target: unknown): string {
+  if (typeof target === 'string') return ` ${target}`;
+  if (!isObject(target)) return '';
+  const names = [
+    ...objects(target['targets']).map(({ name }) => text(name)),
+    ...objects(target['providers']).flatMap(({ active }) => (isObject(active) ? Object.keys(active) : [])),
+  ];
+  return names.length === 0 ? '' : ` (${names.join(', ')})`;
+}
+
+function backendOf(ref: Json, kinds: ReadonlyMap<string, string>): string {
+  const name = text(ref['backend']);
+  if (name !== '') return kinds.get(name) ?? name;
+  for (const [key, value] of Object.entries(ref)) {
+    if (key === 'weight' || key === 'inlinePolicies') continue;
+    if (typeof value === 'string') return value;
+    if (isObject(value)) return `${key} ${text(value['name'])}`.trim();
+  }
+  return '';
+}
+
+/** Endpoints of services and backends, sorted by type, namespace, name and endpoint as upstream does. */
+export function endpointsOf(dump: Json): EndpointRow[] {
+  const rows = objects(dump['services']).flatMap((service) =>
+    rowsOf('Service', service, service['endpoints']),
+  );
+  for (const { backend } of objects(dump['backends'])) {
+    for (const value of isObject(backend) ? Object.values(backend) : [])
+      if (isObject(value) && isObject(value['target']))
+        rows.push(...rowsOf('Backend', value, value['target']['providers']));
+  }
+  const key = ({ type, namespace, name, endpoint }: EndpointRow): string =>
+    [type, namespace, name, endpoint].join('\0');
+  return rows.sort((a, b) => (key(a) < key(b) ? -1 : 1));
+}
+
+function rowsOf(type: EndpointRow['type'], owner: Json, sets: unknown): EndpointRow[] {
+  const namespace = text(owner['namespace']);
+  const base = { type, name: text(owner['name']), namespace };
+  return objects(sets).flatMap((set) => [
+    ...entriesOf(set['active']).map(([key, entry]) => ({
+      ...base,
+      ...endpointRow(key, entry, namespace, false),
+    })),
+    ...entriesOf(set['rejected']).map(([key, entry]) => ({
+      ...base,
+      ...endpointRow(key, entry, namespace, true),
+    })),
+  ]);
+}
+
+function endpointRow(
+  key: string,
+  entry: Json,
+  namespace: string,
+  isRejected: boolean,
+): Pick<EndpointRow, 'endpoint' | 'health' | 'requests' | 'latencyMs'> {
+  const info = isObject(entry['info']) ? entry['info'] : {};
+  const details = isObject(entry['endpoint']) ? entry['endpoint'] : {};
+  return {
+    endpoint: shortKey(key, namespace) || text(details['name']) || text(details['workloadUid']),
+    health: isRejected ? evicted(info['evictedUntil']) : number(info['health']).toFixed(2),
+    requests: number(info['totalRequests'] ?? info['total_requests']),
+    latencyMs: number(info['requestLatency'] ?? info['request_latency']) * 1000,
+  };
+}
+
+/** `cluster//Pod/ns/name` is `name` for somebody who looks at that namespace. */
+function shortKey(key: string, namespace: string): string {
+  const parts = key.replace(/^\//, '').split('/');
+  const pod = parts.indexOf('Pod');
+  const rest = pod === -1 ? parts : parts.slice(pod + 1);
+  return (rest.length > 1 && rest[0] === namespace ? rest.slice(1) : rest).join('/');
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  h: 3600,
+  m: 60,
+  s: 1,
+  ms: 1e-3,
+  us: 1e-6,
+  µs: 1e-6,
+  ns: 1e-9,
+};
+
+/** `Evict (3.3s)` from a duration such as `1m3.25s`. */
+function evicted(until: unknown): string {
+  const parts = typeof until === 'string' ? [...until.matchAll(/([\d.]+)(ms|us|µs|ns|[hms])/g)] : [];
+  if (parts.length === 0) return 'evicted';
+  const seconds = parts.reduce(
+    (sum, [, amount, unit]) => sum + Number(amount) * (UNITS[unit as string] ?? 0),
+    0,
+  );
+  return `Evict (${seconds.toFixed(1)}s)`;
+}
+
+function entriesOf(value: unknown): [string, Json][] {
+  return isObject(value)
+    ? Object.entries(value).filter((entry): entry is [string, Json] => isObject(entry[1]))
+    : [];
+}
+
+/** The objects in a list, or under the keys of an object. */
+export function objects(value: unknown): Json[] {
+  const items: unknown[] = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
+  return items.filter(isObject);
+}
+
+export function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function number(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}

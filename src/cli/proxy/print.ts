@@ -1,0 +1,45 @@
+import type { Writable } from 'node:stream';
+
+/** Writes pieces one after another, waiting for a slow reader; stops when the reader has gone (`| head`). */
+export async function print(stream: Writable, pieces: Iterable<string>): Promise<void> {
+  for (const piece of pieces) {
+    if (stream.destroyed || stream.errored) return;
+    if (!stream.write(piece)) await canGoOn(stream);
+  }
+}
+
+function canGoOn(stream: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const names = ['drain', 'close', 'error'] as const;
+    const done = (): void => {
+      for (const name of names) stream.off(name, done);
+      resolve();
+    };
+    for (const name of names) stream.once(name, done);
+  });
+}
+
+/** Rows as left-aligned columns, two blanks between them. Cells must be safe to print. */
+export function table(rows: readonly (readonly string[])[], width: (text: string) => number): string {
+  const columns = Math.max(0, ...rows.map((row) => row.length));
+  const widths = Array.from({ length: columns }, (_, index) => maximum(rows, index, width));
+  return rows
+    .map((row) =>
+      row
+        .map((cell, index) => cell + ' '.repeat((widths[index] ?? 0) - width(cell)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+function maximum(
+  rows: readonly (readonly string[])[],
+  index: number,
+  width: (text: string) => number,
+): number {
+  let most = 0;
+  for (const row of rows) most = Math.max(most, width(row[index] ?? ''));
+  return most;
+}

@@ -1,0 +1,58 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { escapeControls } from '../../core/log.ts';
+import type { Context } from '../context.ts';
+import { type AdminAddress, type AdminOptions, adminAddress } from './address.ts';
+import { ask, notAnAdmin } from './admin-client.ts';
+
+/** Options of both profiles. */
+export interface ProfileOptions extends AdminOptions {
+  /** File to write. */
+  readonly output?: string;
+  /** Upstream's name for the admin port here. */
+  readonly port?: string;
+}
+
+/** Fetches a profile and writes it to a file; `wait` is how long the gateway takes for it, in ms. */
+export async function saveProfile(
+  kind: 'cpu' | 'heap',
+  path: string,
+  wait: number,
+  options: ProfileOptions,
+  context: Context,
+): Promise<number> {
+  const { port } = options;
+  const address = adminAddress(port === undefined ? options : { ...options, proxyAdminPort: port }, context);
+  if (wait > 1000) context.stderr.write(`profiling ${address.shown} for ${wait / 1000} s\n`);
+  const { body } = await ask(address, { method: 'GET', path, silence: wait + LIMITS.adminAnswer * 3 });
+  check(address, kind, body);
+  const file = options.output ?? `agctl-${kind}-${stamp(new Date())}.pb.gz`;
+  const target = resolve(context.cwd, file);
+  try {
+    await writeFile(target, body);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== 'ENOENT' && code !== 'EISDIR' && code !== 'EACCES') await rm(target, { force: true });
+    throw new CommandError(
+      'usage',
+      `cannot write ${escapeControls(file)}: ${escapeControls(message)}`,
+      '-o names another file',
+    );
+  }
+  context.stdout.write(`Wrote ${kind} profile to ${escapeControls(file)}\n`);
+  return EXIT_CODES.ok.code;
+}
+
+/** Gzip, or protobuf whose first field is `sample_type` (upstream sends CPU profiles so). */
+function check({ shown }: AdminAddress, kind: string, body: Buffer): void {
+  const isGzip = body[0] === 0x1f && body[1] === 0x8b;
+  if (!isGzip && body[0] !== 0x0a) throw notAnAdmin(shown, `what it sends is no ${kind} profile`);
+}
+
+function stamp(now: Date): string {
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const day = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;
+  return `${day}-${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
+}

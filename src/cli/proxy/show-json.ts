@@ -1,0 +1,35 @@
+import { isUtf8 } from 'node:buffer';
+import { EXIT_CODES } from '../../core/exit-codes.ts';
+import type { Context } from '../context.ts';
+import { type AdminOptions, adminAddress } from './address.ts';
+import { ask, notAnAdmin } from './admin-client.ts';
+import { indentJson } from './json-text.ts';
+import { print } from './print.ts';
+import { yamlOf } from './yaml-text.ts';
+
+/** Options of commands that show what one endpoint says. */
+export interface ShowOptions extends AdminOptions {
+  readonly output: 'text' | 'json' | 'yaml';
+}
+
+/** Prints the JSON of an endpoint: as it is, as YAML, or as text for people. */
+export async function showJson(
+  path: string,
+  textOf: (value: unknown) => string,
+  options: ShowOptions,
+  context: Context,
+): Promise<number> {
+  const address = adminAddress(options, context);
+  const { body } = await ask(address, { method: 'GET', path });
+  const text = isUtf8(body) ? body.toString('utf8') : '';
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw notAnAdmin(address.shown, `its ${path} is not JSON`);
+  }
+  if (options.output === 'json') await print(context.stdout, indentJson(text));
+  else if (options.output === 'yaml') await print(context.stdout, yamlOf(value));
+  else await print(context.stdout, [textOf(value)]);
+  return EXIT_CODES.ok.code;
+}
