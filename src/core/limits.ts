@@ -208,6 +208,8 @@ export const LIMITS = {
   traceKeptLength: 128 * MIB,
   /** Waiting for a request when nobody sits at a terminal. */
   traceWait: 60 * SECOND,
+  /** A request that the command sent has been answered, and no event has come. */
+  traceMissing: 2 * SECOND,
   /** An admin server sends a sign of life every second; after this long the screen says that it is missing. */
   traceSilence: 5 * SECOND,
   /** Body of the answer to a request that `agctl proxy trace` sends: kept to show, the rest is read and dropped. */

@@ -1,8 +1,8 @@
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import type { Run } from '../program.ts';
-import { type DumpOptions, loadDump } from '../proxy/dump.ts';
+import { type Dump, type DumpOptions, loadDump } from '../proxy/dump.ts';
 import { overviewOf } from '../proxy/dump-overview.ts';
-import { indentJson } from '../proxy/json-text.ts';
+import { escapeUnsafe, indentJson } from '../proxy/json-text.ts';
 import { print } from '../proxy/print.ts';
 import { yamlOf } from '../proxy/yaml-text.ts';
 
@@ -15,8 +15,14 @@ export const run: Run<Options> = async (options, context) => {
   const { stdout } = context;
   const dump = await loadDump(options, context);
   const output = options.output ?? (stdout.isTTY === true ? 'short' : 'json');
-  if (output === 'json') await print(stdout, indentJson(dump.text));
+  if (output === 'json') await print(stdout, indented(dump));
   else if (output === 'yaml') await print(stdout, yamlOf(dump.value));
   else await print(stdout, [overviewOf(dump)]);
   return EXIT_CODES.ok.code;
 };
+
+/** Gateways send it with that indent already; to see that takes a third of doing it. */
+function indented({ text, value }: Dump): Iterable<string> {
+  const isIndented = text.startsWith('{\n  "') && JSON.stringify(value, null, 2) === text.trimEnd();
+  return isIndented ? [`${escapeUnsafe(text.trimEnd())}\n`] : indentJson(text);
+}

@@ -5,7 +5,8 @@ const PIECE = 64 * 1024;
 // Upstream's own output writes these three as escapes; the others could drive a terminal or reorder its text.
 const ESCAPED = /[<>&\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-function escapeUnsafe(json: string): string {
+/** JSON whose unsafe characters are escapes; outside of strings it has none. */
+export function escapeUnsafe(json: string): string {
   return json.replace(ESCAPED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 

@@ -51,7 +51,7 @@ class YamlWriter {
     const isList = Array.isArray(value);
     for (const entry of isList ? value : Object.keys(value).sort()) {
       const item = isList ? entry : (value as Record<string, unknown>)[entry];
-      this.#out += isList ? `${lead}- ` : `${lead}${plainOrQuoted(entry)}:`;
+      this.#out += isList ? `${lead}- ` : `${lead}${keyText(entry)}:`;
       lead = indent;
       if (!isCollection(item)) this.line(isList ? scalar(item) : ` ${scalar(item)}`);
       else if (isList) this.collection(item, depth + 1, true);
@@ -70,11 +70,25 @@ function isCollection(value: unknown): value is object {
 }
 
 function scalar(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (typeof value === 'string') return plainOrQuoted(value);
   if (Array.isArray(value)) return '[]';
   if (value instanceof NumberText) return value.text;
   if (typeof value === 'object' && value !== null) return '{}';
   return JSON.stringify(value);
+}
+
+/** Keys come again and again; looking one up takes a tenth of looking at it. */
+const KEYS = new Map<string, string>();
+const KEYS_KEPT = 10_000;
+
+function keyText(key: string): string {
+  let text = KEYS.get(key);
+  if (text === undefined) {
+    text = plainOrQuoted(key);
+    if (KEYS.size < KEYS_KEPT) KEYS.set(key, text);
+  }
+  return text;
 }
 
 /** Words that YAML 1.1 or 1.2 readers take for something else than text. */

@@ -1,0 +1,172 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { CommandError } from '../../core/exit-codes.ts';
+import { escapeControls } from '../../core/log.ts';
+import { nearest } from '../../core/suggest.ts';
+import { readInput } from './dump.ts';
+
+/** A request that `agctl proxy trace` sends. */
+export interface OwnRequest {
+  readonly url: URL;
+  readonly method: string;
+  /** Name and value in turn. */
+  readonly headers: readonly string[];
+  readonly body: Buffer | undefined;
+}
+
+type Take = (value: string, draft: Draft) => void;
+
+interface Draft {
+  method?: string;
+  isHead?: boolean;
+  url?: string;
+  readonly headers: [string, string][];
+  /** Texts, or files to read (`@name`). */
+  readonly data: { readonly text: string; readonly isRaw: boolean; readonly isBinary: boolean }[];
+  isJson?: boolean;
+}
+
+const data =
+  (isRaw: boolean, isBinary: boolean): Take =>
+  (text, draft) =>
+    draft.data.push({ text, isRaw, isBinary });
+
+const WITH_VALUE: Readonly<Record<string, Take>> = {
+  '--request': (value, draft) => {
+    draft.method = value;
+  },
+  '--header': (value, draft) => {
+    const [, name, text] = /^([^:;\s]+)\s*[:;]\s*(.*)$/s.exec(value) ?? [];
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: what must not stand in a header.
+    if (name === undefined || /[^\t\x20-\x7e\x80-\xff]/.test(value))
+      throw wrong(`-H ${JSON.stringify(value)} is not a header`, "-H 'name: value'");
+    draft.headers.push([name, text ?? '']);
+  },
+  '--data': data(false, false),
+  '--data-ascii': data(false, false),
+  '--data-raw': data(true, false),
+  '--data-binary': data(false, true),
+  '--json': (value, draft) => {
+    draft.isJson = true;
+    data(false, true)(value, draft);
+  },
+  '--user': (value, draft) => {
+    draft.headers.push(['authorization', `Basic ${Buffer.from(value).toString('base64')}`]);
+  },
+  '--user-agent': (value, draft) => {
+    draft.headers.push(['user-agent', value]);
+  },
+  '--url': (value, draft) => takeUrl(value, draft),
+};
+
+const SHORT: Readonly<Record<string, string>> = {
+  X: '--request',
+  H: '--header',
+  d: '--data',
+  u: '--user',
+  A: '--user-agent',
+};
+/** What a command copied from somewhere may have and what changes nothing here. */
+const IGNORED = new Set(['--silent', '--show-error', '--include', '--verbose', '--no-buffer', '--compressed']);
+const IGNORED_SHORT = /^[sSivN]+$/;
+
+/**
+ * Reads the words after `--`: a URL and the options of curl that make a request (-X, -H, -d, --json, -u, -A, -I).
+ *
+ * @throws CommandError (usage) for what is not understood, or a body file that cannot be read
+ */
+export async function ownRequest(words: readonly string[], cwd: string): Promise<OwnRequest> {
+  const draft: Draft = { headers: [], data: [] };
+  for (let index = 0; index < words.length; index++) {
+    const used = takeWord(words[index] as string, words[index + 1], draft);
+    index += used;
+  }
+  if (draft.url === undefined) throw wrong('there is no URL after --', 'agctl proxy trace --local -- http://127.0.0.1:3000/mcp');
+  const url = readUrl(draft.url);
+  const body = await bodyOf(draft, cwd);
+  if (url.username !== '' && !hasHeader(draft, 'authorization'))
+    WITH_VALUE['--user']?.(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`, draft);
+  const defaults = contentType(draft, body);
+  const method = draft.method ?? (draft.isHead ? 'HEAD' : body === undefined ? 'GET' : 'POST');
+  if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(method)) throw wrong(`-X ${JSON.stringify(method)} is not a method`);
+  return { url, method, headers: [...defaults, ...draft.headers.flat()], body };
+}
+
+/** Takes one word, and the next one when it is its value: then 1. */
+function takeWord(word: string, next: string | undefined, draft: Draft): 0 | 1 {
+  if (!word.startsWith('-')) {
+    takeUrl(word, draft);
+    return 0;
+  }
+  if (IGNORED.has(word) || (!word.startsWith('--') && IGNORED_SHORT.test(word.slice(1)))) return 0;
+  if (word === '-I' || word === '--head') {
+    draft.isHead = true;
+    return 0;
+  }
+  const [, long, glued] = word.startsWith('--')
+    ? ([word, ...word.split(/=(.*)/s, 2)] as const)
+    : ([word, SHORT[word[1] ?? ''], word.slice(2) || undefined] as const);
+  const take = long === undefined || !Object.hasOwn(WITH_VALUE, long) ? undefined : WITH_VALUE[long];
+  if (take === undefined) {
+    const near = nearest(word, [...Object.keys(WITH_VALUE), '--head']);
+    throw wrong(`${word} is not an option for the request${near === undefined ? '' : `; did you mean ${near}?`}`, '-X, -H, -d, --data-raw, --data-binary, --json, -u, -A, -I, as for curl');
+  }
+  const value = glued ?? next;
+  if (value === undefined) throw wrong(`${word} needs a value`);
+  take(value, draft);
+  return glued === undefined ? 1 : 0;
+}
+
+function takeUrl(word: string, draft: Draft): void {
+  if (draft.url !== undefined) throw wrong(`there are two URLs after --: ${draft.url} and ${word}`, 'one request is traced at a time');
+  draft.url = word;
+}
+
+function readUrl(text: string): URL {
+  const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
+  const url = URL.canParse(full) ? new URL(full) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw wrong(`${text} is not an http:// or https:// URL`);
+  return url;
+}
+
+async function bodyOf({ data: parts, isHead }: Draft, cwd: string): Promise<Buffer | undefined> {
+  if (parts.length === 0 || isHead) return undefined;
+  const pieces: Buffer[] = [];
+  for (const { text, isRaw, isBinary } of parts) {
+    if (pieces.length > 0) pieces.push(Buffer.from('&'));
+    if (isRaw || !text.startsWith('@')) pieces.push(Buffer.from(text));
+    else {
+      const bytes = await readBodyFile(text.slice(1), cwd);
+      // curl takes line breaks out of files given with -d.
+      pieces.push(isBinary ? bytes : Buffer.from(bytes.toString('latin1').replace(/[\r\n\0]/g, ''), 'latin1'));
+    }
+  }
+  return Buffer.concat(pieces);
+}
+
+async function readBodyFile(name: string, cwd: string): Promise<Buffer> {
+  try {
+    return name === '-' ? await readInput(name, cwd) : await readFile(resolve(cwd, name));
+  } catch (error) {
+    throw wrong(`cannot read ${name} for the body: ${(error as NodeJS.ErrnoException).code}`, 'a text that begins with @ names a file; --data-raw takes it as it is');
+  }
+}
+
+/** What curl would say; a JSON body given with -d is JSON here, as people mean it. */
+function contentType(draft: Draft, body: Buffer | undefined): string[] {
+  if (body === undefined) return [];
+  const looksJson = draft.isJson === true || /^\s*[{[]/.test(body.subarray(0, 64).toString('latin1'));
+  const type = looksJson ? 'application/json' : 'application/x-www-form-urlencoded';
+  return [
+    ...(hasHeader(draft, 'content-type') ? [] : ['content-type', type]),
+    ...(draft.isJson && !hasHeader(draft, 'accept') ? ['accept', 'application/json'] : []),
+  ];
+}
+
+function hasHeader({ headers }: Draft, wanted: string): boolean {
+  return headers.some(([name]) => name.toLowerCase() === wanted);
+}
+
+function wrong(message: string, help?: string): CommandError {
+  return new CommandError('usage', escapeControls(message), help);
+}

@@ -1,0 +1,100 @@
+import { CommandError } from '../../core/exit-codes.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { escapeControls } from '../../core/log.ts';
+import { nearest } from '../../core/suggest.ts';
+import { FAIL_ON, type FailOn } from '../../core/trace-model.ts';
+import type { Context } from '../context.ts';
+import { type AdminAddress, type AdminOptions, adminAddress, portNumber } from './address.ts';
+import { ownRequest } from './curl.ts';
+import { spanOption } from './span.ts';
+import type { TraceRequest } from './trace-session.ts';
+
+/** The options as given. */
+export interface TraceOptions extends AdminOptions {
+  readonly match?: string;
+  readonly expression?: string;
+  readonly count: string;
+  readonly timeout?: string;
+  readonly port?: string;
+  readonly raw?: boolean;
+  readonly plain?: boolean;
+  readonly failOn?: string;
+  readonly save?: string;
+  readonly file?: string;
+  readonly color: string;
+  readonly operands?: readonly string[];
+}
+
+/** What the options ask for. */
+export interface TracePlan {
+  readonly form: 'raw' | 'text' | 'screen';
+  readonly source: { readonly file: string } | { readonly address: AdminAddress; readonly request: TraceRequest };
+  readonly count: number;
+  readonly failOn: readonly FailOn[];
+  readonly save: string | undefined;
+}
+
+/** @throws CommandError (usage) for options that contradict each other or cannot be read */
+export async function planTrace(options: TraceOptions, context: Context): Promise<TracePlan> {
+  const { file, operands = [], save } = options;
+  const common = { form: formOf(options, context), count: countOf(options), failOn: failOnOf(options), save };
+  if (file === undefined) {
+    const match = matchOf(options);
+    const own = operands.length === 0 ? undefined : await ownOf(operands, context.cwd);
+    const port = options.port === undefined ? undefined : portNumber(options.port);
+    if (options.port !== undefined && port === undefined)
+      throw new CommandError('usage', `invalid --port ${escapeControls(options.port)}`, 'a number from 1 to 65535');
+    if (port !== undefined && own === undefined)
+      throw new CommandError('usage', '--port requires a request URL after --', 'agctl proxy trace --local --port 3000 -- http://example.com/mcp');
+    const address = adminAddress(options, context);
+    return { ...common, source: { address, request: { match, own, port, wait: await waitOf(options, common.form) } } };
+  }
+  const extra = operands.length > 0 ? 'a request after --' : (['local', 'admin', 'match', 'expression', 'port', 'save'] as const).find((name) => options[name] !== undefined);
+  if (extra !== undefined)
+    throw new CommandError('usage', `--file does not accept ${extra.startsWith('a ') ? extra : `--${extra}`}`, 'a saved trace is only shown');
+  return { ...common, source: { file } };
+}
+
+function formOf({ raw, plain }: TraceOptions, { stdout, env }: Context): TracePlan['form'] {
+  if (raw) return 'raw';
+  const isTerminal = stdout.isTTY === true && process.stdin.isTTY === true && env['TERM'] !== 'dumb';
+  const wantsText = plain === true || (env['INK_SCREEN_READER'] ?? '') === 'true';
+  return isTerminal && !wantsText ? 'screen' : 'text';
+}
+
+function countOf({ count }: TraceOptions): number {
+  if (!/^[1-9]\d{0,5}$/.test(count)) throw new CommandError('usage', `invalid --count ${escapeControls(count)}`, 'a number from 1');
+  return Number(count);
+}
+
+function failOnOf({ failOn }: TraceOptions): FailOn[] {
+  return (failOn ?? '')
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '')
+    .map((word) => {
+      const known = FAIL_ON.find((name) => name === word);
+      if (known !== undefined) return known;
+      const near = nearest(word, FAIL_ON);
+      throw new CommandError('usage', `--fail-on: unknown condition "${escapeControls(word)}"${near === undefined ? '' : `; did you mean ${near}?`}`, `conditions: ${FAIL_ON.join(', ')}`);
+    });
+}
+
+function matchOf({ match, expression }: TraceOptions): string | undefined {
+  if (match !== undefined && expression !== undefined && match !== expression)
+    throw new CommandError('usage', '--match and --expression are the same option', 'give one of them');
+  return match ?? expression;
+}
+
+async function ownOf(operands: readonly string[], cwd: string): Promise<TraceRequest['own']> {
+  const [first = ''] = operands;
+  if (/^(?:gateway|gw|deployment|deploy|pod|po|service|svc|rs|sts|ds)\//.test(first))
+    throw new CommandError('usage', `${escapeControls(first)} is a Kubernetes resource; that is not supported`, '--local, or --admin with the address of its admin server');
+  return ownRequest(operands, cwd);
+}
+
+/** Who sits at a terminal can see that nothing comes; a script cannot. */
+async function waitOf({ timeout }: TraceOptions, form: TracePlan['form']): Promise<number | undefined> {
+  if (timeout !== undefined) return spanOption('--timeout', timeout);
+  return form === 'screen' ? undefined : LIMITS.traceWait;
+}

@@ -1,0 +1,74 @@
+import type { TracePlace, TraceSeverity } from './event.ts';
+
+/** A message of any type, also of one that is not known here. Fields are what the sender made of them. */
+export type AnyMessage = Readonly<Record<string, unknown>> & { readonly type: string };
+
+/** An event as read: the envelope is checked, the message is only known to have a type. */
+export interface ReadEvent {
+  readonly start: number | undefined;
+  readonly end: number;
+  readonly severity: TraceSeverity;
+  readonly scope: readonly string[];
+  readonly requestId: string | undefined;
+  readonly message: AnyMessage;
+}
+
+/**
+ * Reads one event, from this gateway or upstream's, of this version or a later one: what is missing gets a default,
+ * a message without type becomes `message`. Undefined for what is no event at all.
+ */
+export function readEvent(json: unknown): ReadEvent | undefined {
+  if (!isRecord(json)) return undefined;
+  // `{"type":"serialization_error",…}` stands without its envelope.
+  const message = isRecord(json['message']) ? json['message'] : json;
+  const { type } = message;
+  if (typeof type !== 'string') return undefined;
+  const { severity, scope, requestId } = json;
+  return {
+    start: micros(json['eventStart']),
+    end: micros(json['eventEnd']) ?? 0,
+    severity: isSeverity(severity) ? severity : type === 'serialization_error' ? 'error' : 'info',
+    scope: Array.isArray(scope) ? scope.filter((part) => typeof part === 'string') : [],
+    requestId: typeof requestId === 'string' ? requestId : undefined,
+    message: message as AnyMessage,
+  };
+}
+
+function micros(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
+}
+
+function isSeverity(value: unknown): value is TraceSeverity {
+  return value === 'success' || value === 'info' || value === 'warn' || value === 'error';
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value when it is a text, an empty text otherwise. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+export function recordsOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+/** Where in the configuration something stands, as far as the sender says. */
+export function placeOf(value: Readonly<Record<string, unknown>>): TracePlace | undefined {
+  const { configPath, configFile, configLine, configColumn } = value;
+  const place = {
+    ...(typeof configPath === 'string' ? { configPath } : {}),
+    ...(typeof configFile === 'string' ? { configFile } : {}),
+    ...(typeof configLine === 'number' ? { configLine } : {}),
+    ...(typeof configColumn === 'number' ? { configColumn } : {}),
+  };
+  return Object.keys(place).length === 0 ? undefined : place;
+}
+
+/** `gateway.yaml:23:17`, or the path in the configuration when the file is not known. */
+export function placeText({ configFile, configLine, configColumn, configPath }: TracePlace): string {
+  if (configLine === undefined) return configPath ?? configFile ?? '';
+  return [configFile ?? 'config', configLine, configColumn].filter((part) => part !== undefined).join(':');
+}

@@ -1,0 +1,76 @@
+import { isRecord, textOf } from './read-event.ts';
+
+type State = Readonly<Record<string, unknown>>;
+
+/** The request in one line, from the variables of a trace: `POST /mcp  tools/call echo  sub=alice`. */
+export function requestLine(state: State | undefined): string {
+  const request = partOf(state, 'request');
+  const parts = [
+    `${textOf(request['method'])} ${textOf(request['path'])}`.trim(),
+    mcpCall(state, request) || llmCall(state),
+    subject(state),
+  ];
+  return parts.filter((part) => part !== '').join('  ');
+}
+
+/** Where the request came from, as far as the trace says. */
+export function sourceOf(state: State | undefined): string {
+  const { address, port } = partOf(state, 'source');
+  return typeof port === 'number' ? `${textOf(address)}:${port}` : textOf(address);
+}
+
+function mcpCall(state: State | undefined, request: State): string {
+  const { methodName, method, tool } = partOf(state, 'mcp');
+  const name = isRecord(tool) ? textOf(tool['name']) : textOf(tool);
+  const known = textOf(methodName) || textOf(method);
+  if (known !== '') return `${known} ${name}`.trim();
+  const body = decodeBody(request['body']);
+  if (!isRecord(body) || body['jsonrpc'] !== '2.0') return '';
+  const params = isRecord(body['params']) ? body['params'] : {};
+  return `${textOf(body['method'])} ${textOf(params['name'])}`.trim();
+}
+
+function llmCall(state: State | undefined): string {
+  const model = textOf(partOf(state, 'llmRequest')['model']) || textOf(partOf(state, 'llm')['requestModel']);
+  return model === '' ? '' : `model=${model}`;
+}
+
+function subject(state: State | undefined): string {
+  const sub = textOf(partOf(state, 'jwt')['sub']);
+  return sub === '' ? '' : `sub=${sub}`;
+}
+
+function partOf(state: State | undefined, root: string): State {
+  const part = state?.[root];
+  return isRecord(part) ? part : {};
+}
+
+/** A body as snapshots carry it, in base64: as JSON when it is, then as text; undefined when it is neither. */
+export function decodeBody(body: unknown): unknown {
+  if (typeof body !== 'string' || body === '') return undefined;
+  try {
+    const bytes = Uint8Array.from(atob(body), (character) => character.charCodeAt(0));
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+/** A copy for people: bodies decoded where a trace has them in base64. */
+export function readable(value: State): State {
+  const copy: Record<string, unknown> = { ...value };
+  if (typeof copy['body'] === 'string' && typeof copy['stage'] === 'string')
+    copy['body'] = decodeBody(copy['body']) ?? copy['body'];
+  for (const root of ['request', 'response']) {
+    const part = copy[root];
+    if (isRecord(part) && part['body'] !== undefined)
+      copy[root] = { ...part, body: decodeBody(part['body']) ?? part['body'] };
+  }
+  if (isRecord(copy['requestState'])) copy['requestState'] = readable(copy['requestState']);
+  return copy;
+}

@@ -1,0 +1,139 @@
+import { type AnyMessage, isRecord, recordsOf, textOf } from './read-event.ts';
+
+/** What kind of step an event is, in a word or two. */
+const LABELS: Readonly<Record<string, string>> = {
+  requestStarted: 'request',
+  requestSnapshot: 'snapshot',
+  responseSnapshot: 'snapshot',
+  bodySnapshot: 'body',
+  cel: 'cel',
+  routeSelection: 'route',
+  policySelection: 'policies',
+  policy: 'policy',
+  policyEvent: 'policy',
+  traceSampling: 'tracing',
+  authorizationResult: 'authz',
+  backendCallStart: 'backend',
+  backendCallResult: 'backend',
+  llmRouteResolved: 'llm',
+  llmRequestDetected: 'llm',
+  llmStreamingTranslation: 'llm',
+  requestFinished: 'done',
+  message: 'note',
+};
+
+export function labelOf({ type }: AnyMessage): string {
+  return LABELS[type] ?? type;
+}
+
+const PHASES: Readonly<Record<string, string>> = {
+  listenerFrontend: 'listener',
+  frontend: 'listener',
+  subBackend: 'sub-backend',
+  inlineBackend: 'inline backend',
+};
+
+/** One event in one line. Any text in it is the sender's: it must be made safe before it is printed. */
+export function summaryOf(message: AnyMessage): string {
+  const summary = SUMMARIES[message.type];
+  return summary === undefined ? compact(withoutType(message)) : summary(message);
+}
+
+const SUMMARIES: Readonly<Record<string, (message: AnyMessage) => string>> = {
+  requestStarted: () => 'request started',
+  requestSnapshot: ({ stage }) => textOf(stage),
+  responseSnapshot: ({ stage }) => textOf(stage),
+  bodySnapshot: ({ stage, truncated }) => `${textOf(stage)} body${truncated === true ? ' (cut)' : ''}`,
+  cel: ({ expr, result }) => `${textOf(expr)} => ${resultText(result)}`,
+  routeSelection: routeSummary,
+  policySelection: ({ phase, effectivePolicy }) => {
+    const names = effectivePolicies(effectivePolicy);
+    return `${PHASES[textOf(phase)] ?? textOf(phase)}: ${names.length === 0 ? 'none' : names.join(', ')}`;
+  },
+  policy: (message) => {
+    const { result } = message;
+    const { type, reason, details } = isRecord(result) ? result : {};
+    const name = policyName(message);
+    return type === 'skip' ? `${name} skipped: ${textOf(reason)}` : `${name}: ${textOf(details)}`;
+  },
+  policyEvent: ({ kind, details }) =>
+    `${textOf(kind)}: ${typeof details === 'string' ? details : compact(details)}`,
+  traceSampling: ({ decision }) => textOf(decision),
+  authorizationResult: authorizationSummary,
+  backendCallStart: ({ target, backendName, protocol }) =>
+    ['calls', target, backendName, protocol].filter((part) => typeof part === 'string').join(' '),
+  backendCallResult: ({ target, status, error }) => [textOf(target), outcome(status, error)].join(' ').trim(),
+  requestFinished: ({ status, error, detail }) =>
+    [outcome(status, error), textOf(detail)].filter((part) => part !== '').join('; ') || 'request finished',
+  llmRouteResolved: ({ provider, routeType }) => `${textOf(provider)} ${textOf(routeType)}`,
+  llmRequestDetected: ({ provider, requestModel, inputFormat, upstreamRouteType, nativeFormat, streaming }) =>
+    [
+      textOf(provider),
+      `model ${textOf(requestModel)}`,
+      `${textOf(inputFormat)} as ${textOf(upstreamRouteType) || textOf(nativeFormat) || 'it is'}`,
+      streaming === true ? 'streaming' : '',
+    ]
+      .filter((part) => part !== '')
+      .join(', '),
+  llmStreamingTranslation: ({ provider, streamFormat }) => `${textOf(provider)} stream ${textOf(streamFormat)}`,
+  message: ({ message }) => textOf(message),
+};
+
+function routeSummary({ selectedRoute, evaluatedRoutes }: AnyMessage): string {
+  const count = Array.isArray(evaluatedRoutes) ? evaluatedRoutes.length : 0;
+  return typeof selectedRoute === 'string'
+    ? `selected ${selectedRoute} (${count} evaluated)`
+    : `no route selected (${count} evaluated)`;
+}
+
+function authorizationSummary({ rules, result, reason, item }: AnyMessage): string {
+  const verdict = result === 'allow' ? 'allowed' : result === 'deny' ? 'denied' : textOf(result);
+  const about = isRecord(item) ? ` ${textOf(item['kind'])} ${textOf(item['name'])}` : '';
+  if (typeof reason === 'string' && reason !== '') return `${verdict}${about}: ${reason}`;
+  const count = (mode: string): number =>
+    recordsOf(rules).filter((rule) => rule['mode'] === mode && rule['matched'] === true).length;
+  return `${verdict}${about} (${count('allow')} allow, ${count('deny')} deny, ${count('require')} require matches)`;
+}
+
+function outcome(status: unknown, error: unknown): string {
+  return [typeof status === 'number' ? String(status) : '', typeof error === 'string' && error !== '' ? error : '']
+    .filter((part) => part !== '')
+    .join(', ');
+}
+
+/** Names of the policies in force. Upstream lists every policy that exists, those that are not set as null. */
+export function effectivePolicies(effective: unknown): string[] {
+  if (!isRecord(effective)) return [];
+  return Object.entries(effective)
+    .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
+    .map(([name]) => camel(name))
+    .sort();
+}
+
+const KINDS: Readonly<Record<string, string>> = { extAuth: 'extAuthz' };
+
+/** How a policy is called in the configuration, from its name in events (`local_rate_limit`, `ext_auth`). */
+export function camel(kind: string): string {
+  const name = kind.replace(/[_ ](\w)/g, (_, letter: string) => letter.toUpperCase());
+  return KINDS[name] ?? name;
+}
+
+/** The name of the policy that a message is about. */
+export function policyName({ type, policy, kind }: AnyMessage): string {
+  if (typeof policy === 'string') return policy;
+  return type === 'authorizationResult' ? 'authorization' : camel(textOf(kind));
+}
+
+/** The result of an expression in one line. */
+export function resultText(result: unknown): string {
+  const error = isRecord(result) ? result['error'] : undefined;
+  return typeof error === 'string' ? `error: ${error}` : compact(result);
+}
+
+export function compact(value: unknown): string {
+  return JSON.stringify(value) ?? 'null';
+}
+
+function withoutType({ type: _, ...rest }: AnyMessage): unknown {
+  return rest;
+}
