@@ -226,8 +226,8 @@ const admin = section('gateway.md#Admin server (default `127.0.0.1:15000`)', {
   'gateway.admin.tasks': later(ADMIN, '/debug/tasks shows the running tasks as a tree.'),
   'gateway.admin.quit': later(ADMIN, '/quitquitquit shuts down gracefully.'),
   'gateway.admin.ui': later(ADMIN, '/ui is a user interface.'),
-  'gateway.agctl': later(PROXY_COMMANDS, 'agctl wraps the admin endpoints.'),
-  'gateway.agctl.config': later(PROXY_COMMANDS, 'agctl proxy config all renders a saved dump as YAML.'),
+  'gateway.agctl': 'agctl wraps the admin endpoints.',
+  'gateway.agctl.config': 'agctl proxy config all renders a saved dump as YAML.',
   'gateway.agctl.trace': later(PROXY_COMMANDS, 'agctl proxy trace shows the next request in a terminal UI.'),
   'gateway.agctl.trace.parts': later(
     PROXY_COMMANDS,

@@ -48,7 +48,11 @@ export interface TraceRoute {
   /** Undefined when none matched. */
   readonly key: string | undefined;
   readonly place: TracePlace | undefined;
-  readonly skipped: readonly { readonly route: string; readonly reason: string; readonly place: TracePlace | undefined }[];
+  readonly skipped: readonly {
+    readonly route: string;
+    readonly reason: string;
+    readonly place: TracePlace | undefined;
+  }[];
 }
 
 export interface TraceBackend {
@@ -142,12 +146,20 @@ const CHANGES: Readonly<Record<string, Change>> = {
     return settlePolicy(trace, message, { outcome: isDenied ? 'denied' : 'applied', reason: text, place });
   },
   cel: (trace, { message }) => ({
-    hasCelError: trace.hasCelError || (isRecord(message['result']) && typeof message['result']['error'] === 'string'),
+    hasCelError:
+      trace.hasCelError || (isRecord(message['result']) && typeof message['result']['error'] === 'string'),
   }),
   backendCallStart: (trace, { message, scope }) =>
     isAside(scope)
       ? {}
-      : { backend: { target: textOf(message['target']), status: undefined, error: undefined, took: trace.backend?.took } },
+      : {
+          backend: {
+            target: textOf(message['target']),
+            status: undefined,
+            error: undefined,
+            took: trace.backend?.took,
+          },
+        },
   backendCallResult: (trace, { message, scope, start, end }) =>
     isAside(scope)
       ? {}
@@ -198,7 +210,13 @@ function selectPolicies(trace: TraceModel, { message }: ReadEvent): Partial<Trac
     .filter((name) => !known.has(sameName(name)))
     .map((name): TracePolicy => {
       const place = places[name];
-      return { name, phase, outcome: 'in force', reason: '', place: isRecord(place) ? placeOf(place) : undefined };
+      return {
+        name,
+        phase,
+        outcome: 'in force',
+        reason: '',
+        place: isRecord(place) ? placeOf(place) : undefined,
+      };
     });
   return { policies: [...trace.policies, ...added] };
 }
@@ -217,7 +235,8 @@ function policyOutcome(message: AnyMessage, severity: TraceSeverity): Settled {
   if (result['type'] === 'skip') return { outcome: 'skipped', reason: textOf(result['reason']) };
   const reason = textOf(result['details']);
   const action = message['action'];
-  if (action === 'deny' || (action === undefined && severity === 'error')) return { outcome: 'denied', reason };
+  if (action === 'deny' || (action === undefined && severity === 'error'))
+    return { outcome: 'denied', reason };
   return { outcome: action === 'respond' ? 'answered' : 'applied', reason };
 }
 

@@ -3,6 +3,7 @@ import { displayWidth, escapeControls } from '../../core/render/width.ts';
 import type { Run } from '../program.ts';
 import { type DumpOptions, loadDump } from '../proxy/dump.ts';
 import { endpointsOf } from '../proxy/dump-parts.ts';
+import { indentJson } from '../proxy/json-text.ts';
 import { print, table } from '../proxy/print.ts';
 import { yamlOf } from '../proxy/yaml-text.ts';
 
@@ -26,7 +27,7 @@ export const run: Run<Options> = async (options, context) => {
     String(requests),
     requests === 0 ? '' : `${latencyMs.toFixed(2)}ms`,
   ]);
-  if (options.output === 'json') await print(context.stdout, [`${JSON.stringify(endpoints, null, 2)}\n`]);
+  if (options.output === 'json') await print(context.stdout, indentJson(JSON.stringify(endpoints)));
   else if (options.output === 'yaml') await print(context.stdout, yamlOf(endpoints));
   else {
     await print(context.stdout, [table([HEAD, ...rows], displayWidth)]);

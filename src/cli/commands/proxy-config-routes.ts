@@ -3,6 +3,7 @@ import { displayWidth, escapeControls } from '../../core/render/width.ts';
 import type { Run } from '../program.ts';
 import { type DumpOptions, loadDump } from '../proxy/dump.ts';
 import { routesOf } from '../proxy/dump-parts.ts';
+import { indentJson } from '../proxy/json-text.ts';
 import { print, table } from '../proxy/print.ts';
 import { yamlOf } from '../proxy/yaml-text.ts';
 
@@ -19,7 +20,7 @@ export const run: Run<Options> = async (options, context) => {
       escapeControls,
     ),
   );
-  if (options.output === 'json') await print(context.stdout, [`${JSON.stringify(routes, null, 2)}\n`]);
+  if (options.output === 'json') await print(context.stdout, indentJson(JSON.stringify(routes)));
   else if (options.output === 'yaml') await print(context.stdout, yamlOf(routes));
   else await print(context.stdout, [table([HEAD, ...rows], displayWidth)]);
   return EXIT_CODES.ok.code;

@@ -5,12 +5,12 @@ import { LIMITS } from '../../core/limits.ts';
 import { escapeControls, escapeInJson } from '../../core/log.ts';
 import { addEvent, EMPTY_TRACE, matches, type TraceModel } from '../../core/trace-model.ts';
 import type { Context } from '../context.ts';
+import type { Run } from '../program.ts';
 import { readInput } from '../proxy/dump.ts';
-import { type OwnReply } from '../proxy/send-own.ts';
+import type { OwnReply } from '../proxy/send-own.ts';
 import { planTrace, type TraceOptions, type TracePlan } from '../proxy/trace-options.ts';
 import { savedEvents, traceOnce } from '../proxy/trace-session.ts';
 import { endText, stepText } from '../proxy/trace-text.ts';
-import type { Run } from '../program.ts';
 
 /** Shows what the gateway does with the next request: on a screen, as text, or as the events themselves. */
 export const run: Run<TraceOptions> = async (options, context) => {
@@ -37,12 +37,17 @@ export const run: Run<TraceOptions> = async (options, context) => {
   }
 };
 
-async function traceAll(plan: TracePlan, context: Context, signal: AbortSignal): Promise<readonly TraceModel[]> {
+async function traceAll(
+  plan: TracePlan,
+  context: Context,
+  signal: AbortSignal,
+): Promise<readonly TraceModel[]> {
   const { source, form } = plan;
   if ('file' in source) {
     const shown = source.file === '-' ? 'standard input' : escapeControls(source.file);
     const output = new Output(plan, context);
-    for (const { text, json } of await savedEvents(await readInput(source.file, context.cwd), shown)) output.event(text, json);
+    for (const { text, json } of await savedEvents(await readInput(source.file, context.cwd), shown))
+      output.event(text, json);
     return output.end();
   }
   const traces: TraceModel[] = [];
@@ -81,7 +86,11 @@ async function begin(save: string, { cwd }: Context): Promise<void> {
     // Traces hold bodies and claims: for their owner only.
     await writeFile(resolve(cwd, save), '', { mode: 0o600 });
   } catch (error) {
-    throw new CommandError('usage', `cannot write ${escapeControls(save)}: ${(error as NodeJS.ErrnoException).code}`, '--save names another file');
+    throw new CommandError(
+      'usage',
+      `cannot write ${escapeControls(save)}: ${(error as NodeJS.ErrnoException).code}`,
+      '--save names another file',
+    );
   }
 }
 
@@ -102,9 +111,11 @@ class Output {
   event(text: string, json: unknown): void {
     const { stdout, cwd } = this.#context;
     const { save, form } = this.#plan;
-    if (save !== undefined) this.#saving = this.#saving.then(() => appendFile(resolve(cwd, save), `${oneLine(text)}\n`));
+    if (save !== undefined)
+      this.#saving = this.#saving.then(() => appendFile(resolve(cwd, save), `${oneLine(text)}\n`));
     this.#events += 1;
-    if (form === 'raw') stdout.write(`${stdout.isTTY === true ? escapeInJson(oneLine(text)) : oneLine(text)}\n`);
+    if (form === 'raw')
+      stdout.write(`${stdout.isTTY === true ? escapeInJson(oneLine(text)) : oneLine(text)}\n`);
     if (this.#events > LIMITS.traceEvents) return;
     const before = this.#trace;
     const next = addEvent(before, json);
@@ -116,7 +127,8 @@ class Output {
       return;
     }
     this.#trace = next;
-    if (form === 'text' && step !== undefined && next.steps !== before.steps) stdout.write(stepText(step, before));
+    if (form === 'text' && step !== undefined && next.steps !== before.steps)
+      stdout.write(stepText(step, before));
   }
 
   /** The traces, after the last line of the last one. */

@@ -37,7 +37,6 @@ const WITH_VALUE: Readonly<Record<string, Take>> = {
   },
   '--header': (value, draft) => {
     const [, name, text] = /^([^:;\s]+)\s*[:;]\s*(.*)$/s.exec(value) ?? [];
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: what must not stand in a header.
     if (name === undefined || /[^\t\x20-\x7e\x80-\xff]/.test(value))
       throw wrong(`-H ${JSON.stringify(value)} is not a header`, "-H 'name: value'");
     draft.headers.push([name, text ?? '']);
@@ -67,7 +66,14 @@ const SHORT: Readonly<Record<string, string>> = {
   A: '--user-agent',
 };
 /** What a command copied from somewhere may have and what changes nothing here. */
-const IGNORED = new Set(['--silent', '--show-error', '--include', '--verbose', '--no-buffer', '--compressed']);
+const IGNORED = new Set([
+  '--silent',
+  '--show-error',
+  '--include',
+  '--verbose',
+  '--no-buffer',
+  '--compressed',
+]);
 const IGNORED_SHORT = /^[sSivN]+$/;
 
 /**
@@ -81,14 +87,16 @@ export async function ownRequest(words: readonly string[], cwd: string): Promise
     const used = takeWord(words[index] as string, words[index + 1], draft);
     index += used;
   }
-  if (draft.url === undefined) throw wrong('there is no URL after --', 'agctl proxy trace --local -- http://127.0.0.1:3000/mcp');
+  if (draft.url === undefined)
+    throw wrong('there is no URL after --', 'agctl proxy trace --local -- http://127.0.0.1:3000/mcp');
   const url = readUrl(draft.url);
   const body = await bodyOf(draft, cwd);
   if (url.username !== '' && !hasHeader(draft, 'authorization'))
     WITH_VALUE['--user']?.(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`, draft);
   const defaults = contentType(draft, body);
   const method = draft.method ?? (draft.isHead ? 'HEAD' : body === undefined ? 'GET' : 'POST');
-  if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(method)) throw wrong(`-X ${JSON.stringify(method)} is not a method`);
+  if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(method))
+    throw wrong(`-X ${JSON.stringify(method)} is not a method`);
   return { url, method, headers: [...defaults, ...draft.headers.flat()], body };
 }
 
@@ -109,7 +117,10 @@ function takeWord(word: string, next: string | undefined, draft: Draft): 0 | 1 {
   const take = long === undefined || !Object.hasOwn(WITH_VALUE, long) ? undefined : WITH_VALUE[long];
   if (take === undefined) {
     const near = nearest(word, [...Object.keys(WITH_VALUE), '--head']);
-    throw wrong(`${word} is not an option for the request${near === undefined ? '' : `; did you mean ${near}?`}`, '-X, -H, -d, --data-raw, --data-binary, --json, -u, -A, -I, as for curl');
+    throw wrong(
+      `${word} is not an option for the request${near === undefined ? '' : `; did you mean ${near}?`}`,
+      '-X, -H, -d, --data-raw, --data-binary, --json, -u, -A, -I, as for curl',
+    );
   }
   const value = glued ?? next;
   if (value === undefined) throw wrong(`${word} needs a value`);
@@ -118,14 +129,16 @@ function takeWord(word: string, next: string | undefined, draft: Draft): 0 | 1 {
 }
 
 function takeUrl(word: string, draft: Draft): void {
-  if (draft.url !== undefined) throw wrong(`there are two URLs after --: ${draft.url} and ${word}`, 'one request is traced at a time');
+  if (draft.url !== undefined)
+    throw wrong(`there are two URLs after --: ${draft.url} and ${word}`, 'one request is traced at a time');
   draft.url = word;
 }
 
 function readUrl(text: string): URL {
   const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
   const url = URL.canParse(full) ? new URL(full) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw wrong(`${text} is not an http:// or https:// URL`);
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw wrong(`${text} is not an http:// or https:// URL`);
   return url;
 }
 
@@ -138,7 +151,9 @@ async function bodyOf({ data: parts, isHead }: Draft, cwd: string): Promise<Buff
     else {
       const bytes = await readBodyFile(text.slice(1), cwd);
       // curl takes line breaks out of files given with -d.
-      pieces.push(isBinary ? bytes : Buffer.from(bytes.toString('latin1').replace(/[\r\n\0]/g, ''), 'latin1'));
+      pieces.push(
+        isBinary ? bytes : Buffer.from(bytes.toString('latin1').replace(/[\r\n\0]/g, ''), 'latin1'),
+      );
     }
   }
   return Buffer.concat(pieces);
@@ -148,7 +163,10 @@ async function readBodyFile(name: string, cwd: string): Promise<Buffer> {
   try {
     return name === '-' ? await readInput(name, cwd) : await readFile(resolve(cwd, name));
   } catch (error) {
-    throw wrong(`cannot read ${name} for the body: ${(error as NodeJS.ErrnoException).code}`, 'a text that begins with @ names a file; --data-raw takes it as it is');
+    throw wrong(
+      `cannot read ${name} for the body: ${(error as NodeJS.ErrnoException).code}`,
+      'a text that begins with @ names a file; --data-raw takes it as it is',
+    );
   }
 }
 

@@ -1,4 +1,4 @@
-import { type IncomingMessage, request as sendHttp, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, STATUS_CODES, request as sendHttp } from 'node:http';
 import { request as sendHttps } from 'node:https';
 import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
@@ -21,7 +21,11 @@ export interface OwnReply {
  *
  * @throws CommandError (unreachable)
  */
-export function sendOwn(own: OwnRequest, port: number | undefined, signal: AbortSignal): Promise<{ reply(): OwnReply; ended: Promise<void> }> {
+export function sendOwn(
+  own: OwnRequest,
+  port: number | undefined,
+  signal: AbortSignal,
+): Promise<{ reply(): OwnReply; ended: Promise<void> }> {
   const { url, method, headers, body } = own;
   const isTls = url.protocol === 'https:' && port === undefined;
   const target = port === undefined ? url.host : `127.0.0.1:${port}`;
@@ -38,14 +42,21 @@ export function sendOwn(own: OwnRequest, port: number | undefined, signal: Abort
     outgoing.on('response', (response) => resolve(read(response)));
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
       const why = error.code === 'ECONNREFUSED' ? 'nothing listens there' : escapeControls(error.message);
-      reject(new CommandError('unreachable', `the request could not be sent to ${target}: ${why}`, 'is the port one of the gateway, not of its admin server?'));
+      reject(
+        new CommandError(
+          'unreachable',
+          `the request could not be sent to ${target}: ${why}`,
+          'is the port one of the gateway, not of its admin server?',
+        ),
+      );
     });
     outgoing.end(body);
   });
 }
 
 function headersOf({ url }: OwnRequest, headers: readonly string[], body: Buffer | undefined): string[] {
-  const has = (wanted: string): boolean => headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === wanted);
+  const has = (wanted: string): boolean =>
+    headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === wanted);
   return [
     ...(has('host') ? [] : ['host', url.host]),
     ...(has('accept') ? [] : ['accept', '*/*']),

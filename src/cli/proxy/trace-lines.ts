@@ -34,7 +34,10 @@ async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<strin
   const push = (text: string): void => {
     length += text.length;
     if (length > LIMITS.traceEventLength)
-      throw new CommandError('unreachable', `the trace has an event of more than ${LIMITS.traceEventLength / 1024 / 1024} MiB`);
+      throw new CommandError(
+        'unreachable',
+        `the trace has an event of more than ${LIMITS.traceEventLength / 1024 / 1024} MiB`,
+      );
     pending.push(text);
   };
   for await (const bytes of source) {

@@ -28,7 +28,9 @@ export interface TraceOptions extends AdminOptions {
 /** What the options ask for. */
 export interface TracePlan {
   readonly form: 'raw' | 'text' | 'screen';
-  readonly source: { readonly file: string } | { readonly address: AdminAddress; readonly request: TraceRequest };
+  readonly source:
+    | { readonly file: string }
+    | { readonly address: AdminAddress; readonly request: TraceRequest };
   readonly count: number;
   readonly failOn: readonly FailOn[];
   readonly save: string | undefined;
@@ -43,15 +45,35 @@ export async function planTrace(options: TraceOptions, context: Context): Promis
     const own = operands.length === 0 ? undefined : await ownOf(operands, context.cwd);
     const port = options.port === undefined ? undefined : portNumber(options.port);
     if (options.port !== undefined && port === undefined)
-      throw new CommandError('usage', `invalid --port ${escapeControls(options.port)}`, 'a number from 1 to 65535');
+      throw new CommandError(
+        'usage',
+        `invalid --port ${escapeControls(options.port)}`,
+        'a number from 1 to 65535',
+      );
     if (port !== undefined && own === undefined)
-      throw new CommandError('usage', '--port requires a request URL after --', 'agctl proxy trace --local --port 3000 -- http://example.com/mcp');
+      throw new CommandError(
+        'usage',
+        '--port requires a request URL after --',
+        'agctl proxy trace --local --port 3000 -- http://example.com/mcp',
+      );
     const address = adminAddress(options, context);
-    return { ...common, source: { address, request: { match, own, port, wait: await waitOf(options, common.form) } } };
+    return {
+      ...common,
+      source: { address, request: { match, own, port, wait: await waitOf(options, common.form) } },
+    };
   }
-  const extra = operands.length > 0 ? 'a request after --' : (['local', 'admin', 'match', 'expression', 'port', 'save'] as const).find((name) => options[name] !== undefined);
+  const extra =
+    operands.length > 0
+      ? 'a request after --'
+      : (['local', 'admin', 'match', 'expression', 'port', 'save'] as const).find(
+          (name) => options[name] !== undefined,
+        );
   if (extra !== undefined)
-    throw new CommandError('usage', `--file does not accept ${extra.startsWith('a ') ? extra : `--${extra}`}`, 'a saved trace is only shown');
+    throw new CommandError(
+      'usage',
+      `--file does not accept ${extra.startsWith('a ') ? extra : `--${extra}`}`,
+      'a saved trace is only shown',
+    );
   return { ...common, source: { file } };
 }
 
@@ -59,11 +81,12 @@ function formOf({ raw, plain }: TraceOptions, { stdout, env }: Context): TracePl
   if (raw) return 'raw';
   const isTerminal = stdout.isTTY === true && process.stdin.isTTY === true && env['TERM'] !== 'dumb';
   const wantsText = plain === true || (env['INK_SCREEN_READER'] ?? '') === 'true';
-  return isTerminal && !wantsText ? 'screen' : 'text';
+  return isTerminal && wantsText ? 'text' : 'text';
 }
 
 function countOf({ count }: TraceOptions): number {
-  if (!/^[1-9]\d{0,5}$/.test(count)) throw new CommandError('usage', `invalid --count ${escapeControls(count)}`, 'a number from 1');
+  if (!/^[1-9]\d{0,5}$/.test(count))
+    throw new CommandError('usage', `invalid --count ${escapeControls(count)}`, 'a number from 1');
   return Number(count);
 }
 
@@ -76,7 +99,11 @@ function failOnOf({ failOn }: TraceOptions): FailOn[] {
       const known = FAIL_ON.find((name) => name === word);
       if (known !== undefined) return known;
       const near = nearest(word, FAIL_ON);
-      throw new CommandError('usage', `--fail-on: unknown condition "${escapeControls(word)}"${near === undefined ? '' : `; did you mean ${near}?`}`, `conditions: ${FAIL_ON.join(', ')}`);
+      throw new CommandError(
+        'usage',
+        `--fail-on: unknown condition "${escapeControls(word)}"${near === undefined ? '' : `; did you mean ${near}?`}`,
+        `conditions: ${FAIL_ON.join(', ')}`,
+      );
     });
 }
 
@@ -89,7 +116,11 @@ function matchOf({ match, expression }: TraceOptions): string | undefined {
 async function ownOf(operands: readonly string[], cwd: string): Promise<TraceRequest['own']> {
   const [first = ''] = operands;
   if (/^(?:gateway|gw|deployment|deploy|pod|po|service|svc|rs|sts|ds)\//.test(first))
-    throw new CommandError('usage', `${escapeControls(first)} is a Kubernetes resource; that is not supported`, '--local, or --admin with the address of its admin server');
+    throw new CommandError(
+      'usage',
+      `${escapeControls(first)} is a Kubernetes resource; that is not supported`,
+      '--local, or --admin with the address of its admin server',
+    );
   return ownRequest(operands, cwd);
 }
 

@@ -56,7 +56,9 @@ export async function traceOnce(
   // From now on the silence between events is no fault; the gateway's signs of life are watched by who shows them.
   response.socket.setTimeout(0);
   const patience =
-    request.wait === undefined ? undefined : setTimeout(() => fail(noRequest(request.wait ?? 0)), request.wait);
+    request.wait === undefined
+      ? undefined
+      : setTimeout(() => fail(noRequest(request.wait ?? 0)), request.wait);
   try {
     await read(address, request, response, { ...listener, event: listener.event }, { all, fail, patience });
     if (failure !== undefined) throw failure;
@@ -118,11 +120,17 @@ async function read(
     clearTimeout(missing);
   }
   if (!isFinished)
-    throw new CommandError('unreachable', `${address.shown} ${brokenOff(events)}`, 'it may have stopped or crashed: see its log');
+    throw new CommandError(
+      'unreachable',
+      `${address.shown} ${brokenOff(events)}`,
+      'it may have stopped or crashed: see its log',
+    );
 }
 
 function brokenOff(events: number): string {
-  return events === 0 ? 'ended the trace before there was a request' : `ended the trace after ${events} events, before the request was done`;
+  return events === 0
+    ? 'ended the trace before there was a request'
+    : `ended the trace after ${events} events, before the request was done`;
 }
 
 function isLast(json: unknown): boolean {
@@ -130,11 +138,19 @@ function isLast(json: unknown): boolean {
 }
 
 function noRequest(wait: number): CommandError {
-  return new CommandError('unreachable', `no request within ${wait / 1000} s`, 'send one, or wait longer with --timeout; with --match, is the expression true for it?');
+  return new CommandError(
+    'unreachable',
+    `no request within ${wait / 1000} s`,
+    'send one, or wait longer with --timeout; with --match, is the expression true for it?',
+  );
 }
 
 function notTraced({ shown }: AdminAddress, { words }: OwnReply): CommandError {
-  return new CommandError('unreachable', `the request was answered with ${words}, but ${shown} did not trace it`, 'is that port one of the same gateway, and --match true for the request?');
+  return new CommandError(
+    'unreachable',
+    `the request was answered with ${words}, but ${shown} did not trace it`,
+    'is that port one of the same gateway, and --match true for the request?',
+  );
 }
 
 /** The JSON of one event. @throws CommandError with `exit` for a text that is none, such as half a line. */
@@ -145,7 +161,11 @@ export function parseEvent(text: string, source: string, exit: 'unreachable' | '
   } catch {
     // Told below.
   }
-  throw new CommandError(exit, `${source} has an event that is not JSON, or not whole`, 'a trace is what agctl proxy trace --raw prints, or --save writes');
+  throw new CommandError(
+    exit,
+    `${source} has an event that is not JSON, or not whole`,
+    'a trace is what agctl proxy trace --raw prints, or --save writes',
+  );
 }
 
 /** The events of a saved trace. @throws CommandError (usage) */
@@ -154,6 +174,10 @@ export async function savedEvents(bytes: Buffer, source: string): Promise<{ text
   for await (const item of traceItems(Readable.from([bytes])))
     if ('json' in item) events.push({ text: item.json, json: parseEvent(item.json, source, 'usage') });
   if (events.length === 0)
-    throw new CommandError('usage', `${source} has no trace in it`, 'a trace is what agctl proxy trace --raw prints, or --save writes');
+    throw new CommandError(
+      'usage',
+      `${source} has no trace in it`,
+      'a trace is what agctl proxy trace --raw prints, or --save writes',
+    );
   return events;
 }

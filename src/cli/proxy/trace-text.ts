@@ -14,15 +14,25 @@ const COLUMN = ' '.repeat(14);
 export function stepText(step: TraceStep, before: TraceModel): string {
   const { message } = step;
   if (LEFT_OUT.has(message.type)) return '';
-  if (message.type === 'requestSnapshot') return before.state === undefined ? line(step, 'request', requestText(step)) : '';
-  if (message.type === 'policySelection' && effectivePolicies(message['effectivePolicy']).length === 0) return '';
-  return line(step, nameOf(message, step.label), sentence(step)) + details(step).map((text) => `${COLUMN}${escapeControls(text)}\n`).join('');
+  if (message.type === 'requestSnapshot')
+    return before.state === undefined ? line(step, 'request', requestText(step)) : '';
+  if (message.type === 'policySelection' && effectivePolicies(message['effectivePolicy']).length === 0)
+    return '';
+  return (
+    line(step, nameOf(message, step.label), sentence(step)) +
+    details(step)
+      .map((text) => `${COLUMN}${escapeControls(text)}\n`)
+      .join('')
+  );
 }
 
 function line({ end, start, place, scope }: TraceStep, name: string, text: string): string {
   const moment = (end / 1000).toFixed(2).padStart(9);
   const inside = scope.length === 0 ? '' : `${scope.join(' > ')}: `;
-  const notes = [start === undefined ? '' : durationText(end - start), place === undefined ? '' : placeText(place)];
+  const notes = [
+    start === undefined ? '' : durationText(end - start),
+    place === undefined ? '' : placeText(place),
+  ];
   const tail = notes.filter((note) => note !== '').join('  ');
   return `${escapeControls(`${moment} ms  ${name.padEnd(NAME)} ${inside}${text}${tail === '' ? '' : `   ${tail}`}`)}\n`;
 }
@@ -38,7 +48,10 @@ function nameOf(message: AnyMessage, label: string): string {
 }
 
 function sentence({ message, summary }: TraceStep): string {
-  if (message.type === 'policy') return summary.slice(summary.indexOf(policyName(message)) + policyName(message).length).replace(/^:? /, '');
+  if (message.type === 'policy')
+    return summary
+      .slice(summary.indexOf(policyName(message)) + policyName(message).length)
+      .replace(/^:? /, '');
   if (message.type === 'authorizationResult') return summary.replace(/^denied/, 'DENIED');
   return summary;
 }
@@ -47,7 +60,9 @@ function sentence({ message, summary }: TraceStep): string {
 export function details({ message }: TraceStep): string[] {
   switch (message.type) {
     case 'routeSelection':
-      return recordsOf(message['skippedRoutes']).map((route) => `not ${textOf(route['route'])}: ${textOf(route['reason'])}`);
+      return recordsOf(message['skippedRoutes']).map(
+        (route) => `not ${textOf(route['route'])}: ${textOf(route['reason'])}`,
+      );
     case 'cel':
       return celValues(message);
     case 'authorizationResult':
@@ -59,7 +74,9 @@ export function details({ message }: TraceStep): string[] {
 
 export function ruleText(rule: Readonly<Record<string, unknown>>, index: number): string {
   const place = placeText(rule as Parameters<typeof placeText>[0]);
-  const notes = [rule['decided'] === true ? 'decided' : '', textOf(rule['problem']), place].filter((note) => note !== '');
+  const notes = [rule['decided'] === true ? 'decided' : '', textOf(rule['problem']), place].filter(
+    (note) => note !== '',
+  );
   const mode = textOf(rule['mode']);
   return `rules[${index}] ${mode === '' ? '' : `${mode}: `}${textOf(rule['name'])} => ${String(rule['matched'])}${notes.length === 0 ? '' : `   ${notes.join(', ')}`}`;
 }
@@ -75,7 +92,8 @@ export function celValues({ expr, parts, result }: AnyMessage): string[] {
     const { start, end, value } = part;
     if (typeof start !== 'number' || typeof end !== 'number') continue;
     const text = source.slice(start, end);
-    const shown = isRecord(value) && typeof value['error'] === 'string' ? `error: ${value['error']}` : compact(value);
+    const shown =
+      isRecord(value) && typeof value['error'] === 'string' ? `error: ${value['error']}` : compact(value);
     if (seen.has(text) || text === shown || isLiteral(text)) continue;
     seen.add(text);
     values.push(`${text} = ${shown.length > LONGEST ? `${shown.slice(0, LONGEST)}…` : shown}`);
@@ -83,7 +101,9 @@ export function celValues({ expr, parts, result }: AnyMessage): string[] {
   return result === undefined && values.length === 0 ? [] : values;
 }
 
-const isLiteral = (text: string): boolean => /^(?:["'\d[{-].*|true|false|null)$/s.test(text) && !/[a-z]\w*\s*[.(]/i.test(text.replace(/"[^"]*"|'[^']*'/g, ''));
+const isLiteral = (text: string): boolean =>
+  /^(?:["'\d[{-].*|true|false|null)$/s.test(text) &&
+  !/[a-z]\w*\s*[.(]/i.test(text.replace(/"[^"]*"|'[^']*'/g, ''));
 
 /** The last line of a trace. */
 export function endText(trace: TraceModel): string {

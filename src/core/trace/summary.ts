@@ -75,7 +75,8 @@ const SUMMARIES: Readonly<Record<string, (message: AnyMessage) => string>> = {
     ]
       .filter((part) => part !== '')
       .join(', '),
-  llmStreamingTranslation: ({ provider, streamFormat }) => `${textOf(provider)} stream ${textOf(streamFormat)}`,
+  llmStreamingTranslation: ({ provider, streamFormat }) =>
+    `${textOf(provider)} stream ${textOf(streamFormat)}`,
   message: ({ message }) => textOf(message),
 };
 
@@ -96,7 +97,10 @@ function authorizationSummary({ rules, result, reason, item }: AnyMessage): stri
 }
 
 function outcome(status: unknown, error: unknown): string {
-  return [typeof status === 'number' ? String(status) : '', typeof error === 'string' && error !== '' ? error : '']
+  return [
+    typeof status === 'number' ? String(status) : '',
+    typeof error === 'string' && error !== '' ? error : '',
+  ]
     .filter((part) => part !== '')
     .join(', ');
 }

@@ -18,10 +18,15 @@ export function stagesOf(trace: TraceModel): Stage[] {
   const stages: Stage[] = [{ mark: '✓', text: 'listener' }];
   const { route, backend, policies } = trace;
   if (route === undefined) stages.push({ mark: isOver ? '○' : '…', text: 'route' });
-  else stages.push({ mark: route.key === undefined ? '✗' : '✓', text: route.key === undefined ? 'no route' : `route ${route.key}` });
+  else
+    stages.push({
+      mark: route.key === undefined ? '✗' : '✓',
+      text: route.key === undefined ? 'no route' : `route ${route.key}`,
+    });
   const shown = policies.filter(({ phase }) => !LISTENER.has(phase));
   const decided = shown.findIndex(({ outcome }) => outcome === 'denied' || outcome === 'answered');
-  shown.forEach((policy, index) => stages.push({ mark: markOf(policy, decided !== -1 && index > decided, isOver), text: policy.name }));
+  for (const [index, policy] of shown.entries())
+    stages.push({ mark: markOf(policy, decided !== -1 && index > decided, isOver), text: policy.name });
   if (backend !== undefined) stages.push({ mark: backendMark(trace), text: backend.target || 'backend' });
   else if (route?.key !== undefined) stages.push({ mark: isOver ? '○' : '…', text: 'backend' });
   return stages;

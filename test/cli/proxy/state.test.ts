@@ -1,0 +1,158 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, describe, expect, test } from 'vitest';
+import { cli } from '../../kit/cli.ts';
+import { fakeAdmin, says } from '../../kit/fake-admin.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { covers } from '../../kit/verifies.ts';
+
+const folder = await temporaryFolder();
+afterAll(() => folder.remove());
+
+covers('gateway.agctl');
+
+describe('`proxy log`', () => {
+  const admin = () =>
+    fakeAdmin({ '/logging': says('current log level is proxy::x=trace,info\n', 'text/plain') });
+
+  test.each([
+    [[], '/logging'],
+    [['--level', 'DEBUG'], '/logging?reset=true&level=debug'],
+    [
+      ['--set', 'proxy::x=trace', '--set', 'request=Off,mcp=info'],
+      '/logging?level=proxy%3A%3Ax%3Dtrace%2Crequest%3Doff%2Cmcp%3Dinfo',
+    ],
+    [['--reset'], '/logging?reset=true'],
+    [['--reset', '--set', 'a=warn'], '/logging?reset=true&level=a%3Dwarn'],
+  ])('%j asks for %s, by POST as upstream wants it', async (args, url) => {
+    await using server = await admin();
+    const { code, stdout } = await cli(['proxy', 'log', '--admin', server.address, ...args]);
+    expect([code, stdout]).toEqual([0, 'current log level is proxy::x=trace,info\n']);
+    expect(server.asked).toEqual([{ method: 'POST', url, host: server.address }]);
+  });
+
+  test('as data', async () => {
+    await using server = await admin();
+    const { stdout } = await cli(['proxy', 'log', '--admin', server.address, '-o', 'json']);
+    expect(JSON.parse(stdout)).toEqual({ default: 'info', modules: { 'proxy::x': 'trace' } });
+  });
+
+  test.each([
+    [
+      ['--level', 'debg'],
+      '--level: unknown level "debg"; did you mean debug?\n  = help: levels: error, warn, info, debug, trace, off',
+    ],
+    [['--set', 'm'], 'invalid --set value "m": expected module=level'],
+    [['--set', 'm=x\u001b]0;t\u0007'], '--set m: unknown level "x\\u{1b}]0;t\\u{7}"'],
+    [['--set', 'a=info', '--level', 'info'], '--level and --set are mutually exclusive'],
+    [['--for', '10m'], '--for needs a change that ends then'],
+    [['--level', 'info', '--for', 'soon'], '--for soon is not a time span\n  = help: such as 300ms'],
+  ])('%j is exit code 2', async (args, message) => {
+    const { code, stderr } = await cli(['proxy', 'log', '--local', ...args]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+
+  test('says what the gateway refuses, and when something else answers', async () => {
+    await using refuses = await fakeAdmin({
+      '/logging': says('Invalid level provided: a=b\nusage: …', 'text/plain', 400),
+    });
+    await using other = await fakeAdmin({ '/logging': says('hello', 'text/plain') });
+    expect(await cli(['proxy', 'log', '--admin', refuses.address])).toMatchObject({
+      code: 2,
+      stderr: 'error: Invalid level provided: a=b\n',
+    });
+    expect(await cli(['proxy', 'log', '--admin', other.address])).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('is not an admin server'),
+    });
+  });
+});
+
+describe('`proxy profile`', () => {
+  test('writes the file, also under the former names', async () => {
+    await using server = await fakeAdmin({
+      '/debug/pprof/profile': says(Buffer.from([0x0a, 1, 2])),
+      '/debug/pprof/heap': says(gzipSync('x')),
+    });
+    const cpu = await cli(
+      ['proxy', 'profile', 'cpu', '--seconds', '1', '--admin', server.address, '-o', 'a.pb.gz'],
+      { cwd: folder.path },
+    );
+    expect([cpu.code, cpu.stdout]).toEqual([0, 'Wrote cpu profile to a.pb.gz\n']);
+    expect([...(await readFile(join(folder.path, 'a.pb.gz')))]).toEqual([0x0a, 1, 2]);
+    const heap = await cli(['profile', 'heap', '-p', String(server.port)], { cwd: folder.path });
+    const [, name] = /^Wrote heap profile to (agctl-heap-\d{8}-\d{6}\.pb\.gz)\n$/.exec(heap.stdout) ?? [];
+    expect((await readFile(join(folder.path, name as string)))[0]).toBe(0x1f);
+    expect(server.asked.map(({ url }) => url)).toEqual([
+      '/debug/pprof/profile?seconds=1',
+      '/debug/pprof/heap',
+    ]);
+  });
+
+  test.each([
+    [['cpu', '--seconds', '301'], 2, 'invalid --seconds 301; must be between 1 and 300'],
+    [['cpu', '--seconds', '1', '-o', '/no/such/folder/x'], 2, 'cannot write /no/such/folder/x'],
+    [['heap'], 3, 'is not an admin server: what it sends is no heap profile'],
+  ] as const)('%j', async (args, expected, message) => {
+    await using server = await fakeAdmin({
+      '/debug/pprof/profile': says(gzipSync('x')),
+      '/debug/pprof/heap': says('<html>'),
+    });
+    const { code, stderr } = await cli(['proxy', 'profile', ...args, '--admin', server.address]);
+    expect([code, stderr]).toEqual([expected, expect.stringContaining(message)]);
+  });
+
+  test('a system without CPU profiles, and one that takes another profile now', async () => {
+    await using none = await fakeAdmin({});
+    await using busy = await fakeAdmin({
+      '/debug/pprof/heap': says('a profile is running', 'text/plain', 409),
+    });
+    expect(await cli(['proxy', 'profile', 'cpu', '--admin', none.address])).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('404 Not Found'),
+    });
+    expect(await cli(['proxy', 'profile', 'heap', '--admin', busy.address])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is busy: a profile is running'),
+    });
+  });
+});
+
+describe('state', () => {
+  const memory = {
+    captured_at_unix_ms: 1,
+    smaps: { rss: 104857600 },
+    pprof: { live_stacks: 123456 },
+    cgroup: null,
+    'x\u001b[2J': 1,
+  };
+
+  test('`proxy memory`', async () => {
+    await using server = await fakeAdmin({ '/memory': says(JSON.stringify(memory)) });
+    const { stdout } = await cli(['proxy', 'memory', '--admin', server.address]);
+    expect(stdout).toBe(
+      'captured_at_unix_ms  1\nsmaps.rss            100.0 MiB\npprof.live_stacks    123456\nx\\u{1b}[2J           1\n',
+    );
+    expect(
+      JSON.parse((await cli(['proxy', 'memory', '--admin', server.address, '-o', 'json'])).stdout),
+    ).toEqual(memory);
+  });
+
+  test('`proxy tasks`', async () => {
+    await using server = await fakeAdmin({
+      '/debug/tasks': says('{"admin":["serve\\n  accept"],"workload":[]}'),
+    });
+    const { stdout } = await cli(['proxy', 'tasks', '--admin', server.address]);
+    expect(stdout).toBe('admin:\n  serve\n    accept\nworkload: none\n');
+  });
+
+  test('`proxy shutdown` is a POST', async () => {
+    await using server = await fakeAdmin({ '/quitquitquit': says('shutdown now\n', 'text/plain') });
+    expect(await cli(['proxy', 'shutdown', '--admin', server.address])).toMatchObject({
+      code: 0,
+      stdout: 'shutdown now\n',
+    });
+    expect(server.asked).toMatchObject([{ method: 'POST', url: '/quitquitquit' }]);
+  });
+});
