@@ -125,14 +125,18 @@ describe('`proxy config all`', () => {
     expect((await cli(['proxy', 'config', 'all', '--file', pretty])).stdout).toBe(stdout);
   });
 
-  verifies('gateway.agctl.config', 'as YAML: sorted keys, an empty line at the end, and what any YAML reader takes for the same', async () => {
-    const { code, stdout } = await cli(['proxy', 'config', 'all', '--file', dump, '-o', 'yaml']);
-    expect(code).toBe(0);
-    expect(parse(stdout)).toEqual(DUMP);
-    expect(stdout).toMatch(/^backends:\n- backend:\n {4}mcp:\n/);
-    expect(stdout).toMatch(/\nbinds:\n- address: '\[::\]:3000'\n {2}key: bind\/3000\n/);
-    expect(stdout).toMatch(/workloads: \[\]\n\n$/);
-  });
+  verifies(
+    'gateway.agctl.config',
+    'as YAML: sorted keys, an empty line at the end, and what any YAML reader takes for the same',
+    async () => {
+      const { code, stdout } = await cli(['proxy', 'config', 'all', '--file', dump, '-o', 'yaml']);
+      expect(code).toBe(0);
+      expect(parse(stdout)).toEqual(DUMP);
+      expect(stdout).toMatch(/^backends:\n- backend:\n {4}mcp:\n/);
+      expect(stdout).toMatch(/\nbinds:\n- address: '\[::\]:3000'\n {2}key: bind\/3000\n/);
+      expect(stdout).toMatch(/workloads: \[\]\n\n$/);
+    },
+  );
 
   test('on a terminal it is an overview', async () => {
     const { stdout } = await cli(['proxy', 'config', 'all', '--file', dump], { isTTY: true });
