@@ -28,7 +28,6 @@ function later(deferred: string, text: string): Row {
 
 const ADMIN = 'admin server';
 const DASHBOARD = 'memory dashboard';
-const METRICS = 'metrics';
 const PROXY_COMMANDS = 'agctl proxy commands';
 const TRACES = 'OpenTelemetry traces';
 
@@ -51,7 +50,7 @@ const service = section('gateway.md#What the service does', {
   'gateway.service.7.rewrite': 'CEL transformations rewrite fields of the request.',
   'gateway.service.7.guardrails': 'Webhooks see requests and responses.',
   'gateway.service.8.logs': 'Access logs are written.',
-  'gateway.service.8.metrics': later(METRICS, 'Metrics are exposed.'),
+  'gateway.service.8.metrics': 'Metrics are exposed.',
   'gateway.service.8.traces': later(TRACES, 'OpenTelemetry traces are exported.'),
   'gateway.service.8.admin': later(ADMIN, 'An admin server dumps, traces, sets the log level and profiles.'),
 });
@@ -295,14 +294,8 @@ const accessLog = section('gateway.md#Access log (stdout, one line per request, 
 });
 
 const metrics = section('gateway.md#Metrics', {
-  'gateway.metrics.token-usage': later(
-    METRICS,
-    'A histogram counts tokens by type, operation, system and models.',
-  ),
-  'gateway.metrics.cost-lookups': later(
-    METRICS,
-    'A counter counts catalog lookups by status, provider and model.',
-  ),
+  'gateway.metrics.token-usage': 'A histogram counts tokens by type, operation, system and models.',
+  'gateway.metrics.cost-lookups': 'A counter counts catalog lookups by status, provider and model.',
 });
 
 const traces = section('gateway.md#Traces', {

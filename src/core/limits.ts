@@ -160,6 +160,11 @@ export const LIMITS = {
   logBatchBytes: 8 * KIB,
   logBatchTime: 20,
   logFieldLength: KIB,
+  /** Label combinations of one metric; what comes after is counted together as `overflow`. */
+  metricSeries: 2_000,
+  /** Values of one label that clients or providers choose, and their length. */
+  metricLabelValues: 300,
+  metricLabelLength: 128,
   /** Servers for operators (admin, metrics, readiness): connections at once, and time for headers (upstream). */
   ownServerConnections: 200,
   ownServerHeadersTimeout: 2 * SECOND,

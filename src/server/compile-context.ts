@@ -3,6 +3,7 @@ import type { Log } from '../core/log.ts';
 import type { TracePlace } from '../core/trace/event.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression, type Expression } from './cel/expression.ts';
+import type { Metrics } from './observe/metrics/metrics.ts';
 import type { SecretNames } from './observe/trace/state.ts';
 import { placeOf } from './place.ts';
 import { PLACES, type Place } from './variables.ts';
@@ -45,6 +46,7 @@ export interface Problem extends Pick<Diagnostic, 'message' | 'label' | 'help' |
 
 /** Process-wide settings that compiled parts read. */
 export interface RuntimeSettings {
+  readonly metrics: Metrics;
   /** Key for session ids: 32 bytes. */
   readonly sessionKey: Buffer;
   /** Milliseconds without a request after which a session ends. */

@@ -7,6 +7,7 @@ import { handleRequest } from './http/pipeline.ts';
 import { settleCall } from './llm/settle.ts';
 import { AccessLog, type EndedListener } from './observe/access-log.ts';
 import { recordBody } from './observe/body-record.ts';
+import type { BindMetrics, Metrics } from './observe/metrics/metrics.ts';
 import { traceBegin, traceEnd } from './observe/trace/listener.ts';
 import { createWatchers, type Watchers } from './observe/watchers.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
@@ -38,6 +39,7 @@ export interface Gateway {
   readonly listeners: readonly { readonly gateway: GatewayRuntime; readonly port: number }[];
   /** Tells a listener of every request that has ended, until the returned function is called. It must not throw. */
   onEnded(listener: EndedListener): () => void;
+  readonly metrics: Metrics;
   /** Who watches requests: `/debug/trace`. */
   readonly watchers: Watchers;
   /** Drains: no new connections, open requests finish within the configured time, then children end. */
@@ -53,10 +55,12 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
     directives: log.directives,
   });
   const watchers = createWatchers();
-  const ended = (x: Exchange, status: number): void => {
+  const { metrics } = runtime;
+  const ended = (x: Exchange, status: number, bodyBytes: number, bind: BindMetrics | undefined): void => {
     if (x.llm !== undefined) settleCall(x, x.llm, runtime.catalog);
     x.trace?.finished(status);
     lines.ended(x, status);
+    bind?.ended(x, status === 0 ? 499 : status, bodyBytes);
     if (x.trace !== undefined) traceEnd(x.trace, x);
   };
   const opened: { gateway: GatewayRuntime; listener: Listener }[] = [];
@@ -64,6 +68,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   try {
     for (const gateway of runtime.gateways) {
       const { name, port, address, portPath } = gateway.plan;
+      let bind: BindMetrics | undefined;
       const listener = await openListener({
         gateway: `default/${name}`,
         listener: name,
@@ -75,12 +80,16 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
           const reply = await handleRequest(x, gateway);
           if (runtime.accessLog.readsResponseBody)
             recordBody(x, reply, config.frontendPolicies.http.maxBufferSize);
+          x.repliedAt = performance.now();
           return reply;
         },
-        ended,
+        ended: (x, status, bodyBytes) => ended(x, status, bodyBytes, bind),
+        connected: () => bind?.connected(),
+        disconnected: (received, sent) => bind?.disconnected(received, sent),
       }).catch((error: unknown) => {
         throw new PortError(portPath, port, error as NodeJS.ErrnoException);
       });
+      bind = metrics.forBind({ bind: `bind/${listener.port}`, gateway: `default/${name}`, listener: name });
       opened.push({ gateway, listener });
       log.info('proxy::gateway', 'started bind', { bind: `bind/${listener.port}`, gateway: name });
     }
@@ -92,6 +101,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   return {
     listeners: opened.map(({ gateway, listener }) => ({ gateway, port: listener.port })),
     onEnded: (listener) => lines.onEnded(listener),
+    metrics,
     watchers,
     async close() {
       const closed = opened.map(({ listener }) => listener.close(drain));

@@ -22,6 +22,8 @@ import { createRouter, type RequestMatcher, type Router } from './http/router.ts
 import type { PriceCatalog } from './llm/cost/catalog.ts';
 import { loadCatalogs } from './llm/cost/load.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from './observe/access-log-policy.ts';
+import { Metrics } from './observe/metrics/metrics.ts';
+import { compileMetricsPolicy } from './observe/metrics/metrics-policy.ts';
 import type { SecretNames } from './observe/trace/state.ts';
 import { policyKinds } from './policies/index.ts';
 import type { Policy, PolicyKind } from './policy.ts';
@@ -40,6 +42,7 @@ export interface Runtime {
   readonly catalog: PriceCatalog;
   /** Names that the configuration gives to places of credentials. */
   readonly secretNames: SecretNames;
+  readonly metrics: Metrics;
   /** Ends responses that wait for nothing in particular, before a stop. */
   drain(): void;
   close(): Promise<void>;
@@ -65,8 +68,15 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   const { gateways, problems } = planGateways(config);
   for (const { path, ...problem } of problems) diagnostics.push(locate(options.source, path, problem));
   diagnostics.push(...lint(config, options.source));
-  const settings = runtimeSettings(config);
+  const metrics = new Metrics(Object.keys(config.config.metrics.fields.add));
+  const settings = runtimeSettings(config, metrics);
   const contextOptions = { ...options, diagnostics, settings };
+  metrics.configure(
+    compileMetricsPolicy(
+      config.config.metrics,
+      createContext(contextOptions, ['config', 'metrics'], new Set(), []),
+    ),
+  );
   const logContext = createContext(contextOptions, ['frontendPolicies', 'accessLog'], new Set(), []);
   const accessLog = compileAccessLogPolicy(config.frontendPolicies.accessLog, logContext);
   const catalog = loadCatalogs(
@@ -88,7 +98,10 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
       for (const { backends } of routes) for (const { backend } of backends) backend.drain?.();
   };
   const { secretNames } = settings;
-  return { runtime: { gateways: compiled, accessLog, catalog, secretNames, drain, close }, diagnostics };
+  return {
+    runtime: { gateways: compiled, accessLog, catalog, metrics, secretNames, drain, close },
+    diagnostics,
+  };
 }
 
 function compileRoute(
@@ -186,8 +199,9 @@ function openBackend(
   return kind.open(kinds[kind.key], isNested ? context.at(kind.key) : context);
 }
 
-function runtimeSettings({ config, frontendPolicies }: Config): RuntimeSettings {
+function runtimeSettings({ config, frontendPolicies }: Config, metrics: Metrics): RuntimeSettings {
   return {
+    metrics,
     sessionKey: config.session.key === undefined ? randomBytes(32) : Buffer.from(config.session.key, 'hex'),
     sessionIdle: config.mcp.sessionTtl,
     maxSessions: config.mcp.maxSessions,

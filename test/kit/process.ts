@@ -50,7 +50,8 @@ function start(args: readonly string[], options: RunOptions): Running {
   const [file, ...rest] = descriptors === undefined ? command : limited;
   return spawn(file, rest, {
     cwd,
-    env: { ...inherited, ...env },
+    // Tests run side by side: the fixed default ports are for whoever asks for them.
+    env: { ...inherited, ADMIN_ADDR: 'off', STATS_ADDR: 'off', READINESS_ADDR: 'off', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
 }

@@ -6,6 +6,8 @@ import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import type { Config } from '../../server/config/schema.ts';
 import { type Gateway, PortError, startGateway } from '../../server/gateway.ts';
+import { OperatorServerError, openSignalServers } from '../../server/observe/operator-servers.ts';
+import { Readiness } from '../../server/observe/readiness.ts';
 import { compileRuntime } from '../../server/runtime.ts';
 import { banner } from '../banner.ts';
 import { type Context, wantsColor } from '../context.ts';
@@ -51,17 +53,30 @@ export const run: Run<Options> = async ({ file, color }, context) => {
     await runtime.close();
     throw new CommandError('not_ok', `${file} is not a valid configuration`);
   }
+  const readiness = new Readiness();
+  const isServing = readiness.begin('gateway');
+  let closeServers: (() => Promise<void>) | undefined;
   let gateway: Gateway;
   try {
+    closeServers = await openSignalServers({
+      config,
+      metrics: runtime.metrics,
+      readiness,
+      env: context.env,
+      log,
+    });
     gateway = await startGateway({ config, runtime, log, accessLog });
   } catch (error) {
-    if (!(error instanceof PortError)) throw error;
+    await Promise.all([closeServers?.(), runtime.close()]);
+    if (!(error instanceof PortError || error instanceof OperatorServerError)) throw error;
     show([portDiagnostic(error, file, source.valueRange(error.path))]);
     return EXIT_CODES.not_ok.code;
   }
+  isServing();
   const warnings = all.length === 0 ? '' : `, ${all.length} warning${all.length === 1 ? '' : 's'}`;
   context.stderr.write(banner({ file, warnings, gateway, config, ms: performance.now() - started }));
-  const code = await untilStopped(gateway, log, context);
+  const code = await untilStopped(gateway, readiness, log, context);
+  await closeServers();
   await Promise.all([logSink.flush(), accessLog.flush()]);
   return code;
 };
@@ -82,7 +97,11 @@ function initialDirectives(
   }
 }
 
-function portDiagnostic(error: PortError, file: string, range: Diagnostic['range']): Diagnostic {
+function portDiagnostic(
+  error: PortError | OperatorServerError,
+  file: string,
+  range: Diagnostic['range'],
+): Diagnostic {
   return {
     severity: 'error',
     code: 'AGW0401',
@@ -102,7 +121,12 @@ function portDiagnostic(error: PortError, file: string, range: Diagnostic['range
  * error that nobody caught is a bug of ours: it is logged once, and the gateway drains rather than serve on in
  * an unknown state.
  */
-function untilStopped(gateway: Gateway, log: Log, { stderr }: Context): Promise<number> {
+function untilStopped(
+  gateway: Gateway,
+  readiness: Readiness,
+  log: Log,
+  { stderr }: Context,
+): Promise<number> {
   return new Promise((done) => {
     let stopping = false;
     const onBug = (error: unknown): void => {
@@ -121,6 +145,8 @@ function untilStopped(gateway: Gateway, log: Log, { stderr }: Context): Promise<
         process.exit(signal === 'SIGINT' ? EXIT_CODES.interrupted.code : EXIT_CODES.not_ok.code);
       }
       stopping = true;
+      // Balancers send no more while open requests end.
+      readiness.begin('draining');
       stderr.write(`${signal}: finishing open requests; again stops now\n`);
       void gateway.close().then(() => done(EXIT_CODES.ok.code));
     };

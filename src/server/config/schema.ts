@@ -5,8 +5,10 @@ import { llmFields } from '../llm/backend.ts';
 import { catalogReferenceSchema } from '../llm/cost/load.ts';
 import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log-policy.ts';
+import { metricsSchema } from '../observe/metrics/metrics-policy.ts';
 import { policyKinds } from '../policies/index.ts';
 import { durationSchema, durationText } from './duration.ts';
+import { listenAddressSchema } from './listen-address.ts';
 import { logLevelSchema } from './log-level.ts';
 import { matchSchema } from './match-schema.ts';
 
@@ -99,6 +101,17 @@ const processSchema = z
       })
       .prefault({})
       .describe('Logging.'),
+    statsAddr: listenAddressSchema
+      .optional()
+      .describe(
+        'Address of the metrics server (`/metrics`); all addresses of the machine, port 15020, by default.',
+      ),
+    readinessAddr: listenAddressSchema
+      .optional()
+      .describe(
+        'Address of the readiness server (`/healthz/ready`); all addresses of the machine, port 15021, by default.',
+      ),
+    metrics: metricsSchema.prefault({}),
     session: z
       .strictObject({
         key: z

@@ -87,6 +87,10 @@ export class Exchange {
 
   /** What was answered, from the moment it is known. */
   reply: Reply | undefined;
+  /** Of `performance.now()`: the backend was called, its response began, ours was ready. */
+  calledAt: number | undefined;
+  answeredAt: number | undefined;
+  repliedAt: number | undefined;
   /** The response body, as far as an access-log expression needs it. */
   responseBody: (() => Uint8Array | string) | undefined;
   endedAt: number | undefined;

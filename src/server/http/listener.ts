@@ -13,7 +13,10 @@ export interface ListenerOptions {
   /** Answers one request. Must not throw. */
   handle(x: Exchange): Promise<Reply>;
   /** Called once per request, when its response has ended, however it ended. */
-  ended(x: Exchange, status: number): void;
+  ended(x: Exchange, status: number, bodyBytes: number): void;
+  /** A client connected; and left, with the bytes that came from it and went to it. */
+  connected?(): void;
+  disconnected?(received: number, sent: number): void;
 }
 
 /** One open port. */
@@ -44,7 +47,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     if (x === undefined) return;
     inFlight.remove(x.request);
     if (!this.writableFinished) x.abandon();
-    options.ended(x, this.headersSent ? this.statusCode : 0);
+    options.ended(x, this.headersSent ? this.statusCode : 0, this.bodyBytes);
   }
   const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {
     inFlight.add(request);
@@ -60,6 +63,15 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   server.on('clientError', (error, socket) =>
     inFlight.whenNone(socket as Socket, () => onClientError(error, socket as Socket)),
   );
+  if (options.connected !== undefined) {
+    function onSocketClosed(this: Socket): void {
+      options.disconnected?.(this.bytesRead, this.bytesWritten);
+    }
+    server.on('connection', (socket) => {
+      options.connected?.();
+      socket.once('close', onSocketClosed);
+    });
+  }
   await listen(server, options);
   return { port: (server.address() as AddressInfo).port, close: (deadline) => closeServer(server, deadline) };
 }
@@ -67,7 +79,24 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
 /** A response that knows what it answers. */
 class GatewayResponse extends ServerResponse {
   exchange: Exchange | undefined;
+  /** Of the body, before chunks are framed. */
+  bodyBytes = 0;
+
+  override write(chunk: Written, ...rest: never[]): boolean {
+    this.bodyBytes += lengthOf(chunk);
+    return super.write(chunk, ...rest);
+  }
+
+  override end(chunk?: Written | (() => void), ...rest: never[]): this {
+    if (chunk !== undefined && typeof chunk !== 'function') this.bodyBytes += lengthOf(chunk);
+    return super.end(chunk, ...rest);
+  }
 }
+
+type Written = string | Uint8Array;
+
+const lengthOf = (chunk: Written): number =>
+  typeof chunk === 'string' ? Buffer.byteLength(chunk) : chunk.byteLength;
 
 async function serve(
   request: IncomingMessage,

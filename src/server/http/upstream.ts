@@ -1,6 +1,7 @@
 import { type Dispatcher, Pool } from 'undici';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { type CallMeter, meteredConnector } from './call-meter.ts';
 import { HeaderList } from './header-list.ts';
 import { UpstreamBody } from './upstream-body.ts';
 
@@ -19,13 +20,22 @@ export interface UpstreamRequest {
   /** Ends a `request` when aborted. */
   readonly signal?: AbortSignal;
   /** Whose request it is: a `relay` ends when the client leaves. Cheaper by far than a signal for each request. */
-  readonly client?: { readonly isAbandoned: boolean; runs: { abandoned(): void } | undefined };
+  readonly client?: RelayClient;
   /** Time until the response headers, the connection included, in ms. Of `relay` only. */
   readonly timeout?: number;
   /** How long the response body may be silent, in ms; no limit when absent. Waiting for a slow client is not counted. */
   readonly bodyIdle?: number;
   /** The service only looks something up, whatever the method says: the request may be sent twice. */
   readonly isReplaySafe?: boolean;
+}
+
+/** The part of a request that a relay needs. */
+interface RelayClient {
+  readonly isAbandoned: boolean;
+  runs: { abandoned(): void } | undefined;
+  /** Of `performance.now()`: when it was called, and when the head of its response came. */
+  calledAt: number | undefined;
+  answeredAt: number | undefined;
 }
 
 export interface UpstreamResponse {
@@ -46,15 +56,15 @@ export interface Upstream {
   relay(request: UpstreamRequest): Promise<UpstreamResponse>;
   close(): Promise<void>;
 }
-
 /** Opens nothing yet; connections are made on use and kept, without a limit unless one is given. */
 export function createUpstream(
   { origin, socketPath }: UpstreamAddress,
-  { connections }: { readonly connections?: number } = {},
+  { connections, meter }: { readonly connections?: number; readonly meter?: CallMeter } = {},
 ): Upstream {
   const url = new URL(origin);
+  const connect = { timeout: LIMITS.connectTimeout, ...(socketPath === undefined ? {} : { socketPath }) };
   const pool = new Pool(origin, {
-    connect: { timeout: LIMITS.connectTimeout, ...(socketPath === undefined ? {} : { socketPath }) },
+    connect: meter === undefined ? connect : meteredConnector(connect, meter),
     headersTimeout: LIMITS.upstreamHeadersTimeout,
     bodyTimeout: 0,
     maxHeaderSize: LIMITS.headerBytes,
@@ -69,9 +79,8 @@ export function createUpstream(
         ? `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
         : `unix:${socketPath}`,
     authority: url.host,
-    request: (request) =>
-      onceMore(request, () => pool.request({ ...dispatchOptions(request), signal: request.signal ?? null })),
-    relay: (request) => onceMore(request, () => relay(pool, request)),
+    request: (request) => onceMore(request, () => ask(pool, request, meter)),
+    relay: (request) => onceMore(request, () => relay(pool, request, meter)),
     close: () => pool.destroy(),
   };
 }
@@ -113,9 +122,24 @@ function dispatchOptions(request: UpstreamRequest): Dispatcher.DispatchOptions {
   };
 }
 
-function relay(pool: Pool, request: UpstreamRequest): Promise<UpstreamResponse> {
+async function ask(
+  pool: Pool,
+  request: UpstreamRequest,
+  meter: CallMeter | undefined,
+): Promise<Dispatcher.ResponseData> {
+  const started = performance.now();
+  const response = await pool.request({ ...dispatchOptions(request), signal: request.signal ?? null });
+  meter?.answered(performance.now() - started);
+  return response;
+}
+
+function relay(
+  pool: Pool,
+  request: UpstreamRequest,
+  meter: CallMeter | undefined,
+): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
-    const call = new Relay(request, resolve, reject);
+    const call = new Relay(request, meter, resolve, reject);
     if (!call.isOver) pool.dispatch(dispatchOptions(request), call);
   });
 }
@@ -131,13 +155,20 @@ class Relay implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #body: UpstreamBody | undefined;
   #informational = 0;
+  readonly #meter: CallMeter | undefined;
+  readonly #client: RelayClient | undefined;
+  readonly #startedAt = performance.now();
   #givenUp: Error | undefined;
 
   constructor(
     { client, timeout }: UpstreamRequest,
+    meter: CallMeter | undefined,
     resolve: (response: UpstreamResponse) => void,
     reject: (error: unknown) => void,
   ) {
+    this.#meter = meter;
+    this.#client = client;
+    if (client !== undefined) client.calledAt ??= this.#startedAt;
     this.#resolve = resolve;
     this.#reject = reject;
     if (client?.isAbandoned) this.abandoned();
@@ -161,6 +192,12 @@ class Relay implements Dispatcher.DispatchHandler {
     this.#controller?.abort(error);
     this.#settle();
     if (this.#body === undefined) this.#reject(upstreamError(error));
+  }
+
+  #answered(): void {
+    const now = performance.now();
+    if (this.#client !== undefined) this.#client.answeredAt = now;
+    this.#meter?.answered(now - this.#startedAt);
   }
 
   #settle(): void {
@@ -192,6 +229,7 @@ class Relay implements Dispatcher.DispatchHandler {
       return;
     }
     clearTimeout(this.#timer);
+    this.#answered();
     const headers = new HeaderList(textHeaders(controller.rawHeaders));
     const encoding = headers.get('transfer-encoding');
     if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked') {

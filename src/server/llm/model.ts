@@ -151,7 +151,9 @@ export function compileModel(
     apiKey: params.apiKey,
     model: params.model,
     upstream:
-      kind.answer !== undefined || url === undefined ? undefined : createUpstream({ origin: url.origin }),
+      kind.answer !== undefined || url === undefined
+        ? undefined
+        : createUpstream({ origin: url.origin }, { meter: context.settings.metrics.calls('Primary', 'Llm') }),
     basePath: url?.pathname.replace(/\/+$/, '') ?? '',
     fields: {
       overrides: Object.entries({ ...entry?.overrides, ...config.overrides }),

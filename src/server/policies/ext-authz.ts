@@ -144,7 +144,12 @@ function compilePlan(config: Config, context: CompileContext): Plan | undefined 
       place.at(name).cel(value, 'authorizationReply'),
     ]),
   }; // Only now: a wrong address must not hide wrong expressions.
-  return address === undefined ? undefined : { ...compiled, upstream: createUpstream(address) };
+  return address === undefined
+    ? undefined
+    : {
+        ...compiled,
+        upstream: createUpstream(address, { meter: context.settings.metrics.calls('Policy', 'ExtAuthz') }),
+      };
 }
 
 /** What the service said; `body` holds at most `LIMITS.authorizationBody` bytes. */

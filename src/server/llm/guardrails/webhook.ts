@@ -68,20 +68,28 @@ export function compileWebhook(
     ([name, source]) => [name, context.at('headers', name).cel(source, place)] as const,
   );
   if (address === undefined) return undefined;
-  const upstream = createUpstream(address, { connections: LIMITS.guardrailConnections });
   const origin = context.place();
+  const { metrics } = context.settings;
+  const { guardrails } = metrics.families;
+  const upstream = createUpstream(address, {
+    connections: LIMITS.guardrailConnections,
+    meter: metrics.calls('Policy', 'Guardrail'),
+  });
+  const count = (action: string): void =>
+    guardrails.with([phase === 'request' ? 'Request' : 'Response', action]).add();
   return {
     place: origin,
     async check(items, lookup, signal) {
       const call = requestOf(phase, upstream, expressions, lookup);
       try {
-        return parseVerdict(
-          await send(upstream, call, { [member(phase)]: items }, signal, lookup.watched?.tracer),
-          phase,
-        );
+        const answer = await send(upstream, call, { [member(phase)]: items }, signal, lookup.watched?.tracer);
+        const verdict = parseVerdict(answer, phase);
+        count(ACTIONS[verdict.kind]);
+        return verdict;
       } catch (error) {
         if (signal.aborted) throw error;
         const problem = error instanceof GuardrailFailure ? error.message : explainUpstreamError(error);
+        count(failureMode === 'failOpen' ? 'FailOpen' : 'Reject');
         if (failureMode === 'failOpen') {
           lookup.watched?.tracer.guardrail(
             phase,
@@ -101,6 +109,9 @@ export function compileWebhook(
     close: () => upstream.close(),
   };
 }
+
+/** Names of verdicts in metrics. */
+const ACTIONS = { pass: 'Allow', mask: 'Mask', reject: 'Reject' } as const;
 
 const member = (phase: Phase): 'messages' | 'choices' => (phase === 'request' ? 'messages' : 'choices');
 

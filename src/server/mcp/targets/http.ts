@@ -30,7 +30,10 @@ export const mcp = defineTarget({
   compile(name, config, context): Target {
     const url = endpointUrl(config, context);
     if (url === undefined) return unusable(name);
-    const upstream: Upstream = createUpstream({ origin: url.origin });
+    const upstream: Upstream = createUpstream(
+      { origin: url.origin },
+      { meter: context.settings.metrics.calls('Primary', 'Mcp') },
+    );
     return {
       name,
       resumable: true,

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { LIMITS } from '../../../core/limits.ts';
+import type { CallMeter } from '../../http/call-meter.ts';
 import { createUpstream, explainUpstreamError, type Upstream } from '../../http/upstream.ts';
 
 /** A JSON document and how long it may be used, in ms. */
@@ -11,6 +12,11 @@ export interface Document {
 /** Fetches JSON documents of one identity provider. Only configured origins are asked, and redirects not followed. */
 export class DocumentClient {
   readonly #upstreams = new Map<string, Upstream>();
+  readonly #meter: CallMeter | undefined;
+
+  constructor(meter?: CallMeter) {
+    this.#meter = meter;
+  }
 
   /** GET of a JSON document of at most `limit` bytes. Rejects with the reason in words. */
   async fetch(url: string, limit: number): Promise<Document> {
@@ -37,7 +43,9 @@ export class DocumentClient {
     limit: number,
   ): Promise<{ status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }> {
     const { origin } = new URL(url);
-    const upstream = this.#upstreams.get(origin) ?? createUpstream({ origin });
+    const upstream =
+      this.#upstreams.get(origin) ??
+      createUpstream({ origin }, this.#meter === undefined ? {} : { meter: this.#meter });
     this.#upstreams.set(origin, upstream);
     try {
       const signal = AbortSignal.timeout(LIMITS.providerTimeout);

@@ -6,6 +6,7 @@ import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { CompileContext } from '../../compile-context.ts';
+import type { CallMeter } from '../../http/call-meter.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { definePolicy } from '../../policy.ts';
 import { credentialLocation, locationSchema } from '../credential-location.ts';
@@ -83,13 +84,17 @@ export const mcpAuthentication = definePolicy({
   key: 'mcpAuthentication',
   schema,
   compile(config, context) {
-    const { validator, client, close } = createValidator(config, context.folder, context.log, () =>
+    const onBadKeys = (): void =>
       context.at('jwks').report({
         code: 'AGW0104',
         message: 'the key set is not valid JSON',
         help: 'give it as JSON text, or as `url:` or `file:`',
-      }),
-    );
+      });
+    const meter = context.settings.metrics.calls('Policy', 'Oidc');
+    const { validator, client, close } = createValidator(config, context.folder, context.log, {
+      onBadKeys,
+      meter,
+    });
     const provider = providerOf(config.provider);
     const { resource, ...metadata } = config.resourceMetadata;
     reportMissing(config, context);
@@ -158,9 +163,9 @@ export function createValidator(
   config: McpAuthenticationConfig,
   folder: string,
   log: Log,
-  onBadKeys?: () => void,
+  { onBadKeys, meter }: { onBadKeys?: () => void; meter?: CallMeter } = {},
 ): { validator: TokenValidator; client: DocumentClient; close: () => Promise<void> } {
-  const client = new DocumentClient();
+  const client = new DocumentClient(meter);
   const rules = {
     issuer: config.issuer,
     audiences: config.audiences,

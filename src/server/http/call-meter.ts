@@ -1,0 +1,25 @@
+import { buildConnector } from 'undici';
+
+/** Told of the calls of one upstream. Resolved when the configuration is compiled. */
+export interface CallMeter {
+  /** A connection was opened, in ms. */
+  connected(transport: 'plaintext' | 'tls', duration: number): void;
+  /** The head of a response arrived, in ms after the call. */
+  answered(duration: number): void;
+}
+
+/** Opens connections as undici does, and tells how long that took. */
+export function meteredConnector(
+  options: buildConnector.BuildOptions,
+  meter: CallMeter,
+): buildConnector.connector {
+  const connect = buildConnector(options);
+  return (target, callback) => {
+    const started = performance.now();
+    connect(target, ((...result: Parameters<buildConnector.Callback>) => {
+      if (result[0] === null)
+        meter.connected(target.protocol === 'https:' ? 'tls' : 'plaintext', performance.now() - started);
+      callback(...result);
+    }) as buildConnector.Callback);
+  };
+}

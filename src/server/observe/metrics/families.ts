@@ -1,0 +1,122 @@
+import { Counter, Histogram } from './family.ts';
+
+// Names, labels and buckets are those of upstream's dashboards, with the prefix `gw_`.
+
+export const ROUTE_LABELS = ['bind', 'gateway', 'listener', 'route', 'route_rule'] as const;
+const HTTP_LABELS = ['backend', 'protocol', 'method', 'status', 'reason', ...ROUTE_LABELS];
+const MINIMAL_LABELS = ['backend', ...ROUTE_LABELS];
+const GEN_AI_LABELS = [
+  'gen_ai_operation_name',
+  'gen_ai_system',
+  'gen_ai_request_model',
+  'gen_ai_response_model',
+  ...ROUTE_LABELS,
+];
+const MCP_LABELS = ['method', 'resource_type', 'server', 'resource', ...ROUTE_LABELS];
+const CONNECTION_LABELS = ['bind', 'gateway', 'listener', 'protocol'];
+
+const powers = (first: number, factor: number, count: number): number[] =>
+  Array.from({ length: count }, (_, index) => Number((first * factor ** index).toPrecision(12)));
+
+const TOKENS = powers(1, 4, 14);
+const MODEL_SECONDS = powers(0.01, 2, 14);
+const PER_TOKEN_SECONDS = [0.001, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5];
+const FIRST_TOKEN_SECONDS = [
+  0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
+];
+const REQUEST_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 80];
+const PROCESSING_SECONDS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25];
+const CONNECT_SECONDS = [0.0005, 0.0015, 0.0043, 0.0126, 0.0368, 0.108, 0.316, 0.924, 2.71, 8];
+
+export type Families = ReturnType<typeof createFamilies>;
+
+/** Every family that requests change, in the order they are printed. `custom` are the labels of `config.metrics`. */
+export function createFamilies(custom: readonly string[]) {
+  const counter = (name: string, help: string, labels: readonly string[]): Counter =>
+    new Counter({ name: `gw_${name}`, help }, labels);
+  const histogram = (
+    name: string,
+    help: string,
+    labels: readonly string[],
+    bounds: readonly number[],
+  ): Histogram => new Histogram({ name: `gw_${name}`, help }, labels, bounds);
+  const genAi = [...GEN_AI_LABELS, ...custom];
+  const http = [...HTTP_LABELS, ...custom];
+  const minimal = [...MINIMAL_LABELS, ...custom];
+  return {
+    tokenUsage: histogram(
+      'gen_ai_client_token_usage',
+      'Number of tokens used per request',
+      ['gen_ai_token_type', ...genAi],
+      TOKENS,
+    ),
+    cost: counter(
+      'gen_ai_client_cost_usd',
+      'Cost of LLM requests in US dollars, by the model cost catalog',
+      genAi,
+    ),
+    modelDuration: histogram(
+      'gen_ai_server_request_duration',
+      'Duration of LLM requests in seconds',
+      genAi,
+      MODEL_SECONDS,
+    ),
+    perOutputToken: histogram(
+      'gen_ai_server_time_per_output_token',
+      'Time per output token of streamed LLM responses in seconds',
+      genAi,
+      PER_TOKEN_SECONDS,
+    ),
+    firstToken: histogram(
+      'gen_ai_server_time_to_first_token',
+      'Time to the first token of streamed LLM responses in seconds',
+      genAi,
+      FIRST_TOKEN_SECONDS,
+    ),
+    requests: counter('requests', 'Total number of HTTP requests', http),
+    guardrails: counter('guardrail_checks', 'Total number of guardrail checks', ['phase', 'action']),
+    catalogLookups: counter(
+      'cost_catalog_lookups',
+      'Total number of model cost catalog lookups by resolution status',
+      ['status', ...genAi],
+    ),
+    connections: counter(
+      'downstream_connections',
+      'Total number of connections of clients',
+      CONNECTION_LABELS,
+    ),
+    mcpRequests: counter('mcp_requests', 'Total number of MCP requests', [...MCP_LABELS, ...custom]),
+    responseBytes: counter('response_bytes', 'Total bytes of HTTP response bodies', http),
+    duration: histogram('request_duration_seconds', 'Duration of HTTP requests', http, REQUEST_SECONDS),
+    requestProcessing: histogram(
+      'request_processing_seconds',
+      'Time from the arrival of a request to the call of its backend',
+      minimal,
+      PROCESSING_SECONDS,
+    ),
+    responseProcessing: histogram(
+      'response_processing_seconds',
+      'Time from the response head of a backend to ours',
+      minimal,
+      PROCESSING_SECONDS,
+    ),
+    receivedBytes: counter(
+      'downstream_received_bytes',
+      'Total bytes received from clients',
+      CONNECTION_LABELS,
+    ),
+    sentBytes: counter('downstream_sent_bytes', 'Total bytes sent to clients', CONNECTION_LABELS),
+    connectDuration: histogram(
+      'upstream_connect_duration_seconds',
+      'Time to open connections to upstreams',
+      ['transport'],
+      CONNECT_SECONDS,
+    ),
+    callDuration: histogram(
+      'upstream_call_duration_seconds',
+      'Time from calls of upstreams to their response heads',
+      ['kind', 'subtype'],
+      REQUEST_SECONDS,
+    ),
+  };
+}

@@ -1,0 +1,22 @@
+import { LIMITS } from '../../../core/limits.ts';
+import { OVERFLOW, UNKNOWN } from './family.ts';
+
+/**
+ * Values of a label that come from outside: names of models, tools, resources. A new one is taken up only where the
+ * request succeeded, so that nobody fills the place with inventions, and only up to a number.
+ */
+export class LabelValues {
+  readonly #known = new Set<string>();
+
+  /** The value as a label, or `unknown` or `overflow` in its place. */
+  of(value: string | undefined, succeeded: boolean): string {
+    if (value === undefined || value === '') return UNKNOWN;
+    const label =
+      value.length > LIMITS.metricLabelLength ? `${value.slice(0, LIMITS.metricLabelLength)}…` : value;
+    if (this.#known.has(label)) return label;
+    if (!succeeded) return UNKNOWN;
+    if (this.#known.size >= LIMITS.metricLabelValues) return OVERFLOW;
+    this.#known.add(label);
+    return label;
+  }
+}

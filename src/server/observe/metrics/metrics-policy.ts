@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { CelEvaluationError } from '../../cel/expression.ts';
+import type { CompileContext } from '../../compile-context.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { lookupIn } from '../../variables.ts';
+
+export const metricsSchema = z
+  .strictObject({
+    remove: z
+      .array(z.string().min(1))
+      .default([])
+      .describe('Metrics to leave out, by name: `gw_requests_total`, or `requests`.'),
+    fields: z
+      .strictObject({
+        add: z
+          .record(
+            z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, { error: 'expected letters, digits and `_`' }),
+            z.string().min(1),
+          )
+          .default({})
+          .describe(
+            'Labels to add to the metrics of requests, as CEL expressions. What is no text becomes `unknown`. Few values only: each combination is a series of its own.',
+          ),
+      })
+      .prefault({})
+      .describe('Labels.'),
+  })
+  .describe('The metrics.');
+
+/** Changes to the metrics, compiled. */
+export interface MetricsPolicy {
+  /** Whether a metric of this name, without `_total`, is left out. */
+  isRemoved(name: string): boolean;
+  readonly labels: readonly string[];
+  /** Values of those labels for a request that has ended; undefined where there is no text. */
+  values(x: Exchange): (string | undefined)[];
+}
+
+export function compileMetricsPolicy(
+  { remove, fields }: z.output<typeof metricsSchema>,
+  context: CompileContext,
+): MetricsPolicy {
+  const expressions = Object.entries(fields.add).map(([name, source]) =>
+    context.at('fields', 'add', name).cel(source, 'log'),
+  );
+  const removed = new Set(remove.map(shortName));
+  return {
+    isRemoved: (name) => removed.has(shortName(name)),
+    labels: Object.keys(fields.add),
+    values: (x) =>
+      expressions.map((expression) => {
+        try {
+          const value = expression.evaluate(lookupIn(x));
+          return typeof value === 'string' ? value : undefined;
+        } catch (error) {
+          if (error instanceof CelEvaluationError) return undefined;
+          throw error;
+        }
+      }),
+  };
+}
+
+/** With or without prefix, unit and `_total`, as upstream compares. */
+function shortName(name: string): string {
+  return name
+    .replace(/^(?:gw|agentgateway)_/, '')
+    .replace(/_total$/, '')
+    .replace(/_(?:seconds|bytes)$/, '');
+}

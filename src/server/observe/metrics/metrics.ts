@@ -1,0 +1,229 @@
+import { LIMITS } from '../../../core/limits.ts';
+import { VERSION } from '../../../core/version.ts';
+import type { CallMeter } from '../../http/call-meter.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { LlmCall } from '../../llm/log-fields.ts';
+import { createFamilies, type Families } from './families.ts';
+import { type CounterSeries, type Family, Gauge, type HistogramSeries, UNKNOWN } from './family.ts';
+import { LabelValues } from './label-values.ts';
+import type { MetricsPolicy } from './metrics-policy.ts';
+import { processFamilies } from './process.ts';
+import { renderFamilies } from './render.ts';
+
+/** The open port that requests come from; its names are labels. */
+export interface BindNames {
+  readonly bind: string;
+  readonly gateway: string;
+  readonly listener: string;
+}
+
+/** What every ended request adds to, found again by one short key. */
+interface HttpSeries {
+  readonly requests: CounterSeries;
+  readonly bytes: CounterSeries;
+  readonly duration: HistogramSeries;
+  readonly requestProcessing: HistogramSeries;
+  readonly responseProcessing: HistogramSeries;
+}
+
+/** Kinds of calls that the gateway makes, as metrics and spans name them. */
+export type CallKind = 'Primary' | 'Policy';
+export type CallSubtype = 'Http' | 'Llm' | 'Mcp' | 'ExtAuthz' | 'Guardrail' | 'Oidc';
+
+/** The counters of a running gateway. They outlive a reload of the configuration. */
+export class Metrics {
+  readonly families: Families;
+  #policy: MetricsPolicy | undefined;
+  readonly #others: readonly Family[];
+  readonly #models = new LabelValues();
+  readonly #responseModels = new LabelValues();
+  readonly #mcpMethods = new LabelValues();
+  readonly #mcpResources = new LabelValues();
+  readonly #custom: readonly LabelValues[];
+  readonly #first: readonly Family[];
+
+  /** `custom`: labels that the configuration adds, whose values come with `configure`. */
+  constructor(custom: readonly string[] = []) {
+    this.families = createFamilies(custom);
+    this.#custom = custom.map(() => new LabelValues());
+    this.#first = [
+      new Gauge(
+        {
+          name: 'gw_config_synchronized',
+          help: '1 when the configuration on disk is in use, 0 after a reload failed',
+        },
+        () => (this.isSynchronized ? 1 : 0),
+      ),
+    ];
+    this.#others = [
+      ...processFamilies(),
+      new Gauge({ name: 'gw_build_info', help: 'Version of the program' }, () => 1, {
+        labels: { tag: VERSION },
+      }),
+    ];
+  }
+
+  /** False after a reload that failed. */
+  isSynchronized = true;
+
+  configure(policy: MetricsPolicy): void {
+    this.#policy = policy;
+  }
+
+  /** OpenMetrics text. */
+  render(): Promise<string> {
+    const all = [...this.#first, ...this.#others, ...Object.values(this.families)];
+    return renderFamilies(all.filter(({ name }) => this.#policy?.isRemoved(name) !== true));
+  }
+
+  /** The counter of a port. */
+  forBind(names: BindNames): BindMetrics {
+    return new BindMetrics(this, names);
+  }
+
+  /** The meter of an upstream. */
+  calls(kind: CallKind, subtype: CallSubtype): CallMeter {
+    const { callDuration, connectDuration } = this.families;
+    return {
+      connected: (transport, duration) => connectDuration.with([transport]).observe(duration / 1000),
+      answered: (duration) => callDuration.with([kind, subtype]).observe(duration / 1000),
+    };
+  }
+
+  /** Values of the labels of `config.metrics`. */
+  custom(x: Exchange): readonly string[] {
+    if (this.#custom.length === 0) return NONE;
+    const values = this.#policy?.values(x) ?? [];
+    return this.#custom.map((known, index) => known.of(values[index], true));
+  }
+
+  recordMcp(mcp: NonNullable<Exchange['mcp']>, labels: readonly string[]): void {
+    if (mcp.method === undefined) return;
+    const succeeded = mcp.errorCode === undefined;
+    const resource = this.#mcpResources.of(mcp.tool ?? mcp.prompt ?? mcp.resourceUri, succeeded);
+    const method = this.#mcpMethods.of(mcp.method, succeeded);
+    this.families.mcpRequests
+      .with([method, mcp.resourceType ?? UNKNOWN, mcp.target ?? UNKNOWN, resource, ...labels])
+      .add();
+  }
+
+  recordLlm(call: LlmCall, seconds: number, succeeded: boolean, labels: readonly string[]): void {
+    const { usage, cost, firstTokenAfter, lastTokenAfter } = call;
+    const of = [
+      call.operation,
+      call.provider,
+      this.#models.of(call.requestModel, succeeded),
+      this.#responseModels.of(call.responseModel, succeeded),
+      ...labels,
+    ];
+    const { families } = this;
+    if (cost !== undefined) families.catalogLookups.with([cost.status, ...of]).add();
+    if (cost?.parts?.['total'] !== undefined) families.cost.with(of).add(cost.parts['total']);
+    families.modelDuration.with(of).observe(seconds);
+    if (usage !== undefined) {
+      const tokens = (type: string, count: number | undefined): void => {
+        if (count !== undefined) families.tokenUsage.with([type, ...of]).observe(count);
+      };
+      tokens('input', usage.input);
+      tokens('output', usage.output);
+      tokens('input_cache_read', usage.cachedInput);
+      tokens('input_cache_write', usage.cacheWrite);
+    }
+    if (!call.streaming || firstTokenAfter === undefined) return;
+    families.firstToken.with(of).observe(firstTokenAfter / 1000);
+    if (lastTokenAfter !== undefined && usage !== undefined && usage.output > 0)
+      families.perOutputToken.with(of).observe((lastTokenAfter - firstTokenAfter) / usage.output / 1000);
+  }
+}
+
+const NONE: readonly string[] = [];
+
+/** Metrics of one port. Series are kept by route, then by what differs between requests. */
+export class BindMetrics {
+  readonly #metrics: Metrics;
+  readonly #names: BindNames;
+  readonly #routes = new Map<
+    string | undefined,
+    { labels: readonly string[]; series: Map<string, HttpSeries> }
+  >();
+  readonly #received: CounterSeries;
+  readonly #sent: CounterSeries;
+  readonly #connections: CounterSeries;
+
+  constructor(metrics: Metrics, names: BindNames) {
+    this.#metrics = metrics;
+    this.#names = names;
+    const { bind, gateway, listener } = names;
+    const labels = [bind, gateway, listener, 'http'];
+    this.#connections = metrics.families.connections.with(labels);
+    this.#received = metrics.families.receivedBytes.with(labels);
+    this.#sent = metrics.families.sentBytes.with(labels);
+  }
+
+  connected(): void {
+    this.#connections.add();
+  }
+
+  disconnected(received: number, sent: number): void {
+    this.#received.add(received);
+    this.#sent.add(sent);
+  }
+
+  /** A request has ended. `bodyBytes` are those of the response body. */
+  ended(x: Exchange, status: number, bodyBytes: number): void {
+    const now = performance.now();
+    const seconds = (now - x.startedClock) / 1000;
+    const custom = this.#metrics.custom(x);
+    const { labels, series } = this.#route(x.route);
+    const http = this.#http(x, status, labels, series, custom);
+    http.requests.value += 1;
+    http.bytes.value += bodyBytes;
+    http.duration.observe(seconds);
+    if (x.calledAt !== undefined) http.requestProcessing.observe((x.calledAt - x.startedClock) / 1000);
+    if (x.answeredAt !== undefined && x.repliedAt !== undefined)
+      http.responseProcessing.observe((x.repliedAt - x.answeredAt) / 1000);
+    if (x.mcp !== undefined) this.#metrics.recordMcp(x.mcp, [...labels, ...custom]);
+    if (x.llm !== undefined)
+      this.#metrics.recordLlm(x.llm, seconds, status >= 200 && status < 300, [...labels, ...custom]);
+  }
+
+  #route(route: string | undefined): { labels: readonly string[]; series: Map<string, HttpSeries> } {
+    const known = this.#routes.get(route);
+    if (known !== undefined) return known;
+    const { bind, gateway, listener } = this.#names;
+    const made = {
+      labels: [bind, gateway, listener, route ?? UNKNOWN, UNKNOWN],
+      series: new Map<string, HttpSeries>(),
+    };
+    this.#routes.set(route, made);
+    return made;
+  }
+
+  #http(
+    x: Exchange,
+    status: number,
+    route: readonly string[],
+    known: Map<string, HttpSeries>,
+    custom: readonly string[],
+  ): HttpSeries {
+    const reason = x.reason ?? UNKNOWN;
+    const backend = x.endpoint ?? UNKNOWN;
+    let key = `${status} ${x.method} ${reason} ${x.protocol} ${backend}`;
+    if (custom.length > 0) key += `\u0000${custom.join('\u0000')}`;
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const { families } = this.#metrics;
+    const http = [backend, x.protocol, x.method, String(status), reason, ...route, ...custom];
+    const minimal = [backend, ...route, ...custom];
+    const made = {
+      requests: families.requests.with(http),
+      bytes: families.responseBytes.with(http),
+      duration: families.duration.with(http),
+      requestProcessing: families.requestProcessing.with(minimal),
+      responseProcessing: families.responseProcessing.with(minimal),
+    };
+    // Bounded like the families themselves: what comes after goes to their overflow, found anew each time.
+    if (known.size < LIMITS.metricSeries) known.set(key, made);
+    return made;
+  }
+}

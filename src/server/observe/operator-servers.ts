@@ -1,0 +1,119 @@
+import type { RequestListener } from 'node:http';
+import type { Path } from '../../core/diagnostic.ts';
+import { parseListenAddress } from '../../core/listen.ts';
+import { ListenError, type ListeningServer, listenOn } from '../../core/listening-server.ts';
+import type { Log } from '../../core/log.ts';
+import type { Config } from '../config/schema.ts';
+import type { Metrics } from './metrics/metrics.ts';
+import { type Readiness, readinessHandler } from './readiness.ts';
+import { statsHandler } from './stats-server.ts';
+
+/** What the servers show, and what they are told by. */
+export interface OperatorServers {
+  readonly config: Config;
+  readonly metrics: Metrics;
+  readonly readiness: Readiness;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+}
+
+/**
+ * Opens the servers of metrics and readiness. The result closes them.
+ *
+ * @throws OperatorServerError, after closing what was open
+ */
+export async function openSignalServers({
+  config: { config },
+  metrics,
+  readiness,
+  env,
+  log,
+}: OperatorServers): Promise<() => Promise<void>> {
+  const open: ListeningServer[] = [];
+  const close = async (): Promise<void> => {
+    await Promise.all(open.map((server) => server.close()));
+  };
+  const servers: OperatorServer[] = [
+    {
+      component: 'stats',
+      key: 'statsAddr',
+      variable: 'STATS_ADDR',
+      fallback: ':15020',
+      configured: config.statsAddr,
+      onRequest: statsHandler(metrics),
+    },
+    {
+      component: 'readiness',
+      key: 'readinessAddr',
+      variable: 'READINESS_ADDR',
+      fallback: ':15021',
+      configured: config.readinessAddr,
+      onRequest: readinessHandler(readiness),
+    },
+  ];
+  try {
+    for (const server of servers) open.push(...[(await openOperatorServer(server, env, log)) ?? []].flat());
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return close;
+}
+
+/** One server for operators, such as that of the metrics. */
+export interface OperatorServer {
+  /** As the log names it. */
+  readonly component: string;
+  /** Key of `config` that sets its address, and the environment variable that wins. */
+  readonly key: string;
+  readonly variable: string;
+  readonly fallback: string;
+  /** As configured. */
+  readonly configured: string | undefined;
+  readonly onRequest: RequestListener;
+}
+
+/** An address that someone asked for cannot be had. `path` is its place in the configuration. */
+export class OperatorServerError extends Error {
+  readonly path: Path;
+  readonly code: string;
+
+  constructor(message: string, path: Path, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'OperatorServerError';
+    this.path = path;
+    this.code = cause instanceof ListenError ? cause.code : '';
+  }
+}
+
+/**
+ * Opens a server. Its default address being taken is a warning: a second gateway on a laptop still serves. An address
+ * from the configuration or the environment that cannot be had is an error.
+ *
+ * @throws OperatorServerError
+ */
+export async function openOperatorServer(
+  { component, key, variable, fallback, configured, onRequest }: OperatorServer,
+  env: Readonly<Record<string, string | undefined>>,
+  log: Log,
+): Promise<ListeningServer | undefined> {
+  const fromEnv = env[variable] || undefined;
+  const text = fromEnv ?? configured ?? fallback;
+  const address = parseListenAddress(text);
+  const path = ['config', key];
+  if (address === undefined) throw new OperatorServerError(`${variable}: \`${text}\` is no address`, path);
+  try {
+    const server = await listenOn(address, onRequest);
+    if (server !== undefined)
+      log.info('proxy::gateway', 'listener established', { address: server.address, component });
+    return server;
+  } catch (error) {
+    if (!(error instanceof ListenError)) throw error;
+    if (text !== fallback || fromEnv !== undefined || configured !== undefined)
+      throw new OperatorServerError(error.message, path, error);
+    log.warn('proxy::gateway', `the ${component} server did not start: ${error.message}`, {
+      help: `set config.${key} to another address, or to off`,
+    });
+    return undefined;
+  }
+}

@@ -1,0 +1,205 @@
+import { describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { Metrics } from '../../../src/server/observe/metrics/metrics.ts';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { chat, guardrail, llmGateway, llmProvider, webhook } from '../../kit/llm-provider.ts';
+import { openSession } from '../../kit/mcp.ts';
+import { type ParsedFamily, parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
+import { proxyGateway } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+import { until } from '../../kit/until.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
+import { verifies } from '../../kit/verifies.ts';
+
+const scrape = async ({ running }: TestGateway): Promise<Map<string, ParsedFamily>> =>
+  parseMetrics(await running.metrics.render());
+const ended = (gate: TestGateway, count: number): Promise<void> =>
+  until(() => gate.accessLog.length === count);
+
+const PRICES = {
+  config: {
+    modelCatalog: [
+      {
+        inline: {
+          providers: { openai: { models: { 'acme-mini-1': { rates: { input: '1', output: '2' } } } } },
+        },
+      },
+    ],
+  },
+};
+
+describe('metrics of LLM calls', () => {
+  verifies(
+    ['gateway.metrics.token-usage', 'gateway.service.8.metrics'],
+    'count tokens by type, operation, system and models',
+    async () => {
+      await using provider = await llmProvider();
+      await using gate = await llmGateway(provider, { more: PRICES });
+      await chat(gate);
+      await chat(gate);
+      await ended(gate, 2);
+      const families = await scrape(gate);
+      const labels = {
+        gen_ai_operation_name: 'chat',
+        gen_ai_system: 'openai',
+        gen_ai_request_model: 'acme-mini',
+        gen_ai_response_model: 'acme-mini-1',
+        bind: `bind/${gate.port}`,
+        gateway: 'default/llm',
+        listener: 'llm',
+        route: 'internal/llm:request',
+        route_rule: 'unknown',
+      };
+      const name = 'gw_gen_ai_client_token_usage';
+      expect(families.get(name)?.type).toBe('histogram');
+      expect(sampleValue(families, `${name}_sum`, { gen_ai_token_type: 'input', ...labels })).toBe(24);
+      expect(sampleValue(families, `${name}_sum`, { gen_ai_token_type: 'output', ...labels })).toBe(14);
+      expect(sampleValue(families, `${name}_bucket`, { gen_ai_token_type: 'input', le: '4.0' })).toBe(0);
+      expect(sampleValue(families, `${name}_bucket`, { gen_ai_token_type: 'input', le: '16.0' })).toBe(2);
+      expect(Object.keys(families.get(name)?.samples[0]?.labels ?? {})).toEqual([
+        'gen_ai_token_type',
+        ...Object.keys(labels),
+      ]);
+      expect(sampleValue(families, 'gw_gen_ai_client_cost_usd_total', labels)).toBeCloseTo(0.000052, 10);
+      expect(sampleValue(families, 'gw_gen_ai_server_request_duration_count', labels)).toBe(2);
+      expect(families.has('gw_gen_ai_server_time_to_first_token')).toBe(false);
+    },
+  );
+
+  verifies(
+    'gateway.metrics.cost-lookups',
+    'count look-ups of prices by status, provider and model',
+    async () => {
+      await using provider = await llmProvider();
+      await using priced = await llmGateway(provider, { more: PRICES });
+      await using bare = await llmGateway(provider);
+      for (const gate of [priced, bare]) {
+        await chat(gate);
+        await ended(gate, 1);
+      }
+      const labels = { gen_ai_system: 'openai', gen_ai_request_model: 'acme-mini' };
+      const name = 'gw_cost_catalog_lookups_total';
+      expect(sampleValue(await scrape(priced), name, { status: 'Exact', ...labels })).toBe(1);
+      const text = await bare.running.metrics.render();
+      expect(sampleValue(parseMetrics(text), name, { status: 'NoCatalog', ...labels })).toBe(1);
+      expect(text).toContain(
+        '# HELP gw_cost_catalog_lookups Total number of model cost catalog lookups by resolution status.\n' +
+          '# TYPE gw_cost_catalog_lookups counter\n' +
+          'gw_cost_catalog_lookups_total{status="NoCatalog",gen_ai_operation_name="chat",',
+      );
+      expect(text).not.toContain('cost_usd');
+    },
+  );
+
+  test('count guardrail checks, calls and connections', async () => {
+    await using guard = await guardrail(() => ({ body: 'no', status_code: 422 }));
+    await using provider = await llmProvider();
+    await using gate = await llmGateway(provider, { llm: { guardrails: { request: [webhook(guard)] } } });
+    await chat(gate);
+    await ended(gate, 1);
+    const families = await scrape(gate);
+    expect(sampleValue(families, 'gw_guardrail_checks_total', { phase: 'Request', action: 'Reject' })).toBe(
+      1,
+    );
+    const call = { kind: 'Policy', subtype: 'Guardrail' };
+    expect(sampleValue(families, 'gw_upstream_call_duration_seconds_count', call)).toBe(1);
+    expect(
+      sampleValue(families, 'gw_upstream_connect_duration_seconds_count', { transport: 'plaintext' }),
+    ).toBe(1);
+  });
+});
+
+describe('metrics of MCP requests', () => {
+  test('count by method, server and resource, and take up no invented names', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a', '--tools=echo'), chaos('b', '--tools=x')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    for (let i = 0; i < 5; i++) await session.request('tools/call', { name: `invented${i}` });
+    await session.request('made/up');
+    await session.request('tools/call', { name: 'a_echo', arguments: {} });
+    await ended(gate, 9);
+    const families = await scrape(gate);
+    const name = 'gw_mcp_requests_total';
+    const call = { method: 'tools/call', resource_type: 'tool' };
+    expect(sampleValue(families, name, { ...call, server: 'a', resource: 'echo' })).toBe(1);
+    expect(JSON.stringify([...families.values()])).not.toMatch(/invented|made/);
+    expect(sampleValue(families, name, { resource_type: 'tool', resource: 'unknown' })).toBe(5);
+  });
+});
+
+describe('metrics of HTTP requests', () => {
+  test('count requests, bytes, time and connections by backend, status and reason', async () => {
+    await using upstream = await httpUpstream((_, response) => response.writeHead(201).end('x'.repeat(100)));
+    await using gate = await proxyGateway(upstream.address);
+    await send(`${gate.url}/a`);
+    await send(`${gate.url}/b`, { method: 'POST', body: 'abc' });
+    await ended(gate, 2);
+    const families = await scrape(gate);
+    const labels = {
+      backend: upstream.address,
+      protocol: 'http',
+      method: 'GET',
+      status: '201',
+      reason: 'Upstream',
+      route: 'default/proxied',
+    };
+    expect(sampleValue(families, 'gw_requests_total', labels)).toBe(1);
+    expect(sampleValue(families, 'gw_response_bytes_total', labels)).toBe(100);
+    expect(sampleValue(families, 'gw_request_duration_seconds_count', labels)).toBe(1);
+    expect(sampleValue(families, 'gw_request_duration_seconds_sum', labels)).toBeGreaterThan(0);
+    const { backend, route } = labels;
+    expect(sampleValue(families, 'gw_request_processing_seconds_count', { backend, route })).toBe(2);
+    expect(sampleValue(families, 'gw_response_processing_seconds_count', { backend, route })).toBe(2);
+    expect(sampleValue(families, 'gw_downstream_connections_total', { protocol: 'http' })).toBeGreaterThan(0);
+    expect(sampleValue(families, 'gw_config_synchronized')).toBe(1);
+    expect(sampleValue(families, 'gw_process_resident_memory_bytes')).toBeGreaterThan(1e6);
+  });
+
+  test('lose metrics that the configuration removes and gain its labels', async () => {
+    await using upstream = await httpUpstream((_, response) => response.end());
+    const metrics = {
+      remove: ['gw_response_bytes_total', 'request_duration'],
+      fields: { add: { team: 'request.headers["x-team"]', number: '1 + 1' } },
+    };
+    await using gate = await proxyGateway(upstream.address, {}, { config: { metrics } });
+    await send(gate.url, { headers: { 'x-team': 'a\\"b' } });
+    await send(gate.url);
+    await ended(gate, 2);
+    const families = await scrape(gate);
+    expect(sampleValue(families, 'gw_requests_total', { team: 'a\\"b', number: 'unknown' })).toBe(1);
+    expect(sampleValue(families, 'gw_requests_total', { team: 'unknown' })).toBe(1);
+    expect([...families.keys()].filter((name) => /response_bytes|request_duration/.test(name))).toEqual([]);
+  });
+
+  test('a wrong label expression is an error of the configuration', async () => {
+    const config = { metrics: { fields: { add: { a: 'nope.x' } } } };
+    await expect(proxyGateway('127.0.0.1:1', {}, { config })).rejects.toThrow(
+      /config\.metrics\.fields\.add\.a/,
+    );
+  });
+});
+
+describe('bounds', () => {
+  test('what is over them is counted together', async () => {
+    const metrics = new Metrics();
+    const { guardrails } = metrics.families;
+    for (let i = 0; i < LIMITS.metricSeries + 10; i++) guardrails.with(['p', `${i}`]).add();
+    const families = parseMetrics(await metrics.render());
+    expect(families.get('gw_guardrail_checks')?.samples).toHaveLength(LIMITS.metricSeries + 1);
+    expect(sampleValue(families, 'gw_guardrail_checks_total', { action: 'overflow' })).toBe(10);
+  });
+
+  test('models of calls that succeeded are told apart up to a number', async () => {
+    const metrics = new Metrics();
+    const call = { operation: 'chat', provider: 'openai', streaming: false, request: {} } as const;
+    for (let i = 0; i < LIMITS.metricLabelValues + 5; i++)
+      metrics.recordLlm({ ...call, requestModel: `m${i}` }, 1, true, []);
+    metrics.recordLlm({ ...call, requestModel: 'refused' }, 1, false, []);
+    metrics.recordLlm({ ...call, requestModel: 'm1' }, 1, false, []);
+    const families = parseMetrics(await metrics.render());
+    const name = 'gw_gen_ai_server_request_duration_count';
+    expect(sampleValue(families, name, { gen_ai_request_model: 'overflow' })).toBe(5);
+    expect(sampleValue(families, name, { gen_ai_request_model: 'unknown' })).toBe(1);
+    expect(sampleValue(families, name, { gen_ai_request_model: 'm1' })).toBe(2);
+  });
+});

@@ -1,0 +1,113 @@
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createLog } from '../../../src/core/log.ts';
+import { OperatorServerError, openOperatorServer } from '../../../src/server/observe/operator-servers.ts';
+import { Readiness, readinessHandler } from '../../../src/server/observe/readiness.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { parseMetrics } from '../../kit/open-metrics.ts';
+import { agctl, serve } from '../../kit/process.ts';
+import { routesConfig } from '../../kit/routes.ts';
+
+const config = (more: object = {}): string =>
+  routesConfig([{ policies: { directResponse: { body: 'x' } } }], { config: { adminAddr: 'off', ...more } });
+const addressOf = (stderr: string, component: string): string =>
+  new RegExp(`address="(\\S+)" component="${component}"`).exec(stderr)?.[1] as string;
+
+describe('the servers of metrics and readiness', () => {
+  test('serve what is scraped and probed', async () => {
+    const env = { STATS_ADDR: undefined, READINESS_ADDR: undefined };
+    const addresses = { statsAddr: '127.0.0.1:0', readinessAddr: 'localhost:0' };
+    await using served = await serve(config(addresses), { env });
+    await (await fetch(served.url)).text();
+    const stats = `http://${addressOf(served.stderr, 'stats')}`;
+    for (const path of ['/metrics', '/stats/prometheus', '/metrics?x=1']) {
+      const scraped = await fetch(stats + path, { method: 'POST' });
+      expect(scraped.status).toBe(200);
+      expect(scraped.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+      expect(parseMetrics(await scraped.text()).get('gw_requests')?.samples).toHaveLength(1);
+    }
+    const accept = 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5';
+    expect((await fetch(`${stats}/metrics`, { headers: { accept } })).headers.get('content-type')).toMatch(
+      /^application\/openmetrics-text; version=1\.0\.0/,
+    );
+    expect((await fetch(`${stats}/else`)).status).toBe(404);
+    const ready = `http://${addressOf(served.stderr, 'readiness')}`;
+    const probe = await fetch(`${ready}/healthz/ready`);
+    expect(`${probe.status} ${await probe.text()}`).toBe('200 ready\n');
+    const wrong = await fetch(`${ready}/healthz/ready`, { method: 'POST' });
+    expect(`${wrong.status} ${await wrong.text()}`).toBe('405 ');
+    expect((await fetch(ready)).status).toBe(404);
+  });
+
+  test('readiness names what is missing', async () => {
+    const readiness = new Readiness();
+    const b = readiness.begin('b');
+    readiness.begin('a');
+    const server = createServer(readinessHandler(readiness)).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/healthz/ready`;
+    const probe = async (): Promise<string> => {
+      const response = await fetch(url);
+      return `${response.status} ${await response.text()}`;
+    };
+    expect(await probe()).toBe('500 not ready, pending: a, b\n');
+    b();
+    expect(await probe()).toBe('500 not ready, pending: a\n');
+    server.close();
+    server.closeAllConnections();
+  });
+});
+
+describe('an address that is taken', () => {
+  test('is a warning as the default, an error when somebody asked for it', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => taken.once('listening', resolve));
+    const address = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+    const lines: string[] = [];
+    const sink = {
+      write: (line: string) => void lines.push(line),
+      dropped: 0,
+      flush: () => Promise.resolve(),
+    };
+    const log = createLog(sink, 'info', 'text');
+    const server = {
+      component: 'stats',
+      key: 'statsAddr',
+      variable: 'STATS_ADDR',
+      fallback: address,
+      configured: undefined,
+      onRequest: () => undefined,
+    };
+    expect(await openOperatorServer(server, {}, log)).toBeUndefined();
+    expect(lines).toEqual([
+      expect.stringMatching(
+        `\twarn\tproxy::gateway\tthe stats server did not start: ${address} is already in use\thelp="set config.statsAddr to another address, or to off"\n`,
+      ),
+    ]);
+    const asked = openOperatorServer({ ...server, configured: address }, {}, log);
+    await expect(asked).rejects.toThrow(OperatorServerError);
+    await expect(openOperatorServer(server, { STATS_ADDR: address }, log)).rejects.toThrow('already in use');
+    await expect(openOperatorServer(server, { STATS_ADDR: 'nowhere' }, log)).rejects.toThrow(
+      'STATS_ADDR: `nowhere` is no address',
+    );
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'a.yaml');
+    writeFileSync(file, config({ statsAddr: address }));
+    const { code, stderr } = await agctl(['serve', '-f', file], { env: { STATS_ADDR: undefined } });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`error[AGW0401]: ${address} is already in use`);
+    taken.close();
+  });
+
+  test('a text that is no address is refused with its forms', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'a.yaml');
+    writeFileSync(file, config({ readinessAddr: 'example.com:1' }));
+    const { code, stderr } = await agctl(['config', 'validate', '-f', file]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('expected `ip:port`, `localhost:port`');
+  });
+});
