@@ -2,6 +2,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { env as environment } from 'node:process';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { until } from './until.ts';
@@ -43,7 +44,7 @@ export async function agctl(args: readonly string[], options: RunOptions = {}): 
 function start(args: readonly string[], options: RunOptions): Running {
   const { env, cwd, node = process.execPath, descriptors } = options;
   // The runner's own settings would colour the output, and its Node options would reach the child.
-  const { FORCE_COLOR, NODE_OPTIONS, VITEST, ...inherited } = process.env;
+  const { FORCE_COLOR, NODE_OPTIONS, VITEST, ...inherited } = environment;
   const command = [node, AGCTL, ...args] as [string, ...string[]];
   // The shell sets the limit and becomes the command.
   const limited = ['sh', '-c', `ulimit -n ${descriptors} && exec "$@"`, 'sh', ...command] as typeof command;
