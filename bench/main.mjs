@@ -15,6 +15,7 @@ const BENCHMARKS = {
     'memory-retrieval.mjs',
     'whether search finds the right page, and nothing for other subjects',
   ],
+  trace: ['trace.mjs', 'what watching requests costs, and what it costs when nobody does'],
   'mcp-churn': ['mcp-session-churn.mjs', 'what many MCP sessions leave behind'],
 };
 
@@ -23,7 +24,7 @@ const chosen = Object.hasOwn(BENCHMARKS, name ?? '') ? BENCHMARKS[name] : undefi
 if (chosen === undefined) {
   const width = Math.max(...Object.keys(BENCHMARKS).map((key) => key.length));
   const list = Object.entries(BENCHMARKS).map(([key, [, what]]) => `  ${key.padEnd(width)}  ${what}`);
-  console.log(`npm run bench <name> [-- options]\n\n${list.join('\n')}`);
+  process.stdout.write(`npm run bench <name> [-- options]\n\n${list.join('\n')}\n`);
   process.exitCode = name === undefined ? 0 : 2;
 } else {
   const script = fileURLToPath(new URL(chosen[0], import.meta.url));

@@ -129,3 +129,47 @@ function stable(this: unknown, key: string, value: unknown): unknown {
   const isBody = key === 'body' && typeof value === 'string';
   return isBody ? Buffer.from(value, 'base64').toString('utf8') : value;
 }
+
+const isUnsigned = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+const isText = (value: unknown): boolean => typeof value === 'string';
+const orNull =
+  (check: (value: unknown) => boolean) =>
+  (value: unknown): boolean =>
+    value === null || check(value);
+
+/** Go types that upstream's command decodes into, by name of the member; any message may have any of them. */
+const GO_TYPES: Readonly<Record<string, (value: unknown) => boolean>> = {
+  status: orNull((value) => isUnsigned(value) && (value as number) <= 65_535),
+  ...Object.fromEntries(
+    ['error', 'backendName', 'backendType', 'protocol', 'nativeFormat'].map((name) => [name, orNull(isText)]),
+  ),
+  ...Object.fromEntries(
+    ['type', 'expr', 'stage', 'phase', 'kind', 'target', 'decision', 'provider', 'routeType', 'inputFormat']
+      .concat(['requestModel', 'streamFormat', 'message', 'body'])
+      .map((name) => [name, isText]),
+  ),
+  upstreamRouteType: orNull(isText),
+  rules: (value) =>
+    Array.isArray(value) &&
+    value.every(
+      ({ name, matched, mode }: Record<string, unknown>) =>
+        isText(name) && typeof matched === 'boolean' && isText(mode),
+    ),
+  streaming: (value) => typeof value === 'boolean',
+  evaluatedRoutes: Array.isArray,
+  result: (value) => value !== undefined,
+};
+
+/** What upstream's command would stumble over in an event; one is enough to end its whole stream. */
+export function goProblems(event: TraceEvent): string[] {
+  const problems: string[] = [];
+  const { eventStart, eventEnd, severity, scope, message } = event;
+  if (!isUnsigned(eventEnd)) problems.push(`eventEnd ${eventEnd}`);
+  if (eventStart !== null && !isUnsigned(eventStart)) problems.push(`eventStart ${eventStart}`);
+  if (eventStart !== null && eventStart > eventEnd) problems.push(`ends before it starts`);
+  if (!['success', 'info', 'warn', 'error'].includes(severity)) problems.push(`severity ${severity}`);
+  if (scope !== undefined && !scope.every(isText)) problems.push('scope');
+  for (const [name, value] of Object.entries(message))
+    if (GO_TYPES[name]?.(value) === false) problems.push(`${message.type}.${name}`);
+  return problems;
+}

@@ -26,6 +26,8 @@ function decoded(name: string): string {
   }
 }
 
+/** Secrets of one request that are searched for: a client may send as many cookies as fit. The configuration's all are. */
+const MOST_SECRETS = 64;
 /** Texts shorter than this are no secrets worth searching for, and would be found everywhere. */
 const SHORTEST_SECRET = 6;
 
@@ -36,10 +38,11 @@ const SHORTEST_SECRET = 6;
 export class Scrubber {
   readonly #secrets = new Set<string>();
 
-  /** Adds a secret, and what follows its scheme (`Bearer …`). */
-  add(secret: string): void {
+  /** Adds a secret, and what follows its scheme (`Bearer …`). `always`: it is one of the configuration. */
+  add(secret: string, always = false): void {
+    if (!always && this.#secrets.size >= MOST_SECRETS) return;
     for (const text of [secret, secret.slice(secret.indexOf(' ') + 1)])
-      if (text.length >= SHORTEST_SECRET && this.#secrets.size < 64) this.#secrets.add(text);
+      if (text.length >= SHORTEST_SECRET) this.#secrets.add(text);
   }
 
   text(value: string): string {

@@ -239,7 +239,7 @@ async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmB
   model.changeRequestHeaders?.(headers);
   call.progress = 'asked';
   const path = providerPath(x, model);
-  x.trace?.hide(model.apiKey);
+  x.trace?.hide(model.apiKey, true);
   if (x.trace !== undefined)
     traceSending(x.trace, { headers: headers.raw, path, upstream: model.upstream, body: text });
   const sent = model.upstream.relay({

@@ -1,11 +1,17 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { TraceEvent } from '../../core/trace/event.ts';
-import { CelEvaluationError, CelSyntaxError, compileExpression, HeadersView } from '../cel/expression.ts';
+import {
+  CelEvaluationError,
+  CelSyntaxError,
+  compileExpression,
+  HeadersView,
+  type Lookup,
+} from '../cel/expression.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { Tracer } from './trace/tracer.ts';
 
-/** Whether a request is one that a watcher waits for. */
-export type TraceFilter = (x: Exchange) => boolean;
+/** Whether a request is one that a watcher waits for, by what expressions read of it. */
+export type TraceFilter = (raw: Lookup) => boolean;
 
 export interface WatchOptions {
   /** Any request without one. */
@@ -59,8 +65,9 @@ class WatcherList implements Watchers {
   }
 
   claim(x: Exchange): Tracer | undefined {
+    const raw = rawLookup(x);
     for (const watcher of this.#waiting) {
-      if (!watcher.wants(x)) continue;
+      if (!watcher.wants(raw)) continue;
       if (watcher.follows) {
         this.#requests += 1;
         return watcher.trace(x, String(this.#requests));
@@ -93,9 +100,9 @@ class Watcher implements Watch {
     this.follows = options.follow === true;
   }
 
-  wants(x: Exchange): boolean {
+  wants(raw: Lookup): boolean {
     if (this.#requests >= LIMITS.traceFollowed) return false;
-    return this.#options.filter === undefined || this.#options.filter(x);
+    return this.#options.filter === undefined || this.#options.filter(raw);
   }
 
   trace(x: Exchange, requestId?: string): Tracer {
@@ -131,9 +138,9 @@ export function compileTraceFilter(source: string): { filter: TraceFilter } | { 
   try {
     const expression = compileExpression(source, FILTER_VARIABLES);
     return {
-      filter: (x) => {
+      filter: (raw) => {
         try {
-          return expression.evaluate((root) => (root === 'request' ? rawRequest(x) : rawSource(x))) === true;
+          return expression.evaluate(raw) === true;
         } catch (error) {
           if (error instanceof CelEvaluationError) return false;
           throw error;
@@ -144,6 +151,20 @@ export function compileTraceFilter(source: string): { filter: TraceFilter } | { 
     if (!(error instanceof CelSyntaxError)) throw error;
     return { problem: error.help === undefined ? error.message : `${error.message} (${error.help})` };
   }
+}
+
+/** The variables of a filter, made once for all that look at a request. */
+function rawLookup(x: Exchange): Lookup {
+  let request: object | undefined;
+  let source: object | undefined;
+  return (root) => {
+    if (root === 'request') {
+      request ??= rawRequest(x);
+      return request;
+    }
+    source ??= { address: x.sourceAddress, port: x.sourcePort };
+    return source;
+  };
 }
 
 function rawRequest(x: Exchange): object {
@@ -161,8 +182,3 @@ function rawRequest(x: Exchange): object {
     ...(host === undefined ? {} : { host }),
   };
 }
-
-const rawSource = ({ sourceAddress, sourcePort }: Exchange): object => ({
-  address: sourceAddress,
-  port: sourcePort,
-});

@@ -1,24 +1,43 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import type { TraceEvent } from '../../../src/core/trace/event.ts';
 import { askPolicy } from '../../kit/authz.ts';
 import { chaos } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { startIdp } from '../../kit/idp.ts';
-import { answering, chat, completion, guardrail, llmProvider, webhook } from '../../kit/llm-provider.ts';
+import {
+  answering,
+  CHAT,
+  chat,
+  chunk,
+  completion,
+  DONE,
+  FINISH,
+  guardrail,
+  llmGateway,
+  llmProvider,
+  streaming,
+  USAGE,
+  webhook,
+} from '../../kit/llm-provider.ts';
 import { openSession } from '../../kit/mcp.ts';
 import { send } from '../../kit/send.ts';
 import { signIn } from '../../kit/sign-in.ts';
-import { normalised, openTrace, recorded, traceServer } from '../../kit/trace.ts';
+import { goProblems, normalised, openTrace, recorded, traceServer } from '../../kit/trace.ts';
 import { httpUpstream, refusingPort } from '../../kit/upstream.ts';
 
-// Whole traces, without times, ports and ids. `UPDATE_GOLDEN=1` writes them anew; read the difference before keeping it.
+// Whole traces, without times, ports and ids. `vitest -u` writes them anew; read the difference before keeping it.
 
-function golden(name: string, events: readonly TraceEvent[]): void {
-  const file = new URL(`golden/${name}.txt`, import.meta.url);
-  const actual = normalised(events);
-  if (process.env['UPDATE_GOLDEN'] !== undefined) writeFileSync(file, actual);
-  expect(existsSync(file) ? readFileSync(file, 'utf8') : '').toBe(actual);
+const seen = new Set<string>();
+
+async function golden(name: string, events: readonly TraceEvent[]): Promise<void> {
+  for (const event of events) {
+    seen.add(event.message.type);
+    expect(goProblems(event)).toEqual([]);
+  }
+  await expect(normalised(events)).toMatchFileSnapshot(
+    fileURLToPath(new URL(`golden/${name}.txt`, import.meta.url)),
+  );
 }
 
 const route = (policies: object, backend: object = { host: 'unused:1' }): string =>
@@ -41,12 +60,12 @@ test('a call of an MCP tool that is allowed', async () => {
   const backend = { mcp: { targets: [chaos('one', '--tools=echo,write')] } };
   await using gate = await gateway(route(policies, backend));
   const session = await openSession(`${gate.url}/mcp`);
-  golden(
+  await golden(
     'mcp-call',
     await recorded(gate, () => session.request('tools/call', { name: 'echo', arguments: { text: 'hi' } })),
   );
-  golden('mcp-list', await recorded(gate, () => session.request('tools/list')));
-  golden(
+  await golden('mcp-list', await recorded(gate, () => session.request('tools/list')));
+  await golden(
     'mcp-item-denied',
     await recorded(gate, () => session.request('tools/call', { name: 'write', arguments: {} })),
   );
@@ -60,7 +79,7 @@ test('a session that begins', async () => {
     sessionId = session.id;
   });
   expect(JSON.stringify(events)).not.toContain(sessionId);
-  golden('mcp-initialize', events);
+  await golden('mcp-initialize', events);
 });
 
 test('a plain request with a body', async () => {
@@ -78,7 +97,7 @@ test('a plain request with a body', async () => {
     send(`${gate.url}/items?a=1&token=canary-query`, { method: 'POST', headers, body: 'a body' }),
   );
   expect(JSON.stringify(events)).not.toContain('canary');
-  golden('plain', events);
+  await golden('plain', events);
 });
 
 test('each policy that refuses or answers', async () => {
@@ -107,15 +126,15 @@ test('each policy that refuses or answers', async () => {
     await using gate = await gateway(route(policies));
     const events = await recorded(gate, () => send(`${gate.url}/x`, options));
     expect(JSON.stringify(events)).not.toContain('canary');
-    golden(`denied-${name}`, events);
+    await golden(`denied-${name}`, events);
   }
   await using limited = await gateway(
     route({ localRateLimit: [{ maxTokens: 1, fillInterval: '1h' }], directResponse: {} }),
   );
   await send(limited.url);
-  golden('denied-localRateLimit', await recorded(limited, () => send(limited.url)));
+  await golden('denied-localRateLimit', await recorded(limited, () => send(limited.url)));
   await using slow = await gateway(route({ timeout: { requestTimeout: '50ms' } }, { host: silent.address }));
-  golden('denied-timeout', await recorded(slow, () => send(slow.url)));
+  await golden('denied-timeout', await recorded(slow, () => send(slow.url)));
   await using signed = await gateway(route({ ...signIn(idp.issuer), directResponse: {} }));
   const wrong = idp.token({ aud: 'other' });
   const refused = await recorded(signed, () => send(signed.url, bearer(wrong)));
@@ -140,7 +159,7 @@ test('no route, with what spoke against each', async () => {
   await using gate = await gateway(JSON.stringify({ gateways: { default: { port: 0, routes } } }, null, 1));
   const events = await recorded(gate, () => send(`${gate.url}/x`));
   expect(JSON.stringify(events)).not.toContain('canary');
-  golden('no-route', events);
+  await golden('no-route', events);
 });
 
 test('an LLM call with guardrails and its price', async () => {
@@ -186,12 +205,29 @@ test('an LLM call with guardrails and its price', async () => {
     }),
   );
   expect(JSON.stringify(events)).not.toContain('canary');
-  golden('llm', events);
+  await golden('llm', events);
+});
+
+test('an LLM call that streams', async () => {
+  await using provider = await llmProvider(
+    streaming((response) =>
+      response.end(
+        chunk({ content: 'Hel' }) +
+          chunk({ content: 'lo' }) +
+          FINISH +
+          chunk(undefined, { usage: USAGE }) +
+          DONE,
+      ),
+    ),
+  );
+  await using gate = await llmGateway(provider);
+  const events = await recorded(gate, () => chat(gate, { ...CHAT, stream: true }));
+  await golden('llm-stream', events);
 });
 
 test('a backend that cannot be reached', async () => {
   await using gate = await gateway(route({}, { host: `127.0.0.1:${await refusingPort()}` }));
-  golden('unreachable', await recorded(gate, () => send(gate.url)));
+  await golden('unreachable', await recorded(gate, () => send(gate.url)));
 });
 
 test('a request that is refused before it has a route', async () => {
@@ -199,5 +235,47 @@ test('a request that is refused before it has a route', async () => {
   await using server = await traceServer(gate.running);
   await using trace = await openTrace(server);
   await send(gate.url, { target: '/a%2f..%2fb%zz' });
-  golden('not-admitted', await trace.all());
+  await golden('not-admitted', await trace.all());
+});
+
+test('every kind of event is in one of the recordings above', () => {
+  expect([...seen].toSorted()).toEqual(EVERY_TYPE.toSorted());
+});
+
+const EVERY_TYPE: Exclude<TraceEvent['message']['type'], 'message'>[] = [
+  'requestStarted',
+  'requestSnapshot',
+  'responseSnapshot',
+  'bodySnapshot',
+  'cel',
+  'routeSelection',
+  'policySelection',
+  'policy',
+  'policyEvent',
+  'traceSampling',
+  'authorizationResult',
+  'backendCallStart',
+  'backendCallResult',
+  'llmRouteResolved',
+  'llmRequestDetected',
+  'llmStreamingTranslation',
+  'requestFinished',
+];
+
+test('what upstream could not decode is noticed', () => {
+  const sound: TraceEvent = {
+    eventStart: 1,
+    eventEnd: 2,
+    severity: 'info',
+    message: { type: 'requestFinished', status: 200, error: null },
+  };
+  expect(goProblems(sound)).toEqual([]);
+  const bad = [
+    { ...sound, eventEnd: 2.5 },
+    { ...sound, eventStart: -1 },
+    { ...sound, message: { ...sound.message, status: '200' } },
+    { ...sound, message: { ...sound.message, error: { code: 1 } } },
+    { ...sound, message: { type: 'authorizationResult', rules: [{ name: 'a', matched: 1, mode: 'deny' }] } },
+  ];
+  for (const event of bad) expect(goProblems(event as unknown as TraceEvent)).toHaveLength(1);
 });

@@ -79,9 +79,7 @@ export class Tracer {
   /** The request has come in. Nothing before this may show any of it. */
   begin({ names }: TraceSettings): void {
     this.#names = names;
-    const { raw } = this.#x.headers;
-    for (let i = 0; i < raw.length; i += 2)
-      if (isSensitiveName(raw[i] as string, names.headers)) this.#hideHeader(raw[i + 1] as string);
+    this.#hideHeaders(this.#x.headers.raw);
     const query = this.#x.request.url?.split('?')[1] ?? '';
     for (const [name, value] of new URLSearchParams(query))
       if (isSensitiveName(name, names.parameters)) this.hide(value);
@@ -100,9 +98,9 @@ export class Tracer {
     return Math.max(0, Math.round((performance.now() - this.#begin) * 1000));
   }
 
-  /** Keeps a secret out of everything that follows. */
-  hide(secret: string | undefined): void {
-    if (secret !== undefined) this.#scrubber.add(secret);
+  /** Keeps a secret out of everything that follows. `always`: one of the configuration, not of the client. */
+  hide(secret: string | undefined, always = false): void {
+    if (secret !== undefined) this.#scrubber.add(secret, always);
   }
 
   emit(message: TraceMessage, { severity, since, scope }: EmitOptions = {}): void {
@@ -118,6 +116,8 @@ export class Tracer {
   }
 
   requestSnapshot(stage: string, final?: FinalRequest): void {
+    // What the configuration adds for a backend may come back from it.
+    if (final !== undefined) this.#hideHeaders(final.headers);
     const requestState = stateOf(this.#x, this.#names, { final });
     this.emit({ type: 'requestSnapshot', stage, requestState });
   }
@@ -257,10 +257,14 @@ export class Tracer {
     this.#outlet.ended();
   }
 
-  #hideHeader(value: string): void {
-    this.hide(value);
-    // A cookie header holds several.
-    for (const pair of value.split(';')) this.hide(pair.slice(pair.indexOf('=') + 1).trim());
+  #hideHeaders(raw: readonly string[]): void {
+    for (let i = 0; i < raw.length; i += 2) {
+      if (!isSensitiveName(raw[i] as string, this.#names.headers)) continue;
+      const value = raw[i + 1] as string;
+      this.hide(value);
+      // A cookie header holds several.
+      for (const pair of value.split(';')) this.hide(pair.slice(pair.indexOf('=') + 1).trim());
+    }
   }
 
   #clean(value: unknown, depth: number): unknown {

@@ -1,0 +1,25 @@
+// A gateway of this checkout in a process of its own, whose requests can be watched: argv is its configuration file and
+// the port for `/debug/trace`. Built like `agctl serve`, without its command line.
+import { createServer } from 'node:http';
+import { pipeline } from 'node:stream';
+import { createLog, fileSink } from '../../dist/core/log.js';
+import { loadConfigText, readConfigFile } from '../../dist/server/config/load.js';
+import { startGateway } from '../../dist/server/gateway.js';
+import { openTraceStream, TRACE_HEADERS } from '../../dist/server/observe/trace-stream.js';
+import { compileRuntime } from '../../dist/server/runtime.js';
+
+const [file, tracePort] = process.argv.slice(2);
+const { config, source } = loadConfigText(readConfigFile(file), file, {});
+const log = createLog(fileSink(2), 'info', 'text');
+const { runtime } = compileRuntime({ config, source, log, folder: '/', env: {} });
+const { listeners, watchers } = await startGateway({ config, runtime, log, accessLog: fileSink(1) });
+const admin = createServer((request, response) => {
+  const query = new URL(request.url, 'http://localhost').searchParams;
+  const expression = query.get('expression') ?? undefined;
+  const { stream } = openTraceStream(watchers, { expression, follow: query.has('follow') });
+  pipeline(stream, response.writeHead(200, TRACE_HEADERS), () => undefined);
+});
+admin.listen(Number(tracePort), '127.0.0.1', () => {
+  process.stderr.write(`listening on ${listeners[0].port}\n`);
+});
+process.on('SIGTERM', () => process.exit());

@@ -1,0 +1,96 @@
+// npm run bench trace -- [--rounds 3] [--seconds 4] [--connections 32] [--policies 5] [--bin NAME=PATH ...]
+// What traces cost requests: nobody watches, somebody waits for another request, somebody waits a thousandfold, somebody
+// follows every request. --bin, given twice, puts two builds beside each other that nobody watches: the one before
+// there were traces, and one with them. A request that is watched by a one-shot trace costs once, so it has no row.
+import { writeFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  freePort,
+  gatewayBuilds,
+  LOAD_CORE,
+  pinSelf,
+  scratchFolder,
+  startGateway,
+  startPeer,
+} from './harness/processes.mjs';
+import { compare, conditions } from './harness/report.mjs';
+import { interleave } from './harness/rounds.mjs';
+import { GET, gatewayConfig, POLICY_NAMES } from './http-cases.mjs';
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '4' },
+    connections: { type: 'string', default: '32' },
+    policies: { type: 'string', default: '5' },
+    bin: { type: 'string', multiple: true, default: [] },
+  },
+});
+const settings = {
+  rounds: Number(values.rounds),
+  seconds: Number(values.seconds),
+  connections: Number(values.connections),
+};
+const folder = scratchFolder();
+const running = [];
+const keep = async (starting) => {
+  const started = await starting;
+  running.push(started);
+  return started;
+};
+
+const never = encodeURIComponent('request.path == "/never"');
+const WATCHED = [
+  ['nobody watches', []],
+  ['one waits for another path', [`?expression=${never}`]],
+  ['1,000 wait for another path', Array.from({ length: 1_000 }, () => `?expression=${never}`)],
+  ['one follows every request', ['?follow']],
+];
+
+/** Reads a trace and throws it away, as a terminal that somebody left open would. */
+function watch(port, query) {
+  return new Promise((resolve, reject) => {
+    get({ port, host: '127.0.0.1', path: `/debug/trace${query}`, agent: false }, (response) => {
+      response.on('error', () => undefined).once('data', resolve);
+      response.resume();
+    }).on('error', reject);
+  });
+}
+
+async function startCases() {
+  const upstream = `127.0.0.1:${(await keep(startPeer('upstream.mjs', [], LOAD_CORE))).port}`;
+  const file = join(folder, 'gateway.yaml');
+  writeFileSync(
+    file,
+    JSON.stringify(gatewayConfig(upstream, POLICY_NAMES.slice(0, Number(values.policies)))),
+  );
+  const cases = [];
+  const add = (name, { pid, port }) => {
+    const url = `http://127.0.0.1:${port}/v1/items`;
+    cases.push({ name, request: { ...GET, url, pid, connections: settings.connections } });
+  };
+  if (values.bin.length > 0)
+    for (const [name, bin] of await gatewayBuilds(values.bin))
+      add(`build ${name}`, await keep(startGateway(bin, file)));
+  for (const [name, watchers] of WATCHED) {
+    const tracePort = await freePort();
+    const gateway = await keep(startPeer('traced-gateway.mjs', [file, String(tracePort)]));
+    for (const query of watchers) await watch(tracePort, query);
+    add(name, gateway);
+  }
+  return cases;
+}
+
+try {
+  pinSelf();
+  const cases = await startCases();
+  const what = `GET, 600-byte JSON reply, ${values.policies} policies, access log on a drained pipe`;
+  process.stdout.write(`${conditions(settings, what)}\n`);
+  const figures = await interleave(cases, settings);
+  process.stdout.write(`${compare(cases.map(({ name }) => ({ name, runs: figures.get(name) })))}\n`);
+} finally {
+  await Promise.all(running.map((started) => started.stop()));
+}
+process.exit();

@@ -1,0 +1,179 @@
+import { get } from 'node:http';
+import { createConnection } from 'node:net';
+import { expect, test, vi } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { Tracer } from '../../../src/server/observe/trace/tracer.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { chat, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { send } from '../../kit/send.ts';
+import { openTrace, recorded, traceServer } from '../../kit/trace.ts';
+import { until } from '../../kit/until.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
+
+const routed = (policies: object, host = 'unused:1'): Promise<TestGateway> =>
+  gateway(
+    JSON.stringify({
+      config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' },
+      gateways: { default: { port: 0, routes: [{ policies, backends: [{ host }] }] } },
+    }),
+  );
+
+const decoded = (events: readonly { message: object }[]): string =>
+  events
+    .map(({ message }) =>
+      'body' in message
+        ? Buffer.from(message.body as string, 'base64').toString('latin1')
+        : JSON.stringify(message),
+    )
+    .join('\n');
+
+test('a request that nobody watches costs one look', async () => {
+  await using gate = await routed({ directResponse: {}, authorization: { rules: ['true'] } });
+  const emit = vi.spyOn(Tracer.prototype, 'emit');
+  const claim = vi.spyOn(gate.running.watchers, 'claim');
+  try {
+    for (let index = 0; index < 20; index += 1) await send(gate.url);
+    expect([claim.mock.calls.length, emit.mock.calls.length]).toEqual([0, 0]);
+    await recorded(gate, () => send(gate.url));
+    expect(claim.mock.calls.length).toBe(1);
+    expect(emit.mock.calls.length).toBeGreaterThan(10);
+  } finally {
+    vi.restoreAllMocks();
+  }
+});
+
+test('credentials that a backend echoes, or that stand where the configuration says, never show', async () => {
+  await using upstream = await httpUpstream(({ rawHeaders, url }, response) =>
+    response
+      .writeHead(200, { 'x-echo': rawHeaders.join(' '), 'set-cookie': 'sid=canary-set' })
+      .end(`${url} ${rawHeaders.join(' ')}`),
+  );
+  const location = { queryParameter: { name: 'door' } };
+  const policies = {
+    apiKey: { mode: 'permissive', keys: [{ key: 'canary-door' }], location },
+    authorization: {
+      rules: ['request.headers["x-pass"].startsWith("can") && request.headers["x-pass"] != ""'],
+    },
+    requestHeaderModifier: { set: { 'x-api-key': 'canary-configured' } },
+  };
+  await using gate = await routed(policies, upstream.address);
+  const headers = {
+    authorization: 'Bearer canary-bearer',
+    cookie: 'a=canary-cookie; b=canary-other',
+    'x-api-key': 'canary-key',
+    'proxy-authorization': 'Basic canary-proxy',
+    'x-pass': 'canary',
+  };
+  const events = await recorded(gate, () => send(`${gate.url}/a?door=canary-door&q=1`, { headers }));
+  const text = decoded(events);
+  expect(text).toContain('"q=1"'.slice(1, -1));
+  // The header that only an expression reads is no credential by name: it shows, which proves that the rest would.
+  expect(text.replaceAll('"x-pass":"canary"', '').match(/canary-(?!configured)[a-z]+/g)).toBeNull();
+  expect(text).not.toContain('canary-configured');
+});
+
+test('the key of a provider never shows, whatever it answers', async () => {
+  await using provider = await llmProvider(({ headers }, response) =>
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ echoed: headers })),
+  );
+  await using gate = await llmGateway(provider, { params: { apiKey: 'canary-provider-key' } });
+  const events = await recorded(gate, () => chat(gate));
+  expect(decoded(events)).toContain('echoed');
+  expect(decoded(events)).not.toContain('canary');
+});
+
+test('what could drive a terminal stays data', async () => {
+  await using upstream = await httpUpstream((_, response) => response.end('\u001b]0;owned\u0007\u009b31m'));
+  await using gate = await routed({}, upstream.address);
+  await using server = await traceServer(gate.running);
+  await using trace = await openTrace(server);
+  await send(`${gate.url}/a`, { headers: { 'x-nasty': '\u009b31m', origin: 'a\tb' } });
+  await trace.all();
+  const isHarmless = (code: number): boolean =>
+    code === 10 || (code >= 32 && code < 127) || (code > 0x9f && (code < 0x2028 || code > 0x202e));
+  expect([...trace.text].filter((character) => !isHarmless(character.charCodeAt(0)))).toEqual([]);
+  expect(trace.text).toContain('\\u009b31m');
+  expect(JSON.stringify(trace.events)).toContain('\u009b31m');
+});
+
+test('a large upload streams on and shows its beginning', async () => {
+  await using upstream = await httpUpstream((_, response, { body }) => response.end(String(body.length)));
+  await using gate = await routed({}, upstream.address);
+  const size = 5 * LIMITS.traceBodyBytes;
+  let answer = '';
+  const events = await recorded(gate, async () => {
+    answer = (await send(gate.url, { method: 'POST', body: 'u'.repeat(size) })).text;
+  });
+  expect(answer).toBe(String(size));
+  const bodies = events.flatMap(({ message }) => (message.type === 'bodySnapshot' ? [message] : []));
+  expect(
+    bodies.map(({ stage, body, truncated }) => [stage, Buffer.from(body, 'base64').length, truncated]),
+  ).toEqual([
+    ['final request', LIMITS.traceBodyBytes, true],
+    ['response', String(size).length, undefined],
+  ]);
+});
+
+test('states are bounded, whatever a client sends', async () => {
+  await using gate = await routed({ directResponse: {} });
+  const headers = Object.fromEntries(
+    Array.from({ length: 60 }, (_, index) => [`x-h${index}`, 'v'.repeat(200)]),
+  );
+  const events = await recorded(gate, () => send(`${gate.url}/?${'q'.repeat(3_000)}`, { headers }));
+  for (const event of events) expect(JSON.stringify(event).length).toBeLessThan(2 * LIMITS.traceStateLength);
+});
+
+test('a trace of a request whose client leaves ends, and says so', async () => {
+  await using upstream = await httpUpstream(() => undefined);
+  await using gate = await routed({}, upstream.address);
+  const events = await recorded(gate, async () => {
+    const call = get(gate.url).on('error', () => undefined);
+    await until(() => upstream.received.length === 1);
+    call.destroy();
+  });
+  expect(events.at(-1)?.message).toMatchObject({ type: 'requestFinished', status: null });
+});
+
+test('a reader that takes nothing loses events, which is said, and costs no memory', async () => {
+  await using gate = await routed({ directResponse: {} });
+  await using server = await traceServer(gate.running);
+  const socket = createConnection(server.port, '127.0.0.1');
+  socket.pause();
+  socket.write('GET /debug/trace?follow=true HTTP/1.1\r\nhost: x\r\n\r\n');
+  await until(() => gate.running.watchers.active);
+  const heavy = `${gate.url}/${'y'.repeat(7_000)}`;
+  // What the sockets between the two hold comes on top of what the stream may keep.
+  for (let index = 0; index < 200; index += 1) await send(heavy);
+  let text = '';
+  socket.setEncoding('utf8').on('data', (part: string) => {
+    text += part;
+  });
+  socket.resume();
+  await until(async () => {
+    await send(gate.url);
+    return text.includes('missing here: the reader was too slow');
+  });
+  const [, dropped] = /"dropped":(\d+)/.exec(text) ?? [];
+  expect(Number(dropped)).toBeGreaterThan(0);
+  expect(text.length).toBeLessThan(2 * LIMITS.traceQueueBytes + 8_000_000);
+  socket.destroy();
+  await until(() => !gate.running.watchers.active);
+});
+
+test('one that follows takes so many requests at once, and the next when one has ended', async () => {
+  const open: (() => void)[] = [];
+  await using upstream = await httpUpstream((_, response) => open.push(() => response.end()));
+  await using gate = await routed({}, upstream.address);
+  await using server = await traceServer(gate.running);
+  await using trace = await openTrace(server, '?follow=true');
+  const calls = Array.from({ length: LIMITS.traceFollowed + 2 }, () => send(gate.url));
+  await until(() => open.length === calls.length);
+  expect(trace.of('requestStarted')).toHaveLength(LIMITS.traceFollowed);
+  for (const end of open.splice(0)) end();
+  await Promise.all(calls);
+  const next = send(gate.url);
+  await until(() => open.length === 1);
+  open[0]?.();
+  await next;
+  await until(() => trace.of('requestFinished').length === LIMITS.traceFollowed + 1);
+});
