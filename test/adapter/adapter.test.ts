@@ -4,7 +4,7 @@ import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotoc
 import { describe, expect, test } from 'vitest';
 import { cut, fakeBackend, reply, silence } from '../kit/fake-backend.ts';
 import { INITIALIZE, MCP_HEADERS, post } from '../kit/mcp.ts';
-import { callMessage, memoryAdapter } from '../kit/memory-adapter.ts';
+import { memoryAdapter } from '../kit/memory-adapter.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 import { verifies } from '../kit/verifies.ts';
@@ -293,20 +293,37 @@ describe('the backend call', () => {
     expect(second).toBe(first);
   });
 
-  test('ends when the client goes', async () => {
+  const args = { name: 'search_knowledge', arguments: { query: 'x' } };
+  const modern = {
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
+  };
+  const modernHeaders = {
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': 'search_knowledge',
+  };
+
+  test.each([
+    ['an older client', {}, {}],
+    ['a client of 2026-07-28', modern, modernHeaders],
+  ])('ends when %s goes', async (_name, meta, headers) => {
     await using backend = await fakeBackend(silence);
     await using adapter = await memoryAdapter(backend.url);
     const gone = new AbortController();
     const call = fetch(`${adapter.url}/mcp`, {
       method: 'POST',
-      headers: MCP_HEADERS,
-      body: JSON.stringify(callMessage('search_knowledge', { query: 'x' })),
+      headers: { ...MCP_HEADERS, ...headers },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...args, ...meta } }),
       signal: gone.signal,
     }).then((response) => response.text());
     await until(() => backend.seen.length === 1);
     gone.abort();
     await expect(call).rejects.toThrow();
-    await until(() => backend.seen[0].closed);
+    // Well before the time limit of the call.
+    await until(() => backend.seen[0].closed, 5_000);
   });
 
   test('many at a time with the same id each get their own answer', async () => {

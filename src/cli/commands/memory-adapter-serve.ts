@@ -5,7 +5,7 @@ import { memoryApiUrl } from '../../adapter/base-url.ts';
 import { createLog, fileSink } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import { allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
-import { drain, listen, untilStopped } from '../memory/service.ts';
+import { drain, listen, openNotice, untilStopped } from '../memory/service.ts';
 import type { Run } from '../program.ts';
 
 interface Options {
@@ -40,7 +40,7 @@ export const run: Run<Options> = async ({ port, host, memoryApiUrl: url }, conte
   context.stderr.write(
     `agctl ${VERSION}   memory adapter\n\n` +
       `  mcp       ${origin}/mcp\n  health    ${origin}/health\n  backend   ${base.href}\n\n` +
-      `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+      `${openNotice(host)}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
   );
   const code = await stopped;
   await sink.flush();

@@ -6,7 +6,7 @@ import { createLog, fileSink } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
 import { allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
-import { drain, listen, untilStopped } from '../memory/service.ts';
+import { drain, listen, openNotice, untilStopped } from '../memory/service.ts';
 import type { Run } from '../program.ts';
 
 interface Options extends BackendOptions {
@@ -48,7 +48,7 @@ export const run: Run<Options> = async ({ port, backendPort, host, ...options },
     context.stderr.write(
       `agctl ${VERSION}   memory\n\n` +
         `  mcp       ${origin}/mcp\n  api       ${api}/api/memory\n  ui        ${api}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
-        `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+        `${openNotice(host)}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
     );
     void memory.start();
     const code = await stopped;
