@@ -54,7 +54,7 @@ async function startAll() {
   if (portkey !== undefined) {
     const port = await freePort();
     const args = [portkey, '--headless', `--port=${port}`];
-    // Its streams fail on newer versions of Node.js than it was made for.
+    // It was made for older versions of Node.js.
     const node = process.env.AGCTL_BENCH_PEER_NODE ?? process.execPath;
     await add('Portkey', start(node, args, { ready: port }), portkeyHeaders(upstream));
   }
@@ -116,7 +116,10 @@ function report(cases, figures, unit) {
       `${(median(runs.map((run) => run.rate)) / 1000).toFixed(2)}k`,
       `${ratio(runs, reference, (run) => run.rate).toFixed(2)} ×`,
       median(runs.map((run) => run.cpu)).toFixed(1),
-      `${ratio(runs, reference, (run) => 1 / run.cpu).toFixed(2)} ×`,
+      // A run in which nothing was answered has no cost per request.
+      Number.isFinite(ratio(runs, reference, (run) => 1 / run.cpu))
+        ? `${ratio(runs, reference, (run) => 1 / run.cpu).toFixed(2)} ×`
+        : '–',
       `${Math.round(median(runs.map((run) => run.busy)) * 100)} %`,
       added(runs, (run) => run.p50),
       added(runs, (run) => run.p99),
