@@ -135,7 +135,8 @@ function chat(store: () => Store): void {
     expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
     const again = await store().turns('crowd', { after: 0, limit: 1000 });
     expect(again).toEqual(page);
-  });
+    // Where turns of a session lock each other out, each waits for a disk.
+  }, 60_000);
 
   test('sessions are paged latest first, with their agents', async () => {
     for (const id of ['s-a', 's-b', 's-c']) await store().appendTurn(turn(id, 'x'));

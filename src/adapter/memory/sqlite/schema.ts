@@ -71,8 +71,9 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX memory_relations_to ON memory_relations (to_id, from_id, relation_type, weight);
   CREATE TABLE memory_notes (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
+  CREATE VIEW memory_searched AS SELECT row, search_text FROM memory_entities WHERE search_text <> '';
   CREATE VIRTUAL TABLE memory_words USING fts5 (
-    search_text, content = 'memory_entities', content_rowid = 'row', tokenize = 'porter unicode61'
+    search_text, content = 'memory_searched', content_rowid = 'row', tokenize = 'porter unicode61'
   );
   CREATE VIRTUAL TABLE memory_word_counts USING fts5vocab ('memory_words', 'row');
   CREATE TRIGGER memory_entities_insert AFTER INSERT ON memory_entities WHEN new.search_text <> '' BEGIN

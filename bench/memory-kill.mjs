@@ -1,0 +1,22 @@
+// npm run bench memory-kill [-- crashes]
+// Kills a process that writes to memory stores, 10,000 crashes of a store unless told otherwise.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { killLoop } from '../test/adapter/memory/kill-harness.ts';
+
+const crashes = Number(process.argv[2] ?? 10_000);
+const folder = mkdtempSync(join(tmpdir(), 'agctl-kill-'));
+const started = performance.now();
+const line = (report) =>
+  `${report.crashes} crashes (${report.kills} kills), ${report.acknowledged} acknowledged writes, ` +
+  `${report.unacknowledged} found that were not acknowledged yet, ${report.problems.length} problems, ` +
+  `${((performance.now() - started) / 1000).toFixed(0)} s`;
+try {
+  const report = await killLoop(folder, crashes, (so) => process.stderr.write(`\r${line(so)}`));
+  console.log(`\n${line(report)}`);
+  for (const problem of report.problems) console.log(problem);
+  process.exitCode = report.problems.length === 0 ? 0 : 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,22 @@
+export const SESSION = 'killed';
+export const DOCUMENT = 'killed.md';
+
+export function documentText(version: number, part: number): string {
+  return `lemur version ${version} part ${part}`;
+}
+
+/** What a store holds after it was opened again. */
+export interface Found {
+  readonly turns: readonly string[];
+  readonly hash: string | undefined;
+  /** Chunks that the record of the document names, and those that are there, by word, by vector, by edge. */
+  readonly promised: number;
+  readonly chunks: readonly string[];
+  readonly vectors: number;
+  readonly edges: number;
+}
+
+export type Line =
+  | { readonly kind: 'found'; readonly store: number; readonly found: Found }
+  | { readonly kind: 'turn'; readonly store: number; readonly content: string }
+  | { readonly kind: 'document'; readonly store: number; readonly version: number };
