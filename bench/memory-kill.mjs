@@ -14,8 +14,8 @@ const line = (report) =>
   `${((performance.now() - started) / 1000).toFixed(0)} s`;
 try {
   const report = await killLoop(folder, crashes, (so) => process.stderr.write(`\r${line(so)}`));
-  console.log(`\n${line(report)}`);
-  for (const problem of report.problems) console.log(problem);
+  process.stdout.write(`\n${line(report)}\n`);
+  for (const problem of report.problems) process.stdout.write(`${problem}\n`);
   process.exitCode = report.problems.length === 0 ? 0 : 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });

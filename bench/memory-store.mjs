@@ -115,7 +115,7 @@ async function measure(name, store, count) {
       random,
     ),
   );
-  const say = (what, result) => console.log(`${name.padEnd(9)} ${what.padEnd(46)} ${result}`);
+  const say = (what, result) => print(`${name.padEnd(9)} ${what.padEnd(46)} ${result}`);
   let started = performance.now();
   let edges = 0;
   for (const document of documents(count, centres, random)) {
@@ -159,10 +159,12 @@ async function measure(name, store, count) {
   );
 }
 
+const print = (line) => void process.stdout.write(`${line}\n`);
+
 const { values } = parseArgs({
   options: {
     entities: { type: 'string', default: '100000' },
-    postgres: { type: 'string', default: process.env['MEMORY_DATABASE_URL'] ?? '' },
+    postgres: { type: 'string', default: '' },
   },
 });
 const entities = Number(values.entities);
@@ -174,13 +176,12 @@ async function sqlite(folder) {
   await store.close();
   const started = performance.now();
   store = await openSqliteStore({ path, log });
-  console.log(`sqlite    opened again${' '.repeat(34)} ${(performance.now() - started).toFixed(0)} ms`);
+  print(`sqlite    opened again${' '.repeat(34)} ${(performance.now() - started).toFixed(0)} ms`);
   await store.close();
 }
 
 async function postgres(url) {
-  if (url === '')
-    return console.log('postgres  SKIPPED: no --postgres URL and no MEMORY_DATABASE_URL (an empty database)');
+  if (url === '') return print('postgres  SKIPPED: no --postgres URL of an empty database');
   const store = await openPostgresStore({ url, log });
   await measure('postgres', store, entities);
   await store.close();

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { env } from 'node:process';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { documentText, type Found, type Line } from './kill-lines.ts';
@@ -68,7 +69,7 @@ async function killOnce(
       ...paths,
     ],
     // Compiled once: what a start costs is halved by that, and the first child writes it down before it is killed.
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_COMPILE_CACHE: cache } },
+    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...env, NODE_COMPILE_CACHE: cache } },
   );
   let errors = '';
   child.stderr.on('data', (chunk) => {

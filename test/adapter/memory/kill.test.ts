@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { killLoop } from './kill-harness.ts';
 
-/** KILL_CRASHES=500 for a longer run; `npm run bench memory-kill` does 10,000. */
-const CRASHES = Number(process.env['KILL_CRASHES'] ?? 48);
+/** About 90 ms of a processor each; `npm run bench memory-kill -- 500` for more. */
+const CRASHES = 48;
 
 test(`${CRASHES} times kill -9: nothing acknowledged is lost, nothing is there in part`, async () => {
   await using folder = await temporaryFolder();
