@@ -3,6 +3,7 @@ import type { Log } from '../core/log.ts';
 import { VERSION } from '../core/version.ts';
 import type { Backend } from './backend/backend.ts';
 import { BackendFailure, unexpectedReply } from './backend/failure.ts';
+import { convertOnce } from './convert-once.ts';
 import type { Tool, ToolContext } from './tool.ts';
 import { tools } from './tools/index.ts';
 
@@ -18,21 +19,27 @@ const INSTRUCTIONS =
   'Long-term memory. Look things up with search_knowledge before answering from memory of your own; follow connections with ' +
   'query_graph; keep conversation turns with store_episodic and documents with ingest_document.';
 
+const registered = tools.map((tool) => ({
+  tool,
+  inputSchema: convertOnce(tool.input),
+  outputSchema: convertOnce(tool.output),
+}));
+
 /** One MCP server with the four tools, for one request over HTTP or one connection over stdio. */
 export function createMemoryServer({ backend, agentId, log, gone }: McpServerParts): McpServer {
   const server = new McpServer(
     { name: 'agctl-memory', title: 'Memory', version: VERSION },
     { instructions: INSTRUCTIONS, capabilities: { tools: {} } },
   );
-  for (const tool of tools) {
-    const { name, title, description, input, output, readOnly, idempotent } = tool;
+  for (const { tool, inputSchema, outputSchema } of registered) {
+    const { name, title, description, readOnly, idempotent } = tool;
     server.registerTool(
       name,
       {
         title,
         description,
-        inputSchema: input,
-        outputSchema: output,
+        inputSchema,
+        outputSchema,
         annotations: {
           title,
           readOnlyHint: readOnly,
