@@ -26,7 +26,6 @@ function later(deferred: string, text: string): Row {
   return { text, deferred };
 }
 
-const ADMIN = 'admin server';
 const DASHBOARD = 'memory dashboard';
 const PROXY_COMMANDS = 'agctl proxy commands';
 const TRACES = 'OpenTelemetry traces';
@@ -52,7 +51,7 @@ const service = section('gateway.md#What the service does', {
   'gateway.service.8.logs': 'Access logs are written.',
   'gateway.service.8.metrics': 'Metrics are exposed.',
   'gateway.service.8.traces': later(TRACES, 'OpenTelemetry traces are exported.'),
-  'gateway.service.8.admin': later(ADMIN, 'An admin server dumps, traces, sets the log level and profiles.'),
+  'gateway.service.8.admin': 'An admin server dumps, traces, sets the log level and profiles.',
 });
 
 const topLevel = section('gateway.md#Top level', {
@@ -61,8 +60,8 @@ const topLevel = section('gateway.md#Top level', {
   'gateway.config.gateways.protocol': 'protocol may be HTTP.',
   'gateway.config.gateways.routes': 'routes is the list of routes of the listener.',
   'gateway.config.access-log-add': 'Named CEL fields are added to every access-log line.',
-  'gateway.config.admin-addr': later(ADMIN, 'config.adminAddr is the host:port of the admin server.'),
-  'gateway.config.admin-addr.default': later(ADMIN, 'Without it the admin server is at 127.0.0.1:15000.'),
+  'gateway.config.admin-addr': 'config.adminAddr is the host:port of the admin server.',
+  'gateway.config.admin-addr.default': 'Without it the admin server is at 127.0.0.1:15000.',
   'gateway.config.logging.level':
     'config.logging.level is error, warn, info, debug or trace, and counts from the start.',
   'gateway.config.logging.format': 'config.logging.format is text, the default, or json.',
@@ -201,30 +200,19 @@ const idpEndpoints = section('gateway.md#Identity provider endpoints used by cli
 });
 
 const admin = section('gateway.md#Admin server (default `127.0.0.1:15000`)', {
-  'gateway.admin.config-dump': later(ADMIN, 'GET /config_dump gives the loaded configuration as JSON.'),
-  'gateway.admin.config-dump.parts': later(
-    ADMIN,
+  'gateway.admin.config-dump': 'GET /config_dump gives the loaded configuration as JSON.',
+  'gateway.admin.config-dump.parts':
     'It has binds, listeners, routes, backends, workloads, services and policies.',
-  ),
-  'gateway.admin.trace': later(ADMIN, '/debug/trace streams the next request as JSON events.'),
-  'gateway.admin.logging': later(ADMIN, '/logging reads and sets the log level.'),
-  'gateway.admin.logging.set': later(
-    ADMIN,
-    'POST /logging?level= answers with a line that tells the current level.',
-  ),
-  'gateway.admin.memory': later(ADMIN, '/memory gives figures of the allocator and the process.'),
-  'gateway.admin.cpu': later(ADMIN, '/debug/pprof/profile gives a CPU profile on Linux.'),
-  'gateway.admin.cpu.query': later(
-    ADMIN,
-    'seconds is 1 to 300, by default 10; frequency 1 to 1000 Hz, by default 100.',
-  ),
-  'gateway.admin.heap': later(
-    ADMIN,
-    '/debug/pprof/heap gives a heap profile, with allocation samples on Linux.',
-  ),
-  'gateway.admin.tasks': later(ADMIN, '/debug/tasks shows the running tasks as a tree.'),
-  'gateway.admin.quit': later(ADMIN, '/quitquitquit shuts down gracefully.'),
-  'gateway.admin.ui': later(ADMIN, '/ui is a user interface.'),
+  'gateway.admin.trace': '/debug/trace streams the next request as JSON events.',
+  'gateway.admin.logging': '/logging reads and sets the log level.',
+  'gateway.admin.logging.set': 'POST /logging?level= answers with a line that tells the current level.',
+  'gateway.admin.memory': '/memory gives figures of the allocator and the process.',
+  'gateway.admin.cpu': '/debug/pprof/profile gives a CPU profile on Linux.',
+  'gateway.admin.cpu.query': 'seconds is 1 to 300, by default 10; frequency 1 to 1000 Hz, by default 100.',
+  'gateway.admin.heap': '/debug/pprof/heap gives a heap profile, with allocation samples on Linux.',
+  'gateway.admin.tasks': '/debug/tasks shows the running tasks as a tree.',
+  'gateway.admin.quit': '/quitquitquit shuts down gracefully.',
+  'gateway.admin.ui': '/ui is a user interface.',
   'gateway.agctl': 'agctl wraps the admin endpoints.',
   'gateway.agctl.config': 'agctl proxy config all renders a saved dump as YAML.',
   'gateway.agctl.trace': later(PROXY_COMMANDS, 'agctl proxy trace shows the next request in a terminal UI.'),
@@ -310,16 +298,16 @@ const errors = section('gateway.md#Errors', {
   'gateway.errors.not-acceptable':
     'A POST whose accept lacks text/event-stream: 406 with the text of the table.',
   'gateway.errors.rate-limit': 'A rate-limited LLM request: 429, and the error in the access log.',
-  'gateway.errors.profile': later(ADMIN, 'A CPU profile where it is not supported: 404.'),
+  'gateway.errors.profile': 'A CPU profile where it is not supported: 404.',
   'gateway.errors.transformation': 'A failing transformation: the field is gone, and no error.',
   'gateway.errors.guardrail-header': 'A failing guardrail header: it is left out.',
 });
 
 const limits = section('gateway.md#Limits', {
   'gateway.limits.transformations': '64 transformations in a policy.',
-  'gateway.limits.profile-duration': later(ADMIN, 'A CPU profile takes 1 to 300 s, by default 10.'),
-  'gateway.limits.profile-frequency': later(ADMIN, 'It samples at 1 to 1000 Hz, by default 100.'),
-  'gateway.limits.admin-address': later(ADMIN, 'The admin address is 127.0.0.1:15000 by default.'),
+  'gateway.limits.profile-duration': 'A CPU profile takes 1 to 300 s, by default 10.',
+  'gateway.limits.profile-frequency': 'It samples at 1 to 1000 Hz, by default 100.',
+  'gateway.limits.admin-address': 'The admin address is 127.0.0.1:15000 by default.',
   'gateway.limits.llm-port': 'The simplified LLM listener is on 4000.',
   'gateway.limits.mcp-port': '3000 is for MCP.',
 });

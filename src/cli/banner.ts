@@ -1,3 +1,4 @@
+import type { AdminServer } from '../admin/server.ts';
 import { VERSION } from '../core/version.ts';
 import type { RoutePlan } from '../server/config/plan.ts';
 import type { Config } from '../server/config/schema.ts';
@@ -7,12 +8,13 @@ interface BannerFacts {
   readonly file: string;
   readonly warnings: string;
   readonly gateway: Gateway;
+  readonly admin: AdminServer | undefined;
   readonly config: Config;
   readonly ms: number;
 }
 
 /** What `serve` prints on stderr once it serves: where everything is, and how to stop it. */
-export function banner({ file, warnings, gateway, config, ms }: BannerFacts): string {
+export function banner({ file, warnings, gateway, admin, config, ms }: BannerFacts): string {
   const lines = [`agctl ${VERSION}   ${file}   valid${warnings}`, ''];
   for (const {
     gateway: { plan },
@@ -23,6 +25,10 @@ export function banner({ file, warnings, gateway, config, ms }: BannerFacts): st
     );
     for (const route of plan.routes) lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
   }
+  if (admin !== undefined)
+    lines.push(
+      `  admin server         ${admin.url === undefined ? admin.addresses.join(' ') : `${admin.url}/ui`}`,
+    );
   const seconds = config.config.connectionTerminationDeadline / 1000;
   lines.push(
     '',

@@ -219,6 +219,32 @@ export const LIMITS = {
   traceSilence: 5 * SECOND,
   /** Body of the answer to a request that `agctl proxy trace` sends: kept to show, the rest is read and dropped. */
   traceReplyBytes: 64 * KIB,
+  /** Admin server: time for a whole request, and for an idle connection. */
+  adminRequestTimeout: 10 * SECOND,
+  adminKeepAlive: 5 * SECOND,
+  adminCheckingInterval: 500,
+  /** Answers under way when the admin server closes. */
+  adminDrain: SECOND,
+  adminHeaderBytes: 16 * KIB,
+  /** A configuration to validate, or an expression with its sample; more is 413. Parsing so much takes the loop under 1 s. */
+  adminBody: MIB,
+  /** Open event streams of the admin server (traces, requests); more are 503. */
+  adminStreams: 64,
+  /** Log levels that were changed for a while come back after this at the latest. */
+  logLevelFor: 24 * 3600 * SECOND,
+  /** Characters of the configuration dump that are made before other work has its turn. */
+  dumpPiece: 64 * KIB,
+  /** Requests kept for the admin server, and their size as JSON text together; the oldest are dropped. */
+  recentRequests: 1_000,
+  recentRequestBytes: MIB,
+  /** CPU profiles: seconds and sampling frequency (upstream). */
+  profileSeconds: { min: 1, max: 300, default: 10 },
+  profileFrequency: { min: 1, max: 1_000, default: 100 },
+  /** Average bytes between two samples of the heap profile (V8's and pprof's default). */
+  heapSampleBytes: 512 * KIB,
+  heapSampleDepth: 64,
+  /** Open requests listed by `/debug/tasks`. */
+  listedTasks: 1_000,
 } as const;
 
 /** Bounds of the memory adapter and of its backend's REST interface. */

@@ -102,6 +102,11 @@ export class LogDirectives {
     this.#set(this.#initial);
   }
 
+  /** These clauses and no others. @throws InvalidDirectives */
+  replace(text: string): void {
+    this.#set(merged([], parseDirectives(text)));
+  }
+
   #set(directives: readonly Directive[]): void {
     this.#directives = directives;
     this.#known.clear();

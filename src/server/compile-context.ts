@@ -3,6 +3,7 @@ import type { Log } from '../core/log.ts';
 import type { TracePlace } from '../core/trace/event.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression, type Expression } from './cel/expression.ts';
+import type { Inspection } from './inspection.ts';
 import type { Metrics } from './observe/metrics/metrics.ts';
 import type { SecretNames } from './observe/trace/state.ts';
 import { placeOf } from './place.ts';
@@ -20,6 +21,8 @@ export interface CompileContext {
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly settings: RuntimeSettings;
+  /** Where a part with a cap or a state says so, for the admin server. */
+  readonly inspection: Inspection;
   /** Host names, lower case, under which the configuration says this route is reached. */
   readonly hostnames: ReadonlySet<string>;
   /**
@@ -60,7 +63,8 @@ export interface RuntimeSettings {
   readonly maxBufferSize: number;
 }
 
-export interface ContextOptions extends Pick<CompileContext, 'log' | 'folder' | 'env' | 'settings'> {
+export interface ContextOptions
+  extends Pick<CompileContext, 'log' | 'folder' | 'env' | 'settings' | 'inspection'> {
   readonly source: YamlSource;
   /** Receives every problem, located. */
   readonly diagnostics: Diagnostic[];

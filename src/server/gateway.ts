@@ -42,6 +42,10 @@ export interface Gateway {
   readonly metrics: Metrics;
   /** Who watches requests: `/debug/trace`. */
   readonly watchers: Watchers;
+  /** Requests whose response has not ended. */
+  readonly openRequests: ReadonlySet<Exchange>;
+  /** Open connections of each gateway. */
+  connections(): Promise<readonly { readonly name: string; readonly count: number }[]>;
   /** Drains: no new connections, open requests finish within the configured time, then children end. */
   close(): Promise<void>;
 }
@@ -56,7 +60,9 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   });
   const watchers = createWatchers();
   const { metrics } = runtime;
+  const openRequests = new Set<Exchange>();
   const ended = (x: Exchange, status: number, bodyBytes: number, bind: BindMetrics | undefined): void => {
+    openRequests.delete(x);
     if (x.llm !== undefined) settleCall(x, x.llm, runtime.catalog);
     x.trace?.finished(status);
     lines.ended(x, status);
@@ -75,6 +81,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
         port,
         address,
         handle: async (x) => {
+          openRequests.add(x);
           if (watchers.active) x.trace = watchers.claim(x);
           if (x.trace !== undefined) traceBegin(x.trace, config, runtime);
           const reply = await handleRequest(x, gateway);
@@ -103,6 +110,14 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
     onEnded: (listener) => lines.onEnded(listener),
     metrics,
     watchers,
+    openRequests,
+    connections: () =>
+      Promise.all(
+        opened.map(async ({ gateway, listener }) => ({
+          name: gateway.plan.name,
+          count: await listener.connections(),
+        })),
+      ),
     async close() {
       const closed = opened.map(({ listener }) => listener.close(drain));
       runtime.drain();

@@ -19,6 +19,7 @@ import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts
 import type { Config } from './config/schema.ts';
 import type { Route } from './http/pipeline.ts';
 import { createRouter, type RequestMatcher, type Router } from './http/router.ts';
+import { Inspection } from './inspection.ts';
 import type { PriceCatalog } from './llm/cost/catalog.ts';
 import { loadCatalogs } from './llm/cost/load.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from './observe/access-log-policy.ts';
@@ -43,6 +44,8 @@ export interface Runtime {
   /** Names that the configuration gives to places of credentials. */
   readonly secretNames: SecretNames;
   readonly metrics: Metrics;
+  /** What its parts tell of themselves. */
+  readonly inspection: Inspection;
   /** Ends responses that wait for nothing in particular, before a stop. */
   drain(): void;
   close(): Promise<void>;
@@ -68,15 +71,18 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   const { gateways, problems } = planGateways(config);
   for (const { path, ...problem } of problems) diagnostics.push(locate(options.source, path, problem));
   diagnostics.push(...lint(config, options.source));
+  const inspection = new Inspection();
   const metrics = new Metrics(Object.keys(config.config.metrics.fields.add));
   const settings = runtimeSettings(config, metrics);
-  const contextOptions = { ...options, diagnostics, settings };
+  const contextOptions = { ...options, diagnostics, settings, inspection };
   metrics.configure(
     compileMetricsPolicy(
       config.config.metrics,
       createContext(contextOptions, ['config', 'metrics'], new Set(), []),
     ),
   );
+  const { children } = settings;
+  inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
   const logContext = createContext(contextOptions, ['frontendPolicies', 'accessLog'], new Set(), []);
   const accessLog = compileAccessLogPolicy(config.frontendPolicies.accessLog, logContext);
   const catalog = loadCatalogs(
@@ -99,7 +105,7 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   };
   const { secretNames } = settings;
   return {
-    runtime: { gateways: compiled, accessLog, catalog, metrics, secretNames, drain, close },
+    runtime: { gateways: compiled, accessLog, catalog, metrics, secretNames, inspection, drain, close },
     diagnostics,
   };
 }

@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os';
+import { startAdmin } from '../../src/admin/server.ts';
 import { createLog, type LineSink } from '../../src/core/log.ts';
 import type { LogDirectives } from '../../src/core/log-directives.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
@@ -20,6 +21,8 @@ export interface TestGateway extends AsyncDisposable {
   accessLine(count: number): Promise<Record<string, string>>;
   /** The running gateway itself. */
   readonly running: Gateway;
+  /** Origin of its admin server, when one was asked for. */
+  readonly admin: string;
   /** Levels of its log, to be changed while it runs. */
   readonly directives: LogDirectives;
   close(): Promise<void>;
@@ -30,12 +33,14 @@ export interface TestGatewayOptions {
   readonly folder?: string;
   /** Directives of the log; everything down to debug otherwise. */
   readonly level?: string;
+  /** Opens an admin server, too. */
+  readonly admin?: boolean;
 }
 
 /** Starts a gateway from YAML. Throws with every diagnostic when the configuration has an error. */
 export async function gateway(
   yaml: string,
-  { env = {}, folder = tmpdir(), level }: TestGatewayOptions = {},
+  { env = {}, folder = tmpdir(), level, admin = false }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const environment = { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env };
   const { config, source, diagnostics } = loadConfigText(yaml, 'test.yaml', environment);
@@ -50,6 +55,31 @@ export async function gateway(
     throw new Error(errors.map(({ message, path }) => `${path.join('.')}: ${message}`).join('\n'));
   const running = await startGateway({ config, runtime: compiled.runtime, log, accessLog });
   const ports = running.listeners.map(({ port }) => port);
+  const { runtime } = compiled;
+  const all = [...diagnostics, ...compiled.diagnostics];
+  let closing: Promise<void> | undefined;
+  const stop = (): Promise<void> => {
+    closing ??= running.close();
+    return closing;
+  };
+  const adminServer = admin
+    ? await startAdmin(
+        { kind: 'tcp', hosts: ['127.0.0.1'], port: 0 },
+        {
+          gateway: running,
+          served: () => ({ config, runtime, source, diagnostics: all }),
+          folder,
+          env: environment,
+          log,
+          sinks: { log: logLines, accessLog },
+          stop,
+        },
+      )
+    : undefined;
+  const close = async (): Promise<void> => {
+    await stop();
+    await adminServer?.close();
+  };
   return {
     url: `http://127.0.0.1:${ports[0]}`,
     port: ports[0] as number,
@@ -61,9 +91,10 @@ export async function gateway(
       return parseAccessLine(accessLog.lines[count - 1] as string);
     },
     running,
+    admin: adminServer?.url ?? '',
     directives: log.directives,
-    close: () => running.close(),
-    [Symbol.asyncDispose]: () => running.close(),
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

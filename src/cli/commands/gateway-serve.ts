@@ -1,4 +1,6 @@
 import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { AdminServer } from '../../admin/server.ts';
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { createLog, fileSink, type Log } from '../../core/log.ts';
@@ -9,6 +11,7 @@ import { type Gateway, PortError, startGateway } from '../../server/gateway.ts';
 import { OperatorServerError, openSignalServers } from '../../server/observe/operator-servers.ts';
 import { Readiness } from '../../server/observe/readiness.ts';
 import { compileRuntime } from '../../server/runtime.ts';
+import { AdminAddressProblem, openAdminServer } from '../admin-server.ts';
 import { banner } from '../banner.ts';
 import { type Context, wantsColor } from '../context.ts';
 import type { Run } from '../program.ts';
@@ -72,11 +75,30 @@ export const run: Run<Options> = async ({ file, color }, context) => {
     show([portDiagnostic(error, file, source.valueRange(error.path))]);
     return EXIT_CODES.not_ok.code;
   }
+  const { stopped, stop } = stoppable(gateway, readiness, log, context);
+  let admin: AdminServer | undefined;
+  try {
+    admin = await openAdminServer({
+      gateway,
+      served: () => ({ config, runtime, source, diagnostics: all }),
+      folder,
+      env: context.env,
+      log,
+      sinks: { log: logSink, accessLog },
+      webApp: fileURLToPath(new URL('../../web/admin', import.meta.url)),
+      stop,
+    });
+  } catch (error) {
+    await Promise.all([gateway.close(), closeServers()]);
+    if (!(error instanceof AdminAddressProblem)) throw error;
+    show([error.diagnostic]);
+    return EXIT_CODES.not_ok.code;
+  }
   isServing();
   const warnings = all.length === 0 ? '' : `, ${all.length} warning${all.length === 1 ? '' : 's'}`;
-  context.stderr.write(banner({ file, warnings, gateway, config, ms: performance.now() - started }));
-  const code = await untilStopped(gateway, readiness, log, context);
-  await closeServers();
+  context.stderr.write(banner({ file, warnings, gateway, admin, config, ms: performance.now() - started }));
+  const code = await stopped;
+  await Promise.all([admin?.close(), closeServers()]);
   await Promise.all([logSink.flush(), accessLog.flush()]);
   return code;
 };
@@ -116,41 +138,44 @@ function portDiagnostic(
   };
 }
 
+interface Stoppable {
+  /** Exit code, once the gateway has drained. */
+  readonly stopped: Promise<number>;
+  /** Asks for a stop; resolves when the gateway has drained. */
+  stop(): Promise<void>;
+}
+
 /**
- * Resolves once the gateway has drained after the first signal; a second signal ends the process at once. An
+ * Stops the gateway after the first signal, or when asked to: it drains. A second signal ends the process at once. An
  * error that nobody caught is a bug of ours: it is logged once, and the gateway drains rather than serve on in
  * an unknown state.
  */
-function untilStopped(
-  gateway: Gateway,
-  readiness: Readiness,
-  log: Log,
-  { stderr }: Context,
-): Promise<number> {
-  return new Promise((done) => {
-    let stopping = false;
-    const onBug = (error: unknown): void => {
-      log.error('agctl', 'internal error, stopping', {
-        problem: error instanceof Error ? (error.stack ?? error.message) : String(error),
-      });
-      if (stopping) return;
-      stopping = true;
-      void gateway.close().then(() => done(EXIT_CODES.bug.code));
-    };
-    process.on('uncaughtException', onBug);
-    process.on('unhandledRejection', onBug);
-    const stop = (signal: NodeJS.Signals): void => {
-      if (stopping) {
-        // Children are killed by the exit handler of their supervisor.
-        process.exit(signal === 'SIGINT' ? EXIT_CODES.interrupted.code : EXIT_CODES.not_ok.code);
-      }
-      stopping = true;
-      // Balancers send no more while open requests end.
-      readiness.begin('draining');
-      stderr.write(`${signal}: finishing open requests; again stops now\n`);
-      void gateway.close().then(() => done(EXIT_CODES.ok.code));
-    };
-    process.on('SIGTERM', stop);
-    process.on('SIGINT', stop);
-  });
+function stoppable(gateway: Gateway, readiness: Readiness, log: Log, { stderr }: Context): Stoppable {
+  const { promise: stopped, resolve: done } = Promise.withResolvers<number>();
+  let closing: Promise<void> | undefined;
+  const stop = (code: number): Promise<void> => {
+    // Balancers send no more while open requests end.
+    if (closing === undefined) readiness.begin('draining');
+    closing ??= gateway.close().then(() => done(code));
+    return closing;
+  };
+  const onBug = (error: unknown): void => {
+    log.error('agctl', 'internal error, stopping', {
+      problem: error instanceof Error ? (error.stack ?? error.message) : String(error),
+    });
+    void stop(EXIT_CODES.bug.code);
+  };
+  process.on('uncaughtException', onBug);
+  process.on('unhandledRejection', onBug);
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (closing !== undefined) {
+      // Children are killed by the exit handler of their supervisor.
+      process.exit(signal === 'SIGINT' ? EXIT_CODES.interrupted.code : EXIT_CODES.not_ok.code);
+    }
+    stderr.write(`${signal}: finishing open requests; again stops now\n`);
+    void stop(EXIT_CODES.ok.code);
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  return { stopped, stop: () => stop(EXIT_CODES.ok.code) };
 }

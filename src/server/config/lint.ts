@@ -4,8 +4,8 @@ import type { YamlSource } from '../../core/yaml/source.ts';
 import { type Config, configSchema } from './schema.ts';
 
 /** Warnings about what is valid but probably not wanted. */
-export function lint(config: Config, source: YamlSource): Diagnostic[] {
-  return [...literalKeys(source), ...unusedAdmin(config, source)];
+export function lint(_config: Config, source: YamlSource): Diagnostic[] {
+  return literalKeys(source);
 }
 
 /** Keys of others' services; what a stdio server gets in `env` is often no secret at all. */
@@ -24,22 +24,4 @@ function literalKeys(source: YamlSource): Diagnostic[] {
       label: 'anyone who can read the file can read it',
       help: `read it from the environment: \`${String(path.at(-1))}: $NAME\``,
     }));
-}
-
-function unusedAdmin({ config }: Config, source: YamlSource): Diagnostic[] {
-  const path = ['config', 'adminAddr'];
-  const isWritten =
-    typeof (source.value as { config?: { adminAddr?: unknown } } | null)?.config?.adminAddr === 'string';
-  if (!isWritten || config.adminAddr === 'off') return [];
-  return [
-    {
-      severity: 'warning',
-      code: 'AGW0303',
-      file: source.file,
-      path,
-      range: source.valueRange(path),
-      message: '`adminAddr` has no effect: this version has no admin server',
-      help: 'remove it, or keep it for a later version',
-    },
-  ];
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
+import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../../core/listen.ts';
 import { backendKinds } from '../backends.ts';
 import { llmFields } from '../llm/backend.ts';
 import { catalogReferenceSchema } from '../llm/cost/load.ts';
@@ -92,8 +93,17 @@ const processSchema = z
   .strictObject({
     adminAddr: z
       .string()
+      .refine((text) => parseListenAddress(text) !== undefined, { error: LISTEN_ADDRESS_FORMS })
       .default('127.0.0.1:15000')
-      .describe('Address of the admin server: `host:port`, `unix:/path`, or `off`.'),
+      .describe(
+        'Address of the admin server: `ip:port`, `localhost:port`, `unix:/path`, or `off`. By default on both loopback addresses.',
+      ),
+    adminHosts: z
+      .array(z.string().regex(/^[A-Za-z0-9._-]+$/, { error: 'expected a host name, without a port' }))
+      .default([])
+      .describe(
+        'Host names under which the admin server may be reached, beside `localhost` and addresses. Others are refused, so that no web page gets to it under a name of its own.',
+      ),
     logging: z
       .strictObject({
         level: logLevelSchema.default('info'),

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { promisify } from 'node:util';
 import { LIMITS } from '../../core/limits.ts';
 import { Exchange, type Reply } from './exchange.ts';
 import { HeaderList } from './header-list.ts';
@@ -22,6 +23,8 @@ export interface ListenerOptions {
 /** One open port. */
 export interface Listener {
   readonly port: number;
+  /** Connections that are open. */
+  connections(): Promise<number>;
   /** Stops accepting, lets open requests finish until the deadline (ms), then cuts what is left. */
   close(deadline: number): Promise<void>;
 }
@@ -73,7 +76,11 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     });
   }
   await listen(server, options);
-  return { port: (server.address() as AddressInfo).port, close: (deadline) => closeServer(server, deadline) };
+  return {
+    port: (server.address() as AddressInfo).port,
+    connections: promisify(server.getConnections.bind(server)),
+    close: (deadline) => closeServer(server, deadline),
+  };
 }
 
 /** A response that knows what it answers. */

@@ -73,6 +73,9 @@ export const llm = defineBackend({
       requestGuardrails: guardrails?.request ?? [],
       responseGuardrails: guardrails?.response ?? [],
     };
+    context.inspection.addBackend(context.path, () => ({
+      endpoints: compiled.map(({ stats }) => stats.info),
+    }));
     return {
       handle: (x) => handle(x, runtime),
       close: async () => {
@@ -220,7 +223,21 @@ const NOT_FORWARDED_WITH_KEY = new Set([...NOT_FORWARDED, 'authorization']);
 // The client's cookies do not go to the provider, so the provider's would never come back.
 const NOT_RETURNED = new Set(['set-cookie']);
 
+/** Calls the provider and notes how that went. */
 async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBody): Promise<Reply> {
+  const began = model.stats.began();
+  let status = 0;
+  try {
+    const reply = await askProvider(x, model, call, body);
+    status = reply.status;
+    return reply;
+  } finally {
+    // A client that left says nothing of the provider.
+    model.stats.ended(began, x.isAbandoned && status === 0 ? 499 : status);
+  }
+}
+
+async function askProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBody): Promise<Reply> {
   const text = body.toString();
   if (model.provider.answer !== undefined) {
     const answer = model.provider.answer(x, call, JSON.parse(text) as Record<string, unknown>);

@@ -3,6 +3,7 @@ import type { CompileContext } from '../compile-context.ts';
 import { headerChanges, headerChangesSchema } from '../http/header-changes.ts';
 import type { HeaderList } from '../http/header-list.ts';
 import { createUpstream, type Upstream } from '../http/upstream.ts';
+import { EndpointStats } from './endpoint-stats.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { patternProblem } from './models.ts';
 import { findProvider, providerNames } from './providers/index.ts';
@@ -111,6 +112,7 @@ export interface Model {
   readonly changeRequestHeaders: ((headers: HeaderList) => void) | undefined;
   readonly changeResponseHeaders: ((headers: HeaderList) => void) | undefined;
   readonly guardrails: Guardrails | undefined;
+  readonly stats: EndpointStats;
 }
 
 export function compileModel(
@@ -171,6 +173,7 @@ export function compileModel(
       config.guardrails === undefined
         ? undefined
         : compileGuardrails(config.guardrails, context.at('guardrails')),
+    stats: new EndpointStats(),
   };
 }
 

@@ -64,6 +64,13 @@ export const mcp = defineBackend({
       },
       context.settings,
     );
+    context.inspection.addBackend(context.path, () => sessions.state());
+    context.inspection.bounds.push({
+      name: 'mcp.sessions',
+      at: context.path.join('.'),
+      max: context.settings.maxSessions,
+      used: () => sessions.size,
+    });
     return {
       async handle(x) {
         if (config.dnsRebindingProtection !== false)

@@ -3,6 +3,8 @@ import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { VERSION } from '../../core/version.ts';
 import type { RuntimeSettings } from '../compile-context.ts';
+import type { BackendState, TargetState } from '../inspection.ts';
+import type { Connection } from './connection.ts';
 import { Session, type SessionOptions } from './session.ts';
 
 /** What a session id carries, encrypted, so that another process with the same key can continue the session. */
@@ -36,6 +38,20 @@ export class SessionStore {
 
   get size(): number {
     return this.#sessions.size;
+  }
+
+  /** What all sessions together know of each target. */
+  state(): BackendState {
+    const sessions = [...this.#sessions.values(), ...this.#beginning];
+    return {
+      sessions: sessions.length,
+      targets: this.#options.targets.map((target, index) =>
+        targetState(
+          target.name,
+          sessions.map(({ connections }) => connections[index]),
+        ),
+      ),
+    };
   }
 
   /** A session that is not connected and has no id yet; `register` gives it one. Throws `overloaded` at the cap. */
@@ -171,6 +187,15 @@ export class SessionStore {
       return undefined;
     }
   }
+}
+
+/** A target works when it does for one session; its problem is told when it works for none. */
+function targetState(name: string, connections: readonly (Connection | undefined)[]): TargetState {
+  const open = connections.filter((connection) => connection?.peer !== undefined).length;
+  if (open > 0) return { name, state: 'ready', connections: open };
+  const problem = connections.find((connection) => connection?.problem !== undefined)?.problem;
+  if (problem !== undefined) return { name, state: 'failing', connections: 0, problem };
+  return { name, state: connections.length > 0 ? 'connecting' : 'idle', connections: 0 };
 }
 
 /** Who a session belongs to, as a hash: ids leave the process. */

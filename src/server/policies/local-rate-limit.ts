@@ -47,6 +47,14 @@ export const localRateLimit = definePolicy({
       buckets: new Buckets(limit),
       key: limit.key === undefined ? undefined : context.at(index, 'key').cel(limit.key, 'request'),
     }));
+    for (const [index, { buckets }] of compiled.entries()) {
+      context.inspection.bounds.push({
+        name: 'localRateLimit.keys',
+        at: context.at(index).path.join('.'),
+        max: LIMITS.rateLimitKeys,
+        used: () => buckets.size,
+      });
+    }
     /** The bucket with the least room, whose state the client is told. */
     const tightest = new WeakMap<object, TokenBucket>();
     return {
@@ -121,6 +129,10 @@ class Buckets {
 
   constructor(limit: Limit) {
     this.#limit = limit;
+  }
+
+  get size(): number {
+    return this.#byKey.size;
   }
 
   find(key: string, now: number): TokenBucket {

@@ -95,6 +95,12 @@ export const mcpAuthentication = definePolicy({
       onBadKeys,
       meter,
     });
+    context.inspection.bounds.push({
+      name: 'mcpAuthentication.tokens',
+      at: context.path.join('.'),
+      max: LIMITS.validTokens,
+      used: () => validator.remembered,
+    });
     const provider = providerOf(config.provider);
     const { resource, ...metadata } = config.resourceMetadata;
     reportMissing(config, context);

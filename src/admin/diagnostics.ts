@@ -1,0 +1,12 @@
+import type { Diagnostic } from '../core/diagnostic.ts';
+import type { Redactor } from '../core/redact.ts';
+import { renderJson } from '../core/render/machine.ts';
+
+/** Diagnostics as `agctl config validate -o json` prints them, in the order of the file, without secrets. */
+export function diagnosticsJson(
+  diagnostics: readonly Diagnostic[],
+  redactor: Redactor,
+): Readonly<Record<string, unknown>> {
+  const ordered = diagnostics.toSorted((a, b) => a.range.start.offset - b.range.start.offset);
+  return redactor.value(JSON.parse(renderJson(ordered))) as Record<string, unknown>;
+}

@@ -1,0 +1,57 @@
+import { CelEvaluationError, CelSyntaxError, compileExpression } from '../../server/cel/expression.ts';
+import { ALL_VARIABLES, sampleLookup } from '../../server/sample-variables.ts';
+import { defineEndpoint, sendJson } from '../endpoint.ts';
+
+/**
+ * Evaluates an expression against a sample: `{"expression": "…", "requestState": {…}}` gives `{"result", "error"}`,
+ * one of them null. 400 when it does not compile, with the place as offsets into it. Nothing of this process is read.
+ */
+export const cel = defineEndpoint({
+  path: '/api/cel',
+  methods: ['POST'],
+  handle(request, reply) {
+    const asked = readBody(request.body);
+    if (asked === undefined)
+      return sendJson(reply.code(400), {
+        result: null,
+        error: { message: 'expected a JSON object with `expression`, and `requestState` as in a trace' },
+      });
+    try {
+      const { evaluate } = compileExpression(asked.expression, ALL_VARIABLES);
+      const result = evaluate(sampleLookup(asked.state));
+      return sendJson(reply, {
+        result: result instanceof Uint8Array ? Buffer.from(result).toString('base64') : result,
+        error: null,
+      });
+    } catch (error) {
+      if (error instanceof CelEvaluationError)
+        return sendJson(reply, { result: null, error: { reason: error.reason, message: error.message } });
+      if (!(error instanceof CelSyntaxError)) throw error;
+      const { code, message, label, help, start, end } = error;
+      return sendJson(reply.code(400), { result: null, error: { code, message, label, help, start, end } });
+    }
+  },
+});
+
+interface Asked {
+  readonly expression: string;
+  readonly state: Readonly<Record<string, unknown>>;
+}
+
+function readBody(body: unknown): Asked | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(typeof body === 'string' ? body : '');
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value)) return undefined;
+  const { expression, requestState = {} } = value;
+  return typeof expression === 'string' && isObject(requestState)
+    ? { expression, state: requestState }
+    : undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,21 @@
+import { Readable } from 'node:stream';
+import { redactConfig } from '../../server/config/redact.ts';
+import { writeConfigDump } from '../../server/config-dump/write.ts';
+import { defineEndpoint } from '../endpoint.ts';
+
+/** The configuration that serves, in upstream's shape (`core/config-dump.ts`). */
+export const configDump = defineEndpoint({
+  path: '/config_dump',
+  methods: ['GET'],
+  handle(_request, reply, admin) {
+    const { config, runtime } = admin.served();
+    const ports = new Map(admin.gateway.listeners.map(({ gateway, port }) => [gateway.plan.name, port]));
+    const texts = writeConfigDump({
+      config: redactConfig(config),
+      redactor: admin.redactor(),
+      portOf: (gateway) => ports.get(gateway),
+      endpointInfo: (place, model) => runtime.inspection.backend(place).endpoints?.[model],
+    });
+    return reply.type('application/json').send(Readable.from(texts, { objectMode: false }));
+  },
+});

@@ -1,0 +1,18 @@
+import { redactedText } from '../../server/config/redact.ts';
+import { diagnosticsJson } from '../diagnostics.ts';
+import { defineEndpoint, sendJson } from '../endpoint.ts';
+
+/** The text of the configuration that serves, without secrets, and what the validator says of it. */
+export const config = defineEndpoint({
+  path: '/api/config',
+  methods: ['GET'],
+  handle(_request, reply, admin) {
+    const { source, diagnostics } = admin.served();
+    const redactor = admin.redactor();
+    return sendJson(reply, {
+      path: source.file,
+      text: redactedText(source, redactor),
+      ...diagnosticsJson(diagnostics, redactor),
+    });
+  },
+});

@@ -1,0 +1,21 @@
+import { openTraceStream, TRACE_HEADERS } from '../../server/observe/trace-stream.ts';
+import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
+
+/** Streams what happens to the next request; with `follow=true`, to every one. Upstream's tool sends POST. */
+export const debugTrace = defineEndpoint({
+  path: '/debug/trace',
+  methods: ['GET', 'POST'],
+  isSlow: true,
+  handle(request, reply, { gateway, streams }) {
+    const opened = openTraceStream(gateway.watchers, {
+      expression: parameter(request, 'expression'),
+      follow: parameter(request, 'follow') === 'true',
+    });
+    if ('text' in opened) return sendText(reply, opened.status, opened.text);
+    const { stream } = opened;
+    const entry = { end: () => void stream.destroy() };
+    streams.add(entry);
+    stream.once('close', () => streams.delete(entry));
+    return reply.headers(TRACE_HEADERS).send(stream);
+  },
+});

@@ -1,0 +1,40 @@
+import type { Endpoint } from '../endpoint.ts';
+import { cel } from './cel.ts';
+import { config } from './config.ts';
+import { configDump } from './config-dump.ts';
+import { configValidate } from './config-validate.ts';
+import { debugTrace } from './debug-trace.ts';
+import { logging } from './logging.ts';
+import { memory } from './memory.ts';
+import { metrics } from './metrics.ts';
+import { overview } from './overview.ts';
+import { pprofHeap } from './pprof-heap.ts';
+import { pprofProfile } from './pprof-profile.ts';
+import { quitquitquit } from './quitquitquit.ts';
+import { requests } from './requests.ts';
+import { root } from './root.ts';
+import { statusPage, statusStyle } from './status.ts';
+import { tasks } from './tasks.ts';
+
+/** Every endpoint of the admin server. Adding one is its file and a line here. */
+export const endpoints: readonly Endpoint[] = [
+  // Upstream's, which its own `agctl` and people's scripts use.
+  configDump,
+  debugTrace,
+  logging,
+  memory,
+  pprofProfile,
+  pprofHeap,
+  tasks,
+  quitquitquit,
+  // For people, and for the pages they look at.
+  root,
+  statusPage,
+  statusStyle,
+  overview,
+  metrics,
+  requests,
+  config,
+  configValidate,
+  cel,
+];

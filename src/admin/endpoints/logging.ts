@@ -1,0 +1,45 @@
+import { InvalidDirectives, LOG_LEVEL_HELP } from '../../core/log-directives.ts';
+import { durationSchema } from '../../server/config/duration.ts';
+import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
+
+/** Shows the log levels, and changes them on POST; `for=10m` brings the ones from before back after that long. */
+export const logging = defineEndpoint({
+  path: '/logging',
+  methods: ['GET', 'POST'],
+  handle(request, reply, { levels }) {
+    const reset = parameter(request, 'reset') !== undefined;
+    const level = last(request.query, 'level');
+    const wants = level !== undefined && level !== '';
+    if (wants || reset) {
+      // A link or an image in a page can make a browser send GET.
+      if (request.method === 'GET') return reply.code(405).header('allow', 'POST').send();
+      const time = last(request.query, 'for');
+      const duration = time === undefined ? undefined : durationSchema.safeParse(time);
+      if (duration?.success === false)
+        return sendText(
+          reply,
+          400,
+          `Invalid time provided: ${printable(time ?? '')}: expected one such as 10m\n`,
+        );
+      try {
+        levels.change(wants ? level : undefined, reset, duration?.data);
+      } catch (error) {
+        if (!(error instanceof InvalidDirectives)) throw error;
+        return sendText(reply, 400, `${printable(error.message)}\n${LOG_LEVEL_HELP}`);
+      }
+    }
+    const { current, until } = levels;
+    const note = until === undefined ? '' : ` (until ${new Date(until).toISOString()})`;
+    return sendText(reply, 200, `current log level is ${current}${note}\n`);
+  },
+});
+
+/** The last of several values counts, as upstream has it. */
+function last(query: unknown, name: string): string | undefined {
+  return [(query as Record<string, string | string[] | undefined>)[name]].flat().at(-1);
+}
+
+/** What a client sent, short and on one line. */
+function printable(text: string): string {
+  return text.slice(0, 256).replace(/\p{C}/gu, '?');
+}

@@ -1,0 +1,133 @@
+import { readFile } from 'node:fs/promises';
+import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
+import { LIMITS } from '../../core/limits.ts';
+import { defineEndpoint, sendJson } from '../endpoint.ts';
+import type { Admin } from '../sources.ts';
+
+/** Memory of the process, and every bounded buffer with its use and its cap. Member names are upstream's. */
+export const memory = defineEndpoint({
+  path: '/memory',
+  methods: ['GET'],
+  async handle(_request, reply, admin) {
+    const heap = getHeapStatistics();
+    const usage = process.memoryUsage();
+    return sendJson(reply, {
+      captured_at_unix_ms: Date.now(),
+      capture_mode: 'v8',
+      allocation_stats: {
+        allocated: heap.used_heap_size + usage.external,
+        heap_used: usage.heapUsed,
+        heap_total: usage.heapTotal,
+        external: usage.external,
+        array_buffers: usage.arrayBuffers,
+        resident: usage.rss,
+      },
+      allocator: {
+        kind: 'v8',
+        comparable: {
+          allocated_bytes: heap.used_heap_size,
+          active_bytes: heap.total_physical_size,
+          resident_bytes: usage.rss,
+          mapped_bytes: heap.total_heap_size,
+          retained_bytes: heap.total_available_size,
+          metadata_bytes: heap.malloced_memory,
+          committed_bytes: heap.total_heap_size,
+          allocator_structures: heap.number_of_native_contexts,
+        },
+        specific: {
+          heap_size_limit: heap.heap_size_limit,
+          peak_malloced_memory: heap.peak_malloced_memory,
+          number_of_detached_contexts: heap.number_of_detached_contexts,
+          spaces: Object.fromEntries(
+            getHeapSpaceStatistics().map((space) => [space.space_name, space.space_used_size]),
+          ),
+        },
+      },
+      cgroup: await cgroup(),
+      smaps: await smaps(),
+      bounds: await bounds(admin),
+    });
+  },
+});
+
+interface ShownBound {
+  readonly name: string;
+  readonly at?: string;
+  readonly used?: number;
+  readonly max: number;
+  /** Lost at the cap. */
+  readonly dropped?: number;
+}
+
+async function bounds(admin: Admin): Promise<ShownBound[]> {
+  const { gateway, requests, streams, sinks } = admin;
+  const { inspection } = admin.served().runtime;
+  const connections = await gateway.connections();
+  return [
+    ...connections.map(({ name, count }) => ({
+      name: 'connections',
+      at: name,
+      used: count,
+      max: LIMITS.connections,
+    })),
+    ...inspection.bounds.map(({ name, at, max, used }) => ({
+      name,
+      ...(at === undefined ? {} : { at }),
+      used: used(),
+      max,
+    })),
+    { name: 'trace.watchers', used: gateway.watchers.count, max: LIMITS.traceWatchers },
+    { name: 'admin.streams', used: streams.size, max: LIMITS.adminStreams },
+    { name: 'admin.recentRequests', used: requests.length, max: LIMITS.recentRequests },
+    { name: 'admin.recentRequestBytes', used: requests.size, max: LIMITS.recentRequestBytes },
+    ...Object.entries(sinks).map(([name, sink]) => ({
+      name: 'log.queueBytes',
+      at: name,
+      max: LIMITS.logQueueBytes,
+      dropped: sink.dropped,
+    })),
+  ];
+}
+
+/** `Rss:  1234 kB` becomes `rss: 1263616`. Null where there is no such file. */
+async function smaps(): Promise<Readonly<Record<string, number>> | null> {
+  const text = await optional('/proc/self/smaps_rollup');
+  if (text === undefined) return null;
+  const fields = [...text.matchAll(/^(\w+):\s+(\d+) kB$/gm)].map(
+    ([, name = '', kilobytes]): [string, number] => [snakeCase(name), Number(kilobytes) * 1024],
+  );
+  return Object.fromEntries(fields);
+}
+
+function snakeCase(name: string): string {
+  return name
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .replace(/([A-Za-z])PmdMapped/g, '$1_pmd_mapped')
+    .toLowerCase();
+}
+
+/** Memory of the control group (version 2), where the kernel bounds it. */
+async function cgroup(): Promise<Readonly<Record<string, number>> | null> {
+  const group = /^0::(.*)$/m.exec((await optional('/proc/self/cgroup')) ?? '')?.[1];
+  if (group === undefined) return null;
+  for (const folder of [`/sys/fs/cgroup${group}`, '/sys/fs/cgroup']) {
+    const [current, stat] = await Promise.all([
+      optional(`${folder}/memory.current`),
+      optional(`${folder}/memory.stat`),
+    ]);
+    if (current === undefined || stat === undefined) continue;
+    const fields = Object.fromEntries(
+      [...stat.matchAll(/^(\w+) (\d+)$/gm)].map(([, name = '', value]): [string, number] => [
+        name,
+        Number(value),
+      ]),
+    );
+    const usage = Number(current);
+    return { usage, working_set: Math.max(0, usage - (fields['inactive_file'] ?? 0)), ...fields };
+  }
+  return null;
+}
+
+function optional(path: string): Promise<string | undefined> {
+  return readFile(path, 'utf8').catch(() => undefined);
+}

@@ -1,0 +1,11 @@
+import { contentType } from '../../server/observe/stats-server.ts';
+import { defineEndpoint } from '../endpoint.ts';
+
+/** The same metrics as on the address for scrapers, for the pages. */
+export const metrics = defineEndpoint({
+  path: '/metrics',
+  methods: ['GET'],
+  async handle(request, reply, { gateway }) {
+    return reply.type(contentType(request.headers.accept)).send(await gateway.metrics.render());
+  },
+});

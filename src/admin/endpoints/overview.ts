@@ -1,0 +1,9 @@
+import { defineEndpoint, sendJson } from '../endpoint.ts';
+import { overviewOf } from '../overview.ts';
+
+/** Gateways, routes, backends and their state in one answer. */
+export const overview = defineEndpoint({
+  path: '/api/overview',
+  methods: ['GET'],
+  handle: (_request, reply, admin) => sendJson(reply, overviewOf(admin)),
+});

@@ -1,0 +1,23 @@
+import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
+import { cpuParameters } from '../profile/cpu-parameters.ts';
+import { profileCpu } from '../profile/cpu-profiler.ts';
+
+/** A CPU profile as raw pprof. Parameters that are no whole number in their range count as absent, as upstream has it. */
+export const pprofProfile = defineEndpoint({
+  path: '/debug/pprof/profile',
+  methods: ['GET'],
+  isSlow: true,
+  async handle(request, reply) {
+    // The contract of the endpoint, and what tools expect to tell "not supported" by.
+    if (process.platform !== 'linux') return reply.code(404).send();
+    const left = new AbortController();
+    reply.raw.once('close', () => left.abort());
+    const profile = await profileCpu({
+      ...cpuParameters(parameter(request, 'seconds'), parameter(request, 'frequency')),
+      signal: left.signal,
+    });
+    if (profile === undefined)
+      return sendText(reply, 409, 'another CPU profile is under way: try again when it has ended\n');
+    return reply.type('application/octet-stream').send(Buffer.from(profile));
+  },
+});

@@ -1,0 +1,54 @@
+import { LIMITS } from '../../core/limits.ts';
+import { EventStream } from '../../core/sse.ts';
+import { defineEndpoint, parameter, sendJson, sendText } from '../endpoint.ts';
+import type { RecentRequest } from '../recent-requests.ts';
+
+/**
+ * The last requests with their access-log fields, oldest first: `limit` of them, or those after the id `after`.
+ * With `accept: text/event-stream` an event stream of them and of every further one.
+ */
+export const requests = defineEndpoint({
+  path: '/api/requests',
+  methods: ['GET'],
+  isSlow: true,
+  handle(request, reply, { requests: recent, redactor, streams }) {
+    const limit = whole(parameter(request, 'limit')) ?? LIMITS.recentRequests;
+    const accepts = request.headers.accept ?? '';
+    const resumed = request.headers['last-event-id'];
+    const after =
+      whole(parameter(request, 'after') ?? (typeof resumed === 'string' ? resumed : undefined)) ?? 0;
+    const clean = (entry: RecentRequest): unknown => redactor().value(entry);
+    if (!accepts.includes('text/event-stream'))
+      return sendJson(reply, { requests: recent.list(limit, after).map(clean) });
+    if (streams.size >= LIMITS.adminStreams)
+      return sendText(reply, 503, `${LIMITS.adminStreams} streams are open already: close one of them\n`);
+    const stream = new EventStream();
+    let isPaused = false;
+    streams.add(stream);
+    // A reader that is slow misses requests; their ids show which.
+    const leave = recent.watch((entry) => {
+      if (!isPaused) stream.send(JSON.stringify(clean(entry)), 'request');
+    });
+    stream.owner = {
+      pressure: (paused) => {
+        isPaused = paused;
+      },
+      closed: () => {
+        leave();
+        streams.delete(stream);
+      },
+    };
+    reply.hijack();
+    const { raw } = reply;
+    for (const [name, value] of Object.entries(reply.getHeaders()))
+      if (value !== undefined) raw.setHeader(name, value);
+    raw.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
+    stream.attach(raw);
+    for (const entry of recent.list(limit, after)) stream.send(JSON.stringify(clean(entry)), 'request');
+    return undefined;
+  },
+});
+
+function whole(text: string | undefined): number | undefined {
+  return /^\d{1,15}$/.test(text ?? '') ? Number(text) : undefined;
+}

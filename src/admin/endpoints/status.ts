@@ -1,0 +1,26 @@
+import { defineEndpoint } from '../endpoint.ts';
+import { overviewOf } from '../overview.ts';
+import { statusPage as render, STATUS_STYLE } from '../status-page.ts';
+
+/** Requests on the page; `/api/requests` has all that are kept. */
+const SHOWN = 20;
+
+/** The state of the gateway as a page that needs no script. */
+export const statusPage = defineEndpoint({
+  path: '/ui/status',
+  methods: ['GET'],
+  handle(_request, reply, admin) {
+    const redactor = admin.redactor();
+    const recent = admin.requests
+      .list(SHOWN)
+      .reverse()
+      .map((request) => redactor.value(request) as typeof request);
+    return reply.type('text/html; charset=utf-8').send(render(overviewOf(admin), recent));
+  },
+});
+
+export const statusStyle = defineEndpoint({
+  path: '/ui/status.css',
+  methods: ['GET'],
+  handle: (_request, reply) => reply.type('text/css; charset=utf-8').send(STATUS_STYLE),
+});

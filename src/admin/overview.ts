@@ -1,0 +1,168 @@
+import { VERSION } from '../core/version.ts';
+import type { GatewayPlan, RoutePlan } from '../server/config/plan.ts';
+import type { RouteConfig } from '../server/config/schema.ts';
+import { listenerKey, routeNames } from '../server/config-dump/names.ts';
+import type { BackendState, TargetState } from '../server/inspection.ts';
+import { diagnosticsJson } from './diagnostics.ts';
+import type { Admin } from './sources.ts';
+
+/** One look at a gateway, for `/api/overview` and the status page. Free of secrets. */
+export interface Overview {
+  readonly version: string;
+  readonly pid: number;
+  readonly node: string;
+  /** RFC 3339. */
+  readonly startedAt: string;
+  readonly uptimeSeconds: number;
+  readonly config: string;
+  readonly openRequests: number;
+  readonly logLevel: string;
+  /** What the validator says of the configuration, as `/api/config/validate` puts it. */
+  readonly problems: Readonly<Record<string, unknown>>;
+  readonly gateways: readonly GatewayView[];
+}
+
+export interface GatewayView {
+  readonly key: string;
+  readonly name: string;
+  readonly port: number;
+  readonly url: string;
+  readonly routes: readonly RouteView[];
+}
+
+export interface RouteView {
+  readonly key: string;
+  readonly name: string;
+  readonly hostnames: readonly string[];
+  readonly matches: readonly string[];
+  /** In the order of evaluation. */
+  readonly policies: readonly string[];
+  readonly line: number;
+  readonly backends: readonly BackendView[];
+}
+
+export interface BackendView {
+  readonly kind: 'mcp' | 'llm' | 'host';
+  readonly weight: number;
+  readonly address?: string;
+  readonly sessions?: number;
+  readonly targets?: readonly (TargetState & { readonly kind: string; readonly at: string })[];
+  readonly models?: readonly ModelView[];
+}
+
+export interface ModelView {
+  readonly name: string;
+  readonly provider: string;
+  readonly address?: string;
+  readonly requests: number;
+  readonly pending: number;
+  readonly failures: number;
+  /** Milliseconds, on average. */
+  readonly latency: number;
+}
+
+export function overviewOf(admin: Admin): Overview {
+  const { gateway, levels, startedAt } = admin;
+  const { source, diagnostics } = admin.served();
+  const redactor = admin.redactor();
+  const overview: Overview = {
+    version: VERSION,
+    pid: process.pid,
+    node: process.version,
+    startedAt: new Date(startedAt).toISOString(),
+    uptimeSeconds: Math.floor((Date.now() - startedAt) / 1000),
+    config: source.file,
+    openRequests: gateway.openRequests.size,
+    logLevel: levels.current,
+    problems: diagnosticsJson(diagnostics, redactor),
+    gateways: gateway.listeners.map(({ gateway: each, port }) => gatewayView(each.plan, port, admin)),
+  };
+  return redactor.value(overview) as Overview;
+}
+
+function gatewayView(plan: GatewayPlan, port: number, admin: Admin): GatewayView {
+  const { address } = plan;
+  const isAny = address === undefined || address === '0.0.0.0' || address === '::';
+  const host = isAny ? '127.0.0.1' : address.includes(':') ? `[${address}]` : address;
+  return {
+    key: listenerKey(plan),
+    name: plan.name,
+    port,
+    url: `http://${host}:${port}`,
+    routes: plan.routes.map((route) => routeView(plan, route, admin)),
+  };
+}
+
+function routeView(gateway: GatewayPlan, plan: RoutePlan, admin: Admin): RouteView {
+  const { hostnames, matches, policies, backends } = plan.config;
+  const { source, runtime } = admin.served();
+  const { key } = routeNames(gateway, plan);
+  const order = runtime.gateways
+    .find(({ plan: { name } }) => name === gateway.name)
+    ?.routes.find((route) => route.key === plan.key)
+    ?.policies.map((policy) => policy.key);
+  return {
+    key,
+    name: plan.name,
+    hostnames,
+    matches: (matches ?? [{ path: { pathPrefix: '/' }, headers: [], query: [] }]).map(matchText),
+    policies: order ?? Object.keys(policies ?? {}),
+    line: source.keyRange(plan.path).start.line,
+    backends: backends.map((backend, index) => {
+      const place = plan.backendPath ?? [...plan.path, 'backends', index];
+      // A short form is the backend itself; in a route its kind stands between.
+      const at = plan.backendPath === undefined ? kindOf(backend) : undefined;
+      const state = runtime.inspection.backend([...place, ...(at === undefined ? [] : [at])].join('.'));
+      return backendView(backend, state);
+    }),
+  };
+}
+
+function matchText({ path, method, headers, query }: NonNullable<RouteConfig['matches']>[number]): string {
+  const where = path.exact ?? (path.pathPrefix === undefined ? `~ ${path.regex}` : `${path.pathPrefix}*`);
+  const conditions = headers.length + query.length;
+  return `${method === undefined ? '' : `${method} `}${where}${conditions === 0 ? '' : ` and ${conditions} more`}`;
+}
+
+type BackendConfig = RouteConfig['backends'][number];
+
+function kindOf({ mcp, llm }: BackendConfig): BackendView['kind'] {
+  if (mcp !== undefined) return 'mcp';
+  return llm !== undefined ? 'llm' : 'host';
+}
+
+function backendView(config: BackendConfig, { sessions, targets, endpoints }: BackendState): BackendView {
+  const { weight, mcp, llm, host } = config;
+  const kind = kindOf(config);
+  return {
+    kind,
+    weight,
+    ...(host === undefined ? {} : { address: host }),
+    ...(mcp === undefined
+      ? {}
+      : {
+          sessions: sessions ?? 0,
+          targets: mcp.targets.map(({ name, stdio, mcp: remote }) => ({
+            ...(targets?.find((target) => target.name === name) ?? { name, state: 'idle', connections: 0 }),
+            kind: stdio === undefined ? 'http' : 'stdio',
+            at: stdio?.cmd ?? remote?.host ?? '',
+          })),
+        }),
+    ...(llm === undefined
+      ? {}
+      : {
+          models: llm.models.map(({ name, provider, params }, index) => {
+            const info = endpoints?.[index];
+            return {
+              name,
+              provider: typeof provider === 'string' ? provider : provider.reference,
+              ...(params.baseUrl === undefined ? {} : { address: params.baseUrl }),
+              requests: info?.totalRequests ?? 0,
+              pending: info?.pendingRequests ?? 0,
+              failures: info?.consecutiveFailures ?? 0,
+              latency: Math.round((info?.requestLatency ?? 0) * 1000),
+            };
+          }),
+        }),
+  };
+}

@@ -1,0 +1,23 @@
+import { LIMITS } from '../../core/limits.ts';
+
+/** How long and how often to measure. A parameter that is no whole number in its range counts as absent (upstream). */
+export function cpuParameters(
+  seconds: string | undefined,
+  frequency: string | undefined,
+): { readonly seconds: number; readonly frequency: number } {
+  return {
+    seconds: inRange(seconds, LIMITS.profileSeconds),
+    frequency: inRange(frequency, LIMITS.profileFrequency),
+  };
+}
+
+interface Range {
+  readonly min: number;
+  readonly max: number;
+  readonly default: number;
+}
+
+function inRange(text: string | undefined, { min, max, default: otherwise }: Range): number {
+  const value = /^\+?\d{1,9}$/.test(text ?? '') ? Number(text) : Number.NaN;
+  return value >= min && value <= max ? value : otherwise;
+}

@@ -1,0 +1,87 @@
+import { type Profiler, Session } from 'node:inspector/promises';
+import { PprofBuilder, type Stack } from './pprof.ts';
+
+export interface CpuProfileOptions {
+  readonly seconds: number;
+  /** Samples per second. */
+  readonly frequency: number;
+  /** Ends the measurement early; what was measured until then is lost. */
+  readonly signal: AbortSignal;
+}
+
+let isRunning = false;
+
+/**
+ * Measures where this process spends its CPU time. Undefined when a measurement is under way already: V8 has one
+ * profiler for all.
+ */
+export async function profileCpu(options: CpuProfileOptions): Promise<Uint8Array | undefined> {
+  if (isRunning) return undefined;
+  isRunning = true;
+  const session = new Session();
+  try {
+    session.connect();
+    await session.post('Profiler.enable');
+    await session.post('Profiler.setSamplingInterval', { interval: Math.round(1e6 / options.frequency) });
+    const startedAt = Date.now();
+    await session.post('Profiler.start');
+    await passed(options.seconds * 1000, options.signal);
+    const { profile } = await session.post('Profiler.stop');
+    return await encode(profile, startedAt, options.frequency);
+  } finally {
+    session.disconnect();
+    isRunning = false;
+  }
+}
+
+function passed(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, milliseconds);
+    function done(): void {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    }
+    signal.addEventListener('abort', done);
+    if (signal.aborted) done();
+  });
+}
+
+/** What the profiler reports as functions of its own; idle time is not CPU time. */
+const NOT_RUNNING = new Set(['(idle)', '(root)']);
+
+function encode(profile: Profiler.Profile, startedAt: number, frequency: number): Promise<Uint8Array> {
+  const stacks = stacksOf(profile);
+  const builder = new PprofBuilder();
+  const { samples = [], timeDeltas = [] } = profile;
+  for (const [index, id] of samples.entries()) {
+    const stack = stacks.get(id);
+    const name = stack?.[0]?.functionName;
+    if (stack === undefined || stack.length === 0 || NOT_RUNNING.has(name ?? '')) continue;
+    // A sample stands for the time until the next one. Clocks of two cores can differ a little.
+    const micros = Math.max(0, timeDeltas[index + 1] ?? 1e6 / frequency);
+    builder.add(stack, [1, Math.round(micros * 1000)]);
+  }
+  return builder.encode({
+    values: [
+      { type: 'samples', unit: 'count' },
+      { type: 'cpu', unit: 'nanoseconds' },
+    ],
+    period: { type: 'cpu', unit: 'nanoseconds', every: Math.round(1e9 / frequency) },
+    startedAt,
+    duration: (profile.endTime - profile.startTime) / 1000,
+  });
+}
+
+/** The stack of each node: itself first, without the root. */
+function stacksOf({ nodes }: Profiler.Profile): Map<number, Stack> {
+  const stacks = new Map<number, Stack>();
+  const parents = new Map<number, number>();
+  for (const { id, children } of nodes) for (const child of children ?? []) parents.set(child, id);
+  // Parents come before their children in the list.
+  for (const { id, callFrame } of nodes) {
+    const parent = parents.get(id);
+    stacks.set(id, parent === undefined ? [] : [callFrame, ...(stacks.get(parent) ?? [])]);
+  }
+  return stacks;
+}

@@ -1,0 +1,48 @@
+import type { Diagnostic } from '../core/diagnostic.ts';
+import type { LineSink, Log } from '../core/log.ts';
+import type { Redactor } from '../core/redact.ts';
+import type { YamlSource } from '../core/yaml/source.ts';
+import type { Config } from '../server/config/schema.ts';
+import type { Gateway } from '../server/gateway.ts';
+import type { Runtime } from '../server/runtime.ts';
+import type { LogLevels } from './log-levels.ts';
+import type { HeapProfiler } from './profile/heap-profiler.ts';
+import type { RecentRequests } from './recent-requests.ts';
+
+/** The configuration that serves, and how it was read. */
+export interface Served {
+  readonly config: Config;
+  readonly runtime: Runtime;
+  readonly source: YamlSource;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** What the admin server reads, and the little that it may do. */
+export interface AdminSources {
+  readonly gateway: Gateway;
+  /** Asked anew each time: a reload changes it. */
+  served(): Served;
+  /** Folder of the configuration file. */
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+  /** Where lines go, by name. */
+  readonly sinks: Readonly<Record<string, LineSink>>;
+  /** Folder of the built pages, if there is one. */
+  readonly webApp?: string;
+  /** Stops the gateway gracefully; resolves when open requests have ended. */
+  stop(): Promise<void>;
+}
+
+/** What endpoints get: the sources, and what the admin server keeps itself. */
+export interface Admin extends AdminSources {
+  /** Knows the secrets of the configuration that serves. */
+  redactor(): Redactor;
+  readonly requests: RecentRequests;
+  readonly levels: LogLevels;
+  readonly heap: HeapProfiler;
+  /** Streams that are open; each is ended when the server closes. */
+  readonly streams: Set<{ end(): void }>;
+  /** Milliseconds since 1970. */
+  readonly startedAt: number;
+}

@@ -1,0 +1,102 @@
+import { REDACTED } from './trace/redact.ts';
+
+export { REDACTED } from './trace/redact.ts';
+
+/** Names whose value is a credential, as configuration keys, options of commands, query parameters or variables. */
+const TELLING = /(?:secret|passw|credential|token$|api[-_]?key|private[-_]?key|access[-_]?key)/i;
+
+/** Headers that carry credentials, besides those with a telling name. */
+const CREDENTIAL_HEADERS = new Set([
+  'authorization',
+  'proxy-authorization',
+  'cookie',
+  'set-cookie',
+  'api-key',
+]);
+
+/** Whether a value under this name is most likely a credential. */
+export function isTellingName(name: string): boolean {
+  return TELLING.test(name) || CREDENTIAL_HEADERS.has(name.toLowerCase());
+}
+
+/** Shorter ones would turn up by chance in other text; at their own place they are redacted anyway. */
+const SHORTEST = 6;
+
+const USERINFO = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi;
+const QUERY =
+  /([?&][^\s=&#"']{0,64}(?:secret|passw|credential|token|api[-_]?key)[^\s=&#"']{0,64}=)[^\s&#"']+/gi;
+const BEARER = /\b(Bearer|Basic)\s+[A-Za-z0-9._~+/-]{8,}=*/g;
+const OPTION = /^(--?[\w-]{0,64})=/;
+
+/**
+ * Takes secrets out of what is shown. It knows the secrets of one configuration by value, wherever they turn up
+ * again, and credentials by their form: in URLs, after `Bearer`, under a telling name.
+ */
+export class Redactor {
+  readonly #known: RegExp | undefined;
+
+  /** `secrets` are the values to look for; those under six characters are left to the other rules. */
+  constructor(secrets: Iterable<string>) {
+    const values = new Set<string>();
+    for (const secret of secrets) {
+      if (secret.length < SHORTEST) continue;
+      values.add(secret);
+      // As they look inside JSON text, too.
+      values.add(JSON.stringify(secret).slice(1, -1));
+    }
+    // Longest first: one secret may be the beginning of another.
+    const ordered = [...values].sort((a, b) => b.length - a.length);
+    this.#known = ordered.length === 0 ? undefined : new RegExp(ordered.map(escapeRegExp).join('|'), 'g');
+  }
+
+  /** The text without secrets. */
+  text(value: string): string {
+    const known = this.#known === undefined ? value : value.replace(this.#known, REDACTED);
+    return known
+      .replace(USERINFO, `$1${REDACTED}@`)
+      .replace(QUERY, `$1${REDACTED}`)
+      .replace(BEARER, `$1 ${REDACTED}`);
+  }
+
+  /** A copy of a JSON value without secrets, in keys and in values. */
+  value(value: unknown, name = ''): unknown {
+    if (typeof value === 'string') return isTellingName(name) && value !== '' ? REDACTED : this.text(value);
+    if (Array.isArray(value))
+      return name === 'args' ? this.#options(value) : value.map((item) => this.value(item));
+    if (value === null || typeof value !== 'object') return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, child]) => [this.text(key), this.value(child, key)]),
+    );
+  }
+
+  /** Arguments of a command: `--token x` and `--token=x`. */
+  #options(args: readonly unknown[]): unknown[] {
+    return args.map((arg, index) => {
+      const before = args[index - 1];
+      if (typeof before === 'string' && /^--?[\w-]+$/.test(before) && isTellingName(before)) return REDACTED;
+      if (typeof arg !== 'string') return this.value(arg);
+      const option = OPTION.exec(arg)?.[1];
+      return option !== undefined && isTellingName(option) ? `${option}=${REDACTED}` : this.text(arg);
+    });
+  }
+}
+
+/** Values in a configuration that are credentials by the name they stand under, or by the option before them. */
+export function credentialsIn(value: unknown, name = ''): string[] {
+  if (typeof value === 'string') return isTellingName(name) ? [value] : [];
+  if (Array.isArray(value)) {
+    return value.flatMap((item, index) => {
+      const before = name === 'args' ? value[index - 1] : undefined;
+      const [, option, assigned] =
+        /^(--?[\w-]{1,64})=(.+)$/s.exec(typeof item === 'string' ? item : '') ?? [];
+      if (option !== undefined && isTellingName(option)) return [assigned ?? ''];
+      return credentialsIn(item, typeof before === 'string' && before.startsWith('-') ? before : '');
+    });
+  }
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([key, child]) => credentialsIn(child, key));
+}
+
+function escapeRegExp(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&');
+}

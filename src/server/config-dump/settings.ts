@@ -1,0 +1,52 @@
+import { availableParallelism } from 'node:os';
+import type { DumpVersion } from '../../core/config-dump.ts';
+import { VERSION } from '../../core/version.ts';
+import type { Config } from '../config/schema.ts';
+import { goDuration } from './go-duration.ts';
+
+/** There is no compiler and no build profile here; the keys are part of the wire format. */
+export function dumpVersion(): DumpVersion {
+  return {
+    version: VERSION,
+    git_revision: 'n/a',
+    rust_version: 'n/a',
+    build_profile: 'release',
+    build_target: `node-${process.version}-${process.platform}-${process.arch}`,
+  };
+}
+
+/** Settings of the process, in upstream's names; those that have no meaning here are left out. */
+export function dumpSettings({ config, frontendPolicies }: Config): Readonly<Record<string, unknown>> {
+  const { logging, metrics, mcp, modelCatalog, session, connectionTerminationDeadline, ...others } = config;
+  const { add, remove, filter } = frontendPolicies.accessLog;
+  return {
+    ipv6Enabled: true,
+    terminationMaxDeadline: goDuration(connectionTerminationDeadline),
+    numWorkerThreads: 1,
+    availableCpus: availableParallelism(),
+    ...Object.fromEntries(Object.entries(others).map(([key, value]) => [key, addressOf(key, value)])),
+    metrics: { metric_fields: metrics.fields, excluded_metrics: metrics.remove },
+    logging: {
+      filter: filter ?? null,
+      fields: { remove, add },
+      level: logging.level,
+      format: logging.format,
+    },
+    sessionEncoder: session.key === undefined ? 'process' : 'aes',
+    mcp: {
+      sessionTtl: goDuration(mcp.sessionTtl),
+      maxSessions: mcp.maxSessions,
+      maxChildren: mcp.maxChildren,
+    },
+    modelCatalog: { sources: modelCatalog },
+  };
+}
+
+/** Addresses are tagged values: `{"Localhost": [true, 15000]}`, `{"SocketAddr": "[::]:15020"}`, `"Off"`. */
+function addressOf(key: string, value: unknown): unknown {
+  if (!key.endsWith('Addr') || typeof value !== 'string') return value;
+  if (value === 'off') return 'Off';
+  if (value.startsWith('unix:')) return { UnixSocket: value.slice('unix:'.length) };
+  const port = Number(/:(\d+)$/.exec(value)?.[1]);
+  return /^(?:localhost|127\.0\.0\.1):\d+$/.test(value) ? { Localhost: [true, port] } : { SocketAddr: value };
+}

@@ -1,0 +1,77 @@
+import { Lexer } from 'yaml';
+import type { Path } from '../../core/diagnostic.ts';
+import { credentialsIn, isTellingName, REDACTED, Redactor } from '../../core/redact.ts';
+import { secretPaths, secretRanges } from '../../core/schema/secrets.ts';
+import type { YamlSource } from '../../core/yaml/source.ts';
+import { type Config, configSchema } from './schema.ts';
+
+/** A copy of the configuration in which every value that the schema marks as secret is `<redacted>`. */
+export function redactConfig(config: Config): Config {
+  const copy = structuredClone(config);
+  for (const path of secretPaths(configSchema, config)) replaceAt(copy, path);
+  return copy;
+}
+
+function replaceAt(root: unknown, path: Path): void {
+  let parent = root as Record<string | number, unknown>;
+  for (const key of path.slice(0, -1)) parent = parent[key] as Record<string | number, unknown>;
+  parent[path.at(-1) as string | number] = REDACTED;
+}
+
+/** Knows the secrets of a configuration: marked values, and environment variables with telling names that it uses. */
+export function redactorOf(source: YamlSource, env: Readonly<Record<string, string | undefined>>): Redactor {
+  const secrets = secretPaths(configSchema, source.value)
+    .filter((path) => !isHarmlessVariable(path, source))
+    .map((path) => String(valueAt(source.value, path)));
+  secrets.push(...credentialsIn(source.value));
+  for (const [, bare, braced] of source.text.matchAll(/\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*))/g)) {
+    const name = bare ?? braced ?? '';
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
+    if (value !== undefined && /key|secret|token|passw|credential/i.test(name)) secrets.push(value);
+  }
+  return new Redactor(secrets);
+}
+
+/** `NODE_ENV: production` of a server is redacted where it stands, but the word is not a secret elsewhere. */
+function isHarmlessVariable(path: Path, source: YamlSource): boolean {
+  return (
+    path.at(-2) === 'env' &&
+    !/key|secret|token|passw|credential|auth/i.test(String(path.at(-1))) &&
+    !source.isFromEnvironment(path) &&
+    !/\d/.test(String(valueAt(source.value, path)))
+  );
+}
+
+function valueAt(root: unknown, path: Path): unknown {
+  return path.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], root);
+}
+
+/** The text of the configuration without secrets: marked values and telling comments are `<redacted>`. */
+export function redactedText(source: YamlSource, redactor: Redactor): string {
+  const ranges = secretRanges(configSchema, source)
+    .map(({ start, end }) => ({ start: start.offset, end: end.offset }))
+    .sort((a, b) => a.start - b.start);
+  let text = '';
+  let at = 0;
+  for (const { start, end } of ranges) {
+    // An alias leads to the same place a second time.
+    if (start < at) continue;
+    text += `${source.text.slice(at, start)}${REDACTED}`;
+    at = end;
+  }
+  return redactor.text(withoutComments(text + source.text.slice(at)));
+}
+
+/** Old keys end up in comments: one that names a credential loses its text. */
+function withoutComments(text: string): string {
+  let out = '';
+  for (const lexeme of new Lexer().lex(text)) {
+    // The lexer marks documents and scalars with control characters of its own.
+    if (lexeme === '\u0002' || lexeme === '\u001f' || lexeme === '\u0018') continue;
+    const isComment = lexeme.startsWith('#');
+    const isTelling =
+      isComment && (/\bkeys?\b|token|secret|passw|bearer/i.test(lexeme) || isTellingName(lexeme));
+    out += isTelling && !lexeme.includes('yaml-language-server') ? `# ${REDACTED}` : lexeme;
+  }
+  return out;
+}

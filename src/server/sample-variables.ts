@@ -1,0 +1,59 @@
+import { HeadersView } from './cel/headers-view.ts';
+import { parseTimestamp } from './cel/time.ts';
+import { type Lookup, PLACES } from './variables.ts';
+
+/** Every root variable that some place of a configuration has. */
+export const ALL_VARIABLES: readonly string[] = [...new Set(Object.values(PLACES).flat())];
+
+type Json = Readonly<Record<string, unknown>>;
+
+/**
+ * Variables for an expression from a recorded request (`requestState` of a trace) instead of a live one. What JSON
+ * cannot hold is what it was again: headers without case, times as timestamps, bodies (base64) as bytes.
+ */
+export function sampleLookup(state: Json): Lookup {
+  const request = message(state['request']);
+  const response = message(state['response']);
+  return (root) => {
+    if (root === 'request') return request;
+    if (root === 'response') return response;
+    return Object.hasOwn(state, root) ? (state[root] ?? null) : null;
+  };
+}
+
+function message(value: unknown): unknown {
+  if (!isObject(value)) return value ?? null;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, READERS[name]?.(member) ?? member]),
+  );
+}
+
+const READERS: Readonly<Record<string, (member: unknown) => unknown>> = {
+  headers: (member) => (isObject(member) ? new HeadersView(rawHeaders(member)) : undefined),
+  startTime: time,
+  endTime: time,
+  body: bytes,
+  bodyPrefix: bytes,
+};
+
+function rawHeaders(headers: Json): string[] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    [value].flat().flatMap((line) => [name, String(line)]),
+  );
+}
+
+function time(member: unknown): unknown {
+  try {
+    return typeof member === 'string' ? parseTimestamp(member) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function bytes(member: unknown): unknown {
+  return typeof member === 'string' ? new Uint8Array(Buffer.from(member, 'base64')) : undefined;
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

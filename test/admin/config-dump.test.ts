@@ -1,0 +1,239 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { endpoints } from '../../src/admin/endpoints/index.ts';
+import type { ConfigDump, DumpEndpointSet } from '../../src/core/config-dump.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { send } from '../kit/send.ts';
+import { verifies } from '../kit/verifies.ts';
+
+async function dumpOf(running: TestGateway): Promise<ConfigDump> {
+  return JSON.parse((await send(`${running.admin}/config_dump`)).text) as ConfigDump;
+}
+
+const settings = { adminAddr: 'off', connectionTerminationDeadline: '100ms' };
+
+describe('the configuration dump', () => {
+  verifies(
+    ['gateway.admin.config-dump', 'gateway.admin.config-dump.parts'],
+    'has all parts, in order, and what other tools decode has the types that they expect',
+    async () => {
+      await using running = await gateway(
+        JSON.stringify({
+          config: settings,
+          gateways: { a: { port: 0 }, b: { port: 0, address: '127.0.0.1' } },
+          mcp: { gateways: ['a', 'b'], targets: [{ name: 'far', mcp: { host: 'http://127.0.0.1:1/mcp' } }] },
+          routes: [
+            {
+              gateways: 'a',
+              backends: [
+                { llm: { models: [{ name: 'm', provider: 'echo' }] } },
+                { weight: 0, host: 'localhost:1' },
+              ],
+            },
+          ],
+        }),
+        { admin: true },
+      );
+      const dump = await dumpOf(running);
+      expect(Object.keys(dump)).toEqual([
+        'workloads',
+        'services',
+        'binds',
+        'routes',
+        'policies',
+        'backends',
+        'models',
+        'version',
+        'config',
+      ]);
+      expect([dump.workloads, dump.services]).toEqual([[], []]);
+      // `agctl proxy config backends` fails as a whole when one of these is something else.
+      for (const { backend } of dump.backends) {
+        const [body, ...others] = Object.values(backend);
+        expect(others).toEqual([]);
+        expect([typeof body?.name, typeof body?.namespace]).toEqual(['string', 'string']);
+      }
+      const [ai] = dump.backends.flatMap(({ backend }) => backend['ai'] ?? []);
+      const { providers } = (ai ?? { target: {} }).target as { providers: DumpEndpointSet[] };
+      const [info] = Object.values(providers[0]?.active ?? {}).map((endpoint) => endpoint.info);
+      expect([
+        typeof info?.health,
+        typeof info?.requestLatency,
+        info?.totalRequests,
+        info?.evictedUntil,
+      ]).toEqual(['number', 'number', 0, null]);
+      // A section on two gateways is one backend with a route on each.
+      const keys = dump.binds.flatMap(({ listeners }) =>
+        Object.values(listeners).flatMap(({ routes = {} }) => Object.keys(routes)),
+      );
+      expect(keys.toSorted()).toEqual([
+        'gateway/a/default/route0',
+        'gateway/a/mcp:default',
+        'gateway/b/mcp:default',
+      ]);
+      expect(dump.backends.filter(({ backend }) => backend['mcp'] !== undefined)).toHaveLength(1);
+    },
+  );
+
+  test('counts what goes to a provider, and how long it takes', async () => {
+    await using running = await gateway(
+      JSON.stringify({
+        config: settings,
+        llm: {
+          port: 0,
+          models: [{ name: 'm', provider: 'oaiCompat', params: { baseUrl: 'http://127.0.0.1:9/v1' } }],
+        },
+      }),
+      { admin: true },
+    );
+    const body = JSON.stringify({ model: 'm', messages: [] });
+    expect((await send(`${running.url}/v1/chat/completions`, { method: 'POST', body })).status).toBe(503);
+    const { text } = await send(`${running.admin}/config_dump`);
+    expect(text).toContain('"totalRequests": 1,\n');
+    expect(text).toContain('"consecutiveFailures": 1,\n');
+  });
+
+  test('a large one is sent in pieces, and requests are answered meanwhile', async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `g${index}`);
+    const routes = Array.from({ length: 1500 }, (_, index) => ({
+      name: `r${index}`,
+      gateways: names,
+      matches: [{ path: { exact: `/r${index}` } }],
+      policies: { directResponse: { body: 'x'.repeat(200) } },
+    }));
+    const gateways = Object.fromEntries(names.map((name) => [name, { port: 0 }]));
+    await using running = await gateway(JSON.stringify({ config: settings, gateways, routes }), {
+      admin: true,
+    });
+    let done = false;
+    const dump = send(`${running.admin}/config_dump`).finally(() => {
+      done = true;
+    });
+    let answered = 0;
+    while (!done) {
+      await send(`${running.url}/r1`);
+      answered += 1;
+    }
+    const { body } = await dump;
+    expect(body.length).toBeGreaterThan(5_000_000);
+    expect(Object.keys((JSON.parse(body.toString()) as ConfigDump).binds)).toHaveLength(8);
+    expect(answered).toBeGreaterThan(10);
+  });
+});
+
+/** A configuration with every place that may hold a secret, each with a value of its own. */
+function withSecrets(secret: (place: string) => string): string {
+  return JSON.stringify({
+    config: {
+      ...settings,
+      session: { key: Buffer.from(secret('session')).toString('hex').padEnd(64, '0').slice(0, 64) },
+    },
+    gateways: {
+      edge: {
+        port: 0,
+        routes: [
+          {
+            name: 'tools',
+            policies: {
+              apiKey: { keys: [{ key: secret('apiKey') }] },
+              requestHeaderModifier: {
+                set: { authorization: `Bearer ${secret('header')}`, 'x-api-key': secret('header2') },
+              },
+            },
+            backends: [
+              {
+                mcp: {
+                  targets: [
+                    {
+                      name: 'echo',
+                      stdio: {
+                        cmd: 'node',
+                        args: ['echo.js', '--api-key', secret('argument'), `--password=${secret('option')}`],
+                        env: {
+                          ACCESS_TOKEN: secret('env'),
+                          OTHER: '$REFERENCED_SECRET',
+                          PLAIN: secret('plainEnv'),
+                        },
+                      },
+                    },
+                    { name: 'far', mcp: { host: `http://127.0.0.1:1/mcp?api_key=${secret('query')}` } },
+                  ],
+                },
+              },
+            ],
+          },
+        ],
+      },
+    },
+    llm: {
+      port: 0,
+      providers: [
+        {
+          name: 'p',
+          provider: 'oaiCompat',
+          params: { baseUrl: 'http://127.0.0.1:9/v1', apiKey: secret('entry') },
+        },
+      ],
+      models: [
+        { name: 'a', provider: { reference: 'p' } },
+        {
+          name: 'b',
+          provider: 'oaiCompat',
+          params: { baseUrl: 'http://127.0.0.1:9/v1', apiKey: secret('model') },
+          requestHeaders: { set: { authorization: `Basic ${secret('llmHeader')}` } },
+        },
+      ],
+    },
+  });
+}
+
+describe('secrets', () => {
+  const places = [
+    'apiKey',
+    'header',
+    'header2',
+    'argument',
+    'option',
+    'env',
+    'plainEnv',
+    'query',
+    'entry',
+    'model',
+    'llmHeader',
+  ];
+
+  test('are in no answer, wherever the configuration has them and whatever they are', async () => {
+    const secrets = fc.array(fc.stringMatching(/^[A-Za-z0-9_+~.-]{8,40}$/), {
+      minLength: places.length + 1,
+      maxLength: places.length + 1,
+    });
+    await fc.assert(
+      fc.asyncProperty(secrets, async (values) => {
+        // Marked, so that none is a word of the answers themselves.
+        const known = new Map(places.map((place, index) => [place, `q7Z${index}${values[index]}`]));
+        const referenced = `q7Zr${values.at(-1)}`;
+        await using running = await gateway(
+          withSecrets((place) => known.get(place) ?? 'q7Zsession'),
+          {
+            admin: true,
+            env: { REFERENCED_SECRET: referenced },
+          },
+        );
+        // Echoed by the gateway's own log fields, too.
+        await send(`${running.url}/?token=${known.get('query')}`);
+        for (const { path, methods, isSlow } of endpoints) {
+          if (!methods.includes('GET') || isSlow === true) continue;
+          const { text } = await send(`${running.admin}${path}`);
+          for (const [place, value] of [...known, ['reference', referenced] as const])
+            expect(text.includes(value), `${place} (${value}) in ${path}`).toBe(false);
+        }
+        const checked = await send(`${running.admin}/api/config/validate`, {
+          method: 'POST',
+          body: withSecrets((place) => known.get(place) ?? 'q7Zsession').replace('"prefixMode"', '"prefix"'),
+        });
+        for (const value of known.values()) expect(checked.text).not.toContain(value);
+      }),
+      { numRuns: 15 },
+    );
+  });
+});

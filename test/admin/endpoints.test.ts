@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest';
+import { endpoints } from '../../src/admin/endpoints/index.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { send } from '../kit/send.ts';
+import { until } from '../kit/until.ts';
+import { verifies } from '../kit/verifies.ts';
+
+const YAML = `# apiKey: sk-old-and-forgotten
+config:
+  adminAddr: off
+  connectionTerminationDeadline: 100ms
+  session:
+    key: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+frontendPolicies:
+  accessLog:
+    add: {who: jwt.sub}
+gateways:
+  edge:
+    port: 0
+    routes:
+      - name: tools
+        matches: [{path: {pathPrefix: /mcp}}]
+        policies:
+          cors: {allowOrigins: ['*'], maxAge: 90s}
+          localRateLimit: [{maxTokens: 10, fillInterval: 1s}]
+          apiKey: {keys: [{key: client-key-123456}]}
+        backends:
+          - mcp:
+              targets:
+                - name: echo
+                  stdio: {cmd: node, args: [echo.js, --token, option-secret-1], env: {API_TOKEN: $TOKEN}}
+                - name: far
+                  mcp: {host: 'http://127.0.0.1:1/mcp'}
+      - name: plain
+        backends: [{host: 'localhost:8080'}]
+      - name: fixed
+        matches: [{path: {exact: /fixed}}]
+        policies: {directResponse: {body: ok}}
+llm:
+  port: 0
+  models:
+    - name: small
+      provider: oaiCompat
+      params: {baseUrl: 'http://127.0.0.1:9/v1', apiKey: sk-live-abcdef123456}
+      transformation: {temperature: '0.5'}
+`;
+
+const start = (): Promise<TestGateway> => gateway(YAML, { admin: true, env: { TOKEN: 'env-token-987654' } });
+
+/** Values that differ from run to run, replaced by their kind. */
+function normalised(text: string, running: TestGateway): string {
+  const ports = [...running.ports, Number(new URL(running.admin).port)];
+  let out = text;
+  for (const [index, port] of ports.entries()) out = out.replaceAll(String(port), `<port${index}>`);
+  return out
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+    .replace(/node-v[\w.-]+/g, '<target>')
+    .replace(/"(version|pid|node|availableCpus|uptimeSeconds)": (?:"v?\d[^"]*"|\d+)/g, '"$1": <$1>')
+    .replace(/\b\d+ms\b/g, '<duration>')
+    .replace(/127\.0\.0\.1:\d+(?=")/g, '127.0.0.1:<port>')
+    .replace(/<span>\d+\.\d+\.\d+|<p>\d+\.\d+\.\d+/g, '<p><version>')
+    .replace(/up \d+ (?:s|min|h)/g, 'up <time>');
+}
+
+describe('what each endpoint answers, byte for byte', () => {
+  test.each([
+    ['config_dump', 'GET', '/config_dump'],
+    ['logging', 'GET', '/logging'],
+    ['logging-set', 'POST', '/logging?level=mcp%3Ddebug'],
+    ['logging-bad', 'POST', '/logging?level=loud'],
+    ['api-config', 'GET', '/api/config'],
+    ['api-overview', 'GET', '/api/overview'],
+    ['api-requests', 'GET', '/api/requests'],
+    ['debug-tasks', 'GET', '/debug/tasks'],
+    ['ui-status', 'GET', '/ui/status'],
+    ['root', 'GET', '/'],
+    [
+      'cel',
+      'POST',
+      '/api/cel',
+      '{"expression":"request.headers[\\"X-A\\"]","requestState":{"request":{"headers":{"x-a":"1"}}}}',
+    ],
+    ['cel-bad', 'POST', '/api/cel', '{"expression":"request.("}'],
+    ['cel-failing', 'POST', '/api/cel', '{"expression":"jwt.sub"}'],
+    ['validate', 'POST', '/api/config/validate', 'gateways: {a: {prt: 1}}\n'],
+  ])('%s', async (name, method, path, body?: string) => {
+    await using running = await start();
+    await send(`${running.url}/fixed`);
+    await until(() => running.accessLog.length === 1);
+    const { status, headers, text } = await send(`${running.admin}${path}`, {
+      method,
+      ...(body === undefined ? {} : { body }),
+    });
+    const head = ['content-type', 'location', 'allow'].flatMap((field) =>
+      headers[field] === undefined ? [] : [`${field}: ${headers[field]}`],
+    );
+    const stable = path === '/debug/tasks' ? text.replace(/"admin":\[[^\]]*\]/, '"admin":[…]') : text;
+    const recorded = `${method} ${path} ${status}\n${head.join('\n')}\n\n${normalised(stable, running)}\n`;
+    await expect(recorded).toMatchFileSnapshot(`recorded/${name}.txt`);
+  });
+});
+
+describe('methods and paths', () => {
+  test('another method is 405 and says which are right; another path is 404; both without a body', async () => {
+    await using running = await start();
+    for (const { path, methods } of endpoints) {
+      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PROPFIND']) {
+        if ((methods as readonly string[]).includes(method)) continue;
+        const reply = await send(`${running.admin}${path}`, { method });
+        expect([path, method, reply.status, reply.headers['allow'], reply.text]).toEqual([
+          path,
+          method,
+          405,
+          methods.join(','),
+          '',
+        ]);
+      }
+    }
+    for (const path of [
+      '/nothing',
+      '/ui/nothing',
+      '/ui/..%2f..%2fpackage.json',
+      '/ui/%00',
+      '/config_dump/x',
+    ]) {
+      const reply = await send(`${running.admin}/`, { target: path });
+      expect([path, reply.status, reply.text]).toEqual([path, 404, '']);
+    }
+  });
+
+  test('pages may not be framed, sniffed, kept or fed from elsewhere', async () => {
+    await using running = await start();
+    const { headers, text } = await send(`${running.admin}/ui`);
+    expect(headers['content-security-policy']).toBe(
+      "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    );
+    expect(headers['x-content-type-options']).toBe('nosniff');
+    expect(headers['cache-control']).toBe('no-store');
+    expect(text).not.toMatch(/<script| style=| on\w+=/);
+  });
+});
+
+describe('log levels', () => {
+  verifies(['gateway.admin.logging', 'gateway.admin.logging.set'], 'are read, set, and reset', async () => {
+    await using running = await start();
+    const post = async (query: string): Promise<string> =>
+      (await send(`${running.admin}/logging${query}`, { method: 'POST' })).text;
+    const before = (await send(`${running.admin}/logging`)).text;
+    expect(before).toBe('current log level is request=info,debug\n');
+    expect(await post('?level=warn')).toBe('current log level is request=info,warn\n');
+    expect(await post('?level=mcp:trace')).toBe('current log level is request=info,mcp=trace,warn\n');
+    expect(await post('?reset&level=proxy::gateway%3Dinfo')).toBe(
+      'current log level is proxy::gateway=info,request=info,debug\n',
+    );
+    expect(await post('?reset')).toBe(before);
+    expect((await send(`${running.admin}/logging`)).text).toBe(before);
+  });
+
+  test('a change on GET is refused: a picture in a page could make a browser send it', async () => {
+    await using running = await start();
+    const { status, headers } = await send(`${running.admin}/logging?level=off`);
+    expect([status, headers['allow']]).toEqual([405, 'POST']);
+    expect((await send(`${running.admin}/logging`)).text).toContain('debug');
+  });
+
+  test('a change for a while ends by itself, with the levels from before all of it', async () => {
+    await using running = await start();
+    const set = (query: string): Promise<{ text: string }> =>
+      send(`${running.admin}/logging?${query}`, { method: 'POST' });
+    await set('level=error');
+    expect((await set('level=trace&for=1h')).text).toMatch(
+      /^current log level is request=info,trace \(until 20/,
+    );
+    await set('level=mcp%3Dtrace&for=60ms');
+    await until(() => running.directives.current === 'request=info,error');
+    expect((await set('level=trace&for=soon')).text).toMatch(/^Invalid time provided: soon/);
+  });
+
+  test('a bad level changes nothing and cannot forge a line', async () => {
+    await using running = await start();
+    for (const level of ['loud', 'a%0A2026-01-01T00:00:00Z%20info', 'x'.repeat(8000), 'info,,']) {
+      const reply = await send(`${running.admin}/logging?reset&level=${level}`, { method: 'POST' });
+      expect(reply.status).toBe(400);
+      expect(reply.text.split('\n')[1]).toBe('');
+      expect(reply.text.length).toBeLessThan(1000);
+    }
+    expect(running.directives.current).toBe('request=info,debug');
+  });
+});

@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../kit/config.ts';
+import { openEvents } from '../kit/event-stream.ts';
+import { gateway } from '../kit/gateway.ts';
+import { openSession } from '../kit/mcp.ts';
+import { send } from '../kit/send.ts';
+import { until } from '../kit/until.ts';
+import { covers, verifies } from '../kit/verifies.ts';
+
+covers('gateway.service.8.admin');
+
+const dead = { name: 'dead', mcp: { host: 'http://127.0.0.1:1/mcp' } };
+
+interface Answers {
+  readonly workload: readonly string[];
+  readonly admin: readonly string[];
+  readonly openRequests: number;
+  readonly allocation_stats: { readonly heap_used: number; readonly resident: number };
+  readonly bounds: readonly { readonly name: string; readonly used?: number; readonly max: number }[];
+  readonly requests: readonly { readonly id: number; readonly fields: Readonly<Record<string, unknown>> }[];
+}
+
+async function json(url: string): Promise<Answers> {
+  return JSON.parse((await send(url)).text) as Answers;
+}
+
+describe('what runs', () => {
+  verifies('gateway.admin.tasks', 'open requests, sessions and targets are listed', async () => {
+    await using running = await gateway(mcpConfig([chaos('a'), dead]), { admin: true });
+    const session = await openSession(`${running.url}/mcp`);
+    await using call = await openEvents(`${running.url}/mcp`, {
+      session: session.id,
+      message: {
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'a_progress', arguments: { steps: 1000, ms: 50 } },
+      },
+    }).catch(() => openEvents(`${running.url}/mcp`, { session: session.id }));
+    expect(call.status).toBe(200);
+    const { workload, admin } = await json(`${running.admin}/debug/tasks`);
+    expect(workload[0]).toBe(`gateway default on port ${running.port}`);
+    expect(workload[1]).toMatch(
+      /^ {2}(?:POST|GET) \/mcp from 127\.0\.0\.1, route default\/route0.* for \d+ ms$/,
+    );
+    expect(workload).toContain('mcp backend gateways.default.routes.0.backends.0.mcp: 1 sessions');
+    expect(workload).toContain('  target a: ready, 1 connections');
+    expect(workload.at(-1)).toMatch(/^ {2}target dead: failing, 0 connections: .+/);
+    expect(admin[0]).toBe('admin server: 0 streams');
+    call.close();
+    await until(async () => (await json(`${running.admin}/api/overview`)).openRequests === 0);
+  });
+
+  verifies('gateway.admin.memory', 'memory, and every bounded buffer with its use and its cap', async () => {
+    await using running = await gateway(mcpConfig([chaos('a')]), { admin: true });
+    await openSession(`${running.url}/mcp`);
+    const memory = await json(`${running.admin}/memory`);
+    expect(memory.allocation_stats.heap_used).toBeGreaterThan(1_000_000);
+    expect(memory.allocation_stats.resident).toBeGreaterThan(memory.allocation_stats.heap_used);
+    const bounds = new Map(memory.bounds.map((bound) => [bound.name, bound]));
+    expect(bounds.get('mcp.sessions')).toEqual({
+      name: 'mcp.sessions',
+      at: 'gateways.default.routes.0.backends.0.mcp',
+      used: 1,
+      max: 5000,
+    });
+    expect(bounds.get('mcp.children')).toEqual({ name: 'mcp.children', used: 1, max: 64 });
+    expect(bounds.get('connections')?.used).toBeGreaterThan(0);
+    for (const { name, used = 0, max } of memory.bounds) expect(used, name).toBeLessThanOrEqual(max);
+  });
+});
+
+describe('recent requests', () => {
+  const yaml = JSON.stringify({
+    config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' },
+    gateways: { a: { port: 0, routes: [{ policies: { directResponse: { body: 'ok' } } }] } },
+  });
+
+  test('are kept with their fields, and follow on an event stream', async () => {
+    await using running = await gateway(yaml, { admin: true });
+    await send(`${running.url}/one?api_key=abc`);
+    await until(() => running.accessLog.length === 1);
+    const reading = await openEvents(`${running.admin}/api/requests`, {
+      headers: { accept: 'text/event-stream' },
+    });
+    await using stream = reading;
+    const first = await stream.next((request) => request['id'] === 1);
+    expect(first['fields']).toMatchObject({ 'http.path': '/one?api_key=<redacted>', 'http.status': 200 });
+    await send(`${running.url}/two`);
+    expect(await stream.next((request) => request['id'] === 2)).toMatchObject({
+      fields: { 'http.path': '/two' },
+    });
+    const { requests } = await json(`${running.admin}/api/requests?after=1`);
+    expect(requests.map(({ fields }) => fields['http.path'])).toEqual(['/two']);
+    expect((await json(`${running.admin}/memory`)).bounds).toContainEqual({
+      name: 'admin.streams',
+      used: 1,
+      max: 64,
+    });
+    stream.close();
+    await until(async () =>
+      (await send(`${running.admin}/debug/tasks`)).text.includes('admin server: 0 streams'),
+    );
+  });
+
+  test('are bounded in number and in size', async () => {
+    await using running = await gateway(yaml, { admin: true });
+    const path = `/${'x'.repeat(10_000)}`;
+    for (let sent = 0; sent < 150; sent += 1) await send(running.url + path);
+    await until(() => running.accessLog.length === 150);
+    const { requests } = await json(`${running.admin}/api/requests`);
+    expect(requests.length).toBeGreaterThan(50);
+    expect(requests.length).toBeLessThan(110);
+    expect(requests.at(-1)?.id).toBe(150);
+  });
+
+  test('what clients sent is text on the page, not markup, and drives no terminal', async () => {
+    await using running = await gateway(yaml, { admin: true });
+    await send(running.url, { target: '/<script>alert(1)</script>"\'&' });
+    await send(running.url, { headers: { 'user-agent': 'x' }, target: '/%1b]52;c;x%07' });
+    await until(() => running.accessLog.length === 2);
+    const { text } = await send(`${running.admin}/ui/status`);
+    expect(text).toContain('&#60;script&#62;alert(1)');
+    expect(text).not.toContain('<script');
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there.
+    expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+  });
+});
+
+describe('the trace', () => {
+  for (const method of ['GET', 'POST']) {
+    verifies('gateway.admin.trace', `of the next request is streamed, asked for with ${method}`, async () => {
+      await using running = await gateway(mcpConfig([chaos('a')]), { admin: true });
+      const response = await fetch(
+        `${running.admin}/debug/trace?expression=${encodeURIComponent('request.path == "/x"')}`,
+        {
+          method,
+        },
+      );
+      expect([
+        response.status,
+        response.headers.get('content-type'),
+        response.headers.get('cache-control'),
+      ]).toEqual([200, 'text/event-stream', 'no-cache']);
+      await send(`${running.url}/y`);
+      await send(`${running.url}/x`);
+      const text = await response.text();
+      expect(text.startsWith(': ready\n\ndata: {"eventStart":null,')).toBe(true);
+      expect(text.match(/"type":"requestStarted"/g)).toHaveLength(1);
+      expect(text).toMatch(/"type":"requestFinished","status":406,/);
+    });
+  }
+
+  test('a wrong expression is 400; a watcher that leaves is forgotten', async () => {
+    await using running = await gateway(mcpConfig([chaos('a')]), { admin: true });
+    const { status, text } = await send(`${running.admin}/debug/trace?expression=request.(`);
+    expect([status, text.startsWith('invalid expression: ')]).toEqual([400, true]);
+    const leave = new AbortController();
+    await fetch(`${running.admin}/debug/trace`, { signal: leave.signal });
+    expect(running.running.watchers.count).toBe(1);
+    leave.abort();
+    await until(() => running.running.watchers.count === 0);
+  });
+});

@@ -1,0 +1,138 @@
+import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../kit/folder.ts';
+import { agctl, serve } from '../kit/process.ts';
+import { send } from '../kit/send.ts';
+import { until } from '../kit/until.ts';
+import { verifies } from '../kit/verifies.ts';
+
+const gateways = { a: { port: 0, routes: [{ policies: { directResponse: { body: 'ok' } } }] } };
+const yaml = (adminAddr?: string): string =>
+  JSON.stringify({ config: adminAddr === undefined ? {} : { adminAddr }, gateways });
+
+async function take(port: number): Promise<{ server: Server; port: number } & AsyncDisposable> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  return {
+    server,
+    port: (server.address() as { port: number }).port,
+    [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+const adminOf = (stderr: string): string => /admin server +(http:\/\/[^/\s]+)\/ui/.exec(stderr)?.[1] ?? '';
+
+describe('the admin server of `agctl serve`', () => {
+  verifies(
+    ['gateway.config.admin-addr', 'gateway.admin.quit', 'gateway.admin.ui'],
+    'is where the configuration says, is shown, and stops the gateway when asked to',
+    async () => {
+      await using running = await serve(yaml('127.0.0.1:0'), { env: { ADMIN_ADDR: '' } });
+      const url = adminOf(running.stderr);
+      expect((await send(`${url}/ui`)).headers['content-type']).toBe('text/html; charset=utf-8');
+      expect((await send(`${url}/quitquitquit`)).status).toBe(405);
+      const { status, text } = await send(`${url}/quitquitquit`, { method: 'POST' });
+      expect([status, text]).toEqual([200, 'shutdown now\n']);
+      expect((await running.finished).code).toBe(0);
+    },
+  );
+
+  test('ADMIN_ADDR wins over the configuration', async () => {
+    await using running = await serve(yaml('off'), { env: { ADMIN_ADDR: '[::1]:0' } });
+    expect(adminOf(running.stderr)).toMatch(/^http:\/\/\[::1\]:\d+$/);
+    const { code, stderr } = await agctl(['serve', '-f', '-'], {
+      input: yaml(),
+      env: { ADMIN_ADDR: 'example.com:1' },
+    });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('ADMIN_ADDR is not an address: expected')]);
+  });
+
+  verifies(
+    ['gateway.config.admin-addr.default', 'gateway.limits.admin-address'],
+    'the default address is on loopback, and serving goes on without it when it is taken',
+    async () => {
+      // Somebody else on this machine may have it: that is as good.
+      const taken = await take(15_000).catch(() => undefined);
+      try {
+        await using running = await serve(yaml(), { env: { ADMIN_ADDR: '' } });
+        await until(() => running.stderr.includes('there is no admin server'));
+        expect(running.stderr).toContain(
+          'problem="the admin server cannot listen on 127.0.0.1:15000: the address is already in use"',
+        );
+        expect(running.stderr).toContain('help="set config.adminAddr');
+        expect((await send(running.url)).text).toBe('ok');
+      } finally {
+        await taken?.[Symbol.asyncDispose]();
+      }
+    },
+  );
+
+  test('a configured address that is taken is an error at its place', async () => {
+    await using taken = await take(0);
+    const input = `config:\n  adminAddr: 127.0.0.1:${taken.port}\ngateways: ${JSON.stringify(gateways)}\n`;
+    const { code, stderr } = await agctl(['serve', '-f', '-'], { input, env: { ADMIN_ADDR: '' } });
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      `error[AGW0401]: the admin server cannot listen on 127.0.0.1:${taken.port}: the address is already in use`,
+    );
+    expect(stderr).toContain('-:2:14');
+  });
+
+  test('a text that is no address is an error of the configuration', async () => {
+    const { code, stderr } = await agctl(['config', 'validate', '-'], { input: yaml('localhost') });
+    expect(code).toBe(1);
+    expect(stderr).toContain('expected `ip:port`, `localhost:port`, `:port`, `unix:/path` or `off`');
+  });
+
+  test('on a socket only this user may connect; a left-over is replaced, another file is not', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'admin.sock');
+    {
+      await using running = await serve(yaml(`unix:${path}`), { env: { ADMIN_ADDR: '' } });
+      expect(statSync(path).mode & 0o777).toBe(0o600);
+      const status = await new Promise((resolve, reject) => {
+        const call = request(
+          { socketPath: path, path: '/logging', headers: { host: 'anything' } },
+          (response) => {
+            response.resume();
+            resolve(response.statusCode);
+          },
+        );
+        call.on('error', reject);
+        call.end();
+      });
+      expect(status).toBe(200);
+      // A second one must not take it away.
+      const second = await agctl(['serve', '-f', '-'], {
+        input: yaml(`unix:${path}`),
+        env: { ADMIN_ADDR: '' },
+      });
+      expect([second.code, second.stderr]).toEqual([1, expect.stringContaining('already in use')]);
+      running.kill('SIGKILL');
+    }
+    expect(existsSync(path)).toBe(true);
+    {
+      await using running = await serve(yaml(`unix:${path}`), { env: { ADMIN_ADDR: '' } });
+      expect(running.stderr).toContain(`admin server         unix:${path}`);
+    }
+    const file = join(folder.path, 'file');
+    writeFileSync(file, 'mine');
+    const { code, stderr } = await agctl(['serve', '-f', '-'], {
+      input: yaml(`unix:${file}`),
+      env: { ADMIN_ADDR: '' },
+    });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('is not a socket')]);
+    expect(statSync(file).size).toBe(4);
+  });
+
+  test('other machines that can reach it are warned of', async () => {
+    await using running = await serve(yaml('0.0.0.0:0'), { env: { ADMIN_ADDR: '' } });
+    await until(() => running.stderr.includes('the admin server has no authentication'));
+  });
+});
