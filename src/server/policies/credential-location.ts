@@ -64,7 +64,9 @@ export function credentialLocation(
       scheme: 'ApiKey',
       read(x) {
         try {
-          const value = compiled.evaluate(lookupIn(x));
+          const lookup = lookupIn(x);
+          // Not the lookup itself, which would tell a trace what the expression gives: the credential.
+          const value = compiled.evaluate((root) => lookup(root));
           return typeof value === 'string' && value !== '' ? value : undefined;
         } catch (error) {
           if (error instanceof CelEvaluationError) return undefined;

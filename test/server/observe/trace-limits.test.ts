@@ -3,8 +3,10 @@ import { createConnection } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { Tracer } from '../../../src/server/observe/trace/tracer.ts';
+import { mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { chat, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { INITIALIZE, post } from '../../kit/mcp.ts';
 import { send } from '../../kit/send.ts';
 import { openTrace, recorded, traceServer } from '../../kit/trace.ts';
 import { until } from '../../kit/until.ts';
@@ -176,4 +178,30 @@ test('one that follows takes so many requests at once, and the next when one has
   open[0]?.();
   await next;
   await until(() => trace.of('requestFinished').length === LIMITS.traceFollowed + 1);
+});
+
+test('an MCP server over HTTP is named by its address, one that is down by what went wrong', async () => {
+  await using server = await httpUpstream((_, response) => response.writeHead(503).end('down'));
+  const targets = [{ name: 'far', mcp: { host: `http://${server.address}/mcp` } }];
+  await using gate = await gateway(mcpConfig(targets));
+  const events = await recorded(gate, () => post(`${gate.url}/mcp`, INITIALIZE));
+  const calls = events.filter(({ scope }) => scope?.[0] === 'mcp');
+  expect(calls.map(({ message }) => message)).toMatchObject([
+    { type: 'backendCallStart', target: server.address },
+    { type: 'backendCallResult', status: null, error: expect.stringContaining('503') },
+  ]);
+});
+
+test('a credential that an expression finds does not show as its result', async () => {
+  const location = { expression: 'request.pathAndQuery.split("/")[2]' };
+  const policies = {
+    apiKey: { mode: 'strict', keys: [{ key: 'canary-path' }], location },
+    directResponse: {},
+  };
+  await using gate = await routed(policies);
+  const events = await recorded(gate, () => send(`${gate.url}/door/canary-path`));
+  const later = events.slice(events.findIndex(({ message }) => message.type === 'policy'));
+  expect(later.map(({ message }) => message.type)).toContain('requestFinished');
+  expect(events.filter(({ message }) => message.type === 'cel')).toEqual([]);
+  expect(JSON.stringify(later)).not.toContain('canary');
 });

@@ -1,11 +1,25 @@
 import type {
   AuthorizationResultMessage,
+  PolicyAction,
   PolicyMessage,
   TracePlace,
   TraceSeverity,
 } from '../../../core/trace/event.ts';
 import type { Decision } from '../../policies/rules.ts';
-import type { PolicyNote } from './tracer.ts';
+
+/** What a policy tells of what it did. */
+export interface PolicyNote {
+  /** Key of the policy in the configuration. */
+  readonly kind: string;
+  readonly action: PolicyAction;
+  /** Why, in words: the rule that decided, the header that was missing. */
+  readonly reason: string;
+  /** Values that the decision rests on. Never holds credentials. */
+  readonly snapshot?: Readonly<Record<string, unknown>>;
+  readonly severity?: TraceSeverity;
+  /** When it began, from `Tracer.now`, for what took time. */
+  readonly since?: number;
+}
 
 /** How upstream calls a policy in events and in the stages of snapshots. A policy that is not here keeps its own key. */
 const NAMES: Readonly<Record<string, { readonly kind: string; readonly stage: string }>> = {

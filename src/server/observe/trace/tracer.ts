@@ -1,7 +1,6 @@
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import {
-  type PolicyAction,
   severityOf,
   type TraceEvent,
   type TraceMessage,
@@ -14,7 +13,14 @@ import type { Decision } from '../../policies/rules.ts';
 import type { PlacedExpression } from '../../watchable.ts';
 import { BodyTap, tapResponse } from './body-tap.ts';
 import { type CelOutcome, celMessage } from './cel-events.ts';
-import { authorizationMessage, policyMessage, severityOfNote, stageOf } from './policy-notes.ts';
+import { cleaned } from './cleaned.ts';
+import {
+  authorizationMessage,
+  type PolicyNote,
+  policyMessage,
+  severityOfNote,
+  stageOf,
+} from './policy-notes.ts';
 import { type FinalRequest, type SecretNames, stateOf } from './state.ts';
 
 /** Where the events of one request go. */
@@ -23,20 +29,6 @@ export interface TraceOutlet {
   event(event: TraceEvent): void;
   /** No more events come of this request. */
   ended(): void;
-}
-
-/** What a policy tells of what it did. */
-export interface PolicyNote {
-  /** Key of the policy in the configuration. */
-  readonly kind: string;
-  readonly action: PolicyAction;
-  /** Why, in words: the rule that decided, the header that was missing. */
-  readonly reason: string;
-  /** Values that the decision rests on. Never holds credentials. */
-  readonly snapshot?: Readonly<Record<string, unknown>>;
-  readonly severity?: TraceSeverity;
-  /** When it began, from `Tracer.now`, for what took time. */
-  readonly since?: number;
 }
 
 export interface EmitOptions {
@@ -111,20 +103,26 @@ export class Tracer {
       severity: severity ?? severityOf(message),
       ...(scope === undefined ? {} : { scope: [scope] }),
       ...(this.#outlet.requestId === undefined ? {} : { requestId: this.#outlet.requestId }),
-      message: this.#clean(message, 0) as TraceMessage,
+      message: cleaned(message, this.#scrubber) as TraceMessage,
     });
   }
 
   requestSnapshot(stage: string, final?: FinalRequest): void {
     // What the configuration adds for a backend may come back from it.
     if (final !== undefined) this.#hideHeaders(final.headers);
-    const requestState = stateOf(this.#x, this.#names, { final });
-    this.emit({ type: 'requestSnapshot', stage, requestState });
+    this.#tell(() => ({
+      type: 'requestSnapshot',
+      stage,
+      requestState: stateOf(this.#x, this.#names, { final }),
+    }));
   }
 
   responseSnapshot(stage: string, reply: Reply): void {
-    const requestState = stateOf(this.#x, this.#names, { reply });
-    this.emit({ type: 'responseSnapshot', stage, requestState });
+    this.#tell(() => ({
+      type: 'responseSnapshot',
+      stage,
+      requestState: stateOf(this.#x, this.#names, { reply }),
+    }));
   }
 
   /** A policy was considered. */
@@ -172,7 +170,7 @@ export class Tracer {
     peek: (root: string) => unknown,
     outcome: CelOutcome,
   ): void {
-    this.emit(celMessage(expression, peek, outcome, this.#x, this.#names), { since });
+    this.#tell(() => celMessage(expression, peek, outcome, this.#x, this.#names), { since });
   }
 
   /** A body as far as it is kept; `truncated` when there was more. */
@@ -257,6 +255,17 @@ export class Tracer {
     this.#outlet.ended();
   }
 
+  /** A step that cannot be shown must not fail the request that took it. */
+  #tell(build: () => TraceMessage, options?: EmitOptions): void {
+    let message: TraceMessage;
+    try {
+      message = build();
+    } catch {
+      message = { type: 'message', message: 'this step could not be shown' };
+    }
+    this.emit(message, options);
+  }
+
   #hideHeaders(raw: readonly string[]): void {
     for (let i = 0; i < raw.length; i += 2) {
       if (!isSensitiveName(raw[i] as string, this.#names.headers)) continue;
@@ -266,22 +275,6 @@ export class Tracer {
       for (const pair of value.split(';')) this.hide(pair.slice(pair.indexOf('=') + 1).trim());
     }
   }
-
-  #clean(value: unknown, depth: number): unknown {
-    if (typeof value === 'string') return this.#scrubber.text(value);
-    if (Array.isArray(value)) return value.map((item) => this.#clean(item, depth + 1));
-    if (typeof value !== 'object' || value === null) return value;
-    const clean: Record<string, unknown> = {};
-    for (const [key, item] of Object.entries(value))
-      clean[key] = isOurs(key, item, depth) ? item : this.#clean(item, depth + 1);
-    return clean;
-  }
-}
-
-/** A credential that happens to be one of our words must not make an event unreadable. */
-function isOurs(key: string, value: unknown, depth: number): boolean {
-  if (depth === 0) return key === 'type' || key === 'stage' || key === 'kind' || key === 'phase';
-  return depth === 1 && key === 'type' && (value === 'apply' || value === 'skip');
 }
 
 const VERDICTS = { pass: 'info', mask: 'warn', reject: 'error', failed: 'error' } as const;
