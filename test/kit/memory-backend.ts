@@ -30,14 +30,16 @@ export interface TestBackendOptions extends Partial<MemoryOptions> {
   /** Files of the docs folder, by path. */
   readonly docs?: Readonly<Record<string, string>>;
   readonly key?: string;
+  /** Do not wait for the first sync. */
+  readonly isStarting?: boolean;
   /** Folder of a built dashboard. */
   readonly pages?: string;
   readonly allowedHosts?: readonly string[];
 }
 
-/** Starts one, and waits for its first sync. */
+/** Starts one, and waits for its first sync, unless told otherwise. */
 export async function memoryBackend(options: TestBackendOptions = {}): Promise<TestBackend> {
-  const { docs = {}, key, pages, allowedHosts = [], ...more } = options;
+  const { docs = {}, key, pages, isStarting = false, allowedHosts = [], ...more } = options;
   const folder = await temporaryFolder();
   const files = join(folder.path, 'docs');
   writeFiles(files, docs);
@@ -61,7 +63,8 @@ export async function memoryBackend(options: TestBackendOptions = {}): Promise<T
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
-  await memory.start();
+  const synced = memory.start();
+  if (!isStarting) await synced;
   const call = async (path: string, init: RequestInit): Promise<RestReply> => {
     const response = await fetch(`${url}${path.startsWith('/') ? path : `/api/memory/${path}`}`, init);
     const text = await response.text();

@@ -318,6 +318,21 @@ describe('ingest/docs', () => {
     },
   );
 
+  test('before the first sync has ended everything answers, and stats say so', async () => {
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const real = createHashEmbedder();
+    const embedder: Embedder = { ...real, embed: (...args) => released.then(() => real.embed(...args)) };
+    await using own = await memoryBackend({ docs: DOCS, embedder, isStarting: true });
+    expect((await own.get('stats')).body).toMatchObject({ ready: false, sync: { state: 'running' } });
+    expect((await own.post('chat', { sessionId: 's', role: 'user', content: 'x' })).status).toBe(201);
+    release();
+    await until(async () => (await own.get('stats')).body.ready);
+    expect((await own.get('ingest/status')).body.sync).toMatchObject({ state: 'done', added: 2 });
+  });
+
   test('answers 202 when the sync takes longer than it waits, and finishes it', async () => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
