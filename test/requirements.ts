@@ -28,7 +28,6 @@ function later(deferred: string, text: string): Row {
 
 const DASHBOARD = 'memory dashboard';
 const PROXY_COMMANDS = 'agctl proxy commands';
-const TRACES = 'OpenTelemetry traces';
 
 const service = section('gateway.md#What the service does', {
   'gateway.service.1': 'The gateway takes its configuration from the YAML file named with -f.',
@@ -50,7 +49,7 @@ const service = section('gateway.md#What the service does', {
   'gateway.service.7.guardrails': 'Webhooks see requests and responses.',
   'gateway.service.8.logs': 'Access logs are written.',
   'gateway.service.8.metrics': 'Metrics are exposed.',
-  'gateway.service.8.traces': later(TRACES, 'OpenTelemetry traces are exported.'),
+  'gateway.service.8.traces': 'OpenTelemetry traces are exported.',
   'gateway.service.8.admin': 'An admin server dumps, traces, sets the log level and profiles.',
 });
 
@@ -65,11 +64,8 @@ const topLevel = section('gateway.md#Top level', {
   'gateway.config.logging.level':
     'config.logging.level is error, warn, info, debug or trace, and counts from the start.',
   'gateway.config.logging.format': 'config.logging.format is text, the default, or json.',
-  'gateway.config.tracing.otlp': later(
-    TRACES,
-    'config.tracing.otlpEndpoint is the URL of an OTLP collector.',
-  ),
-  'gateway.config.tracing.sampling': later(TRACES, 'config.tracing.randomSampling turns random sampling on.'),
+  'gateway.config.tracing.otlp': 'config.tracing.otlpEndpoint is the URL of an OTLP collector.',
+  'gateway.config.tracing.sampling': 'config.tracing.randomSampling turns random sampling on.',
   'gateway.config.llm-models': 'llm.models lists the models of the simplified LLM mode.',
 });
 
@@ -287,8 +283,8 @@ const metrics = section('gateway.md#Metrics', {
 });
 
 const traces = section('gateway.md#Traces', {
-  'gateway.traces.export': later(TRACES, 'With an OTLP endpoint, spans are exported.'),
-  'gateway.traces.cost': later(TRACES, 'With a cost catalog, the request span has cost attributes.'),
+  'gateway.traces.export': 'With an OTLP endpoint, spans are exported.',
+  'gateway.traces.cost': 'With a cost catalog, the request span has cost attributes.',
 });
 
 const errors = section('gateway.md#Errors', {

@@ -160,6 +160,15 @@ export const LIMITS = {
   logBatchBytes: 8 * KIB,
   logBatchTime: 20,
   logFieldLength: KIB,
+  /** Spans of calls for one request; spans waiting for the collector (more are lost and counted); of one export. */
+  spansPerRequest: 128,
+  spanQueue: 4_096,
+  spanBatch: 512,
+  /** In ms: how often spans leave, how long one export and the last ones at the end may take, time between warnings. */
+  spanBatchTime: SECOND,
+  spanExportTimeout: 5 * SECOND,
+  spanFlush: 2 * SECOND,
+  spanWarning: 60 * SECOND,
   /** Label combinations of one metric; what comes after is counted together as `overflow`. */
   metricSeries: 2_000,
   /** Values of one label that clients or providers choose, and their length. */

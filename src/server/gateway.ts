@@ -8,6 +8,7 @@ import { settleCall } from './llm/settle.ts';
 import { AccessLog, type EndedListener } from './observe/access-log.ts';
 import { recordBody } from './observe/body-record.ts';
 import type { BindMetrics, Metrics } from './observe/metrics/metrics.ts';
+import { Tracing } from './observe/otlp/tracing.ts';
 import { traceBegin, traceEnd } from './observe/trace/listener.ts';
 import { createWatchers, type Watchers } from './observe/watchers.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
@@ -58,6 +59,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
     policy: runtime.accessLog,
     directives: log.directives,
   });
+  const tracing = runtime.tracing === undefined ? undefined : new Tracing(runtime.tracing, log);
   const watchers = createWatchers();
   const { metrics } = runtime;
   const openRequests = new Set<Exchange>();
@@ -65,7 +67,8 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
     openRequests.delete(x);
     if (x.llm !== undefined) settleCall(x, x.llm, runtime.catalog);
     x.trace?.finished(status);
-    lines.ended(x, status);
+    const fields = lines.ended(x, status, x.span !== undefined);
+    if (x.span !== undefined && fields !== undefined) tracing?.ended(x, x.span, fields);
     bind?.ended(x, status === 0 ? 499 : status, bodyBytes);
     if (x.trace !== undefined) traceEnd(x.trace, x);
   };
@@ -74,6 +77,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   try {
     for (const gateway of runtime.gateways) {
       const { name, port, address, portPath } = gateway.plan;
+      const routed = tracing === undefined ? gateway : { ...gateway, router: tracing.around(gateway.router) };
       let bind: BindMetrics | undefined;
       const listener = await openListener({
         gateway: `default/${name}`,
@@ -84,7 +88,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
           openRequests.add(x);
           if (watchers.active) x.trace = watchers.claim(x);
           if (x.trace !== undefined) traceBegin(x.trace, config, runtime);
-          const reply = await handleRequest(x, gateway);
+          const reply = await handleRequest(x, routed);
           if (runtime.accessLog.readsResponseBody)
             recordBody(x, reply, config.frontendPolicies.http.maxBufferSize);
           x.repliedAt = performance.now();
@@ -101,7 +105,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
       log.info('proxy::gateway', 'started bind', { bind: `bind/${listener.port}`, gateway: name });
     }
   } catch (error) {
-    await Promise.all(opened.map(({ listener }) => listener.close(0)));
+    await Promise.all([tracing?.close(), ...opened.map(({ listener }) => listener.close(0))]);
     await runtime.close();
     throw error;
   }
@@ -122,6 +126,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
       const closed = opened.map(({ listener }) => listener.close(drain));
       runtime.drain();
       await Promise.all(closed);
+      await tracing?.close();
       await runtime.close();
     },
   };

@@ -25,6 +25,7 @@ import { loadCatalogs } from './llm/cost/load.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from './observe/access-log-policy.ts';
 import { Metrics } from './observe/metrics/metrics.ts';
 import { compileMetricsPolicy } from './observe/metrics/metrics-policy.ts';
+import { compileTracing, type TracingSettings } from './observe/otlp/settings.ts';
 import type { SecretNames } from './observe/trace/state.ts';
 import { policyKinds } from './policies/index.ts';
 import type { Policy, PolicyKind } from './policy.ts';
@@ -46,6 +47,8 @@ export interface Runtime {
   readonly metrics: Metrics;
   /** What its parts tell of themselves. */
   readonly inspection: Inspection;
+  /** Undefined without a collector. */
+  readonly tracing: TracingSettings | undefined;
   /** Ends responses that wait for nothing in particular, before a stop. */
   drain(): void;
   close(): Promise<void>;
@@ -83,6 +86,7 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   );
   const { children } = settings;
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
+  const tracing = compileTracing(config, createContext(contextOptions, [], new Set(), []));
   const logContext = createContext(contextOptions, ['frontendPolicies', 'accessLog'], new Set(), []);
   const accessLog = compileAccessLogPolicy(config.frontendPolicies.accessLog, logContext);
   const catalog = loadCatalogs(
@@ -105,7 +109,17 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   };
   const { secretNames } = settings;
   return {
-    runtime: { gateways: compiled, accessLog, catalog, metrics, secretNames, inspection, drain, close },
+    runtime: {
+      gateways: compiled,
+      accessLog,
+      catalog,
+      metrics,
+      tracing,
+      secretNames,
+      inspection,
+      drain,
+      close,
+    },
     diagnostics,
   };
 }

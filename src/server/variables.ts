@@ -3,6 +3,7 @@ import { Timestamp } from './cel/time.ts';
 import { CelStruct, toCel } from './cel/values.ts';
 import type { Exchange } from './http/exchange.ts';
 import type { LlmCall } from './llm/log-fields.ts';
+import type { RequestSpan } from './observe/otlp/span.ts';
 import type { Tracer } from './observe/trace/tracer.ts';
 
 /** Finds the value of a root variable; null while it has none. */
@@ -10,6 +11,8 @@ export interface Lookup {
   (root: string): unknown;
   /** Set while somebody watches the request: who is told, and how to read a variable without keeping it. */
   watched?: Watched;
+  /** Set when the request is recorded. */
+  span?: RequestSpan;
 }
 
 interface Watched {
@@ -41,6 +44,7 @@ export function lookupIn(x: Exchange, overrides?: Readonly<Record<string, unknow
     overrides !== undefined && root in overrides
       ? overrides[root]
       : x.variable(root, ROOTS[root] ?? (() => null));
+  if (x.span !== undefined) lookup.span = x.span;
   if (x.trace !== undefined) {
     const peek = (root: string): unknown =>
       overrides !== undefined && root in overrides ? overrides[root] : variableOf(root, x);

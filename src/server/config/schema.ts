@@ -7,6 +7,7 @@ import { catalogReferenceSchema } from '../llm/cost/load.ts';
 import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log-policy.ts';
 import { metricsSchema } from '../observe/metrics/metrics-policy.ts';
+import { frontendTracingSchema, tracingSchema } from '../observe/otlp/schema.ts';
 import { policyKinds } from '../policies/index.ts';
 import { durationSchema, durationText } from './duration.ts';
 import { listenAddressSchema } from './listen-address.ts';
@@ -122,6 +123,7 @@ const processSchema = z
         'Address of the readiness server (`/healthz/ready`); all addresses of the machine, port 15021, by default.',
       ),
     metrics: metricsSchema.prefault({}),
+    tracing: tracingSchema.prefault({}),
     session: z
       .strictObject({
         key: z
@@ -196,6 +198,7 @@ const simpleMcpSchema = z
 const frontendSchema = z
   .strictObject({
     accessLog: accessLogSchema.prefault({}),
+    tracing: frontendTracingSchema.optional(),
     http: z
       .strictObject({
         maxBufferSize: z

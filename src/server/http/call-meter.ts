@@ -1,7 +1,10 @@
 import { buildConnector } from 'undici';
+import type { CallKind, CallSubtype } from '../observe/metrics/metrics.ts';
 
 /** Told of the calls of one upstream. Resolved when the configuration is compiled. */
 export interface CallMeter {
+  readonly kind: CallKind;
+  readonly subtype: CallSubtype;
   /** A connection was opened, in ms. */
   connected(transport: 'plaintext' | 'tls', duration: number): void;
   /** The head of a response arrived, in ms after the call. */

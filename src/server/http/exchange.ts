@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Reason } from '../../core/errors.ts';
 import { HeadersView } from '../cel/headers-view.ts';
 import type { LlmCall } from '../llm/log-fields.ts';
+import type { RequestSpan } from '../observe/otlp/span.ts';
 import type { Tracer } from '../observe/trace/tracer.ts';
 import { RequestBody } from './body.ts';
 import type { HeaderList } from './header-list.ts';
@@ -87,6 +88,8 @@ export class Exchange {
 
   /** What was answered, from the moment it is known. */
   reply: Reply | undefined;
+  /** The request is recorded for a collector of traces. */
+  span: RequestSpan | undefined;
   /** Of `performance.now()`: the backend was called, its response began, ours was ready. */
   calledAt: number | undefined;
   answeredAt: number | undefined;

@@ -1,6 +1,7 @@
 import { type Dispatcher, Pool } from 'undici';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { type CallSpan, type RequestSpan, withContext } from '../observe/otlp/span.ts';
 import { type CallMeter, meteredConnector } from './call-meter.ts';
 import { HeaderList } from './header-list.ts';
 import { UpstreamBody } from './upstream-body.ts';
@@ -21,6 +22,8 @@ export interface UpstreamRequest {
   readonly signal?: AbortSignal;
   /** Whose request it is: a `relay` ends when the client leaves. Cheaper by far than a signal for each request. */
   readonly client?: RelayClient;
+  /** Of a `request`: the recorded request that it is made for. */
+  readonly span?: RequestSpan | undefined;
   /** Time until the response headers, the connection included, in ms. Of `relay` only. */
   readonly timeout?: number;
   /** How long the response body may be silent, in ms; no limit when absent. Waiting for a slow client is not counted. */
@@ -36,6 +39,8 @@ interface RelayClient {
   /** Of `performance.now()`: when it was called, and when the head of its response came. */
   calledAt: number | undefined;
   answeredAt: number | undefined;
+  /** Set when the request is recorded: the call becomes a span of its own, and carries its context. */
+  readonly span: RequestSpan | undefined;
 }
 
 export interface UpstreamResponse {
@@ -73,14 +78,17 @@ export function createUpstream(
     ...(connections === undefined ? {} : { connections }),
     pipelining: 1,
   });
+  const address =
+    socketPath === undefined
+      ? `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
+      : `unix:${socketPath}`;
   return {
-    address:
-      socketPath === undefined
-        ? `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
-        : `unix:${socketPath}`,
+    address,
     authority: url.host,
-    request: (request) => onceMore(request, () => ask(pool, request, meter)),
-    relay: (request) => onceMore(request, () => relay(pool, request, meter)),
+    request: (request) =>
+      onceMore(request, () => ask(pool, request, spanned(request, meter, address), meter)),
+    relay: (request) =>
+      onceMore(request, () => relay(pool, request, spanned(request, meter, address), meter)),
     close: () => pool.destroy(),
   };
 }
@@ -111,8 +119,19 @@ async function onceMore<T>(
   }
 }
 
-function dispatchOptions(request: UpstreamRequest): Dispatcher.DispatchOptions {
-  const { method, path, headers, body, bodyIdle } = request;
+/** The span of a call, when the request that it is made for is recorded. */
+function spanned(
+  { client, span = client?.span, method, path }: UpstreamRequest,
+  meter: CallMeter | undefined,
+  address: string,
+): CallSpan | undefined {
+  if (span === undefined || meter === undefined) return undefined;
+  return span.http({ kind: meter.kind, subtype: meter.subtype, method, address, path });
+}
+
+function dispatchOptions(request: UpstreamRequest, span: CallSpan | undefined): Dispatcher.DispatchOptions {
+  const { method, path, body, bodyIdle } = request;
+  const headers = span === undefined ? request.headers : withContext(request.headers, span);
   return {
     method: method as Dispatcher.HttpMethod,
     path,
@@ -125,22 +144,33 @@ function dispatchOptions(request: UpstreamRequest): Dispatcher.DispatchOptions {
 async function ask(
   pool: Pool,
   request: UpstreamRequest,
+  span: CallSpan | undefined,
   meter: CallMeter | undefined,
 ): Promise<Dispatcher.ResponseData> {
   const started = performance.now();
-  const response = await pool.request({ ...dispatchOptions(request), signal: request.signal ?? null });
-  meter?.answered(performance.now() - started);
-  return response;
+  try {
+    const response = await pool.request({
+      ...dispatchOptions(request, span),
+      signal: request.signal ?? null,
+    });
+    meter?.answered(performance.now() - started);
+    span?.end(response.statusCode);
+    return response;
+  } catch (error) {
+    span?.fail(explainUpstreamError(error));
+    throw error;
+  }
 }
 
 function relay(
   pool: Pool,
   request: UpstreamRequest,
+  span: CallSpan | undefined,
   meter: CallMeter | undefined,
 ): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
-    const call = new Relay(request, meter, resolve, reject);
-    if (!call.isOver) pool.dispatch(dispatchOptions(request), call);
+    const call = new Relay(request, span, meter, resolve, reject);
+    if (!call.isOver) pool.dispatch(dispatchOptions(request, span), call);
   });
 }
 
@@ -156,17 +186,20 @@ class Relay implements Dispatcher.DispatchHandler {
   #body: UpstreamBody | undefined;
   #informational = 0;
   readonly #meter: CallMeter | undefined;
+  readonly #span: CallSpan | undefined;
   readonly #client: RelayClient | undefined;
   readonly #startedAt = performance.now();
   #givenUp: Error | undefined;
 
   constructor(
     { client, timeout }: UpstreamRequest,
+    span: CallSpan | undefined,
     meter: CallMeter | undefined,
     resolve: (response: UpstreamResponse) => void,
     reject: (error: unknown) => void,
   ) {
     this.#meter = meter;
+    this.#span = span;
     this.#client = client;
     if (client !== undefined) client.calledAt ??= this.#startedAt;
     this.#resolve = resolve;
@@ -191,13 +224,15 @@ class Relay implements Dispatcher.DispatchHandler {
     this.#givenUp = error;
     this.#controller?.abort(error);
     this.#settle();
+    this.#span?.fail(explainUpstreamError(error));
     if (this.#body === undefined) this.#reject(upstreamError(error));
   }
 
-  #answered(): void {
+  #answered(status: number): void {
     const now = performance.now();
     if (this.#client !== undefined) this.#client.answeredAt = now;
     this.#meter?.answered(now - this.#startedAt);
+    this.#span?.end(status);
   }
 
   #settle(): void {
@@ -229,7 +264,7 @@ class Relay implements Dispatcher.DispatchHandler {
       return;
     }
     clearTimeout(this.#timer);
-    this.#answered();
+    this.#answered(status);
     const headers = new HeaderList(textHeaders(controller.rawHeaders));
     const encoding = headers.get('transfer-encoding');
     if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked') {
@@ -255,6 +290,7 @@ class Relay implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: unknown, error: Error): void {
     this.#settle();
+    this.#span?.fail(explainUpstreamError(error));
     if (this.#body === undefined) this.#reject(upstreamError(error));
     else this.#body.fail(explainUpstreamError(error), (error as { code?: string }).code === BODY_IDLE);
   }

@@ -1,6 +1,7 @@
 import { ERRORS, messageOf } from '../../core/errors.ts';
 import type { EventStream } from '../../core/sse.ts';
 import type { ItemAccess, McpLogFields } from '../http/exchange.ts';
+import { type CallSpan, type RequestSpan, withContext } from '../observe/otlp/span.ts';
 import type { Tracer } from '../observe/trace/tracer.ts';
 import type { Connection, Ready } from './connection.ts';
 import type { RpcMessage } from './message.ts';
@@ -9,6 +10,7 @@ import { errorMessage, RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import { UpstreamSessionLost, UpstreamStatusError } from './targets/http-channel.ts';
+import { callSpan, withTraceMeta } from './trace-context.ts';
 import { statusOf, traced, traceName } from './traced.ts';
 
 /** One request of a client on its way through a session. */
@@ -19,6 +21,8 @@ export interface ClientCall {
   readonly stream: EventStream;
   readonly log: McpLogFields;
   readonly access: ItemAccess | undefined;
+  /** The request is recorded. */
+  readonly span: RequestSpan | undefined;
   /** Somebody watches the request. */
   readonly trace: Tracer | undefined;
   /** The call runs at that target, under that id of the peer's. */
@@ -51,11 +55,12 @@ export async function forward(
     return;
   }
   if (!stream.isOpen) return;
-  const id = peer.forward(
-    message,
-    headers,
-    new ForwardedCall(call, connection, peer, message, rewrite, isRetry),
-  );
+  const handler = new ForwardedCall(call, connection, peer, message, rewrite, isRetry);
+  const { span } = handler;
+  const id =
+    span === undefined
+      ? peer.forward(message, headers, handler)
+      : peer.forward(withTraceMeta(message, span), withContext(headers, span), handler);
   call.runsAt(connection.target, peer, id);
 }
 
@@ -73,6 +78,7 @@ class ForwardedCall implements CallHandler {
   readonly #message: RpcMessage;
   readonly #rewrite: Rewrite | undefined;
   readonly #isRetry: boolean;
+  readonly span: CallSpan | undefined;
   readonly #since: number;
 
   constructor(
@@ -89,6 +95,7 @@ class ForwardedCall implements CallHandler {
     this.#message = message;
     this.#rewrite = rewrite;
     this.#isRetry = isRetry;
+    this.span = callSpan(call, connection.target.name, message);
     this.#since = call.trace?.callStarted(traceName(connection.target), 'mcp') ?? 0;
   }
 
@@ -98,6 +105,8 @@ class ForwardedCall implements CallHandler {
 
   response(text: string, response: RpcMessage): void {
     noteError(this.#call.log, response.error);
+    if (response.error === undefined) this.span?.end();
+    else this.span?.fail(response.error.message);
     const { target } = this.#connection;
     if (response.error === undefined)
       this.#call.trace?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp');
@@ -106,12 +115,14 @@ class ForwardedCall implements CallHandler {
   }
 
   cancelled(): void {
+    this.span?.fail('cancelled');
     const { target } = this.#connection;
     this.#call.trace?.callFailed(traceName(target), this.#since, new Error('cancelled'), 'mcp');
     this.#call.stream.end();
   }
 
   failure(error: Error): void {
+    this.span?.fail(error.message);
     const call = this.#call;
     call.trace?.callFailed(traceName(this.#connection.target), this.#since, error, 'mcp');
     const isLost = error instanceof UpstreamSessionLost;

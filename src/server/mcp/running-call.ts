@@ -52,6 +52,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
   readonly headers: readonly string[];
   readonly log: McpLogFields;
   readonly access: ItemAccess | undefined;
+  readonly span: Exchange['span'];
   readonly trace: Tracer | undefined;
   readonly stream = new EventStream();
   readonly #x: Exchange;
@@ -74,6 +75,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
     this.headers = headers;
     this.log = log;
     this.access = x.itemAccess;
+    this.span = x.span;
     this.trace = x.trace;
     this.stream.owner = this;
     // The response, not the stream: the client may leave before the stream is its answer.

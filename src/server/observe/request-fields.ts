@@ -23,6 +23,8 @@ export function requestFields(x: Exchange, status: number): Field[] {
     ['http.path', shownTarget(x)],
     ['http.version', `HTTP/${x.request.httpVersion}`],
     ['http.status', status],
+    ['trace.id', x.span?.traceId],
+    ['span.id', x.span?.spanId],
     ['jwt.sub', subjectOf(x)],
     ['protocol', x.protocol],
     ['mcp.method.name', mcp?.method],

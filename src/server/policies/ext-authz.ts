@@ -224,6 +224,7 @@ async function call(x: Exchange, { upstream, headers: added, config }: Plan, pat
     path,
     headers: ['host', authority, ...headers],
     isReplaySafe: true,
+    span: x.span,
   };
   const signal = AbortSignal.any([AbortSignal.timeout(LIMITS.authorizationTimeout), x.signal]);
   const sent = upstream.request({ ...request, signal });

@@ -82,7 +82,13 @@ export function compileWebhook(
     async check(items, lookup, signal) {
       const call = requestOf(phase, upstream, expressions, lookup);
       try {
-        const answer = await send(upstream, call, { [member(phase)]: items }, signal, lookup.watched?.tracer);
+        const answer = await send(
+          upstream,
+          { ...call, span: lookup.span },
+          { [member(phase)]: items },
+          signal,
+          lookup.watched?.tracer,
+        );
         const verdict = parseVerdict(answer, phase);
         count(ACTIONS[verdict.kind]);
         return verdict;
@@ -116,6 +122,7 @@ const ACTIONS = { pass: 'Allow', mask: 'Mask', reject: 'Reject' } as const;
 const member = (phase: Phase): 'messages' | 'choices' => (phase === 'request' ? 'messages' : 'choices');
 
 interface Call {
+  readonly span?: UpstreamRequest['span'];
   readonly method: string;
   readonly path: string;
   readonly headers: readonly string[];
@@ -161,7 +168,7 @@ function textOf(expression: Expression, lookup: Lookup): string | undefined {
 
 async function send(
   upstream: Upstream,
-  { method, path, headers }: Call,
+  { method, path, headers, span }: Call,
   body: object,
   signal: AbortSignal,
   tracer: Tracer | undefined,
@@ -169,7 +176,7 @@ async function send(
   const timeout = AbortSignal.timeout(LIMITS.guardrailTimeout);
   const both = AbortSignal.any([timeout, signal]);
   try {
-    const request = { method, path, headers, body: JSON.stringify({ body }), signal: both };
+    const request = { method, path, headers, span, body: JSON.stringify({ body }), signal: both };
     return await answerTo(upstream, request, tracer);
   } catch (error) {
     throw timeout.aborted ? new GuardrailFailure('the webhook did not answer in time') : error;

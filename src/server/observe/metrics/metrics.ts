@@ -85,6 +85,8 @@ export class Metrics {
   calls(kind: CallKind, subtype: CallSubtype): CallMeter {
     const { callDuration, connectDuration } = this.families;
     return {
+      kind,
+      subtype,
       connected: (transport, duration) => connectDuration.with([transport]).observe(duration / 1000),
       answered: (duration) => callDuration.with([kind, subtype]).observe(duration / 1000),
     };

@@ -1,0 +1,96 @@
+import { LIMITS } from '../../../core/limits.ts';
+import type { Route } from '../../http/pipeline.ts';
+import type { CallKind, CallSubtype } from '../metrics/metrics.ts';
+import { newSpanId, newTraceId, type TraceContext, traceparent } from './context.ts';
+
+export type AttributeValue = string | number | boolean;
+
+/** A call of the gateway on behalf of a request. */
+export class CallSpan implements TraceContext {
+  readonly traceId: string;
+  readonly spanId = newSpanId();
+  readonly name: string;
+  readonly attributes: Record<string, AttributeValue>;
+  readonly startedClock = performance.now();
+  endedClock: number | undefined;
+  error: string | undefined;
+
+  constructor(traceId: string, name: string, attributes: Record<string, AttributeValue>) {
+    this.traceId = traceId;
+    this.name = name;
+    this.attributes = attributes;
+  }
+
+  get traceparent(): string {
+    return traceparent(this);
+  }
+
+  /** Its answer came; `status` is that of HTTP. */
+  end(status?: number): void {
+    if (this.endedClock !== undefined) return;
+    this.endedClock = performance.now();
+    if (status === undefined) return;
+    this.attributes['http.status'] = status;
+    if (status >= 500) this.error = `HTTP ${status}`;
+  }
+
+  fail(why: string): void {
+    if (this.endedClock !== undefined) return;
+    this.error = why;
+    this.end();
+  }
+}
+
+/** A call over HTTP, as spans describe it. */
+export interface HttpCall {
+  readonly kind: CallKind;
+  readonly subtype: CallSubtype;
+  readonly method: string;
+  readonly address: string;
+  readonly path: string;
+}
+
+/** A sampled request: its own span and those of the calls made for it. */
+export class RequestSpan implements TraceContext {
+  readonly traceId: string;
+  readonly spanId = newSpanId();
+  readonly parent: TraceContext | undefined;
+  readonly calls: CallSpan[] = [];
+  /** The route that was found. */
+  route: Route | undefined;
+
+  constructor(parent: TraceContext | undefined) {
+    this.parent = parent;
+    this.traceId = parent?.traceId ?? newTraceId();
+  }
+
+  /** Begins the span of a call; undefined over the number of a request. */
+  call(name: string, attributes: Record<string, AttributeValue>): CallSpan | undefined {
+    if (this.calls.length >= LIMITS.spansPerRequest) return undefined;
+    const span = new CallSpan(this.traceId, name, attributes);
+    this.calls.push(span);
+    return span;
+  }
+
+  http({ kind, subtype, method, address, path }: HttpCall): CallSpan | undefined {
+    return this.call(kind === 'Policy' ? subtype : `${method} ${address}`, {
+      'agentgateway.outbound.kind': kind,
+      'agentgateway.outbound.subtype': subtype,
+      'http.method': method,
+      'http.host': address,
+      // A query may hold credentials.
+      'http.path': path.split('?')[0] as string,
+    });
+  }
+}
+
+/** Header lines with the context of a call in the place of the client's. */
+export function withContext(headers: readonly string[], span: CallSpan): string[] {
+  const kept: string[] = [];
+  for (let at = 0; at < headers.length; at += 2) {
+    if ((headers[at] as string).toLowerCase() !== 'traceparent')
+      kept.push(headers[at] as string, headers[at + 1] as string);
+  }
+  kept.push('traceparent', span.traceparent);
+  return kept;
+}

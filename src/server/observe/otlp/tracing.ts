@@ -1,0 +1,170 @@
+import type { ReadableSpan } from '@opentelemetry/sdk-trace';
+import type { Log } from '../../../core/log.ts';
+import { VERSION } from '../../../core/version.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { Route } from '../../http/pipeline.ts';
+import type { Router } from '../../http/router.ts';
+import { costToText } from '../../llm/cost/decimal.ts';
+import type { Field } from '../request-fields.ts';
+import { parseTraceparent, type TraceContext } from './context.ts';
+import { loadTransport, SpanQueue } from './exporter.ts';
+import type { TracingSettings } from './settings.ts';
+import { type AttributeValue, type CallSpan, RequestSpan } from './span.ts';
+
+const KIND = { server: 1, client: 2 } as const;
+const STATUS = { unset: 0, error: 2 } as const;
+
+/** Traces of a running gateway: which requests are recorded, and what leaves for the collector. */
+export class Tracing {
+  readonly #settings: TracingSettings;
+  readonly #queue: SpanQueue;
+  readonly #resource: Promise<ReadableSpan['resource']>;
+  readonly #scope = { name: 'agentgateway', version: VERSION };
+
+  constructor(settings: TracingSettings, log: Log, serviceName = 'agentgateway') {
+    this.#settings = settings;
+    this.#queue = new SpanQueue(loadTransport(settings.protocol, settings.url, settings.headers), log);
+    this.#resource = import('@opentelemetry/resources').then(({ resourceFromAttributes }) =>
+      resourceFromAttributes({
+        'service.name': serviceName,
+        'service.version': VERSION,
+        ...settings.resources,
+      }),
+    );
+    this.#resource.catch(() => undefined);
+  }
+
+  get dropped(): number {
+    return this.#queue.dropped;
+  }
+
+  /** A router that decides, of each admitted request, whether it is recorded. */
+  around(router: Router<Route>): Router<Route> {
+    return (x) => {
+      const exchange = x as Exchange;
+      exchange.span = this.#begin(exchange);
+      const route = router(x);
+      if (exchange.span !== undefined) exchange.span.route = route;
+      return route;
+    };
+  }
+
+  #begin(x: Exchange): RequestSpan | undefined {
+    const parent = parseTraceparent(x.headers.all('traceparent'));
+    const { samplesNew, samplesClient } = this.#settings;
+    return (parent === undefined ? samplesNew(x) : samplesClient(x)) ? new RequestSpan(parent) : undefined;
+  }
+
+  /** The request has ended, with these fields of the access log. */
+  ended(x: Exchange, span: RequestSpan, fields: readonly Field[]): void {
+    if (!this.#settings.isWanted(x)) return;
+    const now = performance.now();
+    const attributes = this.#attributes(x, fields);
+    const name = attributes['span.name'] ?? spanName(x, span);
+    const server = { context: span, parent: span.parent, kind: KIND.server, name: String(name), attributes };
+    void this.#resource.then((resource) => {
+      const shared = { resource, scope: this.#scope };
+      this.#queue.add([
+        readable({ ...server, error: x.error, started: x.startedClock, ended: now }, shared),
+        ...span.calls.map((call) => readable(clientSpan(call, span, now), shared)),
+      ]);
+    });
+  }
+
+  #attributes(x: Exchange, fields: readonly Field[]): Record<string, AttributeValue> {
+    const attributes: Record<string, AttributeValue> = {};
+    for (const [name, value] of fields) {
+      if (value !== undefined && value !== null && name !== 'error') attributes[name] = attributeOf(value);
+    }
+    attributes['url.scheme'] = 'http';
+    attributes['network.protocol.version'] = x.request.httpVersion;
+    for (const [part, cost] of Object.entries(x.llm?.cost?.parts ?? {}))
+      attributes[`gw.ai.usage.cost.${snakeCase(part)}`] = costToText(BigInt(Math.round(cost * 1e12)));
+    for (const [name, value] of this.#settings.added(x)) attributes[name] = attributeOf(value);
+    for (const name of this.#settings.removed) delete attributes[name];
+    return attributes;
+  }
+
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+}
+
+const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+function attributeOf(value: unknown): AttributeValue {
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value;
+  return JSON.stringify(value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value) ?? '';
+}
+
+/** Method of MCP, or of HTTP with the path that the route names: paths of clients are too many for names. */
+function spanName({ mcp, method, path }: Exchange, { route }: RequestSpan): string {
+  if (mcp?.method !== undefined) return mcp.method;
+  for (const { path: wanted } of route?.matches ?? []) {
+    if (wanted.kind === 'exact' && wanted.value === path) return `${method} ${path}`;
+    if (wanted.kind === 'prefix' && path.startsWith(wanted.value))
+      return `${method} ${wanted.value.replace(/\/$/, '')}/*`;
+  }
+  return 'unknown';
+}
+
+interface Finished {
+  readonly context: TraceContext;
+  readonly parent: TraceContext | undefined;
+  readonly kind: number;
+  readonly name: string;
+  readonly attributes: Record<string, AttributeValue>;
+  readonly error: string | undefined;
+  /** Of `performance.now()`. */
+  readonly started: number;
+  readonly ended: number;
+}
+
+function clientSpan(call: CallSpan, request: RequestSpan, now: number): Finished {
+  const { name, attributes, error, startedClock } = call;
+  return {
+    context: call,
+    parent: request,
+    kind: KIND.client,
+    name,
+    attributes,
+    error: call.endedClock === undefined ? 'not answered' : error,
+    started: startedClock,
+    ended: call.endedClock ?? now,
+  };
+}
+
+const SAMPLED = 1;
+const contextOf = ({ traceId, spanId }: TraceContext) => ({ traceId, spanId, traceFlags: SAMPLED });
+
+/** What the library's exporters read of a span. */
+function readable(
+  { context, parent, kind, name, attributes, error, started, ended }: Finished,
+  { resource, scope }: { resource: ReadableSpan['resource']; scope: { name: string; version: string } },
+): ReadableSpan {
+  return {
+    name,
+    kind,
+    spanContext: () => contextOf(context),
+    ...(parent === undefined ? {} : { parentSpanContext: contextOf(parent) }),
+    startTime: timeOf(performance.timeOrigin + started),
+    endTime: timeOf(performance.timeOrigin + ended),
+    duration: timeOf(ended - started),
+    status: error === undefined ? { code: STATUS.unset } : { code: STATUS.error, message: error },
+    attributes,
+    links: [],
+    events: [],
+    ended: true,
+    resource,
+    instrumentationScope: scope,
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
+  };
+}
+
+/** Milliseconds as seconds and nanoseconds. */
+function timeOf(milliseconds: number): [number, number] {
+  const seconds = Math.floor(milliseconds / 1000);
+  return [seconds, Math.round((milliseconds - seconds * 1000) * 1e6)];
+}

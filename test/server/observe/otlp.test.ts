@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest';
+import { parseTraceparent } from '../../../src/server/observe/otlp/context.ts';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { chat, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { openSession } from '../../kit/mcp.ts';
+import { collector, type ReceivedSpan } from '../../kit/otlp.ts';
+import { proxyGateway } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+import { until } from '../../kit/until.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
+import { covers, verifies } from '../../kit/verifies.ts';
+
+covers('gateway.service.8.traces', 'gateway.config.tracing.otlp', 'gateway.config.tracing.sampling');
+
+const tracing = (url: string, more: object = {}): object => ({
+  config: { tracing: { otlpEndpoint: url, randomSampling: true, ...more } },
+});
+const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00';
+const server = (spans: readonly ReceivedSpan[]): ReceivedSpan =>
+  spans.find(({ kind }) => kind === 2) as ReceivedSpan;
+const client = (spans: readonly ReceivedSpan[]): ReceivedSpan =>
+  spans.find(({ kind }) => kind === 3) as ReceivedSpan;
+
+describe('a trace', () => {
+  verifies(
+    ['gateway.traces.export', 'gateway.traces.cost'],
+    'of an LLM call is one server and one client span, with its cost, over gRPC',
+    async () => {
+      await using sink = await collector('grpc');
+      await using provider = await llmProvider();
+      const modelCatalog = [
+        {
+          inline: {
+            providers: { openai: { models: { 'acme-mini-1': { rates: { input: '1', output: '2' } } } } },
+          },
+        },
+      ];
+      const { config } = tracing(sink.url) as { config: object };
+      await using gate = await llmGateway(provider, { more: { config: { ...config, modelCatalog } } });
+      await chat(gate);
+      const line = await gate.accessLine(1);
+      await gate.close();
+      const request = server(sink.spans);
+      const call = client(sink.spans);
+      expect(sink.spans).toHaveLength(2);
+      expect(request).toMatchObject({
+        name: 'POST /*',
+        parentSpanId: '',
+        status: { code: 0 },
+        traceId: line['trace.id'],
+        spanId: line['span.id'],
+        resource: { 'service.name': 'agentgateway' },
+        attributes: {
+          'http.status': 200,
+          'gen_ai.request.model': 'acme-mini',
+          'gen_ai.usage.input_tokens': 12,
+          'gw.ai.usage.cost.total': '0.000026',
+          'gw.ai.usage.cost.input': '0.000012',
+          'gw.ai.usage.cost.output': '0.000014',
+          'gw.ai.usage.cost.cache_read': '0',
+          'url.scheme': 'http',
+          'network.protocol.version': '1.1',
+        },
+      });
+      expect(call).toMatchObject({
+        name: `POST ${provider.address}`,
+        traceId: request.traceId,
+        parentSpanId: request.spanId,
+        attributes: {
+          'agentgateway.outbound.kind': 'Primary',
+          'agentgateway.outbound.subtype': 'Llm',
+          'http.status': 200,
+        },
+      });
+      expect(provider.received[0]?.headers['traceparent']).toBe(`00-${call.traceId}-${call.spanId}-01`);
+      expect(sink.headers[0]?.[':path']).toBe('/opentelemetry.proto.collector.trace.v1.TraceService/Export');
+    },
+  );
+
+  test('of an MCP call is one server and one client span, and the target is told in _meta', async () => {
+    await using sink = await collector('http');
+    const more = tracing(sink.url, { otlpProtocol: 'http', headers: { 'x-key': 'k' } }) as { config: object };
+    const gate = await gateway(mcpConfig([chaos('a', '--tools=echo')], more));
+    const session = await openSession(`${gate.url}/mcp`);
+    await session.request('tools/call', { name: 'echo', arguments: {} });
+    await until(() => gate.accessLog.length === 3);
+    await gate.close();
+    const spans = sink.spans.filter(({ attributes }) => attributes['mcp.method.name'] === 'tools/call');
+    expect(spans).toHaveLength(2);
+    expect(server(spans)).toMatchObject({ name: 'tools/call', attributes: { 'gen_ai.tool.name': 'echo' } });
+    expect(client(spans)).toMatchObject({
+      name: 'tools/call a_echo',
+      traceId: server(spans).traceId,
+      parentSpanId: server(spans).spanId,
+      attributes: { 'mcp.target': 'a', 'agentgateway.outbound.subtype': 'Mcp' },
+    });
+    expect(sink.headers[0]).toMatchObject({ path: '/v1/traces', 'x-key': 'k' });
+  });
+
+  test('continues that of the client, whose own header goes no further, and tells failures', async () => {
+    await using sink = await collector('grpc');
+    await using upstream = await httpUpstream((_, response) => response.writeHead(503).end());
+    const gate = await proxyGateway(upstream.address, {}, tracing(sink.url, { randomSampling: false }));
+    await send(`${gate.url}/none`);
+    await send(`${gate.url}/traced?secret=1`, { headers: { traceparent: PARENT } });
+    await until(() => gate.accessLog.length === 2);
+    await gate.close();
+    expect(sink.spans).toHaveLength(2);
+    expect(server(sink.spans)).toMatchObject({
+      traceId: PARENT.slice(3, 35),
+      parentSpanId: PARENT.slice(36, 52),
+    });
+    expect(client(sink.spans)).toMatchObject({
+      status: { code: 2, message: 'HTTP 503' },
+      attributes: { 'http.path': '/traced', 'http.status': 503 },
+    });
+    expect(upstream.received[1]?.headers['traceparent']).toBe(
+      `00-${PARENT.slice(3, 35)}-${client(sink.spans).spanId}-01`,
+    );
+    expect(gate.accessLog[0]).not.toContain('trace.id');
+  });
+
+  test('is sampled, filtered and changed by expressions', async () => {
+    await using sink = await collector('grpc');
+    await using upstream = await httpUpstream((_, response) => response.end());
+    const frontendPolicies = {
+      tracing: {
+        host: sink.url.slice('http://'.length),
+        randomSampling: 'request.path.startsWith("/yes")',
+        clientSampling: false,
+        filter: 'response.code == 200 && request.path != "/yes/not"',
+        attributes: { 'span.name': '"mine"', agent: 'request.headers["user-agent"]' },
+        resources: { 'service.name': 'edge' },
+        remove: ['src.addr'],
+      },
+    };
+    const gate = await proxyGateway(upstream.address, {}, { frontendPolicies });
+    for (const path of ['/no', '/yes/not', '/yes'])
+      await send(gate.url + path, { headers: { 'user-agent': 'me' } });
+    await send(`${gate.url}/yes/client`, { headers: { traceparent: PARENT } });
+    await until(() => gate.accessLog.length === 4);
+    await gate.close();
+    expect(sink.spans).toHaveLength(2);
+    expect(server(sink.spans)).toMatchObject({
+      name: 'mine',
+      attributes: { agent: 'me', 'http.path': '/yes' },
+      resource: { 'service.name': 'edge' },
+    });
+    expect(server(sink.spans).attributes).not.toHaveProperty('src.addr');
+  });
+
+  test('costs requests nothing when the collector is gone or silent', async () => {
+    await using silent = await collector('grpc', { answers: false });
+    await using upstream = await httpUpstream((_, response) => response.end('ok'));
+    for (const url of ['http://127.0.0.1:1', silent.url]) {
+      const gate = await proxyGateway(upstream.address, {}, tracing(url));
+      expect((await send(gate.url)).text).toBe('ok');
+      await until(() => gate.accessLog.length === 1);
+      const started = performance.now();
+      await gate.close();
+      expect(performance.now() - started).toBeLessThan(6000);
+      expect(gate.log.join('')).toMatch(/telemetry::trace\tspans were lost/);
+    }
+  });
+
+  test('cannot be configured twice', async () => {
+    const both = { ...tracing('http://127.0.0.1:1'), frontendPolicies: { tracing: { host: '127.0.0.1:1' } } };
+    await expect(proxyGateway('127.0.0.1:1', {}, both)).rejects.toThrow(
+      'cannot use deprecated config.tracing together with frontendPolicies.tracing',
+    );
+  });
+});
+
+test.each([
+  [[PARENT], true],
+  [[`01${PARENT.slice(2)}-more`], true],
+  [[], false],
+  [[PARENT, PARENT], false],
+  [[`${PARENT}-more`], false],
+  [[PARENT.toUpperCase()], false],
+  [[`ff${PARENT.slice(2)}`], false],
+  [[PARENT.replace(/-0af[0-9a-f]+/, `-${'0'.repeat(32)}`)], false],
+  [[PARENT.replace('b7ad6b7169203331', '0'.repeat(16))], false],
+])('traceparent %j is valid: %s', (values, isValid) => {
+  expect(parseTraceparent(values) !== undefined).toBe(isValid);
+});
