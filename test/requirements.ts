@@ -27,7 +27,6 @@ function later(deferred: string, text: string): Row {
 }
 
 const DASHBOARD = 'memory dashboard';
-const PROXY_COMMANDS = 'agctl proxy commands';
 
 const service = section('gateway.md#What the service does', {
   'gateway.service.1': 'The gateway takes its configuration from the YAML file named with -f.',
@@ -211,12 +210,9 @@ const admin = section('gateway.md#Admin server (default `127.0.0.1:15000`)', {
   'gateway.admin.ui': '/ui is a user interface.',
   'gateway.agctl': 'agctl wraps the admin endpoints.',
   'gateway.agctl.config': 'agctl proxy config all renders a saved dump as YAML.',
-  'gateway.agctl.trace': later(PROXY_COMMANDS, 'agctl proxy trace shows the next request in a terminal UI.'),
-  'gateway.agctl.trace.parts': later(
-    PROXY_COMMANDS,
-    'The UI shows the route, the applied policies, the backend and the status.',
-  ),
-  'gateway.agctl.trace.raw': later(PROXY_COMMANDS, '--raw prints JSON Lines instead.'),
+  'gateway.agctl.trace': 'agctl proxy trace shows the next request in a terminal UI.',
+  'gateway.agctl.trace.parts': 'The UI shows the route, the applied policies, the backend and the status.',
+  'gateway.agctl.trace.raw': '--raw prints JSON Lines instead.',
   'gateway.admin.logging.modules': 'The log level can be set per module by directives.',
 });
 

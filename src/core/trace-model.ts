@@ -186,7 +186,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
 const ASIDE = new Set(['ext_authz', 'ext_proc', 'guardrail', 'rate_limit', 'oidc', 'mirror']);
 const isAside = (scope: readonly string[]): boolean => scope.some((part) => ASIDE.has(part));
 
-function selectRoute(_: TraceModel, { message }: ReadEvent): Partial<TraceModel> {
+function selectRoute({ decision }: TraceModel, { message }: ReadEvent): Partial<TraceModel> {
   const selected = message['selectedRoute'];
   const skipped = recordsOf(message['skippedRoutes']).map((route) => ({
     route: textOf(route['route']),
@@ -195,7 +195,10 @@ function selectRoute(_: TraceModel, { message }: ReadEvent): Partial<TraceModel>
   }));
   const place = placeOf(message);
   return typeof selected === 'string'
-    ? { route: { key: selected, place, skipped } }
+    ? {
+        route: { key: selected, place, skipped },
+        decision: decision?.by === 'routing' ? undefined : decision,
+      }
     : {
         route: { key: undefined, place, skipped },
         decision: { by: 'routing', reason: 'no route matches', place },
@@ -270,28 +273,4 @@ function decidingRule(message: AnyMessage): { place: TracePlace | undefined; rea
 
 function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
-}
-
-export type FailOn = 'warn' | 'error' | 'deny' | '4xx' | '5xx' | 'cel-error' | 'no-route';
-export const FAIL_ON: readonly FailOn[] = ['warn', 'error', 'deny', '4xx', '5xx', 'cel-error', 'no-route'];
-
-/** Whether a trace has what `condition` stands for; `warn` includes errors. */
-export function matches(trace: TraceModel, condition: FailOn): boolean {
-  const status = trace.verdict?.status ?? 0;
-  switch (condition) {
-    case 'warn':
-      return trace.steps.some(({ severity }) => severity === 'warn' || severity === 'error');
-    case 'error':
-      return trace.steps.some(({ severity }) => severity === 'error');
-    case 'deny':
-      return trace.policies.some(({ outcome }) => outcome === 'denied');
-    case '4xx':
-      return status >= 400 && status < 500;
-    case '5xx':
-      return status >= 500;
-    case 'cel-error':
-      return trace.hasCelError;
-    case 'no-route':
-      return trace.route !== undefined && trace.route.key === undefined;
-  }
 }

@@ -3,7 +3,8 @@ import { resolve } from 'node:path';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls, escapeInJson } from '../../core/log.ts';
-import { addEvent, EMPTY_TRACE, matches, type TraceModel } from '../../core/trace-model.ts';
+import { matches } from '../../core/trace/fail-on.ts';
+import { addEvent, EMPTY_TRACE, type TraceModel } from '../../core/trace-model.ts';
 import type { Context } from '../context.ts';
 import type { Run } from '../program.ts';
 import { readInput } from '../proxy/dump.ts';
@@ -21,9 +22,14 @@ export const run: Run<TraceOptions> = async (options, context) => {
     return showTrace(plan, { ...context, color: options.color });
   }
   const stop = new AbortController();
+  let hasReader = true;
   const interrupted = (): void => stop.abort();
+  const readerLeft = (): void => {
+    hasReader = false;
+    stop.abort();
+  };
   process.once('SIGINT', interrupted);
-  context.stdout.once('close', interrupted).once('error', interrupted);
+  context.stdout.once('close', readerLeft).once('error', readerLeft);
   try {
     const traces = await traceAll(plan, context, stop.signal);
     const failed = traces.some((trace) => plan.failOn.some((condition) => matches(trace, condition)));
@@ -31,7 +37,7 @@ export const run: Run<TraceOptions> = async (options, context) => {
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     // The reader of our output has what it wanted, or somebody pressed Ctrl-C.
-    return context.stdout.destroyed ? EXIT_CODES.ok.code : EXIT_CODES.interrupted.code;
+    return hasReader ? EXIT_CODES.interrupted.code : EXIT_CODES.ok.code;
   } finally {
     process.off('SIGINT', interrupted);
   }

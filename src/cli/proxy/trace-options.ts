@@ -2,7 +2,7 @@ import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
 import { nearest } from '../../core/suggest.ts';
-import { FAIL_ON, type FailOn } from '../../core/trace-model.ts';
+import { FAIL_ON, type FailOn } from '../../core/trace/fail-on.ts';
 import type { Context } from '../context.ts';
 import { type AdminAddress, type AdminOptions, adminAddress, portNumber } from './address.ts';
 import { ownRequest } from './curl.ts';
@@ -81,7 +81,7 @@ function formOf({ raw, plain }: TraceOptions, { stdout, env }: Context): TracePl
   if (raw) return 'raw';
   const isTerminal = stdout.isTTY === true && process.stdin.isTTY === true && env['TERM'] !== 'dumb';
   const wantsText = plain === true || (env['INK_SCREEN_READER'] ?? '') === 'true';
-  return isTerminal && wantsText ? 'text' : 'text';
+  return isTerminal && !wantsText ? 'screen' : 'text';
 }
 
 function countOf({ count }: TraceOptions): number {

@@ -1,9 +1,130 @@
-import type { Context } from '../context.ts';
+import { writeSync } from 'node:fs';
+import { render } from 'ink';
+import { createElement } from 'react';
+import { EXIT_CODES } from '../../core/exit-codes.ts';
+import { matches } from '../../core/trace/fail-on.ts';
+import { type Context, wantsColor } from '../context.ts';
 import type { TracePlan } from '../proxy/trace-options.ts';
+import { endText } from '../proxy/trace-text.ts';
+import { INTERRUPTED, TraceApp } from './trace-app.tsx';
+import { TraceStore } from './trace-store.ts';
 
+/** Out of the alternate screen, the cursor shown, no style: whatever happened before. */
+const RESTORE = '\u001b[?1049l\u001b[?25h\u001b[0m';
+const SIGNALS = { SIGTERM: 143, SIGHUP: 129, SIGINT: EXIT_CODES.interrupted.code } as const;
+
+/**
+ * Shows traces on the terminal until the person leaves; resolves to the exit code. The terminal is put back on every
+ * way out: a key, a signal, an error of ours.
+ *
+ * @throws CommandError when nothing could be shown at all: no gateway there, a file that is no trace
+ */
 export async function showTrace(
-  _plan: TracePlan,
-  _context: Context & { readonly color: string },
+  plan: TracePlan,
+  context: Context & { readonly color: string },
 ): Promise<number> {
-  return 0;
+  const { stdout } = context;
+  const store = new TraceStore(plan, context.cwd);
+  await store.load();
+  const first = store.next();
+  // A gateway that is not there is told in a line, not on a screen.
+  await started(store, first);
+  if (store.firstFailure !== undefined) throw store.firstFailure;
+  const guard = new TerminalGuard();
+  const app = render(
+    createElement(TraceApp, {
+      store,
+      hasColor: wantsColor(stdout, context.color, context.env),
+      copy: (text) => copy(text, store, stdout),
+    }),
+    {
+      exitOnCtrlC: false,
+      alternateScreen: true,
+      interactive: true,
+      patchConsole: false,
+      incrementalRendering: true,
+      maxFps: 20,
+    },
+  );
+  guard.onEnd((code) => {
+    endCode = code;
+    app.unmount();
+  });
+  let endCode: number | undefined;
+  try {
+    const ended: unknown = await app.waitUntilExit();
+    if (ended === INTERRUPTED) endCode = EXIT_CODES.interrupted.code;
+  } finally {
+    store.stop();
+    guard.release();
+  }
+  if (guard.failure !== undefined) throw guard.failure;
+  const { traces } = store.view();
+  const last = traces.at(-1);
+  if (last !== undefined) stdout.write(endText(last));
+  if (endCode !== undefined) return endCode;
+  const failed = traces.some((trace) => plan.failOn.some((condition) => matches(trace, condition)));
+  return failed ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
+}
+
+/** Resolves when there is something to show, or when it is known that there will be nothing. */
+function started(store: TraceStore, first: Promise<void>): Promise<unknown> {
+  const changed = new Promise<void>((resolve) => {
+    const stop = store.subscribe(() => {
+      if (store.view().phase === 'connecting') return;
+      stop();
+      resolve();
+    });
+  });
+  return Promise.race([changed, first]);
+}
+
+/** Puts the terminal back when the process ends in a way that the screen does not see. */
+class TerminalGuard {
+  failure: unknown;
+  #end: (code: number | undefined) => void = () => undefined;
+  readonly #handlers = Object.entries(SIGNALS).map(([name, code]) => ({
+    name,
+    handle: () => this.#end(code),
+  }));
+  readonly #crash = (error: unknown): void => {
+    this.failure ??= error;
+    this.#end(undefined);
+  };
+  readonly #restore = (): void => {
+    try {
+      writeSync(1, RESTORE);
+    } catch {
+      // The terminal has gone.
+    }
+  };
+
+  constructor() {
+    for (const { name, handle } of this.#handlers) process.on(name, handle);
+    process.on('uncaughtException', this.#crash);
+    process.on('exit', this.#restore);
+  }
+
+  onEnd(end: (code: number | undefined) => void): void {
+    this.#end = end;
+  }
+
+  release(): void {
+    for (const { name, handle } of this.#handlers) process.off(name, handle);
+    process.off('uncaughtException', this.#crash);
+    process.off('exit', this.#restore);
+  }
+}
+
+/** Longest text that terminals take over OSC 52. */
+const CLIPBOARD = 74_000;
+
+/** OSC 52 reaches the person's clipboard through SSH and tmux; the text is base64, so nothing in it is a command. */
+function copy(text: string, store: TraceStore, stdout: Context['stdout']): void {
+  if (text.length > CLIPBOARD) {
+    store.note('too long for the clipboard: w saves the trace');
+    return;
+  }
+  stdout.write(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`);
+  store.note('copied, if the terminal allows it');
 }

@@ -91,6 +91,9 @@ function authorizationSummary({ rules, result, reason, item }: AnyMessage): stri
   const verdict = result === 'allow' ? 'allowed' : result === 'deny' ? 'denied' : textOf(result);
   const about = isRecord(item) ? ` ${textOf(item['kind'])} ${textOf(item['name'])}` : '';
   if (typeof reason === 'string' && reason !== '') return `${verdict}${about}: ${reason}`;
+  const decided = recordsOf(rules).findIndex((rule) => rule['decided'] === true);
+  if (decided !== -1)
+    return `${verdict}${about} by rules[${decided}] ${textOf(recordsOf(rules)[decided]?.['name'])}`;
   const count = (mode: string): number =>
     recordsOf(rules).filter((rule) => rule['mode'] === mode && rule['matched'] === true).length;
   return `${verdict}${about} (${count('allow')} allow, ${count('deny')} deny, ${count('require')} require matches)`;
@@ -110,8 +113,7 @@ export function effectivePolicies(effective: unknown): string[] {
   if (!isRecord(effective)) return [];
   return Object.entries(effective)
     .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
-    .map(([name]) => camel(name))
-    .sort();
+    .map(([name]) => camel(name));
 }
 
 const KINDS: Readonly<Record<string, string>> = { extAuth: 'extAuthz' };

@@ -15,13 +15,13 @@ export interface Stage {
 export function stagesOf(trace: TraceModel): Stage[] {
   if (trace.steps.length === 0) return [];
   const isOver = trace.verdict !== undefined;
-  const stages: Stage[] = [{ mark: '✓', text: 'listener' }];
+  const stages: Stage[] = [];
   const { route, backend, policies } = trace;
   if (route === undefined) stages.push({ mark: isOver ? '○' : '…', text: 'route' });
   else
     stages.push({
       mark: route.key === undefined ? '✗' : '✓',
-      text: route.key === undefined ? 'no route' : `route ${route.key}`,
+      text: route.key === undefined ? 'no route' : `route ${routeName(route.key)}`,
     });
   const shown = policies.filter(({ phase }) => !LISTENER.has(phase));
   const decided = shown.findIndex(({ outcome }) => outcome === 'denied' || outcome === 'answered');
@@ -31,6 +31,9 @@ export function stagesOf(trace: TraceModel): Stage[] {
   else if (route?.key !== undefined) stages.push({ mark: isOver ? '○' : '…', text: 'backend' });
   return stages;
 }
+
+/** Keys are long: `gateway/edge/default/tools` is the route `tools`. */
+const routeName = (key: string): string => key.slice(key.lastIndexOf('/') + 1) || key;
 
 const LISTENER = new Set(['frontend', 'listenerFrontend', 'listener']);
 
@@ -80,7 +83,7 @@ export function closingLine(trace: TraceModel): string {
   const place = decidingPlace(trace);
   const parts = [
     requestLine(trace.state),
-    trace.route?.key === undefined ? '' : `route ${trace.route.key}`,
+    trace.route?.key === undefined ? '' : `route ${routeName(trace.route.key)}`,
     verdictText(trace) || 'not finished',
     place === '' ? '' : `(${place})`,
     durationText(lastMoment(trace)),

@@ -1,0 +1,68 @@
+import { displayWidth } from '../../core/render/width.ts';
+
+export type Tone = 'red' | 'yellow' | 'green' | 'cyan' | 'gray';
+
+/** A piece of a row. Its text is safe to print. */
+export interface Span {
+  readonly text: string;
+  readonly tone?: Tone | undefined;
+  readonly isBold?: boolean;
+  readonly isSelected?: boolean;
+}
+
+/** One line of the screen. */
+export type Row = readonly Span[];
+
+const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
+
+/** The text cut to a width, with an ellipsis where something is missing. */
+export function cut(text: string, width: number): string {
+  if (width <= 0) return '';
+  if (displayWidth(text) <= width) return text;
+  let out = '';
+  let used = 0;
+  for (const { segment } of segmenter.segment(text)) {
+    const next = displayWidth(segment);
+    if (used + next > width - 1) break;
+    out += segment;
+    used += next;
+  }
+  return `${out}…`;
+}
+
+export function pad(text: string, width: number): string {
+  const short = cut(text, width);
+  return short + ' '.repeat(Math.max(0, width - displayWidth(short)));
+}
+
+/** Two texts at the ends of a row; the right one keeps its room. */
+export function ends(left: string, right: string, width: number): string {
+  const kept = cut(right, Math.max(0, width - 12));
+  return pad(left, width - displayWidth(kept) - 1) + (kept === '' ? '' : ` ${kept}`);
+}
+
+/** `── Steps ─────── 9/11 ──` */
+export function rule(title: string, right: string, width: number): string {
+  const tail = right === '' ? '' : ` ${right} ──`;
+  const head = `── ${cut(title, Math.max(4, width - displayWidth(tail) - 8))} `;
+  return `${head}${'─'.repeat(Math.max(0, width - displayWidth(head) - displayWidth(tail)))}${tail}`;
+}
+
+/** A text in lines of a width; words are not kept together. */
+export function wrap(text: string, width: number): string[] {
+  if (displayWidth(text) <= width) return [text];
+  const lines: string[] = [];
+  let line = '';
+  let used = 0;
+  for (const { segment } of segmenter.segment(text)) {
+    const next = displayWidth(segment);
+    if (used + next > width) {
+      lines.push(line);
+      line = '';
+      used = 0;
+    }
+    line += segment;
+    used += next;
+  }
+  return [...lines, line];
+}

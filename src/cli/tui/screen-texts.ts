@@ -1,0 +1,63 @@
+import { escapeControls } from '../../core/render/width.ts';
+import { cut, type Row, rule } from './row.ts';
+import type { TraceView } from './trace-store.ts';
+
+/** Before the first event: what is waited for, and how to make it come. */
+export function waitingRows({ phase, sends, problem, source }: TraceView, width: number): Row[] {
+  const lines =
+    problem !== undefined
+      ? [problem.text, problem.help, '', 'n tries again, q quits']
+      : phase === 'connecting'
+        ? [`connecting to ${source}`]
+        : sends
+          ? ['The request is on its way.']
+          : WAITING;
+  const title =
+    problem !== undefined ? 'No trace' : phase === 'waiting' && !sends ? 'Send a request' : 'Trace';
+  return [
+    [{ text: rule(title, '', width), tone: 'gray' }],
+    [],
+    ...lines.map((text): Row => [{ text: cut(`   ${escapeControls(text)}`, width) }]),
+  ];
+}
+
+const WAITING = [
+  'MCP    curl -sS http://127.0.0.1:3000/mcp \\',
+  "         -H 'content-type: application/json' \\",
+  "         -H 'accept: application/json, text/event-stream' \\",
+  `         -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`,
+  '',
+  'LLM    curl -sS http://127.0.0.1:4000/v1/chat/completions \\',
+  "         -H 'content-type: application/json' \\",
+  `         -d '{"model":"m1","messages":[{"role":"user","content":"hi"}]}'`,
+  '',
+  'Ports and paths are those of the examples. Or let agctl send it:',
+  '   agctl proxy trace --local -- <url> -H … -d …',
+];
+
+const HELP: readonly string[] = [
+  'Move',
+  '  ↑ ↓  j k      step before, step after      g G  first, last',
+  '  PgUp PgDn     a page                       [ ]  trace before, after',
+  '  tab           other pane                   enter  this step on the whole screen',
+  'Views of the selected step',
+  '  v  explained: rules, values, places        e  the event as sent',
+  '  s  state of the request after it           d  what it changed',
+  '  t  time of every step                      f  YAML or JSON    z  long lines',
+  'Find',
+  '  /  filter by words     !  next problem     .  show snapshots and bodies too',
+  'Do',
+  '  n  trace the next request, or send it again',
+  '  w  save as JSON Lines                      c  copy this pane',
+  'Quit',
+  '  q  ctrl-c  esc; one line about the trace stays in the terminal',
+  '',
+  'Marks: ✓ ok   ! warning   ✗ error   – skipped   ○ not reached   … running',
+];
+
+export function helpRows(width: number): Row[] {
+  return [
+    [{ text: rule('Keys', '? or esc closes', width), tone: 'cyan' }],
+    ...HELP.map((text): Row => [{ text: cut(` ${text}`, width), isBold: !text.startsWith(' ') }]),
+  ];
+}

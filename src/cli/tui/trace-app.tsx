@@ -1,0 +1,125 @@
+import { Box, Text, useApp, useInput, useWindowSize } from 'ink';
+import { type ReactNode, useEffect, useState, useSyncExternalStore } from 'react';
+import { LIMITS } from '../../core/limits.ts';
+import { detailLines } from './detail.ts';
+import type { Row, Span } from './row.ts';
+import { screenRows } from './screen.ts';
+import type { TraceStore } from './trace-store.ts';
+import { FIRST_UI, type Key, press, selectedIndex, shownSteps, shownTrace, type Ui } from './ui-state.ts';
+
+interface Props {
+  readonly store: TraceStore;
+  readonly hasColor: boolean;
+  /** Puts a text on the clipboard of the person's terminal. */
+  readonly copy: (text: string) => void;
+}
+
+/** Ends with 130 for Ctrl-C, as for a program that dies of it. */
+export const INTERRUPTED = 'interrupted';
+
+/** The trace screen: keys in, rows out. What is shown is in `screen.ts`, what keys do in `ui-state.ts`. */
+export function TraceApp({ store, hasColor, copy }: Props): ReactNode {
+  const view = useSyncExternalStore(store.subscribe, store.view);
+  const [ui, setUi] = useState<Ui>(FIRST_UI);
+  const now = useClock(view.phase === 'waiting');
+  const { exit } = useApp();
+  const { columns, rows } = useWindowSize();
+  // A pseudo-terminal without a size reports 0.
+  const size = { columns: columns || 80, rows: rows || 24 };
+  useInput((input, key) => {
+    if (key.ctrl && input === 'c') {
+      exit(INTERRUPTED);
+      return;
+    }
+    const pressed = press(
+      ui,
+      { input: key.ctrl ? '' : input, name: nameOf(key) },
+      view,
+      Math.max(1, Math.floor(size.rows / 2) - 4),
+    );
+    setUi(pressed.ui);
+    if (view.note !== '') store.note('');
+    if (pressed.action === 'quit') exit();
+    else if (pressed.action === 'next') void store.next();
+    else if (pressed.action === 'save') void store.save();
+    else if (pressed.action === 'copy') {
+      const trace = shownTrace(ui, view);
+      const steps = shownSteps(ui, trace);
+      const step = steps[selectedIndex(ui, steps, view.phase === 'done' || view.phase === 'lost')];
+      if (trace !== undefined)
+        copy(
+          detailLines(trace, step, ui.view, ui.isYaml)
+            .map(({ text }) => text)
+            .join('\n'),
+        );
+    }
+  });
+  const silent = view.phase === 'waiting' && now - view.heardAt > LIMITS.traceSilence;
+  const shown =
+    silent && view.note === ''
+      ? { ...view, note: `no sign of the gateway for ${Math.floor((now - view.heardAt) / 1000)} s` }
+      : view;
+  return (
+    <Box flexDirection="column" width={size.columns} height={Math.max(1, size.rows - 1)}>
+      {screenRows(shown, ui, size, now).map((row, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows of a screen are their place.
+        <Line key={index} row={row} hasColor={hasColor} />
+      ))}
+    </Box>
+  );
+}
+
+function Line({ row, hasColor }: { readonly row: Row; readonly hasColor: boolean }): ReactNode {
+  return (
+    <Text wrap="truncate">
+      {row.length === 0
+        ? ' '
+        : row.map((span, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: pieces of a row are their place.
+            <Text key={index} {...styleOf(span, hasColor)}>
+              {span.text}
+            </Text>
+          ))}
+    </Text>
+  );
+}
+
+function styleOf(
+  { tone, isBold, isSelected }: Span,
+  hasColor: boolean,
+): { color?: string; bold?: boolean; inverse?: boolean } {
+  // Without colour the marks say the same: a selected step has its arrow, a failed one its cross.
+  if (!hasColor) return {};
+  return {
+    ...(tone === undefined ? {} : { color: tone }),
+    ...(isBold ? { bold: true } : {}),
+    ...(isSelected ? { inverse: true } : {}),
+  };
+}
+
+/** The time in ms, again every second while it is shown. */
+function useClock(isRunning: boolean): number {
+  const [now, setNow] = useState(() => performance.now());
+  useEffect(() => {
+    if (!isRunning) return;
+    setNow(performance.now());
+    const timer = setInterval(() => setNow(performance.now()), 1000);
+    return () => clearInterval(timer);
+  }, [isRunning]);
+  return now;
+}
+
+type InkKey = Parameters<Parameters<typeof useInput>[0]>[1];
+
+function nameOf(key: InkKey): Key['name'] {
+  if (key.upArrow) return 'up';
+  if (key.downArrow) return 'down';
+  if (key.pageUp) return 'pageUp';
+  if (key.pageDown) return 'pageDown';
+  if (key.home) return 'home';
+  if (key.end) return 'end';
+  if (key.tab) return 'tab';
+  if (key.return) return 'enter';
+  if (key.escape) return 'escape';
+  return key.backspace || key.delete ? 'backspace' : undefined;
+}

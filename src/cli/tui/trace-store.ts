@@ -1,0 +1,182 @@
+import { appendFile, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { CommandError } from '../../core/exit-codes.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { escapeControls } from '../../core/render/width.ts';
+import { addEvent, EMPTY_TRACE, type TraceModel } from '../../core/trace-model.ts';
+import { readInput } from '../proxy/dump.ts';
+import type { OwnReply } from '../proxy/send-own.ts';
+import type { TracePlan } from '../proxy/trace-options.ts';
+import { savedEvents, traceOnce } from '../proxy/trace-session.ts';
+
+export type TracePhase = 'connecting' | 'waiting' | 'live' | 'done' | 'lost';
+
+/** What the screen shows of a trace; a new object whenever something has changed. */
+export interface TraceView {
+  readonly phase: TracePhase;
+  /** Address or file, safe to print. */
+  readonly source: string;
+  readonly isSaved: boolean;
+  readonly match: string | undefined;
+  readonly sends: boolean;
+  /** All traces so far, the one under way last. */
+  readonly traces: readonly TraceModel[];
+  readonly reply: OwnReply | undefined;
+  /** Why the trace broke off, and what to do. */
+  readonly problem: { readonly text: string; readonly help: string } | undefined;
+  /** One line for the person at the screen, such as where a trace was saved. */
+  readonly note: string;
+  /** When the gateway began to wait, and when it last gave a sign; in ms as of `performance.now()`. */
+  readonly armedAt: number;
+  readonly heardAt: number;
+}
+
+/** Traces one request after another and keeps what a screen shows. Never throws: what goes wrong is shown. */
+export class TraceStore {
+  readonly #plan: TracePlan;
+  readonly #cwd: string;
+  readonly #listeners = new Set<() => void>();
+  #view: TraceView;
+  #texts: string[] = [];
+  #kept = 0;
+  #stop = new AbortController();
+  /** The failure to start with, when nothing was ever shown: the command ends with it. */
+  firstFailure: CommandError | undefined;
+
+  constructor(plan: TracePlan, cwd: string) {
+    this.#plan = plan;
+    this.#cwd = cwd;
+    const { source } = plan;
+    const isSaved = 'file' in source;
+    this.#view = {
+      phase: 'connecting',
+      source: isSaved
+        ? source.file === '-'
+          ? 'standard input'
+          : escapeControls(source.file)
+        : source.address.shown,
+      isSaved,
+      match: isSaved ? undefined : source.request.match,
+      sends: !isSaved && source.request.own !== undefined,
+      traces: [],
+      reply: undefined,
+      problem: undefined,
+      note: '',
+      armedAt: 0,
+      heardAt: 0,
+    };
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  readonly view = (): TraceView => this.#view;
+
+  /** Loads the saved trace. @throws CommandError */
+  async load(): Promise<void> {
+    const { source } = this.#plan;
+    if (!('file' in source)) return;
+    const traces: TraceModel[] = [];
+    for (const { text, json } of await savedEvents(
+      await readInput(source.file, this.#cwd),
+      this.#view.source,
+    )) {
+      this.#texts.push(text);
+      const isNew = (json as { message?: { type?: unknown } }).message?.type === 'requestStarted';
+      if (isNew || traces.length === 0) traces.push(EMPTY_TRACE);
+      traces.push(addEvent(traces.pop() ?? EMPTY_TRACE, json));
+    }
+    this.#set({ phase: 'done', traces });
+  }
+
+  /** Waits for the next request; resolves when its trace has ended, whichever way. */
+  async next(): Promise<void> {
+    const { source, count } = this.#plan;
+    const { phase } = this.#view;
+    if ('file' in source || phase === 'waiting' || phase === 'live') return;
+    for (let left = Math.max(1, count - this.#view.traces.length); left > 0; left--) {
+      this.#stop = new AbortController();
+      this.#set({ phase: 'connecting', reply: undefined, problem: undefined, note: '' });
+      let isFirst = true;
+      try {
+        await traceOnce(
+          source.address,
+          source.request,
+          {
+            armed: () =>
+              this.#set({ phase: 'waiting', armedAt: performance.now(), heardAt: performance.now() }),
+            alive: () => {
+              this.#view = { ...this.#view, heardAt: performance.now() };
+            },
+            replied: (reply) => this.#set({ reply }),
+            event: (text, json) => {
+              this.#event(text, json, isFirst);
+              isFirst = false;
+            },
+          },
+          this.#stop.signal,
+        );
+        this.#set({ phase: 'done' });
+      } catch (error) {
+        this.#lost(error);
+        return;
+      }
+    }
+  }
+
+  /** Writes every event so far to a new file, or to the one that is named. */
+  async save(): Promise<void> {
+    const name = `trace-${new Date().toISOString().replace(/\D/g, '').slice(0, 14)}.jsonl`;
+    try {
+      await writeFile(
+        resolve(this.#cwd, name),
+        this.#texts.map((text) => `${text.replaceAll('\n', ' ')}\n`).join(''),
+        { mode: 0o600, flag: 'wx' },
+      );
+      this.note(`saved to ${name}`);
+    } catch (error) {
+      this.note(`not saved: ${(error as Error).message}`);
+    }
+  }
+
+  note(note: string): void {
+    this.#set({ note: escapeControls(note) });
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  #event(text: string, json: unknown, isFirst: boolean): void {
+    const { save } = this.#plan;
+    this.#kept += text.length;
+    if (this.#texts.length < LIMITS.traceEvents && this.#kept < LIMITS.traceKeptLength)
+      this.#texts.push(text);
+    if (save !== undefined)
+      appendFile(resolve(this.#cwd, save), `${text.replaceAll('\n', ' ')}\n`).catch((error: Error) =>
+        this.note(`not saved: ${error.message}`),
+      );
+    const { traces } = this.#view;
+    const current = isFirst ? EMPTY_TRACE : (traces.at(-1) ?? EMPTY_TRACE);
+    // More than anybody reads, and every one of them costs memory: counted only.
+    const trace =
+      current.steps.length >= LIMITS.traceEvents
+        ? { ...current, dropped: current.dropped + 1 }
+        : addEvent(current, json);
+    this.#set({ phase: 'live', traces: isFirst ? [...traces, trace] : traces.with(-1, trace) });
+  }
+
+  #lost(error: unknown): void {
+    if (this.#stop.signal.aborted && !(error instanceof CommandError)) return;
+    const known = error instanceof CommandError ? error : new CommandError('bug', String(error));
+    if (this.#view.traces.length === 0 && this.#view.phase === 'connecting') this.firstFailure = known;
+    this.#set({ phase: 'lost', problem: { text: known.message, help: known.help ?? '' } });
+  }
+
+  #set(change: Partial<TraceView>): void {
+    this.#view = { ...this.#view, ...change };
+    for (const listener of this.#listeners) listener();
+  }
+}

@@ -1,0 +1,188 @@
+import type { TraceModel, TraceStep } from '../../core/trace-model.ts';
+import type { DetailView } from './detail.ts';
+import type { TraceView } from './trace-store.ts';
+
+/** What the person at the screen has chosen. */
+export interface Ui {
+  /** Number of the selected step, or undefined to follow the newest. */
+  readonly selected: number | undefined;
+  /** Which of several traces, or undefined for the last. */
+  readonly trace: number | undefined;
+  readonly pane: 'steps' | 'detail';
+  readonly top: number;
+  readonly view: DetailView;
+  readonly isYaml: boolean;
+  /** Snapshots and bodies among the steps. */
+  readonly isFull: boolean;
+  readonly filter: string;
+  readonly isTyping: boolean;
+  readonly isHelp: boolean;
+  readonly isWrapped: boolean;
+  /** The detail fills the screen. */
+  readonly isZoomed: boolean;
+}
+
+export const FIRST_UI: Ui = {
+  selected: undefined,
+  trace: undefined,
+  pane: 'steps',
+  top: 0,
+  view: 'values',
+  isYaml: true,
+  isFull: false,
+  filter: '',
+  isTyping: false,
+  isHelp: false,
+  isWrapped: false,
+  isZoomed: false,
+};
+
+/** A key as the terminal sends it: a character, or a name. */
+export interface Key {
+  readonly input: string;
+  readonly name?:
+    | 'up'
+    | 'down'
+    | 'left'
+    | 'right'
+    | 'pageUp'
+    | 'pageDown'
+    | 'home'
+    | 'end'
+    | 'tab'
+    | 'enter'
+    | 'escape'
+    | 'backspace'
+    | undefined;
+}
+
+/** What a key asks of the program, beyond the screen. */
+export type Action = 'quit' | 'next' | 'save' | 'copy';
+
+const SNAPSHOTS = new Set(['requestSnapshot', 'responseSnapshot', 'bodySnapshot', 'traceSampling']);
+
+/** The trace that is shown. */
+export function shownTrace(ui: Ui, { traces }: TraceView): TraceModel | undefined {
+  return traces.at(ui.trace ?? -1);
+}
+
+/** The steps that are shown: without snapshots unless asked for, and those that the filter lets through. */
+export function shownSteps({ isFull, filter }: Ui, trace: TraceModel | undefined): readonly TraceStep[] {
+  const words = filter
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '');
+  return (trace?.steps ?? []).filter((step) => {
+    if (!isFull && SNAPSHOTS.has(step.message.type)) return false;
+    const text = `${step.label} ${step.summary} ${step.severity} ${step.scope.join(' ')}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/** Index of the selected step: the chosen one; once a trace is complete the first problem; while it runs the newest. */
+export function selectedIndex(ui: Ui, steps: readonly TraceStep[], isOver: boolean): number {
+  if (ui.selected !== undefined) {
+    const found = steps.findIndex(({ number }) => number >= (ui.selected ?? 0));
+    return found === -1 ? steps.length - 1 : found;
+  }
+  if (!isOver) return steps.length - 1;
+  const error = steps.findIndex(({ severity }) => severity === 'error');
+  const warning = error === -1 ? steps.findIndex(({ severity }) => severity === 'warn') : error;
+  return warning === -1 ? steps.length - 1 : warning;
+}
+
+/** What a key does: to the screen, or for the program. */
+export function press(
+  ui: Ui,
+  key: Key,
+  view: TraceView,
+  page: number,
+): { readonly ui: Ui; readonly action?: Action } {
+  if (ui.isTyping) return { ui: typed(ui, key) };
+  if (ui.isHelp)
+    return {
+      ui: { ...ui, isHelp: key.input === 'q' ? ui.isHelp : false },
+      ...(key.input === 'q' ? { action: 'quit' as const } : {}),
+    };
+  const action = ACTIONS[key.input];
+  if (action !== undefined) return action === 'next' ? { ui: FIRST_UI, action } : { ui, action };
+  if (key.name === 'escape')
+    return ui.isZoomed || ui.filter !== ''
+      ? { ui: { ...ui, isZoomed: false, filter: '' } }
+      : { ui, action: 'quit' };
+  const change = CHANGES[key.name ?? key.input];
+  return { ui: change === undefined ? ui : change(ui, view, page) };
+}
+
+const ACTIONS: Readonly<Record<string, Action>> = { q: 'quit', n: 'next', r: 'next', w: 'save', c: 'copy' };
+
+type Change = (ui: Ui, view: TraceView, page: number) => Ui;
+
+const look =
+  (view: DetailView): Change =>
+  (ui) => ({ ...ui, view, top: 0 });
+const by =
+  (amount: (page: number) => number): Change =>
+  (ui, view, page) =>
+    ui.pane === 'detail' || ui.isZoomed
+      ? { ...ui, top: Math.max(0, ui.top + amount(page)) }
+      : move(ui, view, amount(page));
+const one = by(() => 1);
+const back = by(() => -1);
+
+const CHANGES: Readonly<Record<string, Change>> = {
+  up: back,
+  k: back,
+  down: one,
+  j: one,
+  pageUp: by((page) => -page),
+  pageDown: by((page) => page),
+  home: by(() => -1_000_000),
+  g: by(() => -1_000_000),
+  end: by(() => 1_000_000),
+  G: by(() => 1_000_000),
+  tab: (ui) => ({ ...ui, pane: ui.pane === 'steps' ? 'detail' : 'steps' }),
+  enter: (ui) => ({ ...ui, isZoomed: !ui.isZoomed }),
+  v: look('values'),
+  e: look('event'),
+  s: look('state'),
+  d: look('diff'),
+  t: look('time'),
+  f: (ui) => ({ ...ui, isYaml: !ui.isYaml, top: 0 }),
+  z: (ui) => ({ ...ui, isWrapped: !ui.isWrapped, top: 0 }),
+  '.': (ui) => ({ ...ui, isFull: !ui.isFull }),
+  '/': (ui) => ({ ...ui, isTyping: true, filter: '' }),
+  '?': (ui) => ({ ...ui, isHelp: true }),
+  '!': nextProblem,
+  '[': (ui, view) => another(ui, view, -1),
+  ']': (ui, view) => another(ui, view, 1),
+};
+
+function typed(ui: Ui, { input, name }: Key): Ui {
+  if (name === 'enter') return { ...ui, isTyping: false };
+  if (name === 'escape') return { ...ui, isTyping: false, filter: '' };
+  if (name === 'backspace') return { ...ui, filter: ui.filter.slice(0, -1) };
+  return name === undefined && ui.filter.length + input.length < 60
+    ? { ...ui, filter: ui.filter + input }
+    : ui;
+}
+
+function move(ui: Ui, view: TraceView, amount: number): Ui {
+  const steps = shownSteps(ui, shownTrace(ui, view));
+  if (steps.length === 0) return ui;
+  const index = selectedIndex(ui, steps, view.phase === 'done' || view.phase === 'lost') + amount;
+  return { ...ui, selected: steps[Math.min(steps.length - 1, Math.max(0, index))]?.number, top: 0 };
+}
+
+function nextProblem(ui: Ui, view: TraceView): Ui {
+  const steps = shownSteps(ui, shownTrace(ui, view));
+  const at = steps[selectedIndex(ui, steps, true)]?.number ?? 0;
+  const problems = steps.filter(({ severity }) => severity === 'error' || severity === 'warn');
+  const next = problems.find(({ number }) => number > at) ?? problems[0];
+  return next === undefined ? ui : { ...ui, selected: next.number, top: 0 };
+}
+
+function another(ui: Ui, { traces }: TraceView, amount: number): Ui {
+  const index = Math.min(traces.length - 1, Math.max(0, (ui.trace ?? traces.length - 1) + amount));
+  return { ...ui, trace: index, selected: undefined, top: 0 };
+}

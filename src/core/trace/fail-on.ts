@@ -1,0 +1,27 @@
+import type { TraceModel } from '../trace-model.ts';
+
+/** What a script may want to fail on. */
+export type FailOn = 'warn' | 'error' | 'deny' | '4xx' | '5xx' | 'cel-error' | 'no-route';
+
+export const FAIL_ON: readonly FailOn[] = ['warn', 'error', 'deny', '4xx', '5xx', 'cel-error', 'no-route'];
+
+/** Whether a trace has what `condition` stands for; `warn` includes errors. */
+export function matches(trace: TraceModel, condition: FailOn): boolean {
+  const status = trace.verdict?.status ?? 0;
+  switch (condition) {
+    case 'warn':
+      return trace.steps.some(({ severity }) => severity === 'warn' || severity === 'error');
+    case 'error':
+      return trace.steps.some(({ severity }) => severity === 'error');
+    case 'deny':
+      return trace.policies.some(({ outcome }) => outcome === 'denied');
+    case '4xx':
+      return status >= 400 && status < 500;
+    case '5xx':
+      return status >= 500;
+    case 'cel-error':
+      return trace.hasCelError;
+    case 'no-route':
+      return trace.route !== undefined && trace.route.key === undefined;
+  }
+}

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, expect } from 'vitest';
+import { cli } from '../../kit/cli.ts';
+import type { TestGateway } from '../../kit/gateway.ts';
+import { type Idp, startIdp } from '../../kit/idp.ts';
+import { openSession } from '../../kit/mcp.ts';
+import { specifiedGateway } from '../../kit/sign-in.ts';
+import { type TraceServer, traceServer } from '../../kit/trace.ts';
+import { until } from '../../kit/until.ts';
+import { verifies } from '../../kit/verifies.ts';
+
+// Real gateways: the one of the specification, with sign-in and an authorization rule, in front of a stdio server.
+
+let idp: Idp;
+let gate: TestGateway;
+let server: TraceServer;
+let bearer: Record<string, string>;
+beforeAll(async () => {
+  idp = await startIdp();
+  gate = await specifiedGateway(idp.issuer, {
+    policies: { cors: { allowOrigins: ['*'] }, authorization: { rules: ['jwt.sub == "ann"'] } },
+  });
+  server = await traceServer(gate.running);
+  bearer = { authorization: `Bearer ${idp.token({ sub: 'ann' })}` };
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await gate.close();
+  await idp.upstream.close();
+});
+
+async function traced(args: readonly string[], act: () => Promise<unknown>) {
+  const live = { stdout: '', stderr: '' };
+  const ran = cli(
+    ['proxy', 'trace', '--admin', `127.0.0.1:${server.port}`, '--match', 'request.method == "POST"', ...args],
+    { live },
+  );
+  await until(() => live.stderr.includes('waiting') || gate.running.watchers.active);
+  await act();
+  return ran;
+}
+
+verifies(
+  ['gateway.agctl.trace.parts'],
+  'a call of a tool: route, policies, expression, backend and status',
+  async () => {
+    const session = await openSession(`${gate.url}/mcp`, bearer);
+    const { code, stdout, stderr } = await traced([], () =>
+      session.request('tools/call', { name: 'echo', arguments: { text: 'hi' } }),
+    );
+    expect([code, stderr]).toEqual([0, expect.stringContaining('waiting')]);
+    expect(stdout).toMatch(/ request +POST \/mcp .*from 127\.0\.0\.1:\d+\n/);
+    expect(stdout).toMatch(/ route +selected \S+ \(1 evaluated\)/);
+    expect(stdout).toMatch(/ cors +skipped: /);
+    expect(stdout).toMatch(/ mcpAuthentication +\S/);
+    expect(stdout).toMatch(/ cel +jwt\.sub == "ann" => true/);
+    expect(stdout).toMatch(/ authorization +allowed/);
+    expect(stdout).toMatch(/ backend .*stdio:one/);
+    expect(stdout).toMatch(/ done +200/);
+    expect(stdout).not.toContain(bearer['authorization'] as string);
+  },
+);
+
+verifies(
+  ['gateway.agctl.trace.raw'],
+  'a refused call, as JSON Lines, fails a script that asks for it',
+  async () => {
+    const token = idp.token({ sub: 'bob' });
+    const { code, stdout } = await traced(['--raw', '--fail-on', 'deny'], () =>
+      openSession(`${gate.url}/mcp`, { authorization: `Bearer ${token}` }).catch(() => undefined),
+    );
+    expect(code).toBe(1);
+    const messages = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).message);
+    expect(messages.map(({ type }) => type)).toEqual(
+      expect.arrayContaining([
+        'routeSelection',
+        'policySelection',
+        'cel',
+        'authorizationResult',
+        'requestFinished',
+      ]),
+    );
+    expect(messages.find(({ type }) => type === 'requestFinished')).toMatchObject({ status: 403 });
+    expect(stdout).not.toContain(token);
+  },
+);
