@@ -17,6 +17,7 @@ import { lint } from './config/lint.ts';
 import { compileMatches } from './config/match.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts';
 import type { Config } from './config/schema.ts';
+import { routeNames } from './config-dump/names.ts';
 import type { Route } from './http/pipeline.ts';
 import { createRouter, type RequestMatcher, type Router } from './http/router.ts';
 import { Inspection } from './inspection.ts';
@@ -96,7 +97,7 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
   const closers: (() => unknown)[] = [];
   const compiled = gateways.map((plan): GatewayRuntime => {
     const routes = plan.routes.map((route) =>
-      compileRoute(route, contextOptions, closers, accessLog.readsRequestBody),
+      compileRoute(route, routeNames(plan, route).key, contextOptions, closers, accessLog.readsRequestBody),
     );
     return { plan, routes, router: createRouter(routes) };
   });
@@ -126,6 +127,7 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
 
 function compileRoute(
   { key, name, config, path, backendPath }: RoutePlan,
+  fullKey: string,
   options: ContextOptions,
   closers: (() => unknown)[],
   logReadsBody: boolean,
@@ -168,6 +170,7 @@ function compileRoute(
   }
   return {
     key,
+    fullKey,
     name,
     place: context.place(),
     hostnames,

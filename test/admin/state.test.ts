@@ -146,6 +146,8 @@ describe('the trace', () => {
       const text = await response.text();
       expect(text.startsWith(': ready\n\ndata: {"eventStart":null,')).toBe(true);
       expect(text.match(/"type":"requestStarted"/g)).toHaveLength(1);
+      // The key that the configuration dump has for it.
+      expect(text).toContain('"selectedRoute":"gateway/default/default/route0"');
       expect(text).toMatch(/"type":"requestFinished","status":406,/);
     });
   }

@@ -117,10 +117,13 @@ function aiBackend(name: string, place: string, { models }: LlmConfig, facts: Ba
 function* routerBackends(
   name: string,
   place: string,
-  { models }: LlmConfig,
+  { models, virtualModels }: LlmConfig,
   facts: BackendFacts,
 ): Generator<DumpBackend> {
-  const target = { models: models.map((model, index) => modelKey(model, index)), virtualModels: [] };
+  const target = {
+    models: models.map((model, index) => modelKey(model, index)),
+    virtualModels: virtualModels.map(({ name: virtual }) => virtual),
+  };
   yield { backend: { llmRouter: { name, namespace: '', target } } };
   for (const [index, model] of models.entries()) {
     const active = { [model.name]: endpointOf(model, facts.endpointInfo(place, index)) };
@@ -150,6 +153,16 @@ export function* modelsOf(gateway: GatewayPlan, route: RoutePlan): Generator<Dum
         name: model.name,
         routerKey: 'llm:router',
         kind: { concrete: { backend: `/${key}`, visibility: model.visibility } },
+      };
+    }
+    for (const { name, routing } of llm?.virtualModels ?? []) {
+      const key = `llm:virtual:${name}`;
+      yield {
+        listenerKey: listenerKey(gateway),
+        key,
+        name,
+        routerKey: 'llm:router',
+        kind: { virtual: routing },
       };
     }
   }

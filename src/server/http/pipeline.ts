@@ -12,6 +12,8 @@ import type { Routable, Router } from './router.ts';
 export interface Route extends Routable {
   /** As printed in the access log, `default/<name>`. */
   readonly name: string;
+  /** As the configuration dump names it: for traces. */
+  readonly fullKey: string;
   /** Where it stands in the configuration, for traces. */
   readonly place: TracePlace;
   /** In the order of `policies/index.ts`. */

@@ -29,13 +29,13 @@ export function traceRoute(
   const skipped = routes.filter((route) => route !== selected);
   const message: RouteSelectionMessage = {
     type: 'routeSelection',
-    selectedRoute: selected?.key ?? null,
-    evaluatedRoutes: routes.map(({ key }) => key).toSorted(),
+    selectedRoute: selected?.fullKey ?? null,
+    evaluatedRoutes: routes.map(({ fullKey }) => fullKey).toSorted(),
     ...(skipped.length === 0
       ? {}
       : {
           skippedRoutes: skipped.map((route) => ({
-            route: route.key,
+            route: route.fullKey,
             reason: explainSkipped(route, x),
             ...route.place,
           })),
