@@ -17,7 +17,8 @@ export function dumpVersion(): DumpVersion {
 
 /** Settings of the process, in upstream's names; those that have no meaning here are left out. */
 export function dumpSettings({ config, frontendPolicies }: Config): Readonly<Record<string, unknown>> {
-  const { logging, metrics, mcp, modelCatalog, session, connectionTerminationDeadline, ...others } = config;
+  const { logging, metrics, tracing, mcp, modelCatalog, session, connectionTerminationDeadline, ...others } =
+    config;
   const { add, remove, filter } = frontendPolicies.accessLog;
   return {
     ipv6Enabled: true,
@@ -25,6 +26,7 @@ export function dumpSettings({ config, frontendPolicies }: Config): Readonly<Rec
     numWorkerThreads: 1,
     availableCpus: availableParallelism(),
     ...Object.fromEntries(Object.entries(others).map(([key, value]) => [key, addressOf(key, value)])),
+    tracing: tracing.otlpEndpoint === undefined ? null : dumpTracing(tracing),
     metrics: { metric_fields: metrics.fields, excluded_metrics: metrics.remove },
     logging: {
       filter: filter ?? null,
@@ -39,6 +41,20 @@ export function dumpSettings({ config, frontendPolicies }: Config): Readonly<Rec
       maxChildren: mcp.maxChildren,
     },
     modelCatalog: { sources: modelCatalog },
+  };
+}
+
+/** snake_case islands are upstream's. */
+function dumpTracing(tracing: Config['config']['tracing']): Readonly<Record<string, unknown>> {
+  const { otlpEndpoint, otlpProtocol, headers, fields, randomSampling, clientSampling, path } = tracing;
+  return {
+    endpoint: otlpEndpoint,
+    headers,
+    protocol: otlpProtocol,
+    fields,
+    random_sampling: randomSampling,
+    client_sampling: clientSampling,
+    path,
   };
 }
 
