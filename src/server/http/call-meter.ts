@@ -1,5 +1,7 @@
 import { buildConnector } from 'undici';
 import type { CallKind, CallSubtype } from '../observe/metrics/metrics.ts';
+import type { CallSpan } from '../observe/otlp/span.ts';
+import type { UpstreamRequest } from './upstream.ts';
 
 /** Told of the calls of one upstream. Resolved when the configuration is compiled. */
 export interface CallMeter {
@@ -25,4 +27,14 @@ export function meteredConnector(
       callback(...result);
     }) as buildConnector.Callback);
   };
+}
+
+/** The span of a call, when the request that it is made for is recorded. */
+export function spanned(
+  { client, span = client?.span, method, path }: UpstreamRequest,
+  meter: CallMeter | undefined,
+  address: string,
+): CallSpan | undefined {
+  if (span === undefined || meter === undefined) return undefined;
+  return span.http({ kind: meter.kind, subtype: meter.subtype, method, address, path });
 }

@@ -2,9 +2,10 @@ import { type Dispatcher, Pool } from 'undici';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { type CallSpan, type RequestSpan, withContext } from '../observe/otlp/span.ts';
-import { type CallMeter, meteredConnector } from './call-meter.ts';
+import { type CallMeter, meteredConnector, spanned } from './call-meter.ts';
 import { HeaderList } from './header-list.ts';
 import { UpstreamBody } from './upstream-body.ts';
+import { BODY_IDLE, explainUpstreamError, failure, upstreamError } from './upstream-error.ts';
 
 /** Where an upstream is: `https://host:port`, or a unix socket. */
 export interface UpstreamAddress {
@@ -117,16 +118,6 @@ async function onceMore<T>(
     if (signal?.aborted || client?.isAbandoned || !STALE.has(code ?? '')) throw error;
     return send();
   }
-}
-
-/** The span of a call, when the request that it is made for is recorded. */
-function spanned(
-  { client, span = client?.span, method, path }: UpstreamRequest,
-  meter: CallMeter | undefined,
-  address: string,
-): CallSpan | undefined {
-  if (span === undefined || meter === undefined) return undefined;
-  return span.http({ kind: meter.kind, subtype: meter.subtype, method, address, path });
 }
 
 function dispatchOptions(request: UpstreamRequest, span: CallSpan | undefined): Dispatcher.DispatchOptions {
@@ -296,61 +287,11 @@ class Relay implements Dispatcher.DispatchHandler {
   }
 }
 
-const BODY_IDLE = 'UND_ERR_BODY_TIMEOUT';
-
 const giveUpInTime = (call: Relay): void =>
   call.giveUp(failure('UND_ERR_HEADERS_TIMEOUT', 'no answer in time'));
-
-const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 
 function textHeaders(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
   return Array.isArray(raw)
     ? raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
     : [];
-}
-
-const TEXTS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ENOENT: 'the socket does not exist',
-  EACCES: 'no permission for the socket',
-  ENOTSOCK: 'the path is not a socket',
-  ENOTFOUND: 'the host name does not resolve',
-  EAI_AGAIN: 'the host name does not resolve just now',
-  ECONNRESET: 'the connection was reset',
-  EPIPE: 'the connection was closed',
-  UND_ERR_SOCKET: 'the connection was closed before an answer',
-  UND_ERR_CONNECT_TIMEOUT: 'no connection in time',
-  UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
-  [BODY_IDLE]: 'nothing more came for too long',
-  CLIENT_GONE: 'the client left',
-};
-
-/** No connection was made: nothing reached the upstream. */
-const NOT_CONNECTED = new Set([
-  'ECONNREFUSED',
-  'ENOENT',
-  'EACCES',
-  'ENOTSOCK',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'EMFILE',
-]);
-const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT']);
-
-/** Why a call failed, in words and without stack or address. */
-export function explainUpstreamError(error: unknown): string {
-  const { code, message } = error as { code?: string; message?: string };
-  return TEXTS[code ?? ''] ?? code ?? message ?? 'unknown failure';
-}
-
-/** 503 when nothing was reached, 504 when time ran out, 502 for everything that is not HTTP as it should be. */
-function upstreamError(error: Error & { code?: string }): AppError {
-  const code = error.code ?? '';
-  const detail = explainUpstreamError(error);
-  if (TIMED_OUT.has(code)) return new AppError('upstream_timeout', { detail, cause: error });
-  if (NOT_CONNECTED.has(code))
-    return new AppError('upstream_unreachable', { message: `upstream call failed: ${detail}`, cause: error });
-  return new AppError('upstream_invalid', { message: `upstream call failed: ${detail}`, cause: error });
 }

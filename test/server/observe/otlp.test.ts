@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { parseMessage } from '../../../src/server/mcp/message.ts';
+import { withTraceMeta } from '../../../src/server/mcp/trace-context.ts';
 import { parseTraceparent } from '../../../src/server/observe/otlp/context.ts';
+import { CallSpan } from '../../../src/server/observe/otlp/span.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { chat, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
@@ -78,7 +81,7 @@ describe('a trace', () => {
     },
   );
 
-  test('of an MCP call is one server and one client span, and the target is told in _meta', async () => {
+  test('of an MCP call is one server and one client span', async () => {
     await using sink = await collector('http');
     const more = tracing(sink.url, { otlpProtocol: 'http', headers: { 'x-key': 'k' } }) as { config: object };
     const gate = await gateway(mcpConfig([chaos('a', '--tools=echo')], more));
@@ -170,6 +173,27 @@ describe('a trace', () => {
       'cannot use deprecated config.tracing together with frontendPolicies.tracing',
     );
   });
+});
+
+test.each([
+  [
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1.0}}',
+    '"params":{"_meta":{"traceparent":"T"},"a":1.0}}',
+  ],
+  ['{"jsonrpc":"2.0","id":1,"method":"m","params":{ }}', '"params":{"_meta":{"traceparent":"T"} }}'],
+  [
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"progressToken":7}}}',
+    '"_meta":{"traceparent":"T","progressToken":7}}}',
+  ],
+  [
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"traceparent":"old"}}}',
+    '"_meta":{"traceparent":"T"}}}',
+  ],
+  ['{"jsonrpc":"2.0","id":1,"method":"m"}', '"method":"m"}'],
+])('a target is told in _meta: %s', (text, end) => {
+  const span = new CallSpan('0'.repeat(32), 'x', {});
+  const told = withTraceMeta(parseMessage(text), span).text;
+  expect(told.replace(span.traceparent, 'T').slice(-end.length)).toBe(end);
 });
 
 test.each([

@@ -4,12 +4,8 @@ import type { TracePlace } from '../../../core/trace/event.ts';
 import { CelEvaluationError, type Expression } from '../../cel/expression.ts';
 import type { CompileContext } from '../../compile-context.ts';
 import { HeaderList, isHeaderName, isHeaderValue } from '../../http/header-list.ts';
-import {
-  createUpstream,
-  explainUpstreamError,
-  type Upstream,
-  type UpstreamRequest,
-} from '../../http/upstream.ts';
+import { createUpstream, type Upstream, type UpstreamRequest } from '../../http/upstream.ts';
+import { explainUpstreamError } from '../../http/upstream-error.ts';
 import type { Tracer } from '../../observe/trace/tracer.ts';
 import { parseAddress } from '../../static/address.ts';
 import type { Lookup } from '../../variables.ts';

@@ -3,7 +3,8 @@ import { createParser } from 'eventsource-parser';
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
-import { explainUpstreamError, type Upstream } from '../../http/upstream.ts';
+import type { Upstream } from '../../http/upstream.ts';
+import { explainUpstreamError } from '../../http/upstream-error.ts';
 import { SESSION_HEADER, VERSION_HEADER } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 

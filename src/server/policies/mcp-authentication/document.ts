@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CallMeter } from '../../http/call-meter.ts';
-import { createUpstream, explainUpstreamError, type Upstream } from '../../http/upstream.ts';
+import { createUpstream, type Upstream } from '../../http/upstream.ts';
+import { explainUpstreamError } from '../../http/upstream-error.ts';
 
 /** A JSON document and how long it may be used, in ms. */
 export interface Document {

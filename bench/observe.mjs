@@ -1,0 +1,65 @@
+// npm run bench observe -- [--rounds 3] [--seconds 4] [--connections 32]
+// Plain proxying with the access log on and off, as text and JSON, and with one request in ten traced. Metrics are always on.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  gatewayBuilds,
+  LOAD_CORE,
+  pinSelf,
+  scratchFolder,
+  startGateway,
+  startPeer,
+} from './harness/processes.mjs';
+import { compare, conditions } from './harness/report.mjs';
+import { interleave } from './harness/rounds.mjs';
+import { GET, gatewayConfig } from './http-cases.mjs';
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '4' },
+    connections: { type: 'string', default: '32' },
+  },
+});
+const settings = {
+  rounds: Number(values.rounds),
+  seconds: Number(values.seconds),
+  connections: Number(values.connections),
+};
+
+// A collector that is not there: spans are made, queued and lost, which is what requests pay for.
+const TRACING = { otlpEndpoint: 'http://127.0.0.1:1', randomSampling: 0.1 };
+const CASES = {
+  'no log': { logging: { level: 'info,request=off' } },
+  'text log': {},
+  'JSON log': { logging: { format: 'json' } },
+  'text log, a tenth traced': { tracing: TRACING },
+};
+
+const folder = scratchFolder();
+const running = [];
+try {
+  pinSelf();
+  const upstream = await startPeer('upstream.mjs', [], LOAD_CORE);
+  running.push(upstream);
+  const [[, bin]] = await gatewayBuilds([]);
+  const cases = [];
+  for (const [name, config] of Object.entries(CASES)) {
+    const base = gatewayConfig(`127.0.0.1:${upstream.port}`, []);
+    const file = join(folder, `${cases.length}.yaml`);
+    const own = { adminAddr: 'off', statsAddr: 'off', readinessAddr: 'off' };
+    writeFileSync(file, JSON.stringify({ ...base, config: { ...own, ...config } }));
+    const gateway = await startGateway(bin, file);
+    running.push(gateway);
+    const url = `http://127.0.0.1:${gateway.port}/v1/items`;
+    cases.push({ name, request: { ...GET, url, pid: gateway.pid, connections: settings.connections } });
+  }
+  process.stdout.write(
+    `${conditions(settings, 'GET, 600-byte JSON reply, log on a drained pipe, metrics on')}\n`,
+  );
+  const figures = await interleave(cases, settings);
+  process.stdout.write(`${compare(cases.map(({ name }) => ({ name, runs: figures.get(name) })))}\n`);
+} finally {
+  await Promise.all(running.map((process) => process.stop()));
+}
