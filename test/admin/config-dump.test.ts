@@ -126,6 +126,11 @@ function withSecrets(secret: (place: string) => string): string {
   return JSON.stringify({
     config: {
       ...settings,
+      tracing: {
+        otlpEndpoint: 'http://127.0.0.1:1',
+        otlpProtocol: 'http',
+        headers: { authorization: secret('otlp'), 'x-tenant': secret('tenant') },
+      },
       session: { key: Buffer.from(secret('session')).toString('hex').padEnd(64, '0').slice(0, 64) },
     },
     gateways: {
@@ -200,6 +205,8 @@ describe('secrets', () => {
     'entry',
     'model',
     'llmHeader',
+    'otlp',
+    'tenant',
   ];
 
   test('are in no answer, wherever the configuration has them and whatever they are', async () => {
@@ -233,7 +240,7 @@ describe('secrets', () => {
         });
         for (const value of known.values()) expect(checked.text).not.toContain(value);
       }),
-      { numRuns: 15 },
+      { numRuns: 15, endOnFailure: true },
     );
   });
 });
