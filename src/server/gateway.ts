@@ -62,6 +62,7 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   const tracing = runtime.tracing === undefined ? undefined : new Tracing(runtime.tracing, log);
   const watchers = createWatchers();
   const { metrics } = runtime;
+  if (tracing !== undefined) metrics.spansLost = () => tracing.dropped;
   const openRequests = new Set<Exchange>();
   const ended = (x: Exchange, status: number, bodyBytes: number, bind: BindMetrics | undefined): void => {
     openRequests.delete(x);

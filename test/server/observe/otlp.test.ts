@@ -7,6 +7,7 @@ import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { chat, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
 import { openSession } from '../../kit/mcp.ts';
+import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { collector, type ReceivedSpan } from '../../kit/otlp.ts';
 import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
@@ -164,6 +165,8 @@ describe('a trace', () => {
       await gate.close();
       expect(performance.now() - started).toBeLessThan(6000);
       expect(gate.log.join('')).toMatch(/telemetry::trace\tspans were lost/);
+      const metrics = parseMetrics(await gate.running.metrics.render());
+      expect(sampleValue(metrics, 'gw_trace_spans_lost_total')).toBe(2);
     }
   });
 

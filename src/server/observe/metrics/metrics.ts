@@ -56,6 +56,11 @@ export class Metrics {
       ),
     ];
     this.#others = [
+      new Gauge(
+        { name: 'gw_trace_spans_lost', help: 'Spans that did not reach the collector' },
+        () => this.spansLost?.(),
+        { type: 'counter' },
+      ),
       ...processFamilies(),
       new Gauge({ name: 'gw_build_info', help: 'Version of the program' }, () => 1, {
         labels: { tag: VERSION },
@@ -65,6 +70,9 @@ export class Metrics {
 
   /** False after a reload that failed. */
   isSynchronized = true;
+
+  /** Spans that did not reach the collector; undefined where nothing is traced. */
+  spansLost: (() => number) | undefined;
 
   configure(policy: MetricsPolicy): void {
     this.#policy = policy;
