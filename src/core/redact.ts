@@ -25,7 +25,8 @@ const SHORTEST = 6;
 const USERINFO = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi;
 const QUERY =
   /([?&][^\s=&#"']{0,64}(?:secret|passw|credential|token|api[-_]?key)[^\s=&#"']{0,64}=)[^\s&#"']+/gi;
-const BEARER = /\b(Bearer|Basic)\s+[A-Za-z0-9._~+/-]{8,}=*/g;
+// A challenge names the scheme too, with parameters in place of a credential (RFC 9110 §11.6.1).
+const BEARER = /\b(Bearer|Basic)\s+(?!(?:realm|error|scope|resource_metadata)=")[A-Za-z0-9._~+/-]{8,}=*/g;
 const OPTION = /^(--?[\w-]{0,64})=/;
 
 /**

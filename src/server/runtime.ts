@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Diagnostic } from '../core/diagnostic.ts';
 import type { Log } from '../core/log.ts';
+import type { Redactor } from '../core/redact.ts';
 import { withoutSecrets } from '../core/schema/redacted.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import type { Backend, BackendKind } from './backend.ts';
@@ -16,6 +17,7 @@ import {
 import { lint } from './config/lint.ts';
 import { compileMatches } from './config/match.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts';
+import { redactorOf } from './config/redact.ts';
 import type { Config } from './config/schema.ts';
 import { routeNames } from './config-dump/names.ts';
 import type { Route } from './http/pipeline.ts';
@@ -45,6 +47,8 @@ export interface Runtime {
   readonly catalog: PriceCatalog;
   /** Names that the configuration gives to places of credentials. */
   readonly secretNames: SecretNames;
+  /** Knows the secrets of the configuration by value; made when a request is first watched. */
+  readonly redactor: () => Redactor;
   readonly metrics: Metrics;
   /** What its parts tell of themselves. */
   readonly inspection: Inspection;
@@ -109,6 +113,11 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
       for (const { backends } of routes) for (const { backend } of backends) backend.drain?.();
   };
   const { secretNames } = settings;
+  let known: Redactor | undefined;
+  const redactor = (): Redactor => {
+    known ??= redactorOf(options.source, options.env);
+    return known;
+  };
   return {
     runtime: {
       gateways: compiled,
@@ -117,6 +126,7 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
       metrics,
       tracing,
       secretNames,
+      redactor,
       inspection,
       drain,
       close,

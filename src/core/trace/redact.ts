@@ -37,6 +37,8 @@ const SHORTEST_SECRET = 6;
  */
 export class Scrubber {
   readonly #secrets = new Set<string>();
+  /** Knows further ones. */
+  redactor: { text(value: string): string } | undefined;
 
   /** Adds a secret, and what follows its scheme (`Bearer …`). `always`: it is one of the configuration. */
   add(secret: string, always = false): void {
@@ -49,6 +51,6 @@ export class Scrubber {
     let clean = value;
     for (const secret of this.#secrets)
       if (clean.includes(secret)) clean = clean.replaceAll(secret, REDACTED);
-    return clean;
+    return this.redactor === undefined ? clean : this.redactor.text(clean);
   }
 }

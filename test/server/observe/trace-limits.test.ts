@@ -3,10 +3,10 @@ import { createConnection } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { Tracer } from '../../../src/server/observe/trace/tracer.ts';
-import { mcpConfig } from '../../kit/config.ts';
+import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { chat, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
-import { INITIALIZE, post } from '../../kit/mcp.ts';
+import { INITIALIZE, openSession, post } from '../../kit/mcp.ts';
 import { send } from '../../kit/send.ts';
 import { openTrace, recorded, traceServer } from '../../kit/trace.ts';
 import { until } from '../../kit/until.ts';
@@ -204,4 +204,19 @@ test('a credential that an expression finds does not show as its result', async 
   expect(later.map(({ message }) => message.type)).toContain('requestFinished');
   expect(events.filter(({ message }) => message.type === 'cel')).toEqual([]);
   expect(JSON.stringify(later)).not.toContain('canary');
+});
+
+test('a secret of the configuration that a child echoes does not show', async () => {
+  const target = chaos('one', '--tools=echo');
+  const env = { API_TOKEN: 'canary-environment' };
+  const upstreamEcho = { name: 'one', stdio: { ...target.stdio, env } };
+  await using gate = await gateway(mcpConfig([upstreamEcho]));
+  const session = await openSession(`${gate.url}/mcp`);
+  const call = { name: 'echo', arguments: { text: 'it is canary-environment' } };
+  const events = await recorded(gate, () => session.request('tools/call', call));
+  const bodies = JSON.stringify(events).replaceAll(/"body":"([^"]*)"/g, (_, body: string) =>
+    Buffer.from(body, 'base64').toString('latin1'),
+  );
+  expect(bodies).toContain('it is <redacted>');
+  expect(bodies).not.toContain('canary');
 });

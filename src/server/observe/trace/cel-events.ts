@@ -22,7 +22,7 @@ export function celMessage(
   const show = (text: string, result: CelOutcome): unknown => {
     if ('error' in result) return { error: result.error };
     if (typeof result.value === 'string' && readsCredential(text, names)) return REDACTED;
-    return plain(result.value, { left: LIMITS.traceTextLength }, names.headers) ?? null;
+    return plain(result.value, { left: LIMITS.traceTextLength, scrub: names.scrub }, names.headers) ?? null;
   };
   const parts = explainExpression(source, variables, peek, LIMITS.traceCelParts).map(
     ({ start, end, outcome: part }): CelPart => ({ start, end, value: show(source.slice(start, end), part) }),

@@ -1,3 +1,4 @@
+import type { Redactor } from '../../../core/redact.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { CostOutcome } from '../../llm/log-fields.ts';
@@ -10,9 +11,9 @@ import type { Tracer } from './tracer.ts';
 export function traceBegin(
   tracer: Tracer,
   { frontendPolicies }: Config,
-  { secretNames }: { readonly secretNames: SecretNames },
+  { secretNames, redactor }: { readonly secretNames: SecretNames; redactor(): Redactor },
 ): void {
-  tracer.begin({ names: secretNames });
+  tracer.begin({ names: secretNames, redactor: redactor() });
   const { accessLog, http } = frontendPolicies;
   const isChanged =
     accessLog.filter !== undefined || accessLog.remove.length > 0 || Object.keys(accessLog.add).length > 0;

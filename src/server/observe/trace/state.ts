@@ -11,6 +11,8 @@ import { type Allowance, plain } from './plain.ts';
 export interface SecretNames {
   readonly headers: Set<string>;
   readonly parameters: Set<string>;
+  /** Takes the secrets that are known by value out of a text. */
+  readonly scrub?: (text: string) => string;
 }
 
 const REQUEST_ROOTS = [
@@ -69,7 +71,7 @@ function shown(
   length: number,
   final?: FinalRequest,
 ): RequestState {
-  const allowance: Allowance = { left: length };
+  const allowance: Allowance = { left: length, scrub: names.scrub };
   const state: Record<string, unknown> = {};
   for (const root of roots) {
     const value = read(root) ?? null;

@@ -1,5 +1,6 @@
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import type { Redactor } from '../../../core/redact.ts';
 import {
   severityOf,
   type TraceEvent,
@@ -41,6 +42,8 @@ export interface EmitOptions {
 /** What a trace must know of the configuration. */
 export interface TraceSettings {
   readonly names: SecretNames;
+  /** Knows the configuration's own secrets. */
+  readonly redactor: Redactor;
 }
 
 /**
@@ -69,8 +72,9 @@ export class Tracer {
   }
 
   /** The request has come in. Nothing before this may show any of it. */
-  begin({ names }: TraceSettings): void {
-    this.#names = names;
+  begin({ names, redactor }: TraceSettings): void {
+    this.#names = { ...names, scrub: (text) => this.#scrubber.text(text) };
+    this.#scrubber.redactor = redactor;
     this.#hideHeaders(this.#x.headers.raw);
     const query = this.#x.request.url?.split('?')[1] ?? '';
     for (const [name, value] of new URLSearchParams(query))
