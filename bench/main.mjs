@@ -10,6 +10,7 @@ const BENCHMARKS = {
   llm: ['llm.mjs', 'chat completions and streams, beside a bare relay, Portkey and nginx'],
   'llm-streams': ['llm-streams.mjs', 'many streams at the pace of a model, each event checked'],
   profile: ['profile.mjs', 'where the gateway spends its time (--case, see there)'],
+  cli: ['cli.mjs', 'what agctl proxy config costs for a dump of 20 MB'],
   cel: ['cel.mjs', 'what expressions cost'],
   auth: ['auth.mjs', 'what validated tokens cost, and whether our verdicts are those of jose'],
   'memory-retrieval': [

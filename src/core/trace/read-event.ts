@@ -67,8 +67,9 @@ export function placeOf(value: Readonly<Record<string, unknown>>): TracePlace | 
   return Object.keys(place).length === 0 ? undefined : place;
 }
 
-/** `gateway.yaml:23:17`, or the path in the configuration when the file is not known. */
+/** `gateway.yaml:23:17`, or the path in the configuration when the file is not known. The file without its folders. */
 export function placeText({ configFile, configLine, configColumn, configPath }: TracePlace): string {
-  if (configLine === undefined) return configPath ?? configFile ?? '';
-  return [configFile ?? 'config', configLine, configColumn].filter((part) => part !== undefined).join(':');
+  const file = configFile?.replace(/^.*[/\\]/s, '');
+  if (configLine === undefined) return configPath ?? file ?? '';
+  return [file ?? 'config', configLine, configColumn].filter((part) => part !== undefined).join(':');
 }
