@@ -51,7 +51,7 @@ export const run: Run<Options> = async (options, context) => {
     path: `/logging${search === '' ? '' : `?${search}`}`,
   });
   const text = body.toString('utf8').trim();
-  const [, current] = /^current log level is ([^\r\n]*)/.exec(text) ?? [];
+  const [, current] = /^current log level is ([^\r\n]*?)(?: \(until [^)]*\))?(?:\r?\n|$)/.exec(text) ?? [];
   if (current === undefined) throw notAnAdmin(address.shown, 'its /logging does not answer with log levels');
   context.stdout.write(
     output === 'json'
@@ -59,7 +59,7 @@ export const run: Run<Options> = async (options, context) => {
       : `${text.split('\n').map(escapeControls).join('\n')}\n`,
   );
   // A gateway that does not know the option keeps the level; its answer then says nothing of a time.
-  if (span !== undefined && !/revert|until|for /i.test(text.slice(text.indexOf('\n') + 1)))
+  if (span !== undefined && !/ \(until /.test(text))
     context.stderr.write(
       `the gateway does not say that it takes this back after ${options.for}: agctl proxy log --reset does\n`,
     );

@@ -53,6 +53,20 @@ describe('`proxy log`', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 
+  test('--for is kept by the gateway, which says until when; one that does not know it is told apart', async () => {
+    const until = 'current log level is mcp=debug,info (until 2026-01-05T10:00:00.000Z)\n';
+    await using knows = await fakeAdmin({ '/logging': says(until, 'text/plain') });
+    await using older = await admin();
+    const args = ['proxy', 'log', '--set', 'mcp=debug', '--for', '10m', '-o', 'json', '--admin'];
+    const known = await cli([...args, knows.address]);
+    expect([JSON.parse(known.stdout), known.stderr]).toEqual([
+      { default: 'info', modules: { mcp: 'debug' } },
+      '',
+    ]);
+    expect(knows.asked[0]?.url).toBe('/logging?level=mcp%3Ddebug&for=10m');
+    expect((await cli([...args, older.address])).stderr).toContain('does not say that it takes this back');
+  });
+
   test('says what the gateway refuses, and when something else answers', async () => {
     await using refuses = await fakeAdmin({
       '/logging': says('Invalid level provided: a=b\nusage: …', 'text/plain', 400),
