@@ -11,6 +11,7 @@ import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { collector, type ReceivedSpan } from '../../kit/otlp.ts';
 import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
+import { openTrace, traceServer } from '../../kit/trace.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 import { covers, verifies } from '../../kit/verifies.ts';
@@ -140,10 +141,19 @@ describe('a trace', () => {
       },
     };
     const gate = await proxyGateway(upstream.address, {}, { frontendPolicies });
+    await using watched = await traceServer(gate.running);
+    await using watcher = await openTrace(watched, '?follow=true');
     for (const path of ['/no', '/yes/not', '/yes'])
       await send(gate.url + path, { headers: { 'user-agent': 'me' } });
     await send(`${gate.url}/yes/client`, { headers: { traceparent: PARENT } });
     await until(() => gate.accessLog.length === 4);
+    await until(() => watcher.of('requestFinished').length === 4);
+    expect(watcher.of('traceSampling').map(({ decision }) => decision)).toEqual([
+      'not sampled (random)',
+      'sample (random)',
+      'sample (random)',
+      'not sampled (client)',
+    ]);
     await gate.close();
     expect(sink.spans).toHaveLength(2);
     expect(server(sink.spans)).toMatchObject({

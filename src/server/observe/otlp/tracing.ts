@@ -52,7 +52,12 @@ export class Tracing {
   #begin(x: Exchange): RequestSpan | undefined {
     const parent = parseTraceparent(x.headers.all('traceparent'));
     const { samplesNew, samplesClient } = this.#settings;
-    return (parent === undefined ? samplesNew(x) : samplesClient(x)) ? new RequestSpan(parent) : undefined;
+    const isSampled = parent === undefined ? samplesNew(x) : samplesClient(x);
+    x.trace?.emit({
+      type: 'traceSampling',
+      decision: `${isSampled ? 'sample' : 'not sampled'} (${parent === undefined ? 'random' : 'client'})`,
+    });
+    return isSampled ? new RequestSpan(parent) : undefined;
   }
 
   /** The request has ended, with these fields of the access log. */

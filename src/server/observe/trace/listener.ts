@@ -11,13 +11,20 @@ import type { Tracer } from './tracer.ts';
 export function traceBegin(
   tracer: Tracer,
   { frontendPolicies }: Config,
-  { secretNames, redactor }: { readonly secretNames: SecretNames; redactor(): Redactor },
+  {
+    secretNames,
+    redactor,
+    tracing,
+  }: { readonly secretNames: SecretNames; redactor(): Redactor; readonly tracing: object | undefined },
 ): void {
   tracer.begin({ names: secretNames, redactor: redactor() });
   const { accessLog, http } = frontendPolicies;
   const isChanged =
     accessLog.filter !== undefined || accessLog.remove.length > 0 || Object.keys(accessLog.add).length > 0;
-  traceListener(tracer, { effective: { http, ...(isChanged ? { access_log: accessLog } : {}) } });
+  traceListener(tracer, {
+    effective: { http, ...(isChanged ? { access_log: accessLog } : {}) },
+    exportsSpans: tracing !== undefined,
+  });
 }
 
 /** The access log is written: what the request cost, and the end of the trace. */

@@ -9,12 +9,14 @@ import type { Tracer } from './tracer.ts';
 /** Policies of the listener, which come before any route. */
 export interface FrontendPolicies {
   readonly effective: Readonly<Record<string, unknown>>;
+  /** Spans are exported: `Tracing` decides on each admitted request, and says so. */
+  readonly exportsSpans: boolean;
 }
 
 /** What is in force before a route is known. */
-export function traceListener(tracer: Tracer, { effective }: FrontendPolicies): void {
+export function traceListener(tracer: Tracer, { effective, exportsSpans }: FrontendPolicies): void {
   tracer.emit({ type: 'policySelection', phase: 'listenerFrontend', effectivePolicy: effective });
-  tracer.emit({ type: 'traceSampling', decision: 'not sampled (random)' });
+  if (!exportsSpans) tracer.emit({ type: 'traceSampling', decision: 'not sampled (random)' });
   tracer.emit({ type: 'policySelection', phase: 'gateway', effectivePolicy: {} });
   tracer.requestSnapshot('gateway policies');
 }
