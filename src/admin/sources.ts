@@ -24,6 +24,10 @@ export interface AdminSources {
   served(): Served;
   /** Folder of the configuration file. */
   readonly folder: string;
+  /** The configuration file, absolute; undefined when it came from standard input. */
+  readonly configFile?: string;
+  /** Pages may write it. */
+  readonly isConfigWritable?: boolean;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   /** Where lines go, by name. */

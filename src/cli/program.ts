@@ -41,6 +41,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
       .command('serve', { hidden })
       .description('run the gateway')
       .requiredOption('-f, --file <path>', 'configuration file, or - for standard input')
+      .option('--ui-write', 'let the admin pages write the configuration file')
       .addHelpText('after', '\nExamples:\n  agctl serve -f gateway.yaml\n')
       .action(run(() => import('./commands/gateway-serve.ts')));
 

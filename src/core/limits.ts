@@ -239,6 +239,10 @@ export const LIMITS = {
   adminBody: MIB,
   /** Open event streams of the admin server (traces, requests); more are 503. */
   adminStreams: 64,
+  /** A page tries a request at the gateway: headers of it, its answer (the rest is cut off), time for all of it. */
+  playgroundHeaders: 32,
+  playgroundReplyBytes: 16 * MIB,
+  playgroundTime: 600 * SECOND,
   /** Log levels that were changed for a while come back after this at the latest. */
   logLevelFor: 24 * 3600 * SECOND,
   /** Characters of the configuration dump that are made before other work has its turn. */

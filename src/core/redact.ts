@@ -59,6 +59,17 @@ export class Redactor {
       .replace(BEARER, `$1 ${REDACTED}`);
   }
 
+  /** Where in a text `text()` puts `<redacted>`: half-open offsets, in no order, possibly overlapping. */
+  places(value: string): (readonly [number, number])[] {
+    const known = this.#known === undefined ? [] : [...value.matchAll(this.#known)];
+    return [
+      ...known.map((match) => [match.index, match.index + match[0].length] as const),
+      ...[...value.matchAll(USERINFO)].map((match) => rest(match, 1)),
+      ...[...value.matchAll(QUERY)].map((match) => rest(match, 0)),
+      ...[...value.matchAll(BEARER)].map((match) => rest(match, 0, 1)),
+    ];
+  }
+
   /** A copy of a JSON value without secrets, in keys and in values. */
   value(value: unknown, name = ''): unknown {
     if (typeof value === 'string') return isTellingName(name) && value !== '' ? REDACTED : this.text(value);
@@ -96,6 +107,12 @@ export function credentialsIn(value: unknown, name = ''): string[] {
   }
   if (value === null || typeof value !== 'object') return [];
   return Object.entries(value).flatMap(([key, child]) => credentialsIn(child, key));
+}
+
+/** The match without its first group, what separates that, and what ends it. */
+function rest(match: RegExpMatchArray, ending: number, separator = 0): readonly [number, number] {
+  const start = match.index ?? 0;
+  return [start + (match[1] ?? '').length + separator, start + match[0].length - ending];
 }
 
 function escapeRegExp(text: string): string {

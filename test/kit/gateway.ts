@@ -1,4 +1,6 @@
+import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { startAdmin } from '../../src/admin/server.ts';
 import { createLog, type LineSink } from '../../src/core/log.ts';
 import type { LogDirectives } from '../../src/core/log-directives.ts';
@@ -35,17 +37,22 @@ export interface TestGatewayOptions {
   readonly level?: string;
   /** Opens an admin server, too. */
   readonly admin?: boolean;
+  /** Writes the configuration into `folder`, and lets the admin server write it, too. */
+  readonly uiWrite?: boolean;
+  /** Folder of the built pages. */
+  readonly webApp?: string;
 }
 
 /** Starts a gateway from YAML. Throws with every diagnostic when the configuration has an error. */
 export async function gateway(
   yaml: string,
-  { env = {}, folder = tmpdir(), level, admin = false }: TestGatewayOptions = {},
+  { env = {}, folder = tmpdir(), level, admin = false, uiWrite = false, webApp }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const environment = { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env };
   const { config, source, diagnostics } = loadConfigText(yaml, 'test.yaml', environment);
   if (config === undefined)
     throw new Error(diagnostics.map(({ message, path }) => `${path.join('.')}: ${message}`).join('\n'));
+  if (uiWrite) writeFileSync(join(folder, 'test.yaml'), yaml);
   const accessLog = memorySink();
   const logLines = memorySink();
   const log = createLog(logLines, level ?? 'debug,request=info', 'text');
@@ -69,6 +76,9 @@ export async function gateway(
           gateway: running,
           served: () => ({ config, runtime, source, diagnostics: all }),
           folder,
+          ...(uiWrite ? { configFile: join(folder, 'test.yaml') } : {}),
+          isConfigWritable: uiWrite,
+          ...(webApp === undefined ? {} : { webApp }),
           env: environment,
           log,
           sinks: { log: logLines, accessLog },

@@ -1,32 +1,20 @@
-import { createLog } from '../../core/log.ts';
-import { loadConfigText } from '../../server/config/load.ts';
-import { redactorOf } from '../../server/config/redact.ts';
-import { compileRuntime } from '../../server/runtime.ts';
-import { diagnosticsJson } from '../diagnostics.ts';
+import { checkedJson, checkText } from '../check-config.ts';
+import { readConfigFile } from '../config-file.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
+import { withSecrets } from '../secret-masks.ts';
 
 /**
  * Checks the YAML text in the body as `agctl config validate` does: opens no port, starts no process, sends nothing.
- * 200 whatever is found.
+ * Placeholders of `/api/config/file` stand for the secrets of the file. 200 whatever is found.
  */
 export const configValidate = defineEndpoint({
   path: '/api/config/validate',
   methods: ['POST'],
-  async handle(request, reply, { env, folder, served }) {
+  async handle(request, reply, admin) {
     const text = typeof request.body === 'string' ? request.body : '';
-    const { config, source, diagnostics } = loadConfigText(text, served().source.file, env);
-    const found = [...diagnostics];
-    if (config !== undefined) {
-      const compiled = compileRuntime({ config, source, log: silent, folder, env });
-      await compiled.runtime.close();
-      found.push(...compiled.diagnostics);
-    }
-    return sendJson(reply, diagnosticsJson(found, redactorOf(source, env)));
+    const secrets = text.includes('<redacted:') ? (await readConfigFile(admin)).secrets : [];
+    const full = withSecrets(text, secrets);
+    const checked = await checkText(full.text, admin);
+    return sendJson(reply, checkedJson(checked, admin, full.range));
   },
 });
-
-const silent = createLog(
-  { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
-  'off',
-  'text',
-);

@@ -1,12 +1,17 @@
 import { redactedText } from '../../server/config/redact.ts';
 import { diagnosticsJson } from '../diagnostics.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
+import { saveConfig } from '../save-config.ts';
 
-/** The text of the configuration that serves, without secrets, and what the validator says of it. */
+/**
+ * The text of the configuration that serves, without secrets, and what the validator says of it. POST
+ * `{"text", "hash"}` writes the file, see `save-config.ts`.
+ */
 export const config = defineEndpoint({
   path: '/api/config',
-  methods: ['GET'],
-  handle(_request, reply, admin) {
+  methods: ['GET', 'POST'],
+  handle(request, reply, admin) {
+    if (request.method === 'POST') return saveConfig(request, reply, admin);
     const { source, diagnostics } = admin.served();
     const redactor = admin.redactor();
     return sendJson(reply, {

@@ -2,12 +2,14 @@ import type { Endpoint } from '../endpoint.ts';
 import { cel } from './cel.ts';
 import { config } from './config.ts';
 import { configDump } from './config-dump.ts';
+import { configFile } from './config-file.ts';
 import { configValidate } from './config-validate.ts';
 import { debugTrace } from './debug-trace.ts';
 import { logging } from './logging.ts';
 import { memory } from './memory.ts';
 import { metrics } from './metrics.ts';
 import { overview } from './overview.ts';
+import { playground } from './playground.ts';
 import { pprofHeap } from './pprof-heap.ts';
 import { pprofProfile } from './pprof-profile.ts';
 import { quitquitquit } from './quitquitquit.ts';
@@ -35,6 +37,8 @@ export const endpoints: readonly Endpoint[] = [
   metrics,
   requests,
   config,
+  configFile,
   configValidate,
   cel,
+  playground,
 ];

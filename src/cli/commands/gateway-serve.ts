@@ -20,13 +20,14 @@ import { report } from '../report.ts';
 interface Options {
   readonly file: string;
   readonly color: string;
+  readonly uiWrite?: boolean;
 }
 
 const STDOUT = 1;
 const STDERR = 2;
 
 /** Runs the gateway until it is told to stop. The only command that knows how its parts are wired. */
-export const run: Run<Options> = async ({ file, color }, context) => {
+export const run: Run<Options> = async ({ file, color, uiWrite = false }, context) => {
   const started = performance.now();
   const loaded = loadConfigText(readConfigFile(file), file, context.env);
   const show = (diagnostics: readonly Diagnostic[]): void => {
@@ -82,6 +83,8 @@ export const run: Run<Options> = async ({ file, color }, context) => {
       gateway,
       served: () => ({ config, runtime, source, diagnostics: all }),
       folder,
+      ...(file === '-' ? {} : { configFile: resolve(context.cwd, file) }),
+      isConfigWritable: uiWrite,
       env: context.env,
       log,
       sinks: { log: logSink, accessLog },

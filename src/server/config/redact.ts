@@ -62,16 +62,58 @@ export function redactedText(source: YamlSource, redactor: Redactor): string {
   return redactor.text(withoutComments(text + source.text.slice(at)));
 }
 
+/**
+ * Every place of the text that `redactedText` hides, as half-open offsets in order, without overlap. Undefined when
+ * the text without them would still have something to hide.
+ */
+export function secretPlaces(
+  source: YamlSource,
+  redactor: Redactor,
+): (readonly [number, number])[] | undefined {
+  const { text } = source;
+  const all = [
+    ...secretRanges(configSchema, source).map(({ start, end }) => [start.offset, end.offset] as const),
+    ...tellingComments(text).map(([start, end]) => [start + 1, end] as const),
+    ...redactor.places(text),
+  ].sort((a, b) => a[0] - b[0] || b[1] - a[1]);
+  const places: [number, number][] = [];
+  for (const [start, end] of all) {
+    const last = places.at(-1);
+    if (last !== undefined && start < last[1]) last[1] = Math.max(last[1], end);
+    else if (end > start) places.push([start, end]);
+  }
+  let rest = '';
+  let at = 0;
+  for (const [start, end] of places) {
+    rest += `${text.slice(at, start)}${REDACTED}`;
+    at = end;
+  }
+  rest += text.slice(at);
+  return withoutComments(redactor.text(rest)) === withoutComments(rest) ? places : undefined;
+}
+
 /** Old keys end up in comments: one that names a credential loses its text. */
 function withoutComments(text: string): string {
   let out = '';
+  let at = 0;
+  for (const [start, end] of tellingComments(text)) {
+    out += `${text.slice(at, start)}# ${REDACTED}`;
+    at = end;
+  }
+  return out + text.slice(at);
+}
+
+/** Texts of comments that name a credential, as half-open offsets. */
+function tellingComments(text: string): (readonly [number, number])[] {
+  const found: (readonly [number, number])[] = [];
+  let at = 0;
   for (const lexeme of new Lexer().lex(text)) {
     // The lexer marks documents and scalars with control characters of its own.
     if (lexeme === '\u0002' || lexeme === '\u001f' || lexeme === '\u0018') continue;
-    const isComment = lexeme.startsWith('#');
-    const isTelling =
-      isComment && (/\bkeys?\b|token|secret|passw|bearer/i.test(lexeme) || isTellingName(lexeme));
-    out += isTelling && !lexeme.includes('yaml-language-server') ? `# ${REDACTED}` : lexeme;
+    at += lexeme.length;
+    if (!lexeme.startsWith('#') || lexeme.includes('yaml-language-server')) continue;
+    if (/\bkeys?\b|token|secret|passw|bearer/i.test(lexeme) || isTellingName(lexeme))
+      found.push([at - lexeme.length, at]);
   }
-  return out;
+  return found;
 }

@@ -1,0 +1,38 @@
+import type { Diagnostic, Range } from '../core/diagnostic.ts';
+import { createLog } from '../core/log.ts';
+import type { YamlSource } from '../core/yaml/source.ts';
+import { loadConfigText } from '../server/config/load.ts';
+import { redactorOf } from '../server/config/redact.ts';
+import { compileRuntime } from '../server/runtime.ts';
+import { diagnosticsJson } from './diagnostics.ts';
+import type { Admin } from './sources.ts';
+
+export interface Checked {
+  readonly source: YamlSource;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** What `agctl config validate` says of a text: opens no port, starts no process, sends nothing. */
+export async function checkText(text: string, { served, folder, env }: Admin): Promise<Checked> {
+  const { config, source, diagnostics } = loadConfigText(text, served().source.file, env);
+  if (config === undefined) return { source, diagnostics };
+  const compiled = compileRuntime({ config, source, log: silent, folder, env });
+  await compiled.runtime.close();
+  return { source, diagnostics: [...diagnostics, ...compiled.diagnostics] };
+}
+
+/** The answer to that, without secrets; `range` moves places to the text that the page has. */
+export function checkedJson(
+  { source, diagnostics }: Checked,
+  { env }: Admin,
+  range: (range: Range) => Range,
+): Readonly<Record<string, unknown>> {
+  const moved = diagnostics.map((each) => ({ ...each, range: range(each.range) }));
+  return diagnosticsJson(moved, redactorOf(source, env));
+}
+
+const silent = createLog(
+  { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
+  'off',
+  'text',
+);

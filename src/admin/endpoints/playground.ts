@@ -1,0 +1,30 @@
+import { LIMITS } from '../../core/limits.ts';
+import { defineEndpoint, sendJson, sendText } from '../endpoint.ts';
+import { readAsked, sendToGateway } from '../playground.ts';
+
+/**
+ * Sends a request to one of this gateway's own ports, as any client could, so that pages need no CORS there. Body:
+ * `{port, method, path, headers, body}`. The answer is passed on as it arrives, as `application/octet-stream`; its
+ * status and headers are in `x-gateway-status` and `x-gateway-headers` (JSON, base64). Without these the answer is
+ * this server's own.
+ */
+export const playground = defineEndpoint({
+  path: '/api/playground/send',
+  methods: ['POST'],
+  isSlow: true,
+  async handle(request, reply, admin) {
+    const asked = readAsked(request.body, admin.gateway.listeners);
+    if ('problem' in asked) return sendJson(reply.code(400), { error: { message: asked.problem } });
+    if (admin.streams.size >= LIMITS.adminStreams)
+      return sendText(reply, 503, `${LIMITS.adminStreams} streams are open already: close one of them\n`);
+    const answer = await sendToGateway(asked, reply.raw, admin.streams);
+    if ('problem' in answer) return sendJson(reply.code(502), { error: { message: answer.problem } });
+    return reply
+      .headers({
+        'content-type': 'application/octet-stream',
+        'x-gateway-status': String(answer.status),
+        'x-gateway-headers': Buffer.from(JSON.stringify(answer.headers)).toString('base64'),
+      })
+      .send(answer.body);
+  },
+});

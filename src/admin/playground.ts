@@ -1,0 +1,142 @@
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type Readable, Transform } from 'node:stream';
+import { messageOf } from '../core/errors.ts';
+import { LIMITS } from '../core/limits.ts';
+import type { Gateway } from '../server/gateway.ts';
+
+/** A request that may be sent: to a port of ours, with headers that a client may send. */
+export interface Asked {
+  readonly host: string;
+  readonly port: number;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Readable;
+}
+
+interface Problem {
+  readonly problem: string;
+}
+
+const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
+
+/** They belong to the connection, or are computed here. */
+const NOT_PASSED = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Checks what a page asks for. Only the ports of this gateway can be reached. */
+export function readAsked(text: unknown, listeners: Gateway['listeners']): Asked | Problem {
+  let value: Readonly<Record<string, unknown>> | null;
+  try {
+    value = JSON.parse(typeof text === 'string' ? text : '') as typeof value;
+  } catch {
+    value = null;
+  }
+  if (typeof value !== 'object' || value === null)
+    return { problem: 'expected a JSON object with `port`, `method`, `path`, `headers` and `body`' };
+  const { port, method = 'POST', path, headers = {}, body = '' } = value;
+  const listener = listeners.find((each) => each.port === port);
+  if (listener === undefined)
+    return {
+      problem: `port: only ports of this gateway can be reached (${listeners.map((each) => each.port).join(', ')})`,
+    };
+  if (typeof method !== 'string' || !METHODS.has(method))
+    return { problem: `method: expected one of ${[...METHODS].join(', ')}` };
+  if (typeof path !== 'string' || !/^\/[\x21-\x7e]*$/.test(path) || path.length > LIMITS.adminHeaderBytes)
+    return { problem: 'path: expected a path such as /mcp, percent-encoded' };
+  if (typeof body !== 'string') return { problem: 'body: expected a text' };
+  const checked = readHeaders(headers);
+  if ('problem' in checked) return { problem: String(checked['problem']) };
+  const { address } = listener.gateway.plan;
+  const host = address === undefined || address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
+  return { host, port: listener.port, method, path, headers: checked.headers, body };
+}
+
+function readHeaders(headers: unknown): { readonly headers: Record<string, string> } | Problem {
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
+    return { problem: 'headers: expected an object of texts' };
+  const entries = Object.entries(headers as Record<string, unknown>);
+  if (entries.length > LIMITS.playgroundHeaders)
+    return { problem: `headers: at most ${LIMITS.playgroundHeaders} can be sent` };
+  const checked: Record<string, string> = {};
+  for (const [name, value] of entries) {
+    const lower = name.toLowerCase();
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(lower) || lower === '__proto__')
+      return { problem: 'headers: a name has characters that are not allowed' };
+    if (NOT_PASSED.has(lower)) return { problem: `headers: ${lower} cannot be set` };
+    if (typeof value !== 'string' || !/^[\t\x20-\x7e]*$/.test(value))
+      return { problem: `headers: the value of ${lower} must be a text of visible ASCII characters` };
+    checked[lower] = value;
+  }
+  return { headers: checked };
+}
+
+/**
+ * Sends it. The answer ends when the gateway ends it, when the page leaves (`reader` closes), when it is too long, or
+ * when the admin server closes `streams`.
+ */
+export function sendToGateway(
+  { host, port, method, path, headers, body }: Asked,
+  reader: ServerResponse,
+  streams: Set<{ end(): void }>,
+): Promise<Answer | Problem> {
+  return new Promise((resolve) => {
+    const sent = httpRequest({
+      host,
+      port,
+      method,
+      path,
+      headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
+      agent: false,
+      maxHeaderSize: LIMITS.adminHeaderBytes,
+    });
+    const entry = { end: () => void sent.destroy() };
+    const timer = setTimeout(() => sent.destroy(new Error('it took too long')), LIMITS.playgroundTime);
+    streams.add(entry);
+    reader.once('close', () => sent.destroy());
+    sent.once('close', () => {
+      clearTimeout(timer);
+      streams.delete(entry);
+      resolve({ problem: 'the connection was closed' });
+    });
+    sent.on('error', (error) => resolve({ problem: `the gateway did not answer: ${messageOf(error)}` }));
+    sent.once('response', (response) => resolve(answerOf(response)));
+    sent.end(body);
+  });
+}
+
+function answerOf(response: IncomingMessage): Answer {
+  let length = 0;
+  const body = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      length += chunk.length;
+      if (length <= LIMITS.playgroundReplyBytes) done(null, chunk);
+      else {
+        response.destroy();
+        body.end();
+        done();
+      }
+    },
+  });
+  response.on('error', (error) => body.destroy(error));
+  response.pipe(body);
+  const headers = Object.fromEntries(
+    Object.entries(response.headers).map(([name, value]) => [name, [value].flat().join(', ')]),
+  );
+  return { status: response.statusCode ?? 0, headers, body };
+}

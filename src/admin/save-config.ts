@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  fchmodSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { checkedJson, checkText } from './check-config.ts';
+import { hashOf, readConfigFile, writeRefusal } from './config-file.ts';
+import { sendJson } from './endpoint.ts';
+import { withSecrets } from './secret-masks.ts';
+import type { Admin } from './sources.ts';
+
+const CHANGED = 'the file has changed since the page read it: load it again';
+
+/**
+ * Writes the configuration file: `{"text": the new text, "hash": that of the file it was made from}`. The text is
+ * written as it is, comments included, with the secrets of the file where its placeholders stand. Refused with
+ * 403 when pages may not write, 409 when the file has changed meanwhile, 422 when the text is no valid configuration.
+ * What serves stays: there is no reload.
+ */
+export async function saveConfig(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  admin: Admin,
+): Promise<FastifyReply> {
+  const refuse = (status: number, message: string, more = {}): FastifyReply =>
+    sendJson(reply.code(status), { error: { message }, ...more });
+  const refusal = writeRefusal(admin, request.raw.socket.localAddress);
+  if (refusal !== undefined) return refuse(403, refusal);
+  const asked = readBody(request.body);
+  if (asked === undefined) return refuse(400, 'expected a JSON object with the texts `text` and `hash`');
+  const file = await readConfigFile(admin);
+  if (file.hash !== asked.hash) return refuse(409, file.problem ?? CHANGED);
+  const full = withSecrets(asked.text, file.secrets);
+  if (full.unknown.length > 0)
+    return refuse(422, `${full.unknown[0]} stands for no secret of the file: write the value, or a variable`);
+  const checked = await checkText(full.text, admin);
+  if (checked.diagnostics.some(({ severity }) => severity === 'error'))
+    return refuse(
+      422,
+      'this is not a valid configuration; nothing was written',
+      checkedJson(checked, admin, full.range),
+    );
+  const bytes = Buffer.from(full.text);
+  if (!replaceFile(admin.configFile as string, bytes, asked.hash)) return refuse(409, CHANGED);
+  admin.log.warn('admin', 'the configuration file was written from a page; a restart applies it', {
+    file: admin.configFile,
+  });
+  return sendJson(reply, {
+    status: 'success',
+    message: 'Configuration written successfully. The gateway serves the one before until it is restarted.',
+    hash: hashOf(bytes),
+  });
+}
+
+/** All or nothing: a file beside it that takes its place, with its mode. False when somebody else was faster. */
+function replaceFile(path: string, bytes: Uint8Array, hash: string): boolean {
+  // A link stays one.
+  const target = realpathSync(path);
+  const { mode } = statSync(target);
+  const temporary = join(dirname(target), `.agctl-${randomUUID()}.tmp`);
+  const file = openSync(temporary, 'wx', 0o600);
+  try {
+    try {
+      fchmodSync(file, mode & 0o7777);
+      let written = 0;
+      while (written < bytes.length) written += writeSync(file, bytes, written);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    // Nothing of this process comes between this look and the next line.
+    if (hashOf(readFileSync(target)) === hash) {
+      renameSync(temporary, target);
+      return true;
+    }
+    unlinkSync(temporary);
+    return false;
+  } catch (error) {
+    unlinkSync(temporary);
+    throw error;
+  }
+}
+
+function readBody(body: unknown): { readonly text: string; readonly hash: string } | undefined {
+  try {
+    const value = JSON.parse(typeof body === 'string' ? body : '') as {
+      text?: unknown;
+      hash?: unknown;
+    } | null;
+    return typeof value?.text === 'string' && typeof value.hash === 'string'
+      ? { text: value.text, hash: value.hash }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

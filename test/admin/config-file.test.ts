@@ -1,0 +1,150 @@
+import {
+  chmodSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../kit/folder.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { send } from '../kit/send.ts';
+
+const YAML = `# our gateway   # an old apiKey: sk-older-1
+config: {adminAddr: off}
+gateways:
+  edge:
+    port: 0   # any
+    routes:
+      - policies:
+          directResponse: {body: hello}
+          apiKey: {keys: [{key: client-key-123456}, {key: "client-key-123456"}]}
+llm:
+  port: 0
+  models:
+    - name: small
+      provider: oaiCompat
+      params: {baseUrl: 'http://user:pass-word@127.0.0.1:9/v1', apiKey: sk-live-abcdef123456}
+`;
+
+interface File {
+  readonly text: string;
+  readonly loaded: string;
+  readonly hash: string;
+  readonly problem: string | null;
+  readonly readOnly: string | null;
+}
+
+const read = async (running: TestGateway): Promise<File> =>
+  JSON.parse((await send(`${running.admin}/api/config/file`)).text) as File;
+
+const save = (running: TestGateway, text: string, hash: string) =>
+  send(`${running.admin}/api/config`, { method: 'POST', body: JSON.stringify({ text, hash }) });
+
+const start = async (folder: string): Promise<TestGateway> =>
+  gateway(YAML, { admin: true, uiWrite: true, folder });
+
+test('the file is shown with a placeholder for each secret, and saved with the secrets and comments it had', async () => {
+  await using folder = await temporaryFolder();
+  await using running = await start(folder.path);
+  const path = join(folder.path, 'test.yaml');
+  chmodSync(path, 0o640);
+  const file = await read(running);
+  expect(file.text).not.toMatch(/client-key|sk-live|pass-word|sk-older/);
+  expect(file.text).toContain('{key: <redacted:2>}, {key: <redacted:3>}');
+  expect(file.loaded).toBe(file.text);
+  const saved = await save(running, file.text.replace('body: hello', 'body: changed'), file.hash);
+  expect([saved.status, saved.text]).toEqual([200, expect.stringContaining('restart')]);
+  expect(readFileSync(path, 'utf8')).toBe(YAML.replace('body: hello', 'body: changed'));
+  expect(statSync(path).mode & 0o777).toBe(0o640);
+  expect(readdirSync(folder.path)).toEqual(['test.yaml']);
+  // What serves has not changed, and the page can tell.
+  expect((await send(running.url, { headers: { authorization: 'Bearer client-key-123456' } })).text).toBe(
+    'hello',
+  );
+  const after = await read(running);
+  expect([after.text.includes('changed'), after.loaded.includes('hello')]).toEqual([true, true]);
+  expect(after.hash).toBe((JSON.parse(saved.text) as File).hash);
+});
+
+test('a link to the file stays one', async () => {
+  await using folder = await temporaryFolder();
+  await using running = await start(folder.path);
+  const path = join(folder.path, 'test.yaml');
+  const real = join(folder.path, 'real.yaml');
+  writeFileSync(real, YAML);
+  unlinkSync(path);
+  symlinkSync('real.yaml', path);
+  const file = await read(running);
+  expect((await save(running, `${file.text}# end\n`, file.hash)).status).toBe(200);
+  expect(lstatSync(path).isSymbolicLink()).toBe(true);
+  expect(readFileSync(real, 'utf8')).toBe(`${YAML}# end\n`);
+});
+
+test('without serve --ui-write nothing is written', async () => {
+  await using running = await gateway(YAML, { admin: true });
+  const answer = await save(running, YAML, '');
+  expect(answer.status).toBe(403);
+  expect(await read(running)).toMatchObject({
+    text: null,
+    problem: expect.stringContaining('standard input'),
+  });
+});
+
+test('a file that somebody else changed is not overwritten', async () => {
+  await using folder = await temporaryFolder();
+  await using running = await start(folder.path);
+  const path = join(folder.path, 'test.yaml');
+  const file = await read(running);
+  writeFileSync(path, `${YAML}# theirs\n`);
+  const answer = await save(running, file.text, file.hash);
+  expect([answer.status, answer.text]).toEqual([409, expect.stringContaining('has changed')]);
+  expect(readFileSync(path, 'utf8')).toBe(`${YAML}# theirs\n`);
+});
+
+test.each([
+  ['what is not YAML', (text: string) => `${text}  - [`, 'AGW0001'],
+  ['an unknown key', (text: string) => text.replace('port: 0', 'prot: 0'), 'AGW0101'],
+  [
+    'a placeholder for no secret',
+    (text: string) => text.replace('<redacted:2>', '<redacted:9>'),
+    '<redacted:9>',
+  ],
+])('%s is not saved', async (_name, change, said) => {
+  await using folder = await temporaryFolder();
+  await using running = await start(folder.path);
+  const file = await read(running);
+  const answer = await save(running, change(file.text), file.hash);
+  expect([answer.status, answer.text]).toEqual([422, expect.stringContaining(said)]);
+  expect(readFileSync(join(folder.path, 'test.yaml'), 'utf8')).toBe(YAML);
+});
+
+test('a problem behind a secret stands where the page has it', async () => {
+  await using folder = await temporaryFolder();
+  await using running = await start(folder.path);
+  const file = await read(running);
+  const changed = file.text.replace('{key: <redacted:2>}, {', '{key: <redacted:2>}, {oops: 1, ');
+  const { text: body } = await send(`${running.admin}/api/config/validate`, {
+    method: 'POST',
+    body: changed,
+  });
+  const { diagnostics } = JSON.parse(body) as {
+    diagnostics: { code: string; range: { start: { offset: number }; end: { offset: number } } }[];
+  };
+  const unknown = diagnostics.find(({ code }) => code === 'AGW0101');
+  expect(changed.slice(unknown?.range.start.offset, unknown?.range.end.offset)).toBe('oops');
+  expect(body).not.toContain('client-key');
+});
+
+test('a file that is not valid YAML any more is not shown', async () => {
+  await using folder = await temporaryFolder();
+  await using running = await start(folder.path);
+  writeFileSync(join(folder.path, 'test.yaml'), 'apiKey: [sk-new-secret');
+  const file = await read(running);
+  expect(file).toMatchObject({ text: null, hash: null, problem: expect.stringContaining('not valid YAML') });
+  expect(JSON.stringify(file)).not.toContain('sk-new');
+});
