@@ -16,11 +16,18 @@ interface Ask {
   readonly signal?: AbortSignal;
 }
 
+let always: Readonly<Record<string, string>> = {};
+
+/** Headers that every request carries from now on, such as a key. They never are part of an address. */
+export function sendAlways(headers: Readonly<Record<string, string>>): void {
+  always = headers;
+}
+
 /** Asks the server that this page came from. Throws `ApiError`, also when it cannot be reached. */
 export async function ask<T>(path: string, { method = 'GET', body, signal }: Ask = {}): Promise<T> {
   const response = await fetch(path, {
     method,
-    headers: body === undefined ? {} : { 'content-type': 'application/json' },
+    headers: body === undefined ? always : { ...always, 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal === undefined ? {} : { signal }),
   }).catch((error: unknown) => {

@@ -6,11 +6,12 @@ interface LinkProps {
   readonly query?: Readonly<Record<string, string>>;
   readonly current?: boolean;
   readonly className?: string;
+  readonly title?: string;
   readonly children: ReactNode;
 }
 
 /** A link to another page of the application: a real one, so that it can be opened in a tab of its own. */
-export function Link({ to, query = {}, current = false, className, children }: LinkProps): ReactNode {
+export function Link({ to, query = {}, current = false, className, title, children }: LinkProps): ReactNode {
   const onClick = (event: MouseEvent): void => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
@@ -22,6 +23,7 @@ export function Link({ to, query = {}, current = false, className, children }: L
       onClick={onClick}
       aria-current={current ? 'page' : undefined}
       {...(className === undefined ? {} : { className })}
+      {...(title === undefined ? {} : { title })}
     >
       {children}
     </a>

@@ -1,6 +1,7 @@
 import { type ComponentType, type ReactNode, useEffect, useRef } from 'react';
 import { Link } from './link.tsx';
 import { useLocation } from './router.ts';
+import { ShortcutList } from './shortcut-list.tsx';
 import './theme.css';
 
 /** A page: one file, and one entry in the list of its application. */
@@ -42,11 +43,17 @@ export function Shell({
         </Link>
         <nav aria-label="Pages">
           {pages.map((entry) => (
-            <Link key={entry.path} to={entry.path} current={entry === page}>
+            <Link
+              key={entry.path}
+              to={entry.path}
+              current={entry === page}
+              title={`Keys: g, then ${entry.key}`}
+            >
               {entry.title}
             </Link>
           ))}
         </nav>
+        <ShortcutList pages={pages} />
       </header>
       <main id="main">
         <h1 ref={heading} tabIndex={-1}>
