@@ -258,6 +258,9 @@ export const LIMITS = {
   heapSampleDepth: 64,
   /** Open requests listed by `/debug/tasks`. */
   listedTasks: 1_000,
+  /** A page of the admin UI keeps so many requests (about 1 KiB each), and traces of one visit; the oldest go. */
+  pageRequests: 50_000,
+  pageTraces: 50,
 } as const;
 
 /** Bounds of the memory adapter and of its backend's REST interface. */

@@ -37,6 +37,8 @@ export interface TestGatewayOptions {
   readonly level?: string;
   /** Opens an admin server, too. */
   readonly admin?: boolean;
+  /** Of the admin server; any free one otherwise. */
+  readonly adminPort?: number;
   /** Writes the configuration into `folder`, and lets the admin server write it, too. */
   readonly uiWrite?: boolean;
   /** Folder of the built pages. */
@@ -46,7 +48,15 @@ export interface TestGatewayOptions {
 /** Starts a gateway from YAML. Throws with every diagnostic when the configuration has an error. */
 export async function gateway(
   yaml: string,
-  { env = {}, folder = tmpdir(), level, admin = false, uiWrite = false, webApp }: TestGatewayOptions = {},
+  {
+    env = {},
+    folder = tmpdir(),
+    level,
+    admin = false,
+    adminPort = 0,
+    uiWrite = false,
+    webApp,
+  }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const environment = { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env };
   const { config, source, diagnostics } = loadConfigText(yaml, 'test.yaml', environment);
@@ -71,7 +81,7 @@ export async function gateway(
   };
   const adminServer = admin
     ? await startAdmin(
-        { kind: 'tcp', hosts: ['127.0.0.1'], port: 0 },
+        { kind: 'tcp', hosts: ['127.0.0.1'], port: adminPort },
         {
           gateway: running,
           served: () => ({ config, runtime, source, diagnostics: all }),

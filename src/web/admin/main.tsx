@@ -1,4 +1,6 @@
 import { start } from '../shared/start.tsx';
+import { Frame } from './frame.tsx';
 import { pages } from './pages.ts';
+import './admin.css';
 
-start('agctl', pages);
+start('agctl', pages, Frame);

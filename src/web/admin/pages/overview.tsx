@@ -1,6 +1,160 @@
 import type { ReactNode } from 'react';
+import { Link } from '../../shared/link.tsx';
+import { Problem } from '../../shared/problem.tsx';
+import { visible } from '../../shared/visible.ts';
+import { clock, durationOf, field, isError, statusOf, subjectOf } from '../model/fields.ts';
+import { type Overview as Data, type Diagnostic, uptimeText, useOverview } from '../model/overview.ts';
+import { useRequests } from '../model/requests.ts';
+import { Connection } from '../parts/connection.tsx';
+import { Fact } from '../parts/fact.tsx';
+import { NoRequests } from '../parts/no-requests.tsx';
+import { Status } from '../parts/status.tsx';
+import { Topology } from '../parts/topology.tsx';
 
-/** What is served, and how it is doing. */
+const SHOWN = 20;
+
+/** What is served, how it is doing, and what has just happened. */
 export function Overview(): ReactNode {
-  return <p className="quiet">Nothing to show yet.</p>;
+  const { data, error, reload } = useOverview();
+  return (
+    <>
+      <Connection />
+      {data === undefined && error !== undefined ? (
+        <Problem
+          title="The state of the gateway could not be read"
+          error={error}
+          command="agctl check"
+          retry={reload}
+        />
+      ) : null}
+      {data === undefined ? null : (
+        <>
+          <StatusLine overview={data} />
+          <Problems overview={data} />
+          <Topology overview={data} />
+        </>
+      )}
+      <Recent />
+    </>
+  );
+}
+
+function StatusLine({ overview }: { readonly overview: Data }): ReactNode {
+  const { version, uptimeSeconds, config, openRequests, logLevel } = overview;
+  const { entries } = useRequests();
+  return (
+    <dl className="facts">
+      <Fact name="Version">agctl {version}</Fact>
+      <Fact name="Up">{uptimeText(uptimeSeconds)}</Fact>
+      <Fact name="Configuration">{visible(config)}</Fact>
+      <Fact name="Open requests">{openRequests}</Fact>
+      <Fact name="Requests seen">
+        {entries.length.toLocaleString()}, {entries.filter(isError).length.toLocaleString()} errors
+      </Fact>
+      <Fact name="Log level">{logLevel}</Fact>
+    </dl>
+  );
+}
+
+function Problems({ overview }: { readonly overview: Data }): ReactNode {
+  const { diagnostics } = overview.problems;
+  const failing = overview.gateways
+    .flatMap(({ routes }) => routes)
+    .flatMap(({ name, backends }) =>
+      backends
+        .flatMap(({ targets = [] }) => targets)
+        .filter(({ problem }) => problem !== undefined)
+        .map((target) => ({ route: name, ...target })),
+    );
+  if (diagnostics.length + failing.length === 0)
+    return (
+      <p className="panel good-box">
+        <span className="good">✓</span> No problems: the configuration has no warnings, and no target has
+        failed.
+      </p>
+    );
+  return (
+    <section className="panel problem" aria-labelledby="problems">
+      <h2 id="problems">Problems</h2>
+      <ul>
+        {failing.map(({ route, name, problem }) => (
+          <li key={`${route}/${name}`}>
+            <span className="bad">✗</span> Target <strong>{visible(name)}</strong> of route {visible(route)}:{' '}
+            {visible(problem ?? '')}
+          </li>
+        ))}
+        {diagnostics.map((diagnostic) => (
+          <DiagnosticLine
+            key={`${diagnostic.code}:${diagnostic.range.start.line}:${diagnostic.range.start.column}`}
+            diagnostic={diagnostic}
+          />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function DiagnosticLine({ diagnostic }: { readonly diagnostic: Diagnostic }): ReactNode {
+  const { severity, code, message, range, help } = diagnostic;
+  return (
+    <li>
+      <span className={severity === 'error' ? 'bad' : 'warn'}>{severity === 'error' ? '✗' : '!'}</span>{' '}
+      {visible(message)}{' '}
+      <code>
+        {visible(range.file)}:{range.start.line}:{range.start.column}
+      </code>{' '}
+      <span className="quiet">{code}</span>
+      {help === undefined ? null : <div className="quiet">{visible(help)}</div>}
+    </li>
+  );
+}
+
+function Recent(): ReactNode {
+  const { entries } = useRequests();
+  return (
+    <section aria-labelledby="recent">
+      <h2 id="recent">Recent requests</h2>
+      {entries.length === 0 ? (
+        <NoRequests />
+      ) : (
+        <>
+          <div className="panel scroll">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Time</th>
+                  <th scope="col">Status</th>
+                  <th scope="col">Request</th>
+                  <th scope="col" className="wide">
+                    About
+                  </th>
+                  <th scope="col" className="number">
+                    Took
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {entries.slice(0, SHOWN).map((entry) => (
+                  <tr key={entry.key}>
+                    <td className="short">{clock(entry.at)}</td>
+                    <td className="short">
+                      <Status status={statusOf(entry)} />
+                    </td>
+                    <td className="any">
+                      {field(entry, 'http.method')} {field(entry, 'http.path')}
+                    </td>
+                    <td className="wide">{subjectOf(entry)}</td>
+                    <td className="number">{durationOf(entry) ?? '–'} ms</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+          <p>
+            <Link to="/requests">All requests</Link>
+          </p>
+        </>
+      )}
+    </section>
+  );
 }

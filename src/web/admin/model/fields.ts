@@ -1,0 +1,61 @@
+import { visible } from '../../shared/visible.ts';
+import type { Entry } from './requests.ts';
+
+// What pages read of an access-log line. Values are the gateway's: a text may hold what a client sent.
+
+/** A field as text that is safe to look at; empty when it is not there. */
+export function field({ fields }: Entry, name: string): string {
+  const value = fields[name];
+  if (value === undefined || value === null) return '';
+  return visible(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+export function numberField({ fields }: Entry, name: string): number | undefined {
+  const value = fields[name];
+  // Money is a text: its digits are exact.
+  const number = typeof value === 'string' && value !== '' ? Number(value) : value;
+  return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
+}
+
+export const statusOf = (entry: Entry): number => numberField(entry, 'http.status') ?? 0;
+
+/** In ms; the field is a text such as `12ms`. */
+export function durationOf({ fields }: Entry): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)ms$/.exec(String(fields['duration']));
+  return match === null ? undefined : Number(match[1]);
+}
+
+export const inputOf = (entry: Entry): number => numberField(entry, 'gen_ai.usage.input_tokens') ?? 0;
+export const outputOf = (entry: Entry): number => numberField(entry, 'gen_ai.usage.output_tokens') ?? 0;
+/** In US dollars. */
+export const costOf = (entry: Entry): number | undefined => numberField(entry, 'gw.ai.usage.cost.total');
+
+export const routeOf = (entry: Entry): string => field(entry, 'route');
+
+export const modelOf = (entry: Entry): string =>
+  field(entry, 'gen_ai.response.model') || field(entry, 'gen_ai.request.model');
+
+/** A server's fault, or a refusal with a reason: what an operator looks for first. */
+export const isError = (entry: Entry): boolean => statusOf(entry) >= 500 || statusOf(entry) === 0;
+
+/** What was asked for, in a word: the tool, the prompt, the resource, the model. */
+export function subjectOf(entry: Entry): string {
+  const method = field(entry, 'mcp.method.name');
+  const what =
+    field(entry, 'gen_ai.tool.name') ||
+    field(entry, 'gen_ai.prompt.name') ||
+    field(entry, 'mcp.resource.uri');
+  return method === '' ? modelOf(entry) : `${method} ${what}`.trim();
+}
+
+/** A sign and a word, so that nothing depends on colour. */
+export function statusTone(status: number): { readonly mark: string; readonly tone: string } {
+  if (status >= 500 || status === 0) return { mark: '✗', tone: 'bad' };
+  if (status >= 400) return { mark: '!', tone: 'warn' };
+  return { mark: '✓', tone: 'good' };
+}
+
+/** Time of day to the second, as the reader's place has it. */
+export function clock(at: number): string {
+  return new Date(at).toLocaleTimeString(undefined, { hour12: false });
+}

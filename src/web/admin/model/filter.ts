@@ -1,0 +1,70 @@
+import { field, isError, modelOf, statusOf } from './fields.ts';
+import type { Entry } from './requests.ts';
+
+/** What a list of requests is narrowed down to; it stands in the address of the page. */
+export interface Filter {
+  /** `2`, `3`, `4`, `5`: the first digit; `errors`: 5xx and no answer. */
+  readonly status: string;
+  readonly route: string;
+  readonly model: string;
+  /** Anywhere in any field, whatever its case. */
+  readonly text: string;
+}
+
+const NAMES = ['status', 'route', 'model', 'text'] as const;
+
+export function readFilter(query: URLSearchParams): Filter {
+  const [status = '', route = '', model = '', text = ''] = NAMES.map((name) => query.get(name) ?? '');
+  return { status, route, model, text };
+}
+
+/** Query for the address; what is not set is left out. */
+export function writeFilter(filter: Filter): Record<string, string> {
+  return Object.fromEntries(
+    NAMES.map((name) => [name, filter[name]] as const).filter(([, value]) => value !== ''),
+  );
+}
+
+export function narrow(entries: readonly Entry[], filter: Filter): readonly Entry[] {
+  const { status, route, model, text } = filter;
+  const wanted = text.trim().toLowerCase();
+  if (status === '' && route === '' && model === '' && wanted === '') return entries;
+  return entries.filter(
+    (entry) =>
+      (status === '' || hasStatus(entry, status)) &&
+      (route === '' || field(entry, 'route') === route) &&
+      (model === '' || modelOf(entry) === model) &&
+      (wanted === '' || textOf(entry).includes(wanted)),
+  );
+}
+
+function hasStatus(entry: Entry, status: string): boolean {
+  return status === 'errors' ? isError(entry) : String(statusOf(entry)).startsWith(status);
+}
+
+/** Text to search, made once an entry. */
+const texts = new WeakMap<Entry, string>();
+
+function textOf(entry: Entry): string {
+  const known = texts.get(entry);
+  if (known !== undefined) return known;
+  const text = Object.entries(entry.fields)
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join('\n')
+    .toLowerCase();
+  texts.set(entry, text);
+  return text;
+}
+
+/** The values that a field has, most frequent first. */
+export function valuesOf(entries: readonly Entry[], valueIn: (entry: Entry) => string, most = 100): string[] {
+  const counts = new Map<string, number>();
+  for (const entry of entries) {
+    const value = valueIn(entry);
+    if (value !== '') counts.set(value, (counts.get(value) ?? 0) + 1);
+  }
+  return [...counts]
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, most)
+    .map(([value]) => value);
+}

@@ -1,0 +1,40 @@
+/** One line of an exposition in Prometheus' text format. */
+export interface Sample {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)/;
+const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
+
+/** The samples of a text; lines that are something else are passed over. */
+export function readMetrics(text: string): Sample[] {
+  const samples: Sample[] = [];
+  for (const line of text.split('\n')) {
+    const [, name, labels = '', value] = LINE.exec(line) ?? [];
+    if (name === undefined || Number.isNaN(Number(value))) continue;
+    const pairs = [...labels.matchAll(LABEL)].map(
+      ([, key = '', quoted = '']) => [key, unescaped(quoted)] as const,
+    );
+    samples.push({ name, labels: Object.fromEntries(pairs), value: Number(value) });
+  }
+  return samples;
+}
+
+const unescaped = (text: string): string =>
+  text.replace(/\\(.)/g, (_, sign: string) => (sign === 'n' ? '\n' : sign));
+
+/** Sum of all samples of a name with these labels. */
+export function total(
+  samples: readonly Sample[],
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): number {
+  return samples
+    .filter(
+      (sample) =>
+        sample.name === name && Object.entries(labels).every(([key, value]) => sample.labels[key] === value),
+    )
+    .reduce((sum, { value }) => sum + value, 0);
+}

@@ -1,0 +1,90 @@
+import { useSyncExternalStore } from 'react';
+import { LIMITS } from '../../../core/limits.ts';
+import { followEventStream, type StreamState } from '../../shared/event-stream.ts';
+
+/** A request that has ended, with the fields of its access-log line. */
+export interface Entry {
+  /** Unique on this page: ids of the gateway begin anew when it restarts. */
+  readonly key: string;
+  readonly id: number;
+  /** RFC 3339. */
+  readonly time: string;
+  /** ms since 1970. */
+  readonly at: number;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+export interface Requests {
+  /** Newest first. */
+  readonly entries: readonly Entry[];
+  readonly stream: StreamState;
+  /** How often the gateway has answered again after it was gone. */
+  readonly reopened: number;
+}
+
+/** Showing more often than this is work that nobody sees. */
+const SHOWN_EVERY = 150;
+
+let state: Requests = { entries: [], stream: { kind: 'connecting' }, reopened: 0 };
+const listeners = new Set<() => void>();
+let waiting: Entry[] = [];
+let timer: ReturnType<typeof setTimeout> | undefined;
+let newest = 0;
+let newestAt = 0;
+let restarts = 0;
+
+/** Follows the requests of the gateway from now on. Once in an application; other pages then need not wait for them. */
+export function followRequests(signal: AbortSignal): void {
+  void followEventStream(
+    () => '/api/requests',
+    {
+      event: take,
+      state: (stream) => change({ stream, reopened: state.reopened + (isBack(stream) ? 1 : 0) }),
+    },
+    signal,
+  );
+}
+
+const isBack = (next: StreamState): boolean => next.kind === 'open' && state.stream.kind === 'lost';
+
+export function useRequests(): Requests {
+  return useSyncExternalStore(subscribe, () => state);
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function change(next: Partial<Requests>): void {
+  state = { ...state, ...next };
+  for (const listener of listeners) listener();
+}
+
+function take(data: string): void {
+  const read = readEntry(data);
+  if (read === undefined) return;
+  const { id, at } = read;
+  if (id <= newest) {
+    // Every connection begins with what the gateway has kept: what is known of it is older than the newest one.
+    if (at <= newestAt) return;
+    restarts += 1;
+  }
+  newest = id;
+  newestAt = Math.max(at, newestAt);
+  waiting.push({ ...read, key: `${restarts}-${id}` });
+  if (timer === undefined) timer = setTimeout(flush, SHOWN_EVERY);
+}
+
+function flush(): void {
+  timer = undefined;
+  const added = waiting.reverse();
+  waiting = [];
+  change({ entries: [...added, ...state.entries].slice(0, LIMITS.pageRequests) });
+}
+
+function readEntry(data: string): Omit<Entry, 'key'> | undefined {
+  const { id, time, fields } = JSON.parse(data) as Partial<Entry>;
+  if (typeof id !== 'number' || typeof time !== 'string' || typeof fields !== 'object') return undefined;
+  return { id, time, at: Date.parse(time), fields };
+}

@@ -1,0 +1,71 @@
+import { costOf, durationOf, inputOf, isError, outputOf } from './fields.ts';
+import type { Entry } from './requests.ts';
+
+// Numbers over requests, computed in the page: the gateway keeps no history.
+
+export interface Bucket {
+  /** Where it begins, ms since 1970. */
+  readonly from: number;
+  readonly entries: readonly Entry[];
+}
+
+const BUCKETS = 30;
+
+/** The time before `now`, in parts of the same length, oldest first. */
+export function bucketsOf(entries: readonly Entry[], span: number, now: number): readonly Bucket[] {
+  const step = span / BUCKETS;
+  // Parts begin at whole steps, so that a bar does not change while it is looked at.
+  const end = Math.ceil(now / step) * step;
+  const parts: Entry[][] = Array.from({ length: BUCKETS }, () => []);
+  for (const entry of entries) {
+    const part = BUCKETS - 1 - Math.floor((end - entry.at) / step);
+    parts[part]?.push(entry);
+  }
+  return parts.map((own, index) => ({ from: end - (BUCKETS - index) * step, entries: own }));
+}
+
+export interface Figures {
+  readonly requests: number;
+  readonly errors: number;
+  readonly input: number;
+  readonly output: number;
+  /** US dollars; undefined when nothing had a price. */
+  readonly cost: number | undefined;
+  /** ms; undefined without requests. */
+  readonly p50: number | undefined;
+  readonly p95: number | undefined;
+}
+
+export function figuresOf(entries: readonly Entry[]): Figures {
+  const durations = entries.map(durationOf).filter((value) => value !== undefined);
+  durations.sort((a, b) => a - b);
+  const costs = entries.map(costOf).filter((value) => value !== undefined);
+  return {
+    requests: entries.length,
+    errors: entries.filter(isError).length,
+    input: sum(entries.map(inputOf)),
+    output: sum(entries.map(outputOf)),
+    cost: costs.length === 0 ? undefined : sum(costs),
+    p50: quantile(durations, 0.5),
+    p95: quantile(durations, 0.95),
+  };
+}
+
+const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
+
+/** Nearest rank, of sorted values. */
+function quantile(sorted: readonly number[], part: number): number | undefined {
+  return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)];
+}
+
+/** Figures by what `nameOf` says of an entry, most requests first; entries without a name are left out. */
+export function figuresBy(
+  entries: readonly Entry[],
+  nameOf: (entry: Entry) => string,
+): (Figures & { readonly name: string })[] {
+  const groups = Map.groupBy(entries, nameOf);
+  groups.delete('');
+  return [...groups]
+    .map(([name, own]) => ({ name, ...figuresOf(own) }))
+    .sort((a, b) => b.requests - a.requests);
+}

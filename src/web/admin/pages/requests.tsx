@@ -1,0 +1,224 @@
+import { type ReactNode, useDeferredValue, useMemo, useState } from 'react';
+import { download } from '../../shared/download.ts';
+import { LiveText } from '../../shared/live-text.tsx';
+import { navigate, useLocation } from '../../shared/router.ts';
+import { useShortcuts } from '../../shared/shortcuts.ts';
+import { type Column, VirtualTable } from '../../shared/virtual-table.tsx';
+import {
+  clock,
+  costOf,
+  durationOf,
+  field,
+  inputOf,
+  modelOf,
+  outputOf,
+  routeOf,
+  statusOf,
+  subjectOf,
+} from '../model/fields.ts';
+import { type Filter, narrow, readFilter, valuesOf, writeFilter } from '../model/filter.ts';
+import { type Entry, useRequests } from '../model/requests.ts';
+import { Connection } from '../parts/connection.tsx';
+import { NoRequests } from '../parts/no-requests.tsx';
+import { RequestDrawer } from '../parts/request-drawer.tsx';
+import { Status } from '../parts/status.tsx';
+
+/** The access log as it is written, narrowed down to what one looks for. */
+export function Requests(): ReactNode {
+  const { entries } = useRequests();
+  const [held, setHeld] = useState<readonly Entry[]>();
+  const filter = readFilter(useLocation().query);
+  const text = useDeferredValue(filter.text);
+  const all = held ?? entries;
+  const { status, route, model } = filter;
+  const rows = useMemo(() => narrow(all, { status, route, model, text }), [all, status, route, model, text]);
+  const missed = held === undefined ? 0 : newer(entries, held);
+  const togglePause = (): void => setHeld(held === undefined ? entries : undefined);
+  useShortcuts([{ keys: 'p', what: 'pause and go on', run: togglePause }]);
+  return (
+    <>
+      <Connection />
+      <FilterBar filter={filter} entries={all} />
+      <div className="row bar">
+        <button type="button" aria-pressed={held !== undefined} aria-keyshortcuts="p" onClick={togglePause}>
+          {held === undefined ? 'Pause' : `Go on (${missed} new)`}
+        </button>
+        <button type="button" disabled={rows.length === 0} onClick={() => exportLines(rows)}>
+          Export JSON Lines
+        </button>
+        <span className="quiet">
+          {rows.length.toLocaleString()} of {all.length.toLocaleString()} requests
+          {held === undefined ? '' : ', paused'}
+        </span>
+      </div>
+      <LiveText text={summary(rows)} />
+      {all.length === 0 ? <NoRequests /> : <RequestTable rows={rows} />}
+    </>
+  );
+}
+
+/** Entries that came after those of a list. */
+function newer(entries: readonly Entry[], held: readonly Entry[]): number {
+  const first = held[0]?.key;
+  const at = first === undefined ? -1 : entries.findIndex(({ key }) => key === first);
+  return at === -1 ? entries.length : at;
+}
+
+function summary(rows: readonly Entry[]): string {
+  const errors = rows.filter((entry) => statusOf(entry) >= 500).length;
+  return `${rows.length} requests, ${errors} ${errors === 1 ? 'error' : 'errors'}`;
+}
+
+function exportLines(rows: readonly Entry[]): void {
+  const lines = rows.toReversed().map(({ time, fields }) => `${JSON.stringify({ time, ...fields })}\n`);
+  download('requests.jsonl', lines.join(''), 'application/jsonl');
+}
+
+const STATUSES = [
+  ['', 'any'],
+  ['2', '2xx'],
+  ['3', '3xx'],
+  ['4', '4xx'],
+  ['5', '5xx'],
+  ['errors', 'errors'],
+] as const;
+
+function FilterBar({
+  filter,
+  entries,
+}: {
+  readonly filter: Filter;
+  readonly entries: readonly Entry[];
+}): ReactNode {
+  const set = (change: Partial<Filter>): void =>
+    navigate('/requests', writeFilter({ ...filter, ...change }), { replace: true });
+  const routes = useMemo(() => valuesOf(entries, routeOf), [entries]);
+  const models = useMemo(() => valuesOf(entries, modelOf), [entries]);
+  return (
+    <search className="row">
+      <label className="grow">
+        Text in any field
+        <input
+          type="search"
+          data-filter
+          aria-keyshortcuts="/"
+          value={filter.text}
+          onChange={(event) => set({ text: event.target.value })}
+        />
+      </label>
+      <label>
+        Status
+        <select value={filter.status} onChange={(event) => set({ status: event.target.value })}>
+          {STATUSES.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Choice label="Route" values={routes} value={filter.route} choose={(route) => set({ route })} />
+      {models.length === 0 && filter.model === '' ? null : (
+        <Choice label="Model" values={models} value={filter.model} choose={(model) => set({ model })} />
+      )}
+    </search>
+  );
+}
+
+function Choice({
+  label,
+  values,
+  value,
+  choose,
+}: {
+  readonly label: string;
+  readonly values: readonly string[];
+  readonly value: string;
+  readonly choose: (value: string) => void;
+}): ReactNode {
+  // What the address asks for stays, even when no request has it (yet).
+  const shown = value === '' || values.includes(value) ? values : [...values, value];
+  return (
+    <label>
+      {label}
+      <select value={value} onChange={(event) => choose(event.target.value)}>
+        <option value="">any</option>
+        {shown.map((one) => (
+          <option key={one} value={one}>
+            {one}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+const COLUMNS: readonly Column<Entry>[] = [
+  { name: 'Time', width: '6.2rem', cell: ({ at }) => clock(at) },
+  { name: 'Status', width: '5.2rem', cell: (entry) => <Status status={statusOf(entry)} /> },
+  { name: 'Took', width: '5rem', isWide: true, isNumber: true, cell: (entry) => took(entry) },
+  {
+    name: 'Request',
+    width: '30%',
+    cell: (entry) => `${field(entry, 'http.method')} ${field(entry, 'http.path')}`,
+  },
+  { name: 'About', width: '20%', isWide: true, cell: subjectOf },
+  { name: 'Route', width: '16%', isWide: true, cell: (entry) => field(entry, 'route') },
+  { name: 'Tokens', width: '6.5rem', isWide: true, isNumber: true, cell: tokens },
+  { name: 'Cost', width: '5.5rem', isWide: true, isNumber: true, cell: (entry) => money(costOf(entry)) },
+];
+
+function took(entry: Entry): string {
+  const duration = durationOf(entry);
+  return duration === undefined ? '' : `${duration} ms`;
+}
+
+function tokens(entry: Entry): string {
+  return inputOf(entry) + outputOf(entry) === 0 ? '' : `${inputOf(entry)} → ${outputOf(entry)}`;
+}
+
+const money = (cost: number | undefined): string => (cost === undefined ? '' : `$${cost.toPrecision(2)}`);
+
+const keyOf = ({ key }: Entry): string => key;
+
+function RequestTable({ rows }: { readonly rows: readonly Entry[] }): ReactNode {
+  const [chosen, setChosen] = useState<string>();
+  const [opened, setOpened] = useState<string>();
+  const at = chosen === undefined ? -1 : rows.findIndex(({ key }) => key === chosen);
+  const go = (to: number): void => {
+    const row = rows[Math.min(Math.max(0, to), rows.length - 1)];
+    if (row === undefined) return;
+    setChosen(row.key);
+    if (opened !== undefined) setOpened(row.key);
+  };
+  useShortcuts([
+    { keys: 'j', what: 'next request', run: () => go(at + 1) },
+    { keys: 'k', what: 'request before', run: () => go(at - 1) },
+    { keys: 'Enter', what: 'open the chosen request', run: () => setOpened(chosen) },
+  ]);
+  const shown = opened === undefined ? undefined : rows.find(({ key }) => key === opened);
+  if (rows.length === 0) return <p className="panel">No request is like that. Change the filter above.</p>;
+  return (
+    <>
+      <VirtualTable
+        caption="Requests, newest first"
+        rows={rows}
+        columns={COLUMNS}
+        keyOf={keyOf}
+        chosen={chosen}
+        choose={setChosen}
+        open={({ key }) => {
+          setChosen(key);
+          setOpened(key);
+        }}
+      />
+      {shown === undefined ? null : (
+        <RequestDrawer
+          entry={shown}
+          close={() => setOpened(undefined)}
+          newer={at > 0 ? () => go(at - 1) : undefined}
+          older={at < rows.length - 1 ? () => go(at + 1) : undefined}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,148 @@
+import type { ReactNode } from 'react';
+import { Problem } from '../../shared/problem.tsx';
+import { useLoaded } from '../../shared/use-loaded.ts';
+import { visible } from '../../shared/visible.ts';
+import { bytesText } from '../model/bytes.ts';
+import { uptimeText, useOverview } from '../model/overview.ts';
+import { Connection } from '../parts/connection.tsx';
+import { Fact } from '../parts/fact.tsx';
+import { LogLevel } from '../system/log-level.tsx';
+import { Profiles } from '../system/profiles.tsx';
+import { Shutdown } from '../system/shutdown.tsx';
+
+const EVERY = 5_000;
+
+/** The process: what it is, what it uses of what it may use, and what can be asked of it. */
+export function System(): ReactNode {
+  return (
+    <>
+      <Connection />
+      <Process />
+      <LogLevel />
+      <Memory />
+      <Profiles />
+      <Tasks />
+      <Shutdown />
+    </>
+  );
+}
+
+function Process(): ReactNode {
+  const { data } = useOverview();
+  if (data === undefined) return null;
+  const { version, node, pid, uptimeSeconds, startedAt, config } = data;
+  return (
+    <dl className="facts">
+      <Fact name="Version">agctl {version}</Fact>
+      <Fact name="Node.js">{node}</Fact>
+      <Fact name="Process">{pid}</Fact>
+      <Fact name="Up">{uptimeText(uptimeSeconds)}</Fact>
+      <Fact name="Started">{new Date(startedAt).toLocaleString()}</Fact>
+      <Fact name="Configuration">{visible(config)}</Fact>
+    </dl>
+  );
+}
+
+interface MemoryAnswer {
+  readonly allocation_stats: Readonly<Record<string, number>>;
+  readonly allocator: { readonly specific: { readonly heap_size_limit: number } };
+  readonly bounds: readonly Bound[];
+}
+
+interface Bound {
+  readonly name: string;
+  readonly at?: string;
+  readonly used?: number;
+  readonly max: number;
+  readonly dropped?: number;
+}
+
+function Memory(): ReactNode {
+  const { data, error, reload } = useLoaded<MemoryAnswer>('/memory', EVERY);
+  if (data === undefined)
+    return error === undefined ? null : (
+      <Problem title="The memory of the gateway could not be read" error={error} retry={reload} />
+    );
+  const { resident = 0, heap_used = 0, heap_total = 0, external = 0 } = data.allocation_stats;
+  return (
+    <section className="panel" aria-labelledby="memory">
+      <h2 id="memory">Memory</h2>
+      <dl className="facts">
+        <Fact name="Resident">{bytesText(resident)}</Fact>
+        <Fact name="Heap in use">{bytesText(heap_used)}</Fact>
+        <Fact name="Heap reserved">{bytesText(heap_total)}</Fact>
+        <Fact name="Heap limit">{bytesText(data.allocator.specific.heap_size_limit)}</Fact>
+        <Fact name="Outside the heap">{bytesText(external)}</Fact>
+      </dl>
+      <Bounds bounds={data.bounds} />
+    </section>
+  );
+}
+
+function Bounds({ bounds }: { readonly bounds: readonly Bound[] }): ReactNode {
+  return (
+    <div className="scroll">
+      <table>
+        <caption>Everything that could grow, and where it ends</caption>
+        <thead>
+          <tr>
+            <th scope="col">What</th>
+            <th scope="col" className="number">
+              In use
+            </th>
+            <th scope="col" className="number">
+              Cap
+            </th>
+            <th scope="col" className="wide">
+              Share
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {bounds.map(({ name, at = '', used, max, dropped = 0 }) => (
+            <tr key={`${name} ${at}`}>
+              <th scope="row">
+                {visible(name)} <span className="quiet">{visible(at)}</span>
+                {dropped === 0 ? null : (
+                  <div className="bad">✗ {dropped.toLocaleString()} lost at the cap</div>
+                )}
+              </th>
+              <td className="number">{used === undefined ? '–' : amount(name, used)}</td>
+              <td className="number">{amount(name, max)}</td>
+              <td className="wide">
+                {used === undefined ? null : (
+                  <meter
+                    min={0}
+                    max={max}
+                    value={used}
+                    high={max * 0.8}
+                    aria-label={`${name} ${at}: share in use`}
+                  />
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const amount = (name: string, value: number): string =>
+  /bytes$/i.test(name) ? bytesText(value) : value.toLocaleString();
+
+function Tasks(): ReactNode {
+  const { data } = useLoaded<Readonly<Record<string, readonly string[]>>>('/debug/tasks', EVERY);
+  if (data === undefined) return null;
+  return (
+    <section className="panel" aria-labelledby="tasks">
+      <h2 id="tasks">Tasks</h2>
+      {Object.entries(data).map(([name, lines]) => (
+        <div key={name}>
+          <h3>{name}</h3>
+          <pre>{visible(lines.join('\n'))}</pre>
+        </div>
+      ))}
+    </section>
+  );
+}

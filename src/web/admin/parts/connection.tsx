@@ -1,0 +1,31 @@
+import type { ReactNode } from 'react';
+import { LiveText } from '../../shared/live-text.tsx';
+import { useRequests } from '../model/requests.ts';
+
+/** Says when the gateway cannot be reached, and when it is there again. On every page. */
+export function Connection(): ReactNode {
+  const { stream, reopened } = useRequests();
+  const lost = stream.kind === 'lost' ? stream : undefined;
+  return (
+    <>
+      {lost === undefined ? null : (
+        <div className="panel problem" data-state="lost">
+          <p>
+            <strong>✗ The gateway does not answer at {location.origin}.</strong> What you see is the last that
+            was known. Trying again every few seconds.
+          </p>
+          <p className="quiet">
+            {lost.reason} <code>agctl check</code> finds out more; or start it:{' '}
+            <code>agctl serve -f config.yaml</code>
+          </p>
+        </div>
+      )}
+      <LiveText text={words(lost !== undefined, reopened)} />
+    </>
+  );
+}
+
+function words(isLost: boolean, reopened: number): string {
+  if (isLost) return 'The gateway does not answer. Trying again.';
+  return reopened === 0 ? '' : 'The gateway answers again.';
+}

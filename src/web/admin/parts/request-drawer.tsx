@@ -1,0 +1,99 @@
+import type { ReactNode } from 'react';
+import { CopyButton } from '../../shared/copy.tsx';
+import { Drawer } from '../../shared/drawer.tsx';
+import { Link } from '../../shared/link.tsx';
+import { clock, field } from '../model/fields.ts';
+import type { Entry } from '../model/requests.ts';
+
+/** Fields of the specification that a request may lack: shown as absent, so that nobody has to look for them. */
+const ALWAYS = [
+  'gateway',
+  'listener',
+  'route',
+  'endpoint',
+  'src.addr',
+  'http.method',
+  'http.host',
+  'http.path',
+  'http.version',
+  'http.status',
+  'protocol',
+  'duration',
+  'error',
+];
+const OF_LLM = [
+  'gen_ai.operation.name',
+  'gen_ai.provider.name',
+  'gen_ai.request.model',
+  'gen_ai.response.model',
+  'gen_ai.usage.input_tokens',
+  'gen_ai.usage.output_tokens',
+  'gw.ai.usage.cost.total',
+];
+
+/** Everything that the access log says of a request. */
+export function RequestDrawer({
+  entry,
+  close,
+  newer,
+  older,
+}: {
+  readonly entry: Entry;
+  readonly close: () => void;
+  readonly newer: (() => void) | undefined;
+  readonly older: (() => void) | undefined;
+}): ReactNode {
+  const { fields, time, at } = entry;
+  const isLlm = fields['gen_ai.operation.name'] !== undefined;
+  const always = isLlm ? [...ALWAYS, ...OF_LLM] : ALWAYS;
+  const names = [...new Set([...Object.keys(fields), ...always])];
+  const text = (): string => JSON.stringify({ time, ...fields }, null, 2);
+  return (
+    <Drawer
+      title={`${field(entry, 'http.method')} ${field(entry, 'http.path')}`}
+      close={close}
+      onKeyDown={({ key }) => {
+        if (key === 'j') older?.();
+        if (key === 'k') newer?.();
+      }}
+    >
+      <div className="row bar">
+        <button type="button" disabled={newer === undefined} onClick={newer} aria-keyshortcuts="k">
+          ↑ Newer
+        </button>
+        <button type="button" disabled={older === undefined} onClick={older} aria-keyshortcuts="j">
+          ↓ Older
+        </button>
+        <CopyButton text={text}>Copy as JSON</CopyButton>
+        <Link to="/trace" query={{ expression: expressionFor(entry) }}>
+          Trace the next one like this
+        </Link>
+      </div>
+      <table className="fields">
+        <caption className="unseen">Fields of the access log</caption>
+        <tbody>
+          <tr>
+            <th scope="row">time</th>
+            <td>
+              {clock(at)} <span className="quiet">{time}</span>
+            </td>
+          </tr>
+          {names.map((name) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td className="mono">
+                {fields[name] === undefined ? <span className="quiet">–</span> : field(entry, name)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Drawer>
+  );
+}
+
+/** CEL that is true for requests to the same path. */
+function expressionFor({ fields }: Entry): string {
+  const path = String(fields['http.path'] ?? '/').replace(/\?.*/, '');
+  return `request.method == ${JSON.stringify(fields['http.method'] ?? '')} && request.path == ${JSON.stringify(path)}`;
+}

@@ -1,0 +1,166 @@
+import { type ReactNode, useMemo } from 'react';
+import { Link } from '../../shared/link.tsx';
+import { visible } from '../../shared/visible.ts';
+import { field, isError } from '../model/fields.ts';
+import type { BackendView, ModelView, Overview, RouteView, TargetView } from '../model/overview.ts';
+import { type Entry, useRequests } from '../model/requests.ts';
+
+/** Gateways, their routes, and what answers them, with its state. */
+export function Topology({ overview }: { readonly overview: Overview }): ReactNode {
+  const { entries } = useRequests();
+  const counts = useMemo(() => countByRoute(entries), [entries]);
+  return overview.gateways.map(({ key, name, port, url, routes }) => (
+    <section key={key} className="panel" aria-label={`Gateway ${name}`}>
+      <h2>
+        {visible(name)} <span className="quiet">port {port}</span>
+      </h2>
+      <p className="quiet">
+        <code>{url}</code>
+      </p>
+      {routes.length === 0 ? <p>This gateway has no routes: every request gets 404.</p> : null}
+      <ul className="routes">
+        {routes.map((route) => (
+          <Route key={route.key} route={route} count={counts.get(route.key) ?? counts.get(route.name)} />
+        ))}
+      </ul>
+    </section>
+  ));
+}
+
+interface Count {
+  readonly all: number;
+  readonly errors: number;
+}
+
+function countByRoute(entries: readonly Entry[]): Map<string, Count> {
+  const counts = new Map<string, Count>();
+  for (const entry of entries) {
+    const route = field(entry, 'route');
+    const { all, errors } = counts.get(route) ?? { all: 0, errors: 0 };
+    counts.set(route, { all: all + 1, errors: errors + (isError(entry) ? 1 : 0) });
+  }
+  return counts;
+}
+
+function Route({
+  route,
+  count,
+}: {
+  readonly route: RouteView;
+  readonly count: Count | undefined;
+}): ReactNode {
+  const { key, name, hostnames, matches, policies, line, backends } = route;
+  const where = [...hostnames.map((host) => `on ${host}`), ...matches].map(visible).join(', ');
+  return (
+    <li>
+      <div className="route">
+        <strong>{visible(name)}</strong>
+        <code>{where}</code>
+        <span className="quiet">line {line}</span>
+        {count === undefined ? (
+          <span className="quiet">no requests yet</span>
+        ) : (
+          <Link to="/requests" query={{ route: key }}>
+            {count.all} {count.all === 1 ? 'request' : 'requests'}
+            {count.errors === 0 ? '' : `, ✗ ${count.errors} errors`}
+          </Link>
+        )}
+        <Link to="/trace" query={expressionFor(matches[0])}>
+          Trace
+        </Link>
+      </div>
+      {policies.length === 0 ? null : (
+        <ol className="chips" aria-label="Policies in the order of evaluation">
+          {policies.map((policy) => (
+            <li key={policy}>{policy}</li>
+          ))}
+        </ol>
+      )}
+      <ul className="backends">
+        {backends.map((backend, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a backend is its place in the configuration.
+          <Backend key={index} backend={backend} isOne={backends.length === 1} />
+        ))}
+      </ul>
+    </li>
+  );
+}
+
+/** CEL that is true for requests of a match, as far as its text says. */
+function expressionFor(match = ''): Record<string, string> {
+  const [, method, path = '', star] = /^(?:([A-Z]+) )?(\/[^\s*]*)(\*)?$/.exec(match) ?? [];
+  const parts = [
+    method === undefined ? '' : `request.method == ${JSON.stringify(method)}`,
+    path === '' || path === '/'
+      ? ''
+      : star === undefined
+        ? `request.path == ${JSON.stringify(path)}`
+        : `request.path.startsWith(${JSON.stringify(path)})`,
+  ].filter((part) => part !== '');
+  return parts.length === 0 ? {} : { expression: parts.join(' && ') };
+}
+
+function Backend({ backend, isOne }: { readonly backend: BackendView; readonly isOne: boolean }): ReactNode {
+  const { kind, weight, address, sessions, targets = [], models = [] } = backend;
+  return (
+    <li>
+      <span className="kind">{kind}</span> {address === undefined ? null : <code>{visible(address)}</code>}{' '}
+      <span className="quiet">
+        {isOne ? '' : `weight ${weight} `}
+        {sessions === undefined ? '' : `${sessions} ${sessions === 1 ? 'session' : 'sessions'}`}
+      </span>
+      <ul className="targets">
+        {targets.map((target) => (
+          <Target key={target.name} target={target} />
+        ))}
+        {models.map((model) => (
+          <Model key={`${model.name} ${model.provider}`} model={model} />
+        ))}
+      </ul>
+    </li>
+  );
+}
+
+const MARKS: Readonly<Record<string, readonly [mark: string, tone: string]>> = {
+  ready: ['✓', 'good'],
+  connecting: ['…', 'quiet'],
+  failing: ['✗', 'bad'],
+  idle: ['○', 'quiet'],
+};
+
+function Target({ target }: { readonly target: TargetView }): ReactNode {
+  const { name, state, kind, at, connections, problem } = target;
+  const [mark, tone] = MARKS[state] ?? ['…', 'quiet'];
+  return (
+    <li>
+      <span className={tone}>
+        {mark} {state}
+      </span>{' '}
+      <strong>{visible(name)}</strong>{' '}
+      <span className="quiet">
+        {kind} <code>{visible(at)}</code>
+        {connections === 0 ? '' : `, ${connections} ${connections === 1 ? 'connection' : 'connections'}`}
+      </span>
+      {problem === undefined ? null : <div className="bad">{visible(problem)}</div>}
+    </li>
+  );
+}
+
+function Model({ model }: { readonly model: ModelView }): ReactNode {
+  const { name, provider, address, requests, pending, failures, latency } = model;
+  return (
+    <li>
+      {failures === 0 ? (
+        <span className="good">✓ ok</span>
+      ) : (
+        <span className="bad">✗ {failures} failures in a row</span>
+      )}{' '}
+      <strong>{visible(name)}</strong>{' '}
+      <span className="quiet">
+        {visible(provider)} {address === undefined ? null : <code>{visible(address)}</code>}
+        {requests === 0 ? '' : ` ${requests} requests, ${latency} ms on average`}
+        {pending === 0 ? '' : `, ${pending} under way`}
+      </span>
+    </li>
+  );
+}

@@ -1,0 +1,100 @@
+import { type FormEvent, type ReactNode, useState } from 'react';
+import { ask } from '../../shared/api.ts';
+import { say } from '../../shared/toasts.tsx';
+import { useLoaded } from '../../shared/use-loaded.ts';
+import { visible } from '../../shared/visible.ts';
+
+const LEVELS = ['error', 'warn', 'info', 'debug', 'trace', 'off'];
+const TIMES = [
+  ['', 'until it is changed'],
+  ['1m', 'for 1 minute'],
+  ['10m', 'for 10 minutes'],
+  ['1h', 'for 1 hour'],
+] as const;
+const EVERY = 5_000;
+
+/** `current log level is info (until 2026-…)` */
+function levelOf(text: string): string {
+  return /^current log level is (\S*)/.exec(text)?.[1] ?? text;
+}
+
+/** Levels of the log, for everything or for parts of it; a change can end by itself. */
+export function LogLevel(): ReactNode {
+  const { data, reload } = useLoaded<string>('/logging', EVERY);
+  const [level, setLevel] = useState('debug');
+  const [part, setPart] = useState('');
+  const [time, setTime] = useState('10m');
+  const [problem, setProblem] = useState('');
+  const current = data === undefined ? '' : levelOf(data);
+  const set = async (directives: string, duration: string): Promise<void> => {
+    const query = new URLSearchParams({
+      level: directives,
+      reset: 'true',
+      ...(duration === '' ? {} : { for: duration }),
+    });
+    await ask(`/logging?${query}`, { method: 'POST' });
+    reload();
+  };
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    const wanted = part.trim() === '' ? level : `${current},${part.trim()}=${level}`;
+    set(wanted, time).then(
+      () => {
+        setProblem('');
+        say({
+          text: `The log level is ${wanted} ${TIMES.find(([value]) => value === time)?.[1] ?? ''}`,
+          undo: () =>
+            void set(current, '').catch((error: Error) => say({ text: error.message, isBad: true })),
+        });
+      },
+      (error: Error) => setProblem(error.message),
+    );
+  };
+  return (
+    <section className="panel" aria-labelledby="log-level">
+      <h2 id="log-level">Log level</h2>
+      <p>
+        Now <code>{visible(current)}</code>{' '}
+        <span className="quiet">{/\(until .*\)/.exec(data ?? '')?.[0]}</span>
+      </p>
+      <form className="row" onSubmit={submit}>
+        <label>
+          Level
+          <select value={level} onChange={(event) => setLevel(event.target.value)}>
+            {LEVELS.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Part of the gateway
+          <input
+            type="text"
+            className="mono"
+            spellCheck={false}
+            placeholder="all of it, or mcp"
+            value={part}
+            aria-describedby="log-problem"
+            onChange={(event) => setPart(event.target.value)}
+          />
+        </label>
+        <label>
+          How long
+          <select value={time} onChange={(event) => setTime(event.target.value)}>
+            {TIMES.map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="submit" disabled={data === undefined}>
+          Change
+        </button>
+      </form>
+      <pre id="log-problem" className="bad" hidden={problem === ''}>
+        ✗ {visible(problem)}
+      </pre>
+    </section>
+  );
+}

@@ -1,0 +1,130 @@
+import { type ReactNode, useState } from 'react';
+import { requestLine, sourceOf } from '../../../core/trace/request-line.ts';
+import {
+  decidingPlace,
+  durationText,
+  lastMoment,
+  stagesOf,
+  verdictText,
+} from '../../../core/trace/verdict.ts';
+import type { TraceModel } from '../../../core/trace-model.ts';
+import { download } from '../../shared/download.ts';
+import { useShortcuts } from '../../shared/shortcuts.ts';
+import { visible } from '../../shared/visible.ts';
+import { type DetailView, StepDetail, VIEWS } from './step-detail.tsx';
+import { StepTable } from './step-table.tsx';
+import type { KeptTrace } from './traces.ts';
+
+/** One trace: what came of the request and who decided that, its way, its steps. */
+export function TraceView({ trace }: { readonly trace: KeptTrace }): ReactNode {
+  const { model } = trace;
+  const [isFolded, setFolded] = useState(false);
+  const [picked, setPicked] = useState<number>();
+  const [view, setView] = useState<DetailView>('why');
+  const steps = isFolded ? model.steps.filter(({ message }) => message.type !== 'cel') : model.steps;
+  const chosen = picked ?? mostTelling(model);
+  const step = model.steps.find(({ number }) => number === chosen);
+  const go = (by: number): void => {
+    const at = steps.findIndex(({ number }) => number === chosen);
+    const next = steps[Math.min(Math.max(0, at + by), steps.length - 1)];
+    if (next !== undefined) setPicked(next.number);
+  };
+  const toProblem = (): void => {
+    const isProblem = ({ severity }: (typeof steps)[number]): boolean =>
+      severity === 'error' || severity === 'warn';
+    const next = steps.find((one) => one.number > (chosen ?? 0) && isProblem(one)) ?? steps.find(isProblem);
+    if (next !== undefined) setPicked(next.number);
+  };
+  const saveFile = (): void => save(trace);
+  const fold = (): void => setFolded(!isFolded);
+  useShortcuts([
+    { keys: 'j', what: 'next step', run: () => go(1) },
+    { keys: 'k', what: 'step before', run: () => go(-1) },
+    { keys: '!', what: 'next problem', run: toProblem },
+    { keys: '.', what: 'show or hide expressions', run: fold },
+    { keys: 'w', what: 'save the trace', run: saveFile },
+    ...VIEWS.map(({ key, label, name }) => ({ keys: key, what: `view: ${label}`, run: () => setView(name) })),
+  ]);
+  return (
+    <article aria-label="Trace">
+      <Verdict trace={trace} />
+      <ol className="ribbon" aria-label="Way of the request">
+        {stagesOf(model).map(({ mark, text }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a stage is its place.
+          <li key={index} className={TONES[mark] ?? ''}>
+            {mark} {visible(text)}
+          </li>
+        ))}
+      </ol>
+      <div className="row bar">
+        <button type="button" onClick={saveFile} aria-keyshortcuts="w">
+          Save
+        </button>
+        <button type="button" onClick={toProblem} aria-keyshortcuts="!">
+          Next problem
+        </button>
+        <button type="button" aria-pressed={isFolded} onClick={fold} aria-keyshortcuts=".">
+          Hide expressions
+        </button>
+        <span className="quiet">
+          {model.steps.length} steps{model.dropped === 0 ? '' : `, ${model.dropped} lost`}
+        </span>
+      </div>
+      <div className="trace-panes">
+        <StepTable model={model} steps={steps} chosen={chosen} choose={setPicked} />
+        {step === undefined ? null : <StepDetail step={step} view={view} setView={setView} />}
+      </div>
+    </article>
+  );
+}
+
+const TONES: Readonly<Record<string, string>> = { '✓': 'good', '✗': 'bad', '!': 'warn' };
+
+function Verdict({ trace }: { readonly trace: KeptTrace }): ReactNode {
+  const { model, state } = trace;
+  const place = decidingPlace(model);
+  const source = sourceOf(model.state);
+  const verdict = verdictText(model);
+  const detail = model.verdict?.detail ?? '';
+  return (
+    <header className="verdict">
+      <h2>{visible(requestLine(model.state)) || 'Request'}</h2>
+      <p>
+        <strong className={toneOf(model)}>{visible(verdict) || STATES[state]}</strong>{' '}
+        {place === '' ? null : <code>{visible(place)}</code>}{' '}
+        <span className="quiet">
+          {durationText(lastMoment(model))}
+          {source === '' ? '' : `, from ${visible(source)}`}
+          {trace.file === undefined ? '' : `, ${visible(trace.file)}`}
+        </span>
+      </p>
+      {detail === '' || verdict.includes(detail) ? null : <p>{visible(detail)}</p>}
+      {state === 'cut' ? (
+        <p className="warn">
+          ! The trace ended before the request did: the gateway stopped, or the file was cut.
+        </p>
+      ) : null}
+    </header>
+  );
+}
+
+const STATES = { live: 'under way …', done: 'done', cut: 'no end seen' } as const;
+
+export function toneOf({ verdict }: TraceModel): string {
+  const { status = 0, error } = verdict ?? {};
+  if (verdict === undefined) return 'quiet';
+  if (error !== undefined || status >= 500) return 'bad';
+  return status >= 400 ? 'warn' : 'good';
+}
+
+/** Where one would look first: the first error, else the first warning, else the end. */
+function mostTelling({ steps }: TraceModel): number | undefined {
+  const of = (wanted: string): number | undefined =>
+    steps.find(({ severity }) => severity === wanted)?.number;
+  return of('error') ?? of('warn') ?? steps.at(-1)?.number;
+}
+
+function save({ lines, at, file }: KeptTrace): void {
+  const time = new Date(at).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
+  download(file ?? `trace-${time}.jsonl`, `${lines.join('\n')}\n`, 'application/jsonl');
+}

@@ -1,0 +1,190 @@
+import { useSyncExternalStore } from 'react';
+import { LIMITS } from '../../../core/limits.ts';
+import { addEvent, EMPTY_TRACE, type TraceModel } from '../../../core/trace-model.ts';
+import { ApiError } from '../../shared/api.ts';
+import { readEventStream } from '../../shared/event-stream.ts';
+
+/** A trace of this visit. */
+export interface KeptTrace {
+  readonly id: number;
+  /** When it began or was loaded, ms since 1970. */
+  readonly at: number;
+  /** File that it came from. */
+  readonly file?: string;
+  readonly model: TraceModel;
+  /** Events as they were sent, for files. */
+  readonly lines: readonly string[];
+  /** `cut`: the stream ended before the request did. */
+  readonly state: 'live' | 'done' | 'cut';
+}
+
+export type ArmState =
+  | { readonly kind: 'idle' }
+  | { readonly kind: 'connecting' }
+  | { readonly kind: 'waiting'; readonly since: number; readonly alive: number }
+  | { readonly kind: 'refused' | 'lost'; readonly reason: string };
+
+export interface Wanted {
+  /** CEL; empty for any request. */
+  readonly expression: string;
+  /** So many requests. */
+  readonly count: number;
+  /** Begin again whenever they are done. */
+  readonly again: boolean;
+}
+
+export interface Traces {
+  /** Newest first. */
+  readonly kept: readonly KeptTrace[];
+  readonly arm: ArmState;
+  readonly chosen: number | undefined;
+}
+
+let state: Traces = { kept: [], arm: { kind: 'idle' }, chosen: undefined };
+let count = 0;
+let running: AbortController | undefined;
+const listeners = new Set<() => void>();
+
+export function useTraces(): Traces {
+  return useSyncExternalStore(subscribe, () => state);
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function change(next: Partial<Traces>): void {
+  state = { ...state, ...next };
+  for (const listener of listeners) listener();
+}
+
+export const choose = (id: number): void => change({ chosen: id });
+
+function keep(trace: Omit<KeptTrace, 'id'>): number {
+  count += 1;
+  change({ kept: [{ ...trace, id: count }, ...state.kept].slice(0, LIMITS.pageTraces), chosen: count });
+  return count;
+}
+
+function update(id: number, next: (trace: KeptTrace) => KeptTrace): void {
+  change({ kept: state.kept.map((trace) => (trace.id === id ? next(trace) : trace)) });
+}
+
+export function disarm(): void {
+  running?.abort();
+  running = undefined;
+  change({ arm: { kind: 'idle' } });
+}
+
+/** Waits for requests and records what happens to them, until they are done or `disarm` is called. */
+export async function arm(wanted: Wanted): Promise<void> {
+  disarm();
+  const own = new AbortController();
+  running = own;
+  change({ arm: { kind: 'connecting' } });
+  const isCurrent = (): boolean => running === own;
+  try {
+    do await record(wanted, own);
+    while (wanted.again && isCurrent());
+    if (isCurrent()) change({ arm: { kind: 'idle' } });
+  } catch (error) {
+    if (!isCurrent()) return;
+    const isRefused = error instanceof ApiError && error.status !== undefined;
+    change({ arm: { kind: isRefused ? 'refused' : 'lost', reason: (error as Error).message } });
+  }
+}
+
+/** One stream: of one request, or of several that it follows. */
+async function record({ expression, count: wanted }: Wanted, own: AbortController): Promise<void> {
+  const query = new URLSearchParams({
+    ...(expression.trim() === '' ? {} : { expression }),
+    ...(wanted > 1 ? { follow: 'true' } : {}),
+  });
+  const ids = new Map<string, number>();
+  // Closing the stream when enough requests are done must not stop what comes after it.
+  const enough = new AbortController();
+  const isOpen = (id: number): boolean =>
+    state.kept.some((trace) => trace.id === id && trace.state === 'live');
+  try {
+    await readEventStream(
+      `/debug/trace${query.size === 0 ? '' : `?${query}`}`,
+      {
+        comment: () => alive(),
+        event: (data) => {
+          alive();
+          const request = requestOf(data);
+          if (!ids.has(request)) {
+            if (ids.size >= wanted) return;
+            ids.set(request, keep({ at: Date.now(), model: EMPTY_TRACE, lines: [], state: 'live' }));
+          }
+          addLine(ids.get(request) as number, data);
+          if (wanted > 1 && ids.size >= wanted && ![...ids.values()].some(isOpen)) enough.abort();
+        },
+      },
+      AbortSignal.any([own.signal, enough.signal]),
+    );
+  } catch (error) {
+    if (!enough.signal.aborted) throw error;
+  } finally {
+    for (const id of ids.values())
+      update(id, (trace) => (trace.state === 'live' ? { ...trace, state: 'cut' } : trace));
+  }
+  if (ids.size === 0) throw new ApiError('The gateway ended the stream before there was a request.');
+}
+
+function alive(): void {
+  const now = Date.now();
+  const { arm: before } = state;
+  change({ arm: { kind: 'waiting', since: before.kind === 'waiting' ? before.since : now, alive: now } });
+}
+
+function requestOf(data: string): string {
+  try {
+    const { requestId } = JSON.parse(data) as { requestId?: unknown };
+    return typeof requestId === 'string' ? requestId : '';
+  } catch {
+    return '';
+  }
+}
+
+function addLine(id: number, data: string): void {
+  const json = parsed(data);
+  update(id, (trace) => ({
+    ...trace,
+    // What is beyond the bound is counted by the model, as lost.
+    model: addEvent(trace.model, trace.lines.length < LIMITS.traceEvents ? json : undefined),
+    lines: trace.lines.length < LIMITS.traceEvents ? [...trace.lines, data] : trace.lines,
+    state: isLast(json) ? 'done' : trace.state,
+  }));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const isLast = (json: unknown): boolean =>
+  (json as { message?: { type?: unknown } } | null | undefined)?.message?.type === 'requestFinished';
+
+/**
+ * Shows a saved trace: JSON Lines as `agctl proxy trace --save` writes them, or the stream as it was sent. Throws an
+ * `Error` in words when there is none in it.
+ */
+export function load(text: string, file: string): void {
+  const lines = text
+    .split(/\r?\n/)
+    .map((line) => line.replace(/^data: ?/, '').trim())
+    .filter((line) => line.startsWith('{'))
+    .slice(0, LIMITS.traceEvents);
+  const events = lines.map(parsed);
+  const model = events.reduce<TraceModel>(addEvent, EMPTY_TRACE);
+  if (model.steps.length === 0)
+    throw new Error(
+      `${file} has no trace in it. A trace is what "Save" writes here, or agctl proxy trace --save.`,
+    );
+  keep({ at: Date.now(), file, model, lines, state: events.some(isLast) ? 'done' : 'cut' });
+}

@@ -1,0 +1,92 @@
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { ApiError } from './api.ts';
+
+export interface StreamHandler {
+  event(data: string, name: string | undefined): void;
+  /** A comment, such as a sign of life. */
+  comment?(text: string): void;
+  /** The server has answered; events follow. */
+  opened?(): void;
+}
+
+/**
+ * Reads one stream of server-sent events to its end. `EventSource` would do, but it tells neither comments, nor why a
+ * server refused. Throws `ApiError` when the server refuses, does not answer, or breaks off.
+ */
+export async function readEventStream(
+  path: string,
+  handler: StreamHandler,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const response = await fetch(path, { headers: { accept: 'text/event-stream' }, signal });
+    if (!response.ok || response.body === null)
+      throw new ApiError(
+        (await response.text()).trim() || `${path} answered ${response.status}`,
+        response.status,
+      );
+    handler.opened?.();
+    const parser = createParser({
+      onEvent: ({ data, event }: EventSourceMessage) => handler.event(data, event),
+      onComment: (text) => handler.comment?.(text.trim()),
+    });
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let part = await reader.read(); !part.done; part = await reader.read()) parser.feed(part.value);
+  } catch (error) {
+    if (signal.aborted || error instanceof ApiError) throw error;
+    throw new ApiError(`${location.origin} does not answer. Is it still running?`);
+  }
+}
+
+/** `lost` tells in how many ms the next attempt follows. */
+export type StreamState =
+  | { readonly kind: 'connecting' }
+  | { readonly kind: 'open' }
+  | { readonly kind: 'lost'; readonly reason: string; readonly retryIn: number };
+
+const FIRST_RETRY = 500;
+const LONGEST_RETRY = 5_000;
+
+/** Reads a stream for as long as `signal` lasts: whenever it ends it is opened again, with growing pauses. */
+export async function followEventStream(
+  path: () => string,
+  handler: StreamHandler & { state(state: StreamState): void },
+  signal: AbortSignal,
+): Promise<void> {
+  let pause = FIRST_RETRY;
+  handler.state({ kind: 'connecting' });
+  while (!signal.aborted) {
+    let reason = 'the server ended the stream';
+    try {
+      const opened = (): void => {
+        pause = FIRST_RETRY;
+        handler.opened?.();
+        handler.state({ kind: 'open' });
+      };
+      await readEventStream(path(), { ...pass(handler), opened }, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      reason = (error as Error).message;
+    }
+    handler.state({ kind: 'lost', reason, retryIn: pause });
+    await delay(pause, signal);
+    pause = Math.min(pause * 2, LONGEST_RETRY);
+  }
+}
+
+const pass = (handler: StreamHandler): StreamHandler => ({
+  event: (data, name) => handler.event(data, name),
+  comment: (text) => handler.comment?.(text),
+});
+
+function delay(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, milliseconds);
+    signal.addEventListener('abort', done);
+  });
+}

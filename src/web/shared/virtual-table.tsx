@@ -1,0 +1,196 @@
+import {
+  type KeyboardEvent,
+  type ReactNode,
+  type RefObject,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from 'react';
+import './virtual-table.css';
+import './unseen.css';
+
+export interface Column<Row> {
+  readonly name: string;
+  readonly cell: (row: Row) => ReactNode;
+  /** Share of the width. */
+  readonly width: string;
+  /** Left out where there is little room. */
+  readonly isWide?: boolean;
+  readonly isNumber?: boolean;
+}
+
+interface VirtualTableProps<Row> {
+  readonly caption: string;
+  readonly rows: readonly Row[];
+  readonly columns: readonly Column<Row>[];
+  readonly keyOf: (row: Row) => string;
+  /** Rows put before the others since the last time: what is looked at stays where it is. */
+  readonly chosen: string | undefined;
+  readonly choose: (key: string) => void;
+  readonly open: (row: Row) => void;
+  readonly className?: (row: Row) => string;
+}
+
+/** Pixels; every row has one line. */
+const ROW = 32;
+/** Rows rendered above and below what can be seen. */
+const MARGIN = 12;
+
+/**
+ * A table of any length of which only the rows in sight exist. The first cell of a row is a button that opens it; one
+ * of them is in the order of the tab key, arrows go to the others.
+ */
+export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
+  const { caption, rows, columns, keyOf, chosen, choose, open, className } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const { first, last } = useRowsInSight(box, rows.length);
+  useSteadyView(box, rows, keyOf);
+  useChosenInSight(box, rows, keyOf, chosen);
+  const at = chosen === undefined ? -1 : rows.findIndex((row) => keyOf(row) === chosen);
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
+    const row = to === undefined ? undefined : rows[to];
+    if (row === undefined) return;
+    event.preventDefault();
+    choose(keyOf(row));
+  };
+  // The row in the order of the tab key: the chosen one if it is in sight, otherwise the first in sight.
+  const tabbed = at >= first && at < last ? at : first;
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: arrows move between the buttons inside.
+    <div ref={box} className="virtual" onKeyDown={onKeyDown}>
+      <table aria-rowcount={rows.length + 1}>
+        <caption className="unseen">{caption}</caption>
+        <colgroup>
+          {columns.map(({ name, width, isWide }) => (
+            <col key={name} className={isWide === true ? 'wide' : ''} style={{ width }} />
+          ))}
+        </colgroup>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map(({ name, isWide, isNumber }) => (
+              <th key={name} scope="col" className={cellClass(isWide, isNumber)}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <Space rows={first} />
+          {rows.slice(first, last).map((row, index) => {
+            const key = keyOf(row);
+            return (
+              <tr
+                key={key}
+                aria-rowindex={first + index + 2}
+                className={`${key === chosen ? 'chosen ' : ''}${className?.(row) ?? ''}`}
+                onClick={() => open(row)}
+              >
+                {columns.map(({ name, cell, isWide, isNumber }, column) => (
+                  <td key={name} className={cellClass(isWide, isNumber)}>
+                    {column === 0 ? (
+                      <button
+                        type="button"
+                        className="plain"
+                        data-row={key}
+                        tabIndex={first + index === tabbed ? 0 : -1}
+                        onFocus={() => choose(key)}
+                      >
+                        {cell(row)}
+                      </button>
+                    ) : (
+                      cell(row)
+                    )}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+          <Space rows={rows.length - last} />
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const cellClass = (isWide = false, isNumber = false): string =>
+  `${isWide ? 'wide' : ''}${isNumber ? ' number' : ''}`;
+
+function Space({ rows }: { readonly rows: number }): ReactNode {
+  // biome-ignore lint/a11y/noAriaHiddenOnFocusable: it stands for rows out of sight and cannot be focused.
+  return rows > 0 ? <tr aria-hidden="true" className="space" style={{ height: rows * ROW }} /> : null;
+}
+
+function useRowsInSight(
+  box: RefObject<HTMLDivElement | null>,
+  count: number,
+): { readonly first: number; readonly last: number } {
+  const [range, setRange] = useState({ first: 0, last: 40 });
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    const measure = (): void => {
+      const first = Math.max(0, Math.floor(element.scrollTop / ROW) - MARGIN);
+      const last = Math.ceil((element.scrollTop + element.clientHeight) / ROW) + MARGIN;
+      setRange((now) => (now.first === first && now.last === last ? now : { first, last }));
+    };
+    measure();
+    element.addEventListener('scroll', measure, { passive: true });
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => {
+      element.removeEventListener('scroll', measure);
+      observer.disconnect();
+    };
+  }, [box]);
+  const first = Math.min(range.first, Math.max(0, count - 1));
+  return { first, last: Math.min(range.last, count) };
+}
+
+/** New rows come at the top. Whoever has scrolled away from there keeps seeing the same ones. */
+function useSteadyView<Row>(
+  box: RefObject<HTMLDivElement | null>,
+  rows: readonly Row[],
+  keyOf: (row: Row) => string,
+): void {
+  const before = useRef<string>(undefined);
+  useLayoutEffect(() => {
+    const element = box.current;
+    const newest = rows[0] === undefined ? undefined : keyOf(rows[0]);
+    if (
+      element !== null &&
+      before.current !== undefined &&
+      newest !== before.current &&
+      element.scrollTop > 0
+    ) {
+      const added = rows.findIndex((row) => keyOf(row) === before.current);
+      if (added > 0) element.scrollTop += added * ROW;
+    }
+    before.current = newest;
+  }, [box, rows, keyOf]);
+}
+
+function useChosenInSight<Row>(
+  box: RefObject<HTMLDivElement | null>,
+  rows: readonly Row[],
+  keyOf: (row: Row) => string,
+  chosen: string | undefined,
+): void {
+  const latest = useRef(rows);
+  latest.current = rows;
+  useEffect(() => {
+    const element = box.current;
+    const at = chosen === undefined ? -1 : latest.current.findIndex((row) => keyOf(row) === chosen);
+    if (element === null || at === -1) return;
+    const top = at * ROW;
+    if (top < element.scrollTop) element.scrollTop = top;
+    // The head of the table covers the first row's height.
+    else if (top + 2 * ROW > element.scrollTop + element.clientHeight)
+      element.scrollTop = top + 2 * ROW - element.clientHeight;
+    requestAnimationFrame(() => {
+      const button = element.querySelector<HTMLElement>(`[data-row="${CSS.escape(chosen ?? '')}"]`);
+      button?.focus({ preventScroll: true });
+    });
+  }, [box, keyOf, chosen]);
+}
