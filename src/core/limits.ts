@@ -298,3 +298,24 @@ export const MEMORY_API_LIMITS = {
   /** Requests that the backend answers at a time; more is 503. */
   requestsInFlight: 256,
 } as const;
+
+/** The pages of the memory dashboard, which hold in a browser what they show. */
+export const MEMORY_PAGE_LIMITS = {
+  /** Nodes and relations of one drawing; more could neither be drawn in time nor told apart. */
+  graphNodes: 5_000,
+  graphEdges: 20_000,
+  /** Table rows at a time; a page of more cannot be read through. */
+  tableRows: 100,
+  /** Entries of one page of sessions. */
+  sessions: 50,
+  /** Characters of one text that are shown before being asked for more, and each time. */
+  shownText: 10_000,
+  /** Characters of one session's turns that a page keeps; the rest is said to be missing. */
+  sessionText: 64 * MIB,
+  /** Turns of one request: few until it is known that they are small, for they may have 64 KiB each. */
+  turnsFirst: 50,
+  turnsMore: 500,
+  /** Longest wait between two turns of a replay, in ms, and the shortest. */
+  replayGap: 2_000,
+  replayStep: 40,
+} as const;

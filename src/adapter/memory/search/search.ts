@@ -1,4 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
+import { placed } from '../../../core/search-places.ts';
 import type { Embedder } from '../embed/embedder.ts';
 import type { Entity, EntityType, Store } from '../store.ts';
 import { hintFor } from './hint.ts';
@@ -66,7 +67,9 @@ export async function search(
   const startedAt = performance.now();
   const candidates = await scored(store, embedder, request, signal);
   const passed = candidates.filter(({ score }) => score >= request.minScore);
-  const results = chosen(passed, request.limit).map((one) => shown(one, request.debug === true));
+  const results = placed(passed, request.limit, documentOf)
+    .sort(bestFirst)
+    .map((one) => shown(one, request.debug === true));
   const hint = results.length > 0 ? undefined : await hintFor(store, embedder.id, request, candidates);
   return {
     results,
@@ -116,22 +119,8 @@ async function scored(
     .sort(bestFirst);
 }
 
-/** So many chunks of one document come before those of others. */
-const OF_ONE_DOCUMENT = 3;
-
-/** The best, best first; one long document does not take the place of all others. */
-function chosen(passed: readonly Scored[], limit: number): Scored[] {
-  const taken = new Map<unknown, number>();
-  const first: Scored[] = [];
-  const rest: Scored[] = [];
-  for (const one of passed) {
-    const { id, metadata } = one.entity;
-    const document = metadata['source'] ?? id;
-    const count = taken.get(document) ?? 0;
-    taken.set(document, count + 1);
-    (count < OF_ONE_DOCUMENT ? first : rest).push(one);
-  }
-  return [...first, ...rest].slice(0, limit).sort(bestFirst);
+function documentOf({ entity: { id, metadata } }: Scored): unknown {
+  return metadata['source'] ?? id;
 }
 
 /** Equal scores by cosine, then by id: the order is the same every time. */

@@ -1,6 +1,100 @@
 import type { ReactNode } from 'react';
+import { Link } from '../../shared/link.tsx';
+import { useLoaded } from '../../shared/use-loaded.ts';
+import { curl, Empty } from '../empty.tsx';
+import { API, ENTITY_TYPES, RELATION_TYPES, type Stats } from '../model.ts';
+import { Resync } from '../resync.tsx';
+import { Unreachable } from '../unreachable.tsx';
+import { useSync } from '../use-sync.ts';
+import { count, size } from '../words.ts';
+
+/** What is counted changes by calls of agents too. */
+const REFRESH = 10_000;
 
 /** What is stored, and when the docs folder was read last. */
 export function Overview(): ReactNode {
-  return <p className="quiet">Nothing to show yet.</p>;
+  const { data, error, reload } = useLoaded<Stats>(`${API}/stats`, REFRESH);
+  const sync = useSync(reload);
+  const problem = sync.error ?? error;
+  const retry = (): void => {
+    sync.reload();
+    reload();
+  };
+  return (
+    <>
+      {problem === undefined ? null : <Unreachable error={problem} retry={retry} />}
+      <Resync sync={sync} />
+      {data === undefined ? null : <Counts stats={data} />}
+    </>
+  );
+}
+
+function Counts({ stats }: { readonly stats: Stats }): ReactNode {
+  const { entities, relations, documents, sessions, turns, ready } = stats;
+  const isEmpty = documents === 0 && turns === 0;
+  return (
+    <>
+      {isEmpty ? (
+        <Empty
+          title="Nothing is stored yet"
+          call={curl('/ingest/docs', { title: 'First note', content: '# First note\n\nAgents find this.' })}
+        >
+          Put <code>.md</code> files into the docs folder and press Re-sync Docs, or store a document with a
+          call:
+        </Empty>
+      ) : null}
+      <div className="cards">
+        <section className="panel" aria-labelledby="entities">
+          <h2 id="entities">
+            <Link to="/graph">Entities</Link>
+          </h2>
+          <Table rows={ENTITY_TYPES.map((type) => [type, count(entities[type])])} />
+        </section>
+        <section className="panel" aria-labelledby="relations">
+          <h2 id="relations">
+            <Link to="/graph">Relations</Link>
+          </h2>
+          <Table rows={RELATION_TYPES.map((type) => [type, count(relations[type])])} />
+        </section>
+        <section className="panel" aria-labelledby="episodes">
+          <h2 id="episodes">
+            <Link to="/replay">Episodes</Link>
+          </h2>
+          <Table
+            rows={[
+              ['sessions', count(sessions)],
+              ['turns', count(turns)],
+            ]}
+          />
+        </section>
+        <section className="panel" aria-labelledby="backend">
+          <h2 id="backend">Backend</h2>
+          <Table
+            rows={[
+              ['readiness', ready ? '✓ ready' : '… first sync is running'],
+              ['documents', count(documents)],
+              ['embedder', stats.embedder],
+              ['store', `${stats.store}, ${size(stats.bytes)}`],
+              ['version', stats.version],
+            ]}
+          />
+        </section>
+      </div>
+    </>
+  );
+}
+
+function Table({ rows }: { readonly rows: readonly (readonly [name: string, value: string])[] }): ReactNode {
+  return (
+    <table className="figures">
+      <tbody>
+        {rows.map(([name, value]) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            <td>{value}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
 }

@@ -1,0 +1,41 @@
+import type { ReactNode } from 'react';
+import { Command } from '../shared/problem.tsx';
+import { API } from './model.ts';
+
+/** Nothing is there yet: what makes something be there. */
+export function Empty({
+  title,
+  children,
+  call,
+}: {
+  readonly title: string;
+  readonly children: ReactNode;
+  readonly call: string;
+}): ReactNode {
+  return (
+    <div className="panel empty">
+      <h2>{title}</h2>
+      <p>{children}</p>
+      <Command text={call} />
+    </div>
+  );
+}
+
+/** A call of the backend for a shell. A key stands in a variable, so that it gets into no history. */
+export function curl(path: string, body: object): string {
+  const key =
+    sessionStorage.getItem('agctl-memory-key') === null
+      ? ''
+      : ` \\\n  -H "authorization: Bearer $MEMORY_API_KEY"`;
+  const json = JSON.stringify(body).replaceAll("'", String.raw`'\''`);
+  return `curl ${location.origin}${API}${path} \\\n  -H 'content-type: application/json'${key} \\\n  -d '${json}'`;
+}
+
+/** A call of a tool, as an MCP client sends it. */
+export function toolCall(name: string, args: object): string {
+  return JSON.stringify(
+    { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } },
+    null,
+    2,
+  );
+}

@@ -1,0 +1,104 @@
+import { type ReactNode, useState } from 'react';
+import { MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
+import { Link } from '../../shared/link.tsx';
+import { useLoaded } from '../../shared/use-loaded.ts';
+import { visible } from '../../shared/visible.ts';
+import { API, type Entity } from '../model.ts';
+import { Unreachable } from '../unreachable.tsx';
+import { count } from '../words.ts';
+import { Mark } from './legend.tsx';
+import type { GraphData } from './load.ts';
+
+const NEIGHBOURS = 50;
+
+/** The current entity: its content, metadata and relations. */
+export function Details({
+  data,
+  current,
+  depth,
+  choose,
+}: {
+  readonly data: GraphData;
+  readonly current: number;
+  readonly depth: string;
+  readonly choose: (index: number) => void;
+}): ReactNode {
+  const node = data.nodes[current];
+  const {
+    data: entity,
+    error,
+    reload,
+  } = useLoaded<Entity>(`${API}/entities/${encodeURIComponent(node?.id ?? '')}`);
+  const near = data.neighbours[current] ?? [];
+  if (node === undefined) return null;
+  return (
+    <>
+      <h2>
+        <Mark type={node.type} /> {visible(node.name)}
+      </h2>
+      <p className="quiet">
+        {node.type}, <code>{visible(node.id)}</code>
+      </p>
+      <p>
+        <Link to="/graph" query={{ entity: node.id, depth }}>
+          Start from here
+        </Link>
+      </p>
+      {error === undefined ? null : <Unreachable error={error} retry={reload} />}
+      {entity === undefined ? null : (
+        <>
+          <Metadata entity={entity} />
+          <LongText text={entity.content} />
+        </>
+      )}
+      <h3>Relations in this drawing: {count(near.length)}</h3>
+      <ul className="plain">
+        {near.slice(0, NEIGHBOURS).map((index) => (
+          <li key={index}>
+            <button type="button" className="plain" onClick={() => choose(index)}>
+              {visible(data.nodes[index]?.name ?? '')}
+            </button>
+          </li>
+        ))}
+      </ul>
+      {near.length > NEIGHBOURS ? (
+        <p className="quiet">And {count(near.length - NEIGHBOURS)} more; see the table.</p>
+      ) : null}
+    </>
+  );
+}
+
+function Metadata({ entity: { metadata } }: { readonly entity: Entity }): ReactNode {
+  const entries = Object.entries(metadata);
+  if (entries.length === 0) return null;
+  return (
+    <table>
+      <caption>Metadata</caption>
+      <tbody>
+        {entries.map(([name, value]) => (
+          <tr key={name}>
+            <th scope="row">{visible(name)}</th>
+            <td>{visible(typeof value === 'string' ? value : JSON.stringify(value))}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** A text of any length, as text; more of it on request, so that ten megabytes do not stop the page. */
+export function LongText({ text }: { readonly text: string }): ReactNode {
+  const [length, setLength] = useState<number>(MEMORY_PAGE_LIMITS.shownText);
+  if (text === '') return null;
+  const rest = text.length - length;
+  return (
+    <>
+      <pre className="content">{visible(text.slice(0, length))}</pre>
+      {rest <= 0 ? null : (
+        <button type="button" onClick={() => setLength(length + MEMORY_PAGE_LIMITS.shownText)}>
+          Show more ({count(rest)} characters are left)
+        </button>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,89 @@
+import {
+  forceLink,
+  forceManyBody,
+  forceSimulation,
+  forceX,
+  forceY,
+  type Simulation,
+  type SimulationNodeDatum,
+} from 'd3-force';
+import type { FromLayout, ToLayout } from './layout.ts';
+
+// Runs beside the page. Frames are handed over when the page has given the memory of an earlier one back, so that a
+// slow page is sent fewer of them and none waits in a queue.
+
+/** How long to work before looking whether the page wants something, in ms. */
+const SLICE = 12;
+/** More nodes settle in fewer, coarser steps. */
+const MANY = 2_000;
+
+let simulation: Simulation<SimulationNodeDatum, undefined> | undefined;
+let free: Float32Array<ArrayBuffer>[] = [];
+let isInstant = false;
+let isLooping = false;
+/** The frame in which nothing moves any more was sent. */
+let isDone = false;
+
+addEventListener('message', ({ data }: MessageEvent<ToLayout>) => {
+  if (data.kind === 'start') begin(data);
+  else if (data.kind === 'back') free.push(data.positions);
+  else move(data);
+  loop();
+});
+
+function begin({ count, links, isInstant: instant }: Extract<ToLayout, { kind: 'start' }>): void {
+  isInstant = instant;
+  free = [new Float32Array(2 * count), new Float32Array(2 * count)];
+  const pairs = Array.from({ length: links.length / 2 }, (_none, index) => ({
+    source: links[2 * index] as number,
+    target: links[2 * index + 1] as number,
+  }));
+  simulation = forceSimulation(Array.from({ length: count }, (): SimulationNodeDatum => ({})))
+    .force('links', forceLink(pairs).distance(36))
+    .force('apart', forceManyBody().strength(-60).theta(1).distanceMax(600))
+    .force('x', forceX(0).strength(0.06))
+    .force('y', forceY(0).strength(0.06))
+    .alphaDecay(count > MANY ? 0.045 : 0.0228)
+    .stop();
+}
+
+/** A node that is held stays where it is put; the others follow. */
+function move({ index, at }: Extract<ToLayout, { kind: 'hold' }>): void {
+  const node = simulation?.nodes()[index];
+  if (node === undefined) return;
+  isDone = false;
+  node.fx = at?.x ?? null;
+  node.fy = at?.y ?? null;
+  simulation?.alpha(Math.max(simulation.alpha(), 0.15));
+}
+
+function loop(): void {
+  if (isLooping || isDone) return;
+  isLooping = true;
+  setTimeout(step);
+}
+
+function step(): void {
+  isLooping = false;
+  if (simulation === undefined) return;
+  const until = performance.now() + SLICE;
+  while (!isSettled() && (isInstant || performance.now() < until)) simulation.tick();
+  const positions = free.pop();
+  // The page gives memory back when it has drawn, and that begins the next step of a layout that has come to rest.
+  if (positions === undefined) {
+    if (!isSettled()) loop();
+    return;
+  }
+  simulation.nodes().forEach(({ x = 0, y = 0 }, index) => {
+    positions[2 * index] = x;
+    positions[2 * index + 1] = y;
+  });
+  isDone = isSettled();
+  const message: FromLayout = { positions, isSettled: isDone };
+  postMessage(message, { transfer: [positions.buffer] });
+  loop();
+}
+
+function isSettled(): boolean {
+  return simulation === undefined || simulation.alpha() < simulation.alphaMin();
+}

@@ -1,0 +1,126 @@
+import { LIMITS, MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
+import { ask } from '../../shared/api.ts';
+import { API, type EntityType, type Relation } from '../model.ts';
+import { count } from '../words.ts';
+
+export interface GraphNode {
+  readonly id: string;
+  readonly name: string;
+  readonly type: EntityType;
+  /** Hops from the start; none in the whole graph. */
+  readonly depth?: number;
+}
+
+/** What is drawn: the relations name nodes by their place in the list. */
+export interface GraphData {
+  /** Place of the start; undefined in the whole graph. */
+  readonly root: number | undefined;
+  readonly nodes: readonly GraphNode[];
+  readonly edges: readonly GraphEdge[];
+  /** Places of the nodes that a node has relations with, by place. */
+  readonly neighbours: readonly (readonly number[])[];
+  /** What was left out, and why. */
+  readonly notes: readonly string[];
+}
+
+export interface GraphEdge {
+  readonly from: number;
+  readonly to: number;
+  readonly type: Relation['relationType'];
+  readonly weight: number;
+}
+
+interface Walk {
+  readonly root: GraphNode;
+  readonly nodes: readonly GraphNode[];
+  readonly edges: readonly Relation[];
+  readonly truncated: boolean;
+  readonly ambiguous?: readonly GraphNode[];
+}
+
+interface TopologyPage {
+  readonly nodes: readonly GraphNode[];
+  readonly edges: readonly Relation[];
+  readonly truncated: boolean;
+  readonly totals: {
+    readonly entities: Readonly<Record<string, number>>;
+    readonly relations: Readonly<Record<string, number>>;
+  };
+  readonly nextCursor: string | null;
+}
+
+/** What is connected to an entity (id or name). @throws ApiError */
+export async function loadWalk(entityId: string, maxDepth: number, signal: AbortSignal): Promise<GraphData> {
+  const query = new URLSearchParams({
+    entityId,
+    maxDepth: String(maxDepth),
+    limit: String(LIMITS.memoryGraphNodes),
+  });
+  const { root, nodes, edges, truncated, ambiguous } = await ask<Walk>(`${API}/graph?${query}`, { signal });
+  const notes: string[] = [];
+  if (truncated)
+    notes.push(
+      `There is more than shown: one walk takes at most ${count(LIMITS.memoryGraphNodes)} entities and ${count(LIMITS.memoryGraphEdges)} relations. Choose a smaller depth, or start elsewhere.`,
+    );
+  if (ambiguous !== undefined)
+    notes.push(`${count(ambiguous.length)} more have this name; ask for one by its id.`);
+  return graphOf(nodes, edges, notes, root.id);
+}
+
+/** The whole graph, as far as it can be drawn. @throws ApiError */
+export async function loadTopology(
+  signal: AbortSignal,
+  progress: (nodes: number) => void,
+): Promise<GraphData> {
+  const nodes: GraphNode[] = [];
+  const edges: Relation[] = [];
+  let page: TopologyPage;
+  let cursor: string | null = null;
+  let isCut = false;
+  do {
+    const query = new URLSearchParams({ limit: String(LIMITS.memoryGraphNodes) });
+    if (cursor !== null) query.set('cursor', cursor);
+    page = await ask<TopologyPage>(`${API}/graph?${query}`, { signal });
+    nodes.push(...page.nodes);
+    edges.push(...page.edges);
+    isCut ||= page.truncated;
+    cursor = page.nextCursor;
+    progress(nodes.length);
+  } while (
+    cursor !== null &&
+    nodes.length < MEMORY_PAGE_LIMITS.graphNodes &&
+    edges.length < MEMORY_PAGE_LIMITS.graphEdges
+  );
+  const total = Object.values(page.totals.entities).reduce((sum, value) => sum + value, 0);
+  const notes: string[] = [];
+  if (cursor !== null)
+    notes.push(
+      `Shown are ${count(nodes.length)} of ${count(total)} entities: one drawing takes at most ${count(MEMORY_PAGE_LIMITS.graphNodes)} entities and ${count(MEMORY_PAGE_LIMITS.graphEdges)} relations. Start from one entity to see what is around it.`,
+    );
+  if (isCut)
+    notes.push(
+      `Some relations are left out: each part of the graph brings at most ${count(LIMITS.memoryGraphEdges)}.`,
+    );
+  return graphOf(nodes, edges, notes);
+}
+
+function graphOf(
+  nodes: readonly GraphNode[],
+  relations: readonly Relation[],
+  notes: readonly string[],
+  rootId?: string,
+): GraphData {
+  const places = new Map(nodes.map(({ id }, place) => [id, place]));
+  const neighbours: number[][] = nodes.map(() => []);
+  const edges: GraphEdge[] = [];
+  for (const { fromId, toId, relationType, weight } of relations) {
+    const from = places.get(fromId);
+    const to = places.get(toId);
+    if (from === undefined || to === undefined) continue;
+    edges.push({ from, to, type: relationType, weight });
+    if (from === to) continue;
+    neighbours[from]?.push(to);
+    neighbours[to]?.push(from);
+  }
+  return { root: rootId === undefined ? undefined : places.get(rootId), nodes, edges, neighbours, notes };
+}

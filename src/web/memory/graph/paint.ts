@@ -1,0 +1,226 @@
+import type { EntityType, RelationType } from '../model.ts';
+import type { GraphData } from './load.ts';
+import { type Size, toPlane, toScreen, type View } from './view.ts';
+
+/** Colours of the theme, read from the style sheet: one place for light, dark and forced colours. */
+export interface Paint {
+  readonly back: string;
+  readonly text: string;
+  readonly edge: string;
+  readonly accent: string;
+  readonly types: Readonly<Record<EntityType, string>>;
+}
+
+/** Never by colour alone: each type has a shape, each relation a line. */
+export const SHAPES: Readonly<Record<EntityType, 'square' | 'circle' | 'triangle' | 'diamond'>> = {
+  workspace: 'square',
+  doc_file: 'circle',
+  doc_chunk: 'triangle',
+  chat_message: 'diamond',
+};
+export const DASHES: Readonly<Record<RelationType, readonly number[]>> = {
+  BELONGS_TO: [],
+  REFERENCES: [6, 4],
+  DEPENDS_ON: [2, 3],
+};
+
+export interface Picture {
+  readonly data: GraphData;
+  readonly positions: Float32Array;
+  readonly view: View;
+  readonly size: Size;
+  readonly current: number | undefined;
+  readonly isMoving: boolean;
+}
+
+/** Drawing dashes and arrows for more relations than this takes longer than a frame while things move. */
+const FINE_EDGES = 1_500;
+const LABELS = 60;
+const LABEL_LENGTH = 32;
+
+export function paintOf(element: Element): Paint {
+  const style = getComputedStyle(element);
+  const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim();
+  return {
+    back: colour('panel'),
+    text: colour('text'),
+    edge: colour('graph-edge'),
+    accent: colour('accent'),
+    types: {
+      workspace: colour('graph-workspace'),
+      doc_file: colour('graph-file'),
+      doc_chunk: colour('graph-chunk'),
+      chat_message: colour('graph-message'),
+    },
+  };
+}
+
+/** One frame. Everything of one look is one path: a thousand single strokes would take longer than a frame. */
+export function draw(context: CanvasRenderingContext2D, picture: Picture, paint: Paint, ratio: number): void {
+  const { size, view } = picture;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.fillStyle = paint.back;
+  context.fillRect(0, 0, size.width, size.height);
+  const scale = ratio * view.zoom;
+  context.setTransform(
+    scale,
+    0,
+    0,
+    scale,
+    ratio * (size.width / 2 - view.x * view.zoom),
+    ratio * (size.height / 2 - view.y * view.zoom),
+  );
+  drawEdges(context, picture, paint);
+  drawNodes(context, picture, paint);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  drawLabels(context, picture, paint);
+}
+
+function drawEdges(context: CanvasRenderingContext2D, picture: Picture, paint: Paint): void {
+  const { data, positions, view, current, isMoving } = picture;
+  const isFine = !isMoving || data.edges.length <= FINE_EDGES;
+  const paths = new Map<string, { path: Path2D; dash: readonly number[]; width: number; isNear: boolean }>();
+  for (const { from, to, type, weight } of data.edges) {
+    const width = Math.round(Math.min(4, Math.max(0.5, weight * 1.5)) * 2) / 2;
+    const isNear = from === current || to === current;
+    const key = `${type} ${width} ${isNear}`;
+    let entry = paths.get(key);
+    if (entry === undefined) {
+      entry = { path: new Path2D(), dash: isFine ? DASHES[type] : [], width, isNear };
+      paths.set(key, entry);
+    }
+    const [x1, y1] = [positions[2 * from] as number, positions[2 * from + 1] as number];
+    const [x2, y2] = [positions[2 * to] as number, positions[2 * to + 1] as number];
+    entry.path.moveTo(x1, y1);
+    entry.path.lineTo(x2, y2);
+    if (isFine && view.zoom > 0.5) addArrow(entry.path, x1, y1, x2, y2, nodeRadius(data, to));
+  }
+  for (const { path, dash, width, isNear } of paths.values()) {
+    context.strokeStyle = isNear ? paint.accent : paint.edge;
+    context.lineWidth = (isNear ? width + 1 : width) / view.zoom;
+    context.setLineDash(dash.map((length) => length / view.zoom));
+    context.stroke(path);
+  }
+  context.setLineDash([]);
+}
+
+function addArrow(path: Path2D, x1: number, y1: number, x2: number, y2: number, radius: number): void {
+  const length = Math.hypot(x2 - x1, y2 - y1);
+  if (length < radius + 8) return;
+  const [x, y] = [(x2 - x1) / length, (y2 - y1) / length];
+  const [tipX, tipY] = [x2 - x * (radius + 1), y2 - y * (radius + 1)];
+  path.moveTo(tipX - x * 5 - y * 2.5, tipY - y * 5 + x * 2.5);
+  path.lineTo(tipX, tipY);
+  path.lineTo(tipX - x * 5 + y * 2.5, tipY - y * 5 - x * 2.5);
+}
+
+/** In units of the plane: what has many relations is larger. */
+export function nodeRadius({ neighbours, root }: GraphData, index: number): number {
+  const degree = neighbours[index]?.length ?? 0;
+  return Math.min(12, 4 + Math.sqrt(degree)) + (index === root ? 4 : 0);
+}
+
+function drawNodes(context: CanvasRenderingContext2D, picture: Picture, paint: Paint): void {
+  const { data, positions, view, current } = picture;
+  const paths = new Map<EntityType, Path2D>();
+  data.nodes.forEach(({ type }, index) => {
+    let path = paths.get(type);
+    if (path === undefined) {
+      path = new Path2D();
+      paths.set(type, path);
+    }
+    addShape(
+      path,
+      type,
+      positions[2 * index] as number,
+      positions[2 * index + 1] as number,
+      nodeRadius(data, index),
+    );
+  });
+  context.lineWidth = 1.5 / view.zoom;
+  context.strokeStyle = paint.back;
+  for (const [type, path] of paths) {
+    context.fillStyle = paint.types[type] ?? paint.text;
+    context.fill(path);
+    if (!picture.isMoving) context.stroke(path);
+  }
+  for (const index of [data.root, current]) {
+    if (index === undefined) continue;
+    context.strokeStyle = index === current ? paint.accent : paint.text;
+    context.lineWidth = (index === current ? 3 : 2) / view.zoom;
+    context.beginPath();
+    const radius = nodeRadius(data, index) + 4 / view.zoom;
+    context.arc(positions[2 * index] as number, positions[2 * index + 1] as number, radius, 0, 2 * Math.PI);
+    context.stroke();
+  }
+}
+
+export function addShape(path: Path2D, type: EntityType, x: number, y: number, radius: number): void {
+  const shape = SHAPES[type] ?? 'circle';
+  if (shape === 'circle') {
+    path.moveTo(x + radius, y);
+    path.arc(x, y, radius, 0, 2 * Math.PI);
+  } else if (shape === 'square') {
+    path.rect(x - radius * 0.9, y - radius * 0.9, radius * 1.8, radius * 1.8);
+  } else {
+    const isDiamond = shape === 'diamond';
+    path.moveTo(x, y - radius * 1.15);
+    path.lineTo(x + radius * 1.05, isDiamond ? y : y + radius * 0.85);
+    if (isDiamond) path.lineTo(x, y + radius * 1.15);
+    path.lineTo(x - radius * 1.05, isDiamond ? y : y + radius * 0.85);
+    path.closePath();
+  }
+}
+
+/** The current node, its neighbours, the start and what has the most relations; none over another. */
+function drawLabels(context: CanvasRenderingContext2D, picture: Picture, paint: Paint): void {
+  const { data, positions, view, size, current, isMoving } = picture;
+  const near = current === undefined ? [] : [current, ...(data.neighbours[current] ?? [])];
+  const first = [...near, ...(data.root === undefined ? [] : [data.root])];
+  const order = isMoving ? first : [...new Set([...first, ...byDegree(data)])];
+  const corner = toPlane(view, size, { x: 0, y: 0 });
+  const end = toPlane(view, size, { x: size.width, y: size.height });
+  const taken: { x: number; y: number; width: number }[] = [];
+  context.font = '12px system-ui, sans-serif';
+  context.textBaseline = 'middle';
+  context.lineWidth = 4;
+  context.lineJoin = 'round';
+  context.strokeStyle = paint.back;
+  context.fillStyle = paint.text;
+  for (const index of order.slice(0, 20 * LABELS)) {
+    if (taken.length >= LABELS) break;
+    const at = { x: positions[2 * index] as number, y: positions[2 * index + 1] as number };
+    if (at.x < corner.x || at.x > end.x || at.y < corner.y || at.y > end.y) continue;
+    const label = shortened(data.nodes[index]?.name ?? '');
+    const screen = toScreen(view, size, at);
+    const width = context.measureText(label).width;
+    const beside = nodeRadius(data, index) * view.zoom + 6;
+    const x = screen.x + beside + width > size.width ? screen.x - beside - width : screen.x + beside;
+    const overlaps = taken.some(
+      (other) =>
+        Math.abs(other.y - screen.y) < 16 && x < other.x + other.width + 8 && other.x < x + width + 8,
+    );
+    if (overlaps && index !== current) continue;
+    taken.push({ x, y: screen.y, width });
+    context.strokeText(label, x, screen.y);
+    context.fillText(label, x, screen.y);
+  }
+}
+
+/** Names of strangers: no line of a canvas is left to directions and controls in them. */
+function shortened(name: string): string {
+  const plain = name.replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '␣').trim();
+  return plain.length > LABEL_LENGTH ? `${plain.slice(0, LABEL_LENGTH - 1).toWellFormed()}…` : plain;
+}
+
+const orders = new WeakMap<GraphData, readonly number[]>();
+
+function byDegree(data: GraphData): readonly number[] {
+  let order = orders.get(data);
+  if (order === undefined) {
+    const degree = (index: number): number => data.neighbours[index]?.length ?? 0;
+    order = [...data.nodes.keys()].sort((left, right) => degree(right) - degree(left));
+    orders.set(data, order);
+  }
+  return order;
+}

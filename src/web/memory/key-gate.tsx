@@ -1,0 +1,63 @@
+import { type FormEvent, type ReactNode, useCallback, useEffect, useState } from 'react';
+import { type ApiError, ask, sendAlways } from '../shared/api.ts';
+import { API } from './model.ts';
+
+/** Lives as long as the tab, and is never part of an address. */
+const STORED = 'agctl-memory-key';
+
+/** Asks for the key of the backend if it has one, before anything else is shown. */
+export function KeyGate({ children }: { readonly children: ReactNode }): ReactNode {
+  const [state, setState] = useState<'trying' | 'open' | 'closed'>('trying');
+  const [problem, setProblem] = useState('');
+  const tryKey = useCallback((key: string | null): void => {
+    sendAlways(key === null ? {} : { authorization: `Bearer ${key}` });
+    ask(`${API}/ingest/status`).then(
+      () => {
+        if (key !== null) sessionStorage.setItem(STORED, key);
+        setState('open');
+      },
+      ({ status, message }: ApiError) => {
+        // A backend that is down is for the pages to tell.
+        if (status !== 401) return setState('open');
+        sessionStorage.removeItem(STORED);
+        setProblem(key === null ? '' : message);
+        setState('closed');
+      },
+    );
+  }, []);
+  useEffect(() => tryKey(sessionStorage.getItem(STORED)), [tryKey]);
+  if (state === 'open') return children;
+  if (state === 'trying') return null;
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const key = new FormData(event.currentTarget).get('key');
+    if (typeof key !== 'string' || key.trim() === '') return;
+    // Nothing else can stand in a header.
+    if (/^[\x21-\x7e]+$/.test(key.trim())) tryKey(key.trim());
+    else setProblem('a key has only letters, digits and signs');
+  };
+  return (
+    <main>
+      <h1>This memory has a key</h1>
+      <form className="panel" onSubmit={submit}>
+        <p>
+          It is the value of <code>MEMORY_API_KEY</code> that the backend was started with. This tab keeps it
+          until it is closed.
+        </p>
+        <div className="row">
+          <label>
+            Key
+            {/* biome-ignore lint/a11y/noAutofocus: the only thing to do here. */}
+            <input name="key" type="password" autoComplete="off" required autoFocus />
+          </label>
+          <button type="submit" className="primary">
+            Open
+          </button>
+        </div>
+        <p role="alert" className="bad">
+          {problem === '' ? '' : `✗ ${problem}`}
+        </p>
+      </form>
+    </main>
+  );
+}

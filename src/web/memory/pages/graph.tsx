@@ -1,0 +1,170 @@
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
+import { LIMITS } from '../../../core/limits.ts';
+import { navigate, useLocation } from '../../shared/router.ts';
+import { visible } from '../../shared/visible.ts';
+import { curl, Empty } from '../empty.tsx';
+import { GraphCanvas } from '../graph/canvas.tsx';
+import { Details } from '../graph/details.tsx';
+import { Legend } from '../graph/legend.tsx';
+import { type GraphData, loadTopology, loadWalk } from '../graph/load.ts';
+import { GraphTables } from '../graph/tables.tsx';
+import { Unreachable } from '../unreachable.tsx';
+import { count, counted } from '../words.ts';
+
+const DEPTHS = Array.from({ length: LIMITS.memoryGraphDepth }, (_none, index) => index + 1);
+
+/** Entities and their relations: all of them, or what is around one. */
+export function Graph(): ReactNode {
+  const { query } = useLocation();
+  const entity = query.get('entity') ?? '';
+  const depth = query.get('depth') ?? '2';
+  const { data, error, loaded, reload } = useGraph(entity, depth);
+  const start = useRef<HTMLInputElement>(null);
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const name = String(form.get('entity')).trim();
+    navigate('/graph', name === '' ? {} : { entity: name, depth: String(form.get('depth')) });
+  };
+  return (
+    <>
+      <form key={`${entity} ${depth}`} className="row" onSubmit={submit}>
+        <label className="wide">
+          Start entity (id or name; empty: everything)
+          <input ref={start} data-filter name="entity" type="search" defaultValue={entity} />
+        </label>
+        <label>
+          Depth
+          <select name="depth" defaultValue={depth}>
+            {DEPTHS.map((hops) => (
+              <option key={hops}>{hops}</option>
+            ))}
+          </select>
+        </label>
+        <button type="submit" className="primary">
+          Show
+        </button>
+      </form>
+      {error === undefined ? null : <Unreachable error={error} retry={reload} />}
+      {data === undefined && error === undefined ? (
+        <p role="status">Loading… {loaded === 0 ? '' : counted(loaded, 'entity', 'entities')}</p>
+      ) : null}
+      {data?.nodes.length === 0 ? (
+        <Empty
+          title="The graph is empty"
+          call={curl('/ingest/docs', { title: 'First note', content: '# First note\n\nAgents find this.' })}
+        >
+          Documents, their chunks and the folders that they are in become its entities. Store one:
+        </Empty>
+      ) : null}
+      {data === undefined || data.nodes.length === 0 ? null : (
+        <Shown data={data} depth={depth} leave={start} />
+      )}
+    </>
+  );
+}
+
+function Shown({
+  data,
+  depth,
+  leave,
+}: {
+  readonly data: GraphData;
+  readonly depth: string;
+  readonly leave: React.RefObject<HTMLElement | null>;
+}): ReactNode {
+  const [isTable, setTable] = useState(false);
+  const [current, setCurrent] = useState(data.root);
+  useEffect(() => setCurrent(data.root), [data]);
+  const node = current === undefined ? undefined : data.nodes[current];
+  const open = (index: number): void => navigate('/graph', { entity: data.nodes[index]?.id ?? '', depth });
+  const label = `Graph of ${counted(data.nodes.length, 'entity', 'entities')} and ${counted(data.edges.length, 'relation')}`;
+  return (
+    <>
+      <fieldset className="tabs">
+        <legend>Show as</legend>
+        <button type="button" aria-pressed={!isTable} onClick={() => setTable(false)}>
+          Drawing
+        </button>
+        <button type="button" aria-pressed={isTable} onClick={() => setTable(true)}>
+          Table
+        </button>
+      </fieldset>
+      <p>
+        {label}.
+        {data.notes.map((note) => (
+          <span key={note} className="note">
+            {' '}
+            ! {note}
+          </span>
+        ))}
+      </p>
+      <div className="split">
+        <div>
+          {isTable ? (
+            <GraphTables data={data} choose={setCurrent} />
+          ) : (
+            <figure>
+              <GraphCanvas
+                data={data}
+                current={current}
+                label={label}
+                onCurrent={setCurrent}
+                onOpen={open}
+                leave={leave}
+              />
+              <figcaption>
+                <Legend />
+              </figcaption>
+            </figure>
+          )}
+        </div>
+        <aside className="panel" aria-label="Chosen entity">
+          <p role="status" className="offscreen">
+            {node === undefined
+              ? ''
+              : `${visible(node.name)}, ${node.type}, ${count(data.neighbours[current ?? 0]?.length ?? 0)} relations`}
+          </p>
+          {current === undefined || node === undefined ? (
+            <p className="quiet">Choose an entity to see its content and metadata.</p>
+          ) : (
+            <Details key={node.id} data={data} current={current} depth={depth} choose={setCurrent} />
+          )}
+        </aside>
+      </div>
+    </>
+  );
+}
+
+interface LoadedGraph {
+  readonly data: GraphData | undefined;
+  readonly error: Error | undefined;
+  /** Entities so far. */
+  readonly loaded: number;
+  readonly reload: () => void;
+}
+
+function useGraph(entity: string, depth: string): LoadedGraph {
+  const [data, setData] = useState<GraphData>();
+  const [error, setError] = useState<Error>();
+  const [loaded, setLoaded] = useState(0);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    // When it changes, everything begins again.
+    void round;
+    const gone = new AbortController();
+    setData(undefined);
+    setError(undefined);
+    setLoaded(0);
+    const loading =
+      entity === ''
+        ? loadTopology(gone.signal, setLoaded)
+        : loadWalk(entity, Number(depth) || 2, gone.signal);
+    loading.then(
+      (found) => gone.signal.aborted || setData(found),
+      (problem: Error) => gone.signal.aborted || setError(problem),
+    );
+    return () => gone.abort();
+  }, [entity, depth, round]);
+  return { data, error, loaded, reload: () => setRound(round + 1) };
+}

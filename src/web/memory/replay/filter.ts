@@ -1,0 +1,35 @@
+import type { Role, Turn } from '../model.ts';
+
+/** Empty: every one. */
+export interface Filter {
+  readonly role: Role | '';
+  readonly agent: string;
+  readonly text: string;
+}
+
+export const NO_FILTER: Filter = { role: '', agent: '', text: '' };
+
+/** Places of the turns that pass, in order. */
+export function passing(turns: readonly Turn[], { role, agent, text }: Filter): number[] {
+  // Without a copy in lower case: the turns may have many megabytes.
+  const wanted =
+    text === '' ? undefined : new RegExp(text.replace(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`), 'iu');
+  const places: number[] = [];
+  turns.forEach((turn, place) => {
+    if (role !== '' && turn.role !== role) return;
+    if (agent !== '' && turn.agentId !== agent) return;
+    if (wanted === undefined || wanted.test(turn.content)) places.push(place);
+  });
+  return places;
+}
+
+/** Position of the first place that is not before `place`; the last one if all are. */
+export function positionOf(places: readonly number[], place: number): number {
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((places[middle] as number) < place) low = middle + 1;
+    else high = middle;
+  }
+  return Math.max(0, Math.min(low, places.length - 1));
+}

@@ -1,0 +1,77 @@
+import { type ReactNode, useCallback, useEffect, useState } from 'react';
+import { MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
+import { ask } from '../../shared/api.ts';
+import { Link } from '../../shared/link.tsx';
+import { visible } from '../../shared/visible.ts';
+import { Empty, toolCall } from '../empty.tsx';
+import { API, type Session } from '../model.ts';
+import { Unreachable } from '../unreachable.tsx';
+import { counted, time } from '../words.ts';
+
+interface SessionPage {
+  readonly sessions: readonly Session[];
+  readonly nextCursor: string | null;
+}
+
+/** The sessions, latest first, a page at a time. */
+export function Sessions({ open }: { readonly open: string }): ReactNode {
+  const [sessions, setSessions] = useState<readonly Session[]>();
+  const [next, setNext] = useState<string | null>(null);
+  const [error, setError] = useState<Error>();
+  const [round, setRound] = useState(0);
+  const load = useCallback((cursor: string | null, signal?: AbortSignal): void => {
+    const query = new URLSearchParams({ limit: String(MEMORY_PAGE_LIMITS.sessions) });
+    if (cursor !== null) query.set('cursor', cursor);
+    ask<SessionPage>(`${API}/sessions?${query}`, signal === undefined ? {} : { signal }).then(
+      (page) => {
+        setSessions((former = []) => (cursor === null ? page.sessions : [...former, ...page.sessions]));
+        setNext(page.nextCursor);
+        setError(undefined);
+      },
+      (problem: Error) => signal?.aborted === true || setError(problem),
+    );
+  }, []);
+  useEffect(() => {
+    // When it changes, everything begins again.
+    void round;
+    const gone = new AbortController();
+    load(null, gone.signal);
+    return () => gone.abort();
+  }, [round, load]);
+  if (error !== undefined) return <Unreachable error={error} retry={() => setRound(round + 1)} />;
+  if (sessions === undefined) return <p role="status">Loading…</p>;
+  if (sessions.length === 0)
+    return (
+      <Empty
+        title="No conversation is stored yet"
+        call={toolCall('store_episodic', { sessionId: 'session-1', role: 'user', content: 'Remember this.' })}
+      >
+        An agent stores one turn with this call of <code>store_episodic</code>:
+      </Empty>
+    );
+  return (
+    <nav aria-label="Sessions" className="sessions panel">
+      <h2>Sessions</h2>
+      <ul>
+        {sessions.map(({ sessionId, turns, firstAt, lastAt, agentIds }) => (
+          <li key={sessionId}>
+            <Link to="/replay" query={{ session: sessionId }} current={sessionId === open}>
+              {visible(sessionId)}
+            </Link>
+            <span className="quiet">
+              {counted(turns, 'turn')}, {agentIds.map(visible).join(', ')}
+              <br />
+              {time(firstAt)}
+              {lastAt === firstAt ? '' : ` – ${time(lastAt)}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {next === null ? null : (
+        <button type="button" onClick={() => load(next)}>
+          Older sessions
+        </button>
+      )}
+    </nav>
+  );
+}
