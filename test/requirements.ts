@@ -22,12 +22,6 @@ function section<Id extends string>(source: string, rows: Record<Id, Row>): Reco
   return Object.fromEntries(entries) as Record<Id, Requirement>;
 }
 
-function later(deferred: string, text: string): Row {
-  return { text, deferred };
-}
-
-const DASHBOARD = 'memory dashboard';
-
 const service = section('gateway.md#What the service does', {
   'gateway.service.1': 'The gateway takes its configuration from the YAML file named with -f.',
   'gateway.service.1.schema-comment': 'A configuration file begins with a comment that names its schema.',
@@ -319,11 +313,8 @@ const memoryService = section('memory-adapter.md#What the service does', {
   'memory.service.5': 'At every start the backend reads all .md and .mdx files of its docs folder.',
   'memory.service.5.idempotent': 'Documents whose content hash is known are not embedded again.',
   'memory.service.5.resync': 'POST /api/memory/ingest/docs reads them again.',
-  'memory.service.6': later(
-    DASHBOARD,
-    'A dashboard shows the graph, a search playground with scores, and chat by session.',
-  ),
-  'memory.service.6.resync': later(DASHBOARD, 'The dashboard has a button that reads the documents again.'),
+  'memory.service.6': 'A dashboard shows the graph, a search playground with scores, and chat by session.',
+  'memory.service.6.resync': 'The dashboard has a button that reads the documents again.',
 });
 
 const memoryConfig = section('memory-adapter.md#Configuration', {

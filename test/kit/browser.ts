@@ -1,33 +1,44 @@
-import { existsSync } from 'node:fs';
-import { type Browser, chromium } from 'playwright-core';
-import { test } from 'vitest';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, test } from 'vitest';
+import { CHROMIUM, hasChromium, launchChromium } from './chromium.ts';
 
-const EXECUTABLE = '/usr/bin/chromium';
-
-// Root may not use the sandbox; without the other flags Chromium looks for hosts of its maker at every start.
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
+const say = (name: string): void =>
+  void process.stderr.write(
+    `NOT TESTED, because there is no ${CHROMIUM} (apt-get install chromium): ${name}\n`,
+  );
 
 /** A test that needs a real browser. Where none is installed it is skipped, and says so. */
 export function browserTest(name: string, run: (browser: Browser) => Promise<void>): void {
-  if (!existsSync(EXECUTABLE)) {
-    console.warn(`NOT TESTED, because there is no ${EXECUTABLE} (apt-get install chromium): ${name}`);
+  if (!hasChromium) {
+    say(name);
     test.skip(name);
     return;
   }
   test(name, { timeout: 30_000 }, async () => {
-    const browser = await chromium.launch({ executablePath: EXECUTABLE, args: FLAGS });
+    const browser = await launchChromium();
     try {
       await run(browser);
     } finally {
       await browser.close();
     }
   });
+}
+
+/**
+ * For files with many such tests: one browser for all of them, and a `test` that is skipped where there is none. Each
+ * test opens a context of its own.
+ */
+export function sharedBrowser(file: string): {
+  readonly browserTest: (name: string, run: (browser: Browser) => Promise<void>) => void;
+} {
+  let browser: Browser;
+  if (hasChromium) {
+    beforeAll(async () => {
+      browser = await launchChromium();
+    });
+    afterAll(() => browser.close());
+  } else say(file);
+  return {
+    browserTest: (name, run) => test.skipIf(!hasChromium)(name, { timeout: 30_000 }, () => run(browser)),
+  };
 }

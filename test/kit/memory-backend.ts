@@ -35,18 +35,20 @@ export interface TestBackendOptions extends Partial<MemoryOptions> {
   /** Folder of a built dashboard. */
   readonly pages?: string;
   readonly allowedHosts?: readonly string[];
+  /** Folder of a store that exists already. */
+  readonly data?: string;
 }
 
 /** Starts one, and waits for its first sync, unless told otherwise. */
 export async function memoryBackend(options: TestBackendOptions = {}): Promise<TestBackend> {
-  const { docs = {}, key, pages, isStarting = false, allowedHosts = [], ...more } = options;
   const folder = await temporaryFolder();
+  const { docs = {}, key, pages, isStarting = false, allowedHosts = [] } = options;
+  const { data = join(folder.path, 'data'), ...more } = options;
   const files = join(folder.path, 'docs');
   writeFiles(files, docs);
   const lines: string[] = [];
   const sink = { write: (line: string) => void lines.push(line), dropped: 0, flush: () => Promise.resolve() };
   const log = createLog(sink, 'debug', 'text');
-  const data = join(folder.path, 'data');
   const memory = createMemory({
     store: await openStore({ dataDir: data, log }),
     embedder: createHashEmbedder(),

@@ -14,6 +14,16 @@ export function time(text: string): string {
   return Number.isNaN(date.getTime()) ? text : TIME.format(date);
 }
 
+const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
+
+/** From one time to another; what both have in common is said once. */
+export function times(from: string, to: string): string {
+  const [first, last] = [time(from), time(to)];
+  if (first === last) return first;
+  const isSameDay = new Date(from).toDateString() === new Date(to).toDateString();
+  return `${first} – ${isSameDay ? CLOCK.format(new Date(to)) : last}`;
+}
+
 /** @param ms in milliseconds */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;

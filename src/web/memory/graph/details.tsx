@@ -72,7 +72,7 @@ function Metadata({ entity: { metadata } }: { readonly entity: Entity }): ReactN
   const entries = Object.entries(metadata);
   if (entries.length === 0) return null;
   return (
-    <table>
+    <table className="details">
       <caption>Metadata</caption>
       <tbody>
         {entries.map(([name, value]) => (

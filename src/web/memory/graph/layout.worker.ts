@@ -39,8 +39,8 @@ function begin({ count, links, isInstant: instant }: Extract<ToLayout, { kind: '
     target: links[2 * index + 1] as number,
   }));
   simulation = forceSimulation(Array.from({ length: count }, (): SimulationNodeDatum => ({})))
-    .force('links', forceLink(pairs).distance(36))
-    .force('apart', forceManyBody().strength(-60).theta(1).distanceMax(600))
+    .force('links', forceLink(pairs).distance(40))
+    .force('apart', forceManyBody().strength(-80).theta(1).distanceMax(600))
     .force('x', forceX(0).strength(0.06))
     .force('y', forceY(0).strength(0.06))
     .alphaDecay(count > MANY ? 0.045 : 0.0228)

@@ -53,7 +53,7 @@ export function fitted(positions: Float32Array, { width, height }: Size): View {
   const zoom = Math.min(
     Math.max(1, width - 2 * MARGIN) / Math.max(1, right - left),
     Math.max(1, height - 2 * MARGIN) / Math.max(1, bottom - top),
-    1.6,
+    2.5,
   );
   return { x: (left + right) / 2, y: (top + bottom) / 2, zoom: Math.max(ZOOM.least, zoom) };
 }

@@ -6,7 +6,7 @@ import { visible } from '../../shared/visible.ts';
 import { Empty, toolCall } from '../empty.tsx';
 import { API, type Session } from '../model.ts';
 import { Unreachable } from '../unreachable.tsx';
-import { counted, time } from '../words.ts';
+import { counted, times } from '../words.ts';
 
 interface SessionPage {
   readonly sessions: readonly Session[];
@@ -61,8 +61,7 @@ export function Sessions({ open }: { readonly open: string }): ReactNode {
             <span className="quiet">
               {counted(turns, 'turn')}, {agentIds.map(visible).join(', ')}
               <br />
-              {time(firstAt)}
-              {lastAt === firstAt ? '' : ` – ${time(lastAt)}`}
+              {times(firstAt, lastAt)}
             </span>
           </li>
         ))}

@@ -1,0 +1,46 @@
+// `node scripts/with-node.mjs scripts/screenshots.mjs [application]`: pictures of every page of the browser
+// applications into docs/ui, light, dark and as wide as a telephone. Needs `npm run build` and Chromium.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { launchChromium } from '../test/kit/chromium.ts';
+import { root } from './run.mjs';
+import { memory } from './screenshots/memory.mjs';
+
+/**
+ * Each starts a real server with something to show: `open()` gives its address, what a page looks like when it is
+ * ready to be taken, and `close()`.
+ */
+const APPLICATIONS = { memory };
+
+const LOOKS = {
+  light: { viewport: { width: 1000, height: 700 }, colorScheme: 'light' },
+  dark: { viewport: { width: 1000, height: 700 }, colorScheme: 'dark' },
+  narrow: { viewport: { width: 390, height: 780 }, colorScheme: 'light' },
+};
+
+const [only] = process.argv.slice(2);
+const folder = join(root, 'docs/ui');
+mkdirSync(folder, { recursive: true });
+const browser = await launchChromium();
+for (const [name, application] of Object.entries(APPLICATIONS)) {
+  if (only !== undefined && only !== name) continue;
+  const { url, pages, close } = await application.open();
+  for (const [look, options] of Object.entries(LOOKS)) {
+    const context = await browser.newContext({
+      ...options,
+      reducedMotion: 'reduce',
+      locale: 'en-GB',
+      timezoneId: 'UTC',
+    });
+    const page = await context.newPage();
+    for (const { name: shown, path, prepare } of pages) {
+      await page.goto(`${url}${path}`);
+      await prepare(page);
+      await page.evaluate(() => document.activeElement?.blur());
+      await page.screenshot({ path: join(folder, `${name}-${shown}-${look}.png`) });
+    }
+    await context.close();
+  }
+  await close();
+}
+await browser.close();

@@ -1,0 +1,67 @@
+// The memory dashboard, with the documents of this repository and a conversation about them.
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { memoryBackend } from '../../test/kit/memory-backend.ts';
+import { root } from '../run.mjs';
+
+const CONVERSATION = [
+  ['user', 'How do agents reach the memory?'],
+  ['assistant', 'Through the gateway: it federates the memory adapter, which calls the backend over REST.'],
+  ['user', 'And what happens to a document that I change?'],
+  [
+    'assistant',
+    'The next sync reads it again. Content hashes are computed first, so documents that have not changed are neither embedded nor written.',
+  ],
+  ['system', 'docs sync: 8 unchanged, 1 updated'],
+  ['user', 'Can I see that somewhere?'],
+  ['assistant', 'On the Overview page, beside the Re-sync Docs button.'],
+];
+
+export const memory = {
+  async open() {
+    const files = globSync('docs/**/*.md', { cwd: root });
+    const docs = Object.fromEntries(
+      files.map((path) => [path.slice(5), readFileSync(join(root, path), 'utf8')]),
+    );
+    const backend = await memoryBackend({ docs, pages: join(root, 'dist/web/memory') });
+    for (let session = 1; session <= 6; session += 1)
+      for (const [role, content] of CONVERSATION.slice(0, session + 1))
+        await backend.memory.store.appendTurn({
+          sessionId: `support-${session}`,
+          agentId: session % 2 === 0 ? 'helpdesk' : 'writer',
+          role,
+          content,
+        });
+    return {
+      url: backend.url,
+      close: () => backend[Symbol.asyncDispose](),
+      pages: [
+        { name: 'overview', path: '/ui/', prepare: (page) => page.getByText('readiness').waitFor() },
+        {
+          name: 'graph',
+          path: '/ui/graph',
+          async prepare(page) {
+            await page.locator('.graph[data-settled=true]').waitFor();
+            await page.locator('.graph').focus();
+            await page.keyboard.press('ArrowRight');
+            await page.getByText('Metadata').waitFor();
+          },
+        },
+        {
+          name: 'playground',
+          path: '/ui/playground',
+          async prepare(page) {
+            await page.getByLabel('Query').fill('which port does the memory backend listen on');
+            await page.keyboard.press('Enter');
+            await page.locator('.result').first().waitFor();
+          },
+        },
+        {
+          name: 'replay',
+          path: '/ui/replay?session=support-6&turn=4',
+          prepare: (page) => page.getByText('Turn 4 of').waitFor(),
+        },
+      ],
+    };
+  },
+};

@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+/** The built memory dashboard. */
+export const MEMORY_PAGES = fileURLToPath(new URL('../../dist/web/memory', import.meta.url));
+
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+export interface WatchedPage {
+  readonly page: Page;
+  /** Addresses of other hosts that were asked, in order. */
+  readonly elsewhere: readonly string[];
+  /** What scripts failed with, and what the content security policy refused. */
+  readonly problems: readonly string[];
+}
+
+/** A page that notes what it should not do. */
+export async function watchedPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<WatchedPage> {
+  const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(8_000);
+  const elsewhere: string[] = [];
+  const problems: string[] = [];
+  context.on('request', (request) => {
+    if (!request.url().startsWith(url) && !request.url().startsWith('blob:')) elsewhere.push(request.url());
+  });
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      problems.push(message.text());
+  });
+  return { page, elsewhere, problems };
+}
+
+/** No rule that axe calls serious or critical may be broken, in the light theme or the dark one. */
+export async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(readFileSync(AXE, 'utf8'));
+  await page.emulateMedia({ colorScheme: 'light' });
+  const light = await broken(page, ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']);
+  // Themes differ in colours alone.
+  await page.emulateMedia({ colorScheme: 'dark' });
+  const dark = await broken(page, ['cat.color']);
+  expect({ light, dark }).toEqual({ light: [], dark: [] });
+}
+
+interface Violation {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+async function broken(page: Page, tags: readonly string[]): Promise<string[]> {
+  const violations = (await page.evaluate(
+    `axe.run({ runOnly: ${JSON.stringify(tags)}, resultTypes: ['violations'] }).then((found) => found.violations)`,
+  )) as readonly Violation[];
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
+    );
+}

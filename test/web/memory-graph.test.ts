@@ -1,0 +1,151 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { entity } from '../adapter/memory/records.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { memoryBackend, type TestBackend } from '../kit/memory-backend.ts';
+import { DOCUMENTS } from '../kit/memory-documents.ts';
+import { covers } from '../kit/verifies.ts';
+import { MEMORY_PAGES, watchedPage } from '../kit/web-page.ts';
+
+covers('memory.service.6');
+
+const { browserTest } = sharedBrowser('test/web/memory-graph.test.ts');
+
+let backend: TestBackend;
+beforeAll(async () => {
+  backend = await memoryBackend({ docs: DOCUMENTS, pages: MEMORY_PAGES });
+});
+afterAll(() => backend[Symbol.asyncDispose]());
+
+const settled = (page: Page): Promise<void> => page.locator('.graph[data-settled=true]').waitFor();
+
+browserTest('the whole graph, then what is around one entity', async (browser) => {
+  const { page, problems } = await watchedPage(browser, backend.url);
+  await page.goto(`${backend.url}/ui/graph`);
+  await settled(page);
+  const { body } = await backend.get('graph?limit=500');
+  await page
+    .getByText(`Graph of ${body.nodes.length} entities and ${body.edges.length} relations`)
+    .first()
+    .waitFor();
+  expect(await inks(page)).toBeGreaterThan(3);
+
+  await page.keyboard.press('/');
+  await page.keyboard.type('guide/limits.md');
+  await page.getByLabel('Depth').selectOption('1');
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.getByRole('heading', { level: 2, name: 'Rate limits' }).waitFor();
+  expect(page.url()).toContain('entity=guide%2Flimits.md&depth=1');
+  const walk = (await backend.get('graph?entityId=guide/limits.md&maxDepth=1')).body;
+  await page.getByText(`Graph of ${walk.nodes.length} entities`).first().waitFor();
+  await page.getByRole('complementary').getByText('docs_dir').waitFor();
+  expect(problems).toEqual([]);
+});
+
+browserTest('an entity that does not exist, and names close to it', async (browser) => {
+  const { page } = await watchedPage(browser, backend.url);
+  await page.goto(`${backend.url}/ui/graph?entity=Rate%20limit&depth=2`);
+  await page.getByRole('alert').getByText('Close names: Rate limits').waitFor();
+});
+
+browserTest('with the keyboard alone: through neighbours, to a new start, and out', async (browser) => {
+  const { page } = await watchedPage(browser, backend.url);
+  await page.goto(`${backend.url}/ui/graph?entity=Rate%20limits&depth=1`);
+  await settled(page);
+  await tabTo(page, 'graph');
+  const names = new Set<string>();
+  for (const key of ['ArrowRight', 'ArrowDown', 'ArrowLeft', 'ArrowUp', 'ArrowUp', 'ArrowRight']) {
+    await page.keyboard.press(key);
+    names.add(await page.getByRole('complementary').getByRole('heading', { level: 2 }).innerText());
+  }
+  expect(names.size).toBeGreaterThan(1);
+  const chosen = await page.getByRole('complementary').locator('code').first().innerText();
+  await page.keyboard.press('Enter');
+  await page.waitForURL((url) => url.searchParams.get('entity') === chosen);
+  await settled(page);
+  await tabTo(page, 'graph');
+  await page.keyboard.press('Escape');
+  expect(await page.evaluate('document.activeElement.name')).toBe('entity');
+});
+
+browserTest('the table shows the same, sorted and filtered', async (browser) => {
+  const { page } = await watchedPage(browser, backend.url);
+  await page.goto(`${backend.url}/ui/graph`);
+  await page.getByRole('button', { name: 'Table' }).click();
+  const entities = page.getByRole('table', { name: /^Entities/ });
+  const first = () => entities.getByRole('row').nth(1).getByRole('cell').first().innerText();
+  await entities.getByRole('button', { name: /^Name/ }).click();
+  const ascending = await first();
+  await entities.getByRole('button', { name: /^Name/ }).click();
+  expect((await first()).localeCompare(ascending)).toBe(1);
+  expect(await entities.getByRole('columnheader', { name: /^Name/ }).getAttribute('aria-sort')).toBe(
+    'descending',
+  );
+  await page.getByLabel('Filter').fill('references');
+  await page.getByText('Relations: 3').waitFor();
+  await page.getByText('Entities: 0').waitFor();
+});
+
+browserTest(
+  'five thousand entities are drawn while the page still answers, and the rest is said to be missing',
+  async (browser) => {
+    await using large = await memoryBackend({ pages: MEMORY_PAGES });
+    await fill(large, 6_000);
+    const { page } = await watchedPage(browser, large.url, { reducedMotion: 'no-preference' });
+    await page.goto(`${large.url}/ui/graph`);
+    await page.getByText(/Shown are 5,000 of 6,000 entities/).waitFor();
+    await page.evaluate(`new Promise((done) => { const drawn = setInterval(() => {
+    if (document.querySelector('.graph canvas')?.width > 0) { clearInterval(drawn); done(); }
+  }, 20); })`);
+    // The longest time that the page did not get to anything, while the layout runs beside it.
+    const longest = await page.evaluate(`new Promise((done) => {
+    let before = performance.now(), longest = 0, frames = 0;
+    const frame = (now) => {
+      longest = Math.max(longest, now - before); before = now; frames += 1;
+      if (frames < 20) requestAnimationFrame(frame); else done(longest);
+    };
+    requestAnimationFrame(frame);
+  })`);
+    expect(longest).toBeLessThan(1_000);
+    expect(await page.locator('.graph').getAttribute('data-settled')).toBe('false');
+    await page.getByRole('button', { name: 'Table' }).click();
+    await page.getByText('Entities: 5,000').waitFor();
+  },
+);
+
+/** Entities in a tree, ten to each. */
+async function fill({ memory }: TestBackend, count: number): Promise<void> {
+  const id = (index: number): string => `node-${String(index).padStart(6, '0')}`;
+  for (let start = 0; start < count; start += 500) {
+    const indices = Array.from({ length: Math.min(500, count - start) }, (_none, offset) => start + offset);
+    await memory.store.putEntities(
+      indices.map((index) => entity({ id: id(index), name: id(index) })),
+      indices
+        .filter((index) => index > 0)
+        .map((index) => ({
+          fromId: id(index),
+          toId: id(Math.floor((index - 1) / 10)),
+          relationType: 'BELONGS_TO',
+          weight: 1,
+        })),
+      memory.embedder.id,
+    );
+  }
+}
+
+/** How many colours the drawing has. */
+async function inks(page: Page): Promise<number> {
+  return (await page.evaluate(`(() => {
+    const canvas = document.querySelector('.graph canvas');
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(new Uint32Array(data.buffer)).size;
+  })()`)) as number;
+}
+
+async function tabTo(page: Page, className: string): Promise<void> {
+  for (let presses = 0; presses < 40; presses += 1) {
+    if (await page.evaluate(`document.activeElement.classList.contains('${className}')`)) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`Tab does not come to .${className}`);
+}
