@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chaos } from './config.ts';
 import { gateway, type TestGateway } from './gateway.ts';
-import { answering, completion, llmProvider } from './llm-provider.ts';
+import { completion, llmProvider } from './llm-provider.ts';
 import { INITIALIZE, MCP_HEADERS } from './mcp.ts';
 import { type HttpReply, send } from './send.ts';
 
@@ -25,7 +25,11 @@ const COSTS = {
 
 export async function adminUi({ port }: { readonly port?: number } = {}): Promise<AdminUi> {
   if (!existsSync(ADMIN_PAGES)) throw new Error('the pages are not built: npm run build');
-  const provider = await llmProvider(answering(completion('Hello.', { model: 'acme-mini' })));
+  // The name of the model comes back as it was sent.
+  const provider = await llmProvider((_, response, { body }) => {
+    const { model } = JSON.parse(Buffer.from(body, 'latin1').toString('utf8')) as { model: string };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(completion('Hello.', { model }));
+  });
   const gate = await gateway(configOf(provider.address), {
     admin: true,
     webApp: ADMIN_PAGES,

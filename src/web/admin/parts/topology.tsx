@@ -20,7 +20,12 @@ export function Topology({ overview }: { readonly overview: Overview }): ReactNo
       {routes.length === 0 ? <p>This gateway has no routes: every request gets 404.</p> : null}
       <ul className="routes">
         {routes.map((route) => (
-          <Route key={route.key} route={route} count={counts.get(route.key) ?? counts.get(route.name)} />
+          <Route
+            key={route.key}
+            route={route}
+            logged={counts.has(route.name) ? route.name : route.key}
+            counts={counts}
+          />
         ))}
       </ul>
     </section>
@@ -44,12 +49,16 @@ function countByRoute(entries: readonly Entry[]): Map<string, Count> {
 
 function Route({
   route,
-  count,
+  logged,
+  counts,
 }: {
   readonly route: RouteView;
-  readonly count: Count | undefined;
+  /** Name of the route in the access log. */
+  readonly logged: string;
+  readonly counts: ReadonlyMap<string, Count>;
 }): ReactNode {
-  const { key, name, hostnames, matches, policies, line, backends } = route;
+  const { name, hostnames, matches, policies, line, backends } = route;
+  const count = counts.get(logged);
   const where = [...hostnames.map((host) => `on ${host}`), ...matches].map(visible).join(', ');
   return (
     <li>
@@ -60,7 +69,7 @@ function Route({
         {count === undefined ? (
           <span className="quiet">no requests yet</span>
         ) : (
-          <Link to="/requests" query={{ route: key }}>
+          <Link to="/requests" query={{ route: logged }}>
             {count.all} {count.all === 1 ? 'request' : 'requests'}
             {count.errors === 0 ? '' : `, ✗ ${count.errors} errors`}
           </Link>

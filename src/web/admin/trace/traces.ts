@@ -85,13 +85,31 @@ export async function arm(wanted: Wanted): Promise<void> {
   change({ arm: { kind: 'connecting' } });
   const isCurrent = (): boolean => running === own;
   try {
-    do await record(wanted, own);
+    do await recordAgain(wanted, own);
     while (wanted.again && isCurrent());
     if (isCurrent()) change({ arm: { kind: 'idle' } });
   } catch (error) {
     if (!isCurrent()) return;
-    const isRefused = error instanceof ApiError && error.status !== undefined;
-    change({ arm: { kind: isRefused ? 'refused' : 'lost', reason: (error as Error).message } });
+    change({ arm: isRefusal(error) ? { kind: 'refused', reason: error.message } : GONE });
+  }
+}
+
+const isRefusal = (error: unknown): error is ApiError =>
+  error instanceof ApiError && error.status !== undefined;
+const GONE: ArmState = {
+  kind: 'lost',
+  reason: 'The gateway went away while this page waited for a request.',
+};
+const RETRY = 1_000;
+
+/** Whoever wants traces again and again also wants them after a restart of the gateway. */
+async function recordAgain(wanted: Wanted, own: AbortController): Promise<void> {
+  try {
+    await record(wanted, own);
+  } catch (error) {
+    if (own.signal.aborted || !wanted.again || isRefusal(error)) throw error;
+    change({ arm: GONE });
+    await new Promise((resolve) => setTimeout(resolve, RETRY));
   }
 }
 

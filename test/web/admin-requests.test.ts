@@ -1,0 +1,178 @@
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { type AdminUi, adminUi } from '../kit/admin-ui.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { expectAccessible, watchedPage } from '../kit/web-page.ts';
+
+const { browserTest } = sharedBrowser('test/web/admin-requests.test.ts');
+
+/** Would be markup, would run, would turn the line around, would ring a bell. */
+const HOSTILE = '<img src=x onerror="document.title=1">\u202e\u0007</table><script>document.title=1</script>';
+
+let ui: AdminUi;
+beforeAll(async () => {
+  ui = await adminUi();
+  await ui.traffic();
+});
+afterAll(() => ui[Symbol.asyncDispose]());
+
+browserTest(
+  'requests appear as they happen, are narrowed down, paused, opened and exported',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, ui.gate.admin);
+    await page.goto(`${ui.url}/requests`);
+    await page.getByText('8 of 8 requests').waitFor();
+    await ui.get('/files/live.txt');
+    await page.getByRole('row', { name: /live\.txt/ }).waitFor();
+
+    await page.getByLabel('Status').selectOption('4');
+    await page.getByText('2 of 9 requests').waitFor();
+    await page.getByLabel('Text in any field').fill('BLUE');
+    await page.getByText('1 of 9 requests').waitFor();
+    expect(new URL(page.url()).search).toBe('?status=4&text=BLUE');
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export JSON Lines' }).click(),
+    ]);
+    const lines = readFileSync(await file.path(), 'utf8')
+      .trimEnd()
+      .split('\n');
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { 'http.path': '/private/b', 'http.status': 403 },
+    ]);
+
+    await page.getByLabel('Status').selectOption('');
+    await page.getByLabel('Text in any field').fill('');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await ui.get('/files/unseen.txt');
+    await page.getByRole('button', { name: 'Go on (1 new)' }).waitFor();
+    expect(await page.getByRole('row', { name: /unseen\.txt/ }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Go on (1 new)' }).click();
+    await page.getByRole('row', { name: /unseen\.txt/ }).waitFor();
+
+    await page.getByRole('row', { name: /chat\/completions/ }).click();
+    const drawer = page.getByRole('dialog', { name: 'POST /v1/chat/completions' });
+    const cell = (name: string): Promise<string> =>
+      drawer
+        .getByRole('row', { name: new RegExp(`^${name}`) })
+        .getByRole('cell')
+        .innerText();
+    expect(await cell('gen_ai.usage.input_tokens')).toBe('12');
+    expect(await cell('gw.ai.usage.cost.total')).toBe('0.000024');
+    expect(await cell('error')).toBe('–');
+    await expectAccessible(page);
+    await page.keyboard.press('Escape');
+    await drawer.waitFor({ state: 'hidden' });
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest(
+  'with the keyboard alone: through the rows, into one, on to the next, and out',
+  async (browser) => {
+    const { page } = await watchedPage(browser, ui.gate.admin);
+    await page.goto(`${ui.url}/`);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('r');
+    await page.getByRole('row', { name: /chat\/completions/ }).waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog');
+    const second = await dialog.getByRole('heading').innerText();
+    await page.keyboard.press('k');
+    const first = await dialog.getByRole('heading').innerText();
+    expect([first, second]).not.toEqual([second, first]);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    await page.keyboard.press('/');
+    await page.keyboard.type('gjk');
+    expect(await page.getByLabel('Text in any field').inputValue()).toBe('gjk');
+  },
+);
+
+browserTest('what clients send is text, whatever it says', async (browser) => {
+  const { page, problems } = await watchedPage(browser, ui.gate.admin);
+  const chat = { model: HOSTILE, messages: [{ role: 'user', content: 'Hi' }] };
+  await fetch(`http://127.0.0.1:${ui.gate.ports[1]}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(chat),
+  });
+  for (const path of ['/', '/usage', '/requests?text=onerror']) {
+    await page.goto(`${ui.url}${path}`);
+    await page.getByText('<img src=x').first().waitFor();
+  }
+  await page.getByRole('row', { name: /onerror/ }).click();
+  await page.getByText('⟨U+202E⟩␇').first().waitFor();
+  expect(await page.locator('img, main script').count()).toBe(0);
+  expect(await page.title()).toBe('Requests · agctl');
+  expect(problems).toEqual([]);
+});
+
+browserTest('a gateway that goes away is named, and found again', async (browser) => {
+  const port = await freePort();
+  const first = await adminUi({ port });
+  const { page } = await watchedPage(browser, first.gate.admin);
+  await first.get('/files/before.txt');
+  await page.goto(`${first.url}/requests`);
+  await page.getByRole('row', { name: /before\.txt/ }).waitFor();
+  await first[Symbol.asyncDispose]();
+  await page.getByText(`The gateway does not answer at http://127.0.0.1:${port}`).waitFor();
+  await using second = await adminUi({ port });
+  await page.getByText('The gateway does not answer at').waitFor({ state: 'hidden' });
+  await second.get('/files/after.txt');
+  await page.getByRole('row', { name: /after\.txt/ }).waitFor();
+  // Ids begin anew, and yet what was there stays.
+  expect(await page.getByRole('row', { name: /before\.txt/ }).count()).toBe(1);
+});
+
+browserTest('without requests, the command for the first one', async (browser) => {
+  await using fresh = await adminUi();
+  const { page } = await watchedPage(browser, fresh.gate.admin);
+  await page.goto(`${fresh.url}/requests`);
+  await page.getByText(`curl -sS ${fresh.gate.url}/mcp`).waitFor();
+  await expectAccessible(page);
+});
+
+browserTest('50,000 requests are scrolled and narrowed down at once', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  await page.route('**/api/requests', (route) =>
+    route.fulfill({ contentType: 'text/event-stream', body: manyRequests(50_000) }),
+  );
+  await page.goto(`${ui.url}/requests`);
+  await page.getByText('50,000 of 50,000 requests').waitFor();
+  expect(await page.getByRole('row').count()).toBeLessThan(100);
+  const started = performance.now();
+  await page.keyboard.press('j');
+  await page.keyboard.press('End');
+  await page.getByRole('row', { name: /\/file\/1$/ }).waitFor();
+  await page.getByLabel('Text in any field').fill('/file/4242');
+  await page.getByText('11 of 50,000 requests').waitFor();
+  // Four waits of a person; each is done in a fraction of this.
+  expect(performance.now() - started).toBeLessThan(3_000);
+});
+
+function manyRequests(count: number): string {
+  const time = new Date().toISOString();
+  return Array.from({ length: count }, (_, index) => {
+    const fields = {
+      'http.method': 'GET',
+      'http.path': `/file/${index + 1}`,
+      'http.status': 200,
+      duration: '1ms',
+    };
+    return `event: request\ndata: ${JSON.stringify({ id: index + 1, time, fields })}\n\n`;
+  }).join('');
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

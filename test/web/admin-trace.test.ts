@@ -1,0 +1,164 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { type AdminUi, adminUi } from '../kit/admin-ui.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { agctl } from '../kit/process.ts';
+import { until } from '../kit/until.ts';
+import { expectAccessible, watchedPage } from '../kit/web-page.ts';
+
+const { browserTest } = sharedBrowser('test/web/admin-trace.test.ts');
+
+let ui: AdminUi;
+beforeAll(async () => {
+  ui = await adminUi();
+});
+afterAll(() => ui[Symbol.asyncDispose]());
+
+const watched = (): boolean => ui.gate.running.watchers.active;
+const trace = (page: Page) => page.getByRole('article', { name: 'Trace' });
+
+browserTest(
+  'with the keyboard alone: arm, see who refused the request and why, through steps and views',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, ui.gate.admin);
+    await page.goto(`${ui.url}/`);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('t');
+    await page.getByRole('heading', { name: 'Trace', level: 1 }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('request.path.startsWith("/private")');
+    await page.keyboard.press('Enter');
+    await page.getByText('Armed.').first().waitFor();
+    await page.keyboard.press('Escape');
+    await until(() => watched());
+    await ui.get('/files/not-this-one');
+    await ui.get('/private/b', { 'x-team': 'red' });
+
+    await trace(page).getByText('403, denied by authorization').waitFor();
+    const way = await trace(page).getByRole('list', { name: 'Way of the request' }).innerText();
+    expect(way.split('\n')).toEqual(expect.arrayContaining(['✗ authorization', '○ backend']));
+    // The step that decided is the one shown, with its rules.
+    const step = trace(page).getByRole('region', { name: /^Step/ });
+    await step.getByText('✗ false').waitFor();
+    await step.getByText('decided').waitFor();
+    await expectAccessible(page);
+
+    await page.keyboard.press('Tab');
+    await page.getByRole('heading', { level: 1 }).click();
+    await page.keyboard.press('k');
+    await step.getByRole('heading', { name: /^cel/ }).waitFor();
+    expect(await step.getByRole('table').innerText()).toContain('"red"');
+    await page.keyboard.press('e');
+    await step.getByText('"type": "cel"').waitFor();
+    await page.keyboard.press('.');
+    expect(
+      await trace(page)
+        .getByRole('button', { name: /cel request/ })
+        .count(),
+    ).toBe(0);
+    await page.keyboard.press('!');
+    await step.getByRole('heading', { name: /^(authz|done)/ }).waitFor();
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest('why not the other routes, and what changed', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  await traced(page, '/files/x');
+  await trace(page)
+    .getByRole('button', { name: /route selected/ })
+    .click();
+  const step = trace(page).getByRole('region', { name: /^Step/ });
+  const other = step.getByRole('row', { name: /private/ });
+  expect((await other.innerText()).length).toBeGreaterThan('gateway/default/default/private'.length + 5);
+  await trace(page)
+    .getByRole('button', { name: /initial request/ })
+    .click();
+  await step.getByRole('tab', { name: 'Changes' }).click();
+  await step.getByRole('row', { name: /request\.method/ }).waitFor();
+});
+
+browserTest('an expression that is none is refused where it stands', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  await page.goto(`${ui.url}/trace`);
+  const input = page.getByLabel(/^Which request/);
+  await input.fill('request.path ==');
+  await input.press('Enter');
+  await page.getByText('✗ invalid expression').waitFor();
+  expect(await input.getAttribute('aria-invalid')).toBe('true');
+});
+
+browserTest('several requests at a time, each a trace of its own', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  await page.goto(`${ui.url}/trace`);
+  await page.getByLabel('How many').fill('3');
+  await page.getByRole('button', { name: 'Arm' }).click();
+  await until(() => watched());
+  await Promise.all([ui.get('/files/1'), ui.get('/files/2'), ui.get('/gone')]);
+  const list = page.getByRole('navigation', { name: 'Traces of this visit' });
+  await list.getByText('503').waitFor();
+  expect(await list.getByRole('button').count()).toBe(3);
+  await until(() => !watched());
+  await list.getByRole('button', { name: /files\/1/ }).click();
+  await trace(page).getByRole('heading', { name: 'GET /files/1' }).waitFor();
+});
+
+browserTest('what is saved here opens in the terminal, and the other way round', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  await using folder = await temporaryFolder();
+  await traced(page, '/private/b');
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    trace(page).getByRole('button', { name: 'Save' }).click(),
+  ]);
+  expect(file.suggestedFilename()).toMatch(/^trace-\d{8}-\d{6}\.jsonl$/);
+  const saved = join(folder.path, 'browser.jsonl');
+  await file.saveAs(saved);
+  const shown = await agctl(['proxy', 'trace', '--file', saved]);
+  expect(shown.code).toBe(0);
+  expect(shown.stdout).toContain('/private/b');
+  expect(shown.stdout).toMatch(/authorization +.*deni/i);
+
+  const admin = new URL(ui.gate.admin).host;
+  const other = join(folder.path, 'terminal.jsonl');
+  const running = agctl(['proxy', 'trace', '--admin', admin, '--save', other]);
+  await until(() => watched());
+  await ui.get('/files/from-terminal');
+  expect((await running).code).toBe(0);
+  await page.getByLabel('Open a saved trace').setInputFiles(other);
+  await trace(page).getByRole('heading', { name: 'GET /files/from-terminal' }).waitFor();
+  expect(readFileSync(other, 'utf8').trimEnd().split('\n').length).toBe(
+    await trace(page).locator('[data-step]').count(),
+  );
+
+  const none = join(folder.path, 'none.jsonl');
+  writeFileSync(none, 'not a trace\n');
+  await page.getByLabel('Open a saved trace').setInputFiles(none);
+  await page.getByText('none.jsonl has no trace in it').waitFor();
+});
+
+browserTest('a gateway that stops while it is watched leaves what there is', async (browser) => {
+  const other = await adminUi();
+  const { page } = await watchedPage(browser, other.gate.admin);
+  await page.goto(`${other.url}/trace`);
+  await page.getByRole('button', { name: 'Arm' }).click();
+  await page.getByText('Armed.').first().waitFor();
+  await other[Symbol.asyncDispose]();
+  await page.getByText('The gateway went away while this page waited').waitFor();
+});
+
+/** Arms, sends a request, and waits for its trace. */
+async function traced(page: Page, path: string): Promise<void> {
+  await page.goto(`${ui.url}/trace`);
+  await page.getByRole('button', { name: 'Arm' }).click();
+  await page.getByText('Armed.').first().waitFor();
+  await ui.get(path);
+  await trace(page)
+    .getByRole('heading', { name: `GET ${path}` })
+    .waitFor();
+  await trace(page).getByRole('button', { name: /done/ }).waitFor();
+}

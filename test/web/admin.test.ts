@@ -1,0 +1,134 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ADMIN_PAGES, type AdminUi, adminUi } from '../kit/admin-ui.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { until } from '../kit/until.ts';
+import { covers } from '../kit/verifies.ts';
+import { expectAccessible, watchedPage } from '../kit/web-page.ts';
+
+covers('gateway.admin.ui');
+
+const { browserTest } = sharedBrowser('test/web/admin.test.ts');
+
+let ui: AdminUi;
+beforeAll(async () => {
+  ui = await adminUi();
+  await ui.traffic();
+});
+afterAll(() => ui[Symbol.asyncDispose]());
+
+/** What tells that a page has its content. */
+const READY: readonly (readonly [path: string, title: string, shown: string])[] = [
+  ['/', 'Overview', 'default/private'],
+  ['/requests', 'Requests', '/private/b'],
+  ['/usage', 'Usage', 'By model'],
+  ['/trace', 'Trace', 'Nothing has been traced yet'],
+  ['/system', 'System', 'admin.recentRequests'],
+];
+
+const shows = (page: Page, text: string): Promise<void> => page.getByText(text).first().waitFor();
+
+describe.each(READY)('%s', (path, title, shown) => {
+  browserTest(
+    'is whole: reached by its address, accessible in both themes, asks no other host',
+    async (browser) => {
+      const { page, elsewhere, problems } = await watchedPage(browser, ui.gate.admin);
+      await page.goto(`${ui.url}${path}`);
+      await shows(page, shown);
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(title);
+      expect(await page.title()).toBe(`${title} · agctl`);
+      await expectAccessible(page);
+      expect({ elsewhere, problems }).toEqual({ elsewhere: [], problems: [] });
+    },
+  );
+
+  browserTest('fits a telephone', async (browser) => {
+    const { page } = await watchedPage(browser, ui.gate.admin, { viewport: { width: 390, height: 780 } });
+    await page.goto(`${ui.url}${path}`);
+    await shows(page, shown);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  });
+});
+
+browserTest('the overview names what is served, its state, and its problems', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  await page.goto(`${ui.url}/`);
+  const gateway = page.getByRole('region', { name: 'Gateway default' });
+  await gateway.getByText('default/tools').waitFor();
+  expect(await gateway.getByText('ready').count()).toBe(2);
+  expect(await gateway.getByRole('list', { name: 'Policies' }).last().innerText()).toBe(
+    'authorization\ndirectResponse',
+  );
+  await page.getByRole('region', { name: 'Gateway llm' }).getByText('oaiCompat').waitFor();
+  await gateway.getByRole('link', { name: '1 request, ✗ 1 errors' }).click();
+  await page.getByRole('row', { name: /503/ }).waitFor();
+  expect(await page.getByRole('row').count()).toBe(2);
+});
+
+browserTest('usage counts tokens, cost and errors, in pictures and in tables', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  await page.goto(`${ui.url}/usage`);
+  const model = page.getByRole('row', { name: /^acme-mini/ });
+  await model.waitFor();
+  // 12 tokens at 0.6 and 7 at 2.4 dollars a million.
+  expect((await model.innerText()).split(/\s+/).slice(0, 6)).toEqual([
+    'acme-mini',
+    '1',
+    '0',
+    '12',
+    '7',
+    '$0.000024',
+  ]);
+  const gone = page.getByRole('row', { name: /^default\/gone/ });
+  expect(await gone.innerText()).toContain('✗ 1');
+  const tokens = page.getByRole('region', { name: 'Tokens' });
+  expect(await tokens.getByRole('img').getAttribute('aria-label')).toContain('highest 19');
+  await tokens.getByRole('tab', { name: 'Table' }).click();
+  expect((await tokens.getByRole('row').nth(1).innerText()).split(/\s+/).slice(1)).toEqual(['12', '7']);
+});
+
+describe('system', () => {
+  browserTest('a log level changes for a while, and can be put back', async (browser) => {
+    const { page } = await watchedPage(browser, ui.gate.admin);
+    await page.goto(`${ui.url}/system`);
+    const before = ui.gate.directives.current;
+    await page.getByRole('combobox', { name: 'Level', exact: true }).selectOption('trace');
+    await page.getByLabel('How long').selectOption('1m');
+    await page.getByRole('button', { name: 'Change' }).click();
+    await page.getByText('The log level is trace for 1 minute').waitFor();
+    expect(ui.gate.directives.current).toBe('trace');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await until(() => ui.gate.directives.current === before);
+  });
+
+  browserTest('what is no level is refused in words', async (browser) => {
+    const { page } = await watchedPage(browser, ui.gate.admin);
+    await page.goto(`${ui.url}/system`);
+    await page.getByLabel('Part of the gateway').fill('a=b=c');
+    await page.getByRole('button', { name: 'Change' }).click();
+    await page.locator('#log-problem').getByText('a=b=c').waitFor();
+  });
+
+  browserTest('a heap profile is a file', async (browser) => {
+    const { page } = await watchedPage(browser, ui.gate.admin);
+    await page.goto(`${ui.url}/system`);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download the heap' }).click(),
+    ]);
+    expect(file.suggestedFilename()).toBe('heap.pprof');
+    const bytes = readFileSync(await file.path());
+    expect([...bytes.subarray(0, 2)]).toEqual([0x1f, 0x8b]);
+  });
+});
+
+test('the first load is small', () => {
+  const folder = `${ADMIN_PAGES}/assets`;
+  const page = readFileSync(`${ADMIN_PAGES}/index.html`, 'utf8');
+  const first = readdirSync(folder).filter((name) => page.includes(name));
+  expect(first.length).toBeGreaterThan(1);
+  const size = first.reduce((sum, name) => sum + gzipSync(readFileSync(`${folder}/${name}`)).length, 0);
+  expect(size).toBeLessThan(150 * 1024);
+});
