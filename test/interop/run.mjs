@@ -14,7 +14,10 @@ const all = readdirSync(here).filter((name) => existsSync(join(here, name, 'suit
 
 /** Runs the test files of one folder; resolves to the exit code. */
 async function runTests(folder, env) {
-  const child = spawn('vitest', ['run', folder], { stdio: 'inherit', env: { ...process.env, ...env } });
+  const child = spawn('vitest', ['run', folder], {
+    stdio: 'inherit',
+    env: { ...process.env, AGCTL_INTEROP: '1', ...env },
+  });
   const [code] = await once(child, 'exit');
   return code ?? 1;
 }

@@ -143,8 +143,13 @@ describe('limits', () => {
 
   test('requests in flight over the limit get an error, the others their answers', async () => {
     const own = await openSession(session.url);
+    // Long enough for a busy machine to have sent them all before the first is answered.
     const call = (id: number) =>
-      own.send({ id, method: 'tools/call', params: { name: 'later', arguments: { ms: 500, message: id } } });
+      own.send({
+        id,
+        method: 'tools/call',
+        params: { name: 'later', arguments: { ms: 2_500, message: id } },
+      });
     const replies = await Promise.all(Array.from({ length: 260 }, (_, id) => call(id)));
     const refused = replies.filter(({ error }) => error !== undefined);
     expect(refused).toHaveLength(4);

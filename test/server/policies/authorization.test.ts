@@ -59,10 +59,10 @@ describe('rules', () => {
 
 describe('an expression that gives no boolean', () => {
   const useless = [
-    '"true"',
-    '1',
-    'null',
-    '[]',
+    'string(true)',
+    'size("a")',
+    'json("null")',
+    'json("[]")',
     'request.headers["x-not-there"]',
     '1 / 0 == 1',
     'jwt.sub == "a"',

@@ -100,7 +100,7 @@ describe('requestTimeout', () => {
     await using target = await mcpUpstream();
     // A call that may fail open goes on as soon as it is cut.
     const policies = {
-      timeout: { requestTimeout: '100ms' },
+      timeout: { requestTimeout: '500ms' },
       ...askPolicy(service.address, {}, { failureMode: 'allow' }),
     };
     const backends = [{ mcp: { targets: [{ name: 'a', mcp: { host: target.url } }] } }];
