@@ -18,6 +18,7 @@ const BENCHMARKS = {
     'whether search finds the right page, and nothing for other subjects',
   ],
   trace: ['trace.mjs', 'what watching requests costs, and what it costs when nobody does'],
+  web: ['web.mjs', 'what the browser pages load, how soon they can be used, how smoothly the graph moves'],
   'mcp-churn': ['mcp-session-churn.mjs', 'what many MCP sessions leave behind'],
   memory: ['memory.mjs', 'the memory service over stdio, beside server-memory'],
   'memory-store': ['memory-store.mjs', 'its stores: search, durable writes, graph (-- --postgres URL)'],

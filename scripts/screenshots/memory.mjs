@@ -20,9 +20,12 @@ const CONVERSATION = [
 export const memory = {
   async open() {
     const files = globSync('docs/**/*.md', { cwd: root });
+    // Links from a page to the others, as a documentation has them.
+    const links = files.map((path) => `- [${path}](${path.slice(5)})`);
     const docs = Object.fromEntries(
       files.map((path) => [path.slice(5), readFileSync(join(root, path), 'utf8')]),
     );
+    docs['index.md'] = `# All pages\n\n${links.join('\n')}\n`;
     const backend = await memoryBackend({ docs, pages: join(root, 'dist/web/memory') });
     for (let session = 1; session <= 6; session += 1)
       for (const [role, content] of CONVERSATION.slice(0, session + 1))
@@ -45,6 +48,7 @@ export const memory = {
             await page.locator('.graph').focus();
             await page.keyboard.press('ArrowRight');
             await page.getByText('Metadata').waitFor();
+            await page.evaluate(() => scrollTo(0, 0));
           },
         },
         {

@@ -10,6 +10,8 @@ export interface SceneEvents {
   readonly onSettled: () => void;
 }
 
+/** So long after the last move of a hand the drawing gets its fine lines back, in ms. */
+const CALM = 150;
 /** How far from a node a finger or pointer still means it, in pixels. */
 const REACH = 14;
 
@@ -26,6 +28,9 @@ export class Scene {
   #layout: Layout;
   #current: number | undefined;
   #isMoving = true;
+  /** Somebody moves it. */
+  #isHeld = false;
+  #calming: ReturnType<typeof setTimeout> | undefined;
   /** Everything is kept in sight until somebody moves it. */
   #isFitting = true;
   #frame = 0;
@@ -71,7 +76,7 @@ export class Scene {
 
   /** @param factor above 1 comes nearer */
   zoom(factor: number, at: Point = { x: this.#size.width / 2, y: this.#size.height / 2 }): void {
-    this.#isFitting = false;
+    this.#touched();
     this.#view = zoomed(this.#view, this.#size, at, factor);
     this.redraw();
   }
@@ -95,7 +100,7 @@ export class Scene {
           view: this.#view,
           size: this.#size,
           current: this.#current,
-          isMoving: this.#isMoving,
+          isMoving: this.#isMoving || this.#isHeld,
         },
         this.#paint,
         this.#ratio,
@@ -105,8 +110,19 @@ export class Scene {
 
   close(): void {
     cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#calming);
     this.#layout.close();
     this.#gone.abort();
+  }
+
+  #touched(): void {
+    this.#isFitting = false;
+    this.#isHeld = true;
+    clearTimeout(this.#calming);
+    this.#calming = setTimeout(() => {
+      this.#isHeld = false;
+      this.redraw();
+    }, CALM);
   }
 
   #listen(): void {
@@ -174,7 +190,7 @@ export class Scene {
 
   #drag(before: Point, at: Point, held: number | undefined): void {
     if (before.x === at.x && before.y === at.y) return;
-    this.#isFitting = false;
+    this.#touched();
     if (held !== undefined) {
       this.#layout.hold(held, toPlane(this.#view, this.#size, at));
       return;

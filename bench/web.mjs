@@ -1,0 +1,65 @@
+// `npm run bench web`: what a browser has to load for the pages, how soon they can be used, and how smoothly the graph
+// moves. Needs `npm run build` and Chromium. `-- --only memory` measures one application.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { launchChromium } from '../test/kit/chromium.ts';
+import { root } from './harness/processes.mjs';
+import { table } from './harness/report.mjs';
+import { median } from './harness/rounds.mjs';
+import { memory } from './web/memory.mjs';
+
+/**
+ * Folder below dist/web, and what is measured there: `open()` starts a real server and gives `url`, `start` (page and
+ * what is visible when it can be used), `more(browser)` (further lines) and `close()`.
+ */
+const APPLICATIONS = { memory };
+const ROUNDS = 7;
+
+const { values } = parseArgs({ options: { only: { type: 'string' } } });
+const browser = await launchChromium();
+const rows = [];
+const lines = [];
+for (const [name, application] of Object.entries(APPLICATIONS)) {
+  if (values.only !== undefined && values.only !== name) continue;
+  const opened = await application.open();
+  const times = [];
+  for (let round = 0; round < ROUNDS; round += 1) times.push(await timeToUse(opened));
+  rows.push([
+    name,
+    `${(firstLoad(name) / 1024).toFixed(1)} KiB`,
+    `${median(times).toFixed(0)} ms`,
+    `${Math.min(...times).toFixed(0)}–${Math.max(...times).toFixed(0)}`,
+  ]);
+  lines.push(...(await opened.more(browser)));
+  await opened.close();
+}
+await browser.close();
+process.stdout.write(
+  `${table(['', 'first load, gzip', 'to use', 'range'], rows)}\n\n${lines.join('\n')}\n
+First load: the document and what it names. To use: from asking for the address in an empty context until data of the
+server is on the page; headless Chromium ${browser.version()}, without a graphics card.\n`,
+);
+
+/** Bytes of the document and of the scripts and style sheets that it names, compressed. */
+function firstLoad(name) {
+  const folder = join(root, 'dist/web', name);
+  const html = readFileSync(join(folder, 'index.html'), 'utf8');
+  const files = [...html.matchAll(/(?:src|href)="\/ui\/([^"]+\.(?:js|css))"/g)].map(([, path]) => path);
+  return ['index.html', ...files].reduce(
+    (sum, path) => sum + gzipSync(readFileSync(join(folder, path)), { level: 9 }).length,
+    0,
+  );
+}
+
+async function timeToUse({ url, start }) {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const startedAt = performance.now();
+  await page.goto(`${url}${start.path}`);
+  await page.getByText(start.shows).first().waitFor();
+  const time = performance.now() - startedAt;
+  await context.close();
+  return time;
+}
