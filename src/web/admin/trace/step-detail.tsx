@@ -2,8 +2,10 @@ import type { ReactNode } from 'react';
 import { isRecord, placeText, recordsOf, textOf } from '../../../core/trace/read-event.ts';
 import { readable } from '../../../core/trace/request-line.ts';
 import type { TraceStep } from '../../../core/trace-model.ts';
+import { navigate } from '../../shared/router.ts';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
+import { handToCel } from '../cel/context.ts';
 import { changesBetween } from './state-diff.ts';
 
 export type DetailView = 'why' | 'event' | 'state' | 'changes';
@@ -25,7 +27,7 @@ export function StepDetail({
   readonly view: DetailView;
   readonly setView: (view: DetailView) => void;
 }): ReactNode {
-  const { label, summary, place, state } = step;
+  const { label, summary, place, state, message } = step;
   return (
     <section className="panel detail" aria-label={`Step ${step.number}`}>
       <h3>
@@ -36,6 +38,17 @@ export function StepDetail({
         <p>
           at <code>{visible(placeText(place))}</code>
         </p>
+      )}
+      {state === undefined ? null : (
+        <button
+          type="button"
+          onClick={() => {
+            handToCel(message.type === 'cel' ? textOf(message['expr']) : '', state);
+            navigate('/cel');
+          }}
+        >
+          Open in the CEL page
+        </button>
       )}
       <Tabs label="Views of the step" tabs={VIEWS} chosen={view} choose={setView}>
         {view === 'why' ? <Why step={step} /> : null}

@@ -1,0 +1,49 @@
+import { ApiError } from '../../shared/api.ts';
+
+/** What an expression gave, or why it gave nothing. */
+export type Outcome =
+  | { readonly kind: 'result'; readonly value: unknown }
+  | {
+      readonly kind: 'error';
+      readonly message: string;
+      readonly code?: string;
+      readonly label?: string;
+      readonly help?: string;
+      /** Offsets into the expression. */
+      readonly start?: number;
+      readonly end?: number;
+    };
+
+interface Answer {
+  readonly result: unknown;
+  readonly error: Omit<Extract<Outcome, { kind: 'error' }>, 'kind'> | null;
+}
+
+/** Evaluates it in the gateway. Throws `ApiError` when that is not possible. */
+export async function evaluate(
+  expression: string,
+  requestState: unknown,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const response = await fetch('/api/cel', {
+    method: 'POST',
+    body: JSON.stringify({ expression, requestState }),
+    signal,
+  }).catch((error: unknown) => {
+    if (signal.aborted) throw error;
+    throw new ApiError(`${location.origin} does not answer. Is it still running?`);
+  });
+  const text = await response.text();
+  try {
+    const { result, error } = JSON.parse(text) as Answer;
+    return error === null ? { kind: 'result', value: result } : { kind: 'error', ...error };
+  } catch {
+    throw new ApiError(text.trim() || `the admin server answered ${response.status}`, response.status);
+  }
+}
+
+/** The expression as a YAML value: a double-quoted scalar takes what JSON takes. */
+export function yamlQuoted(expression: string): string {
+  const hasControls = /\p{Cc}/u.test(expression);
+  return hasControls ? JSON.stringify(expression) : `'${expression.replaceAll("'", "''")}'`;
+}

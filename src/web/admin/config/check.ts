@@ -1,0 +1,74 @@
+import { useEffect, useState } from 'react';
+import { ApiError } from '../../shared/api.ts';
+
+/** One problem that the validator found, with its place in the text of the page. */
+export interface Found {
+  readonly severity: 'error' | 'warning';
+  readonly code: string;
+  readonly message: string;
+  readonly label?: string;
+  readonly help?: string;
+  readonly range: { readonly start: Position; readonly end: Position };
+}
+
+interface Position {
+  readonly line: number;
+  readonly column: number;
+  readonly offset: number;
+}
+
+export interface Verdict {
+  readonly errorCount: number;
+  readonly warningCount: number;
+  readonly diagnostics: readonly Found[];
+}
+
+/** Typing goes on; a check takes a moment. */
+const PAUSE = 300;
+
+/** What the validator says of the text, a moment after it has changed. */
+export function useVerdict(text: string | undefined): {
+  readonly verdict: Verdict | undefined;
+  readonly error: Error | undefined;
+  readonly isCurrent: boolean;
+} {
+  const [state, setState] = useState<{ text: string; verdict?: Verdict; error?: Error }>();
+  useEffect(() => {
+    if (text === undefined) return;
+    const gone = new AbortController();
+    const timer = setTimeout(() => {
+      check(text, gone.signal).then(
+        (verdict) => setState({ text, verdict }),
+        (error: Error) => {
+          if (!gone.signal.aborted) setState({ text, error });
+        },
+      );
+    }, PAUSE);
+    return () => {
+      gone.abort();
+      clearTimeout(timer);
+    };
+  }, [text]);
+  return { verdict: state?.verdict, error: state?.error, isCurrent: state?.text === text };
+}
+
+async function check(text: string, signal: AbortSignal): Promise<Verdict> {
+  const response = await fetch('/api/config/validate', { method: 'POST', body: text, signal }).catch(
+    (error: unknown) => {
+      if (signal.aborted) throw error;
+      throw new ApiError(`${location.origin} does not answer. Is it still running?`);
+    },
+  );
+  if (!response.ok) throw new ApiError((await response.text()).trim(), response.status);
+  return (await response.json()) as Verdict;
+}
+
+/** `2 errors, 1 warning`. */
+export function countText({ errorCount, warningCount }: Verdict): string {
+  const of = (count: number, word: string): string => `${count} ${word}${count === 1 ? '' : 's'}`;
+  if (errorCount + warningCount === 0) return 'No problems';
+  if (errorCount === 0) return of(warningCount, 'warning');
+  return warningCount === 0
+    ? of(errorCount, 'error')
+    : `${of(errorCount, 'error')}, ${of(warningCount, 'warning')}`;
+}

@@ -1,0 +1,66 @@
+import type { ReactNode } from 'react';
+import { visible } from '../../shared/visible.ts';
+import { countText, type Verdict } from './check.ts';
+
+/** The validator's findings; each leads to its place. */
+export function ProblemList({
+  verdict,
+  error,
+  isCurrent,
+  goTo,
+}: {
+  readonly verdict: Verdict | undefined;
+  readonly error: Error | undefined;
+  readonly isCurrent: boolean;
+  readonly goTo: (offset: number) => void;
+}): ReactNode {
+  return (
+    <section className="panel problems" aria-labelledby="problems">
+      <h2 id="problems">Problems</h2>
+      <p role="status">
+        {error !== undefined ? (
+          <span className="bad">✗ {visible(error.message)}</span>
+        ) : (
+          <Count verdict={verdict} isCurrent={isCurrent} />
+        )}
+      </p>
+      <ol className="plain-list">
+        {(verdict?.diagnostics ?? []).map(({ severity, code, message, label, help, range: { start } }) => (
+          <li key={`${start.offset} ${code} ${message}`}>
+            <button type="button" className="plain" onClick={() => goTo(start.offset)}>
+              <span className={severity === 'error' ? 'bad' : 'warn'}>
+                {severity === 'error' ? '✗ error' : '! warning'} {code}
+              </span>{' '}
+              line {start.line}: {visible(message)}
+            </button>
+            {label === undefined && help === undefined ? null : (
+              <p className="quiet">
+                {visible([label, help].filter((each) => each !== undefined).join('. '))}
+              </p>
+            )}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Count({
+  verdict,
+  isCurrent,
+}: {
+  readonly verdict: Verdict | undefined;
+  readonly isCurrent: boolean;
+}): ReactNode {
+  if (verdict === undefined) return <span className="quiet">Checking …</span>;
+  const { errorCount, warningCount } = verdict;
+  const [tone, mark] = errorCount > 0 ? ['bad', '✗'] : warningCount > 0 ? ['warn', '!'] : ['good', '✓'];
+  return (
+    <>
+      <span className={tone}>
+        {mark} {countText(verdict)}
+      </span>
+      {isCurrent ? '' : ' …'}
+    </>
+  );
+}

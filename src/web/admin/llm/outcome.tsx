@@ -1,0 +1,62 @@
+import type { ReactNode } from 'react';
+import type { TraceModel } from '../../../core/trace-model.ts';
+import { visible } from '../../shared/visible.ts';
+import { actedOf, costOf } from './acted.ts';
+import type { ChatState } from './use-chat.ts';
+
+/** Tokens, price, times, and what the gateway did to the call. */
+export function Outcome({ state }: { readonly state: ChatState }): ReactNode {
+  const { answer, trace } = state;
+  const acted = trace === undefined ? [] : actedOf(trace.model);
+  return (
+    <section className="panel" aria-label="Outcome">
+      {answer === undefined ? null : <Facts answer={answer} model={trace?.model} />}
+      <h2>What the gateway did</h2>
+      {acted.length === 0 ? (
+        <p className="quiet">No policy, transformation or guardrail did anything.</p>
+      ) : (
+        <ul className="plain-list">
+          {acted.map(({ what, where, tone }, index) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: what was done stays where it is.
+            <li key={index}>
+              <span className={tone}>{SIGNS[tone]}</span> {visible(what)}{' '}
+              <code className="quiet">{visible(where)}</code>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+const SIGNS = { good: '✓', warn: '!', bad: '✗' } as const;
+
+function Facts({
+  answer,
+  model,
+}: {
+  readonly answer: NonNullable<ChatState['answer']>;
+  readonly model: TraceModel | undefined;
+}): ReactNode {
+  const { usage, firstAfter, took, finish } = answer;
+  const cost = model === undefined ? undefined : costOf(model);
+  const facts: readonly (readonly [string, string])[] = [
+    ['Model', visible(answer.model ?? '?')],
+    ['Tokens in', usage === undefined ? 'not told' : String(usage.input)],
+    ['Tokens out', usage === undefined ? 'not told' : String(usage.output)],
+    ['Cost', cost === undefined ? 'no price known' : `$${Number(cost.toPrecision(4))}`],
+    ['First text after', firstAfter === undefined ? '–' : `${firstAfter} ms`],
+    ['All after', `${took} ms`],
+    ['Ended by', visible(finish ?? '?')],
+  ];
+  return (
+    <dl className="facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

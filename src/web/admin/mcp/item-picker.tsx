@@ -1,0 +1,191 @@
+import { type FormEvent, type ReactNode, useState } from 'react';
+import { type Tab, Tabs } from '../../shared/tabs.tsx';
+import { visible } from '../../shared/visible.ts';
+import { CALLS, type Item, type ItemKind, idOf, paramsOf, schemaOf } from './item.ts';
+import { argumentsOf, fieldsOf, initialText } from './schema.ts';
+import { SchemaForm } from './schema-form.tsx';
+
+export type Items = Readonly<Record<ItemKind, readonly Item[]>>;
+
+interface Sending {
+  readonly isRunning: boolean;
+  readonly send: (request: unknown) => void;
+  readonly stop: () => void;
+}
+
+type View = ItemKind | 'raw';
+
+/** Everything that the servers offer, by kind, and messages of one's own. */
+export function ItemPicker({ items, ...sending }: { readonly items: Items } & Sending): ReactNode {
+  const [view, setView] = useState<View>('tools');
+  const tabs: readonly Tab<View>[] = [
+    { name: 'tools', label: `Tools (${items.tools.length})` },
+    { name: 'prompts', label: `Prompts (${items.prompts.length})` },
+    { name: 'resources', label: `Resources (${items.resources.length})` },
+    { name: 'raw', label: 'Raw JSON-RPC' },
+  ];
+  return (
+    <div className="panel">
+      <Tabs label="What to send" tabs={tabs} chosen={view} choose={setView}>
+        {view === 'raw' ? (
+          <Raw {...sending} />
+        ) : (
+          <Kind key={view} kind={view} items={items[view]} {...sending} />
+        )}
+      </Tabs>
+    </div>
+  );
+}
+
+function Kind({
+  kind,
+  items,
+  ...sending
+}: { readonly kind: ItemKind; readonly items: readonly Item[] } & Sending): ReactNode {
+  const [id, setId] = useState<string>();
+  const [filter, setFilter] = useState('');
+  const item = items.find((each) => idOf(each) === id) ?? items[0];
+  if (item === undefined) return <p className="quiet">The servers offer no {kind}.</p>;
+  const wanted = filter.toLowerCase();
+  const shown = items.filter((each) => `${each.name} ${each.uri ?? ''}`.toLowerCase().includes(wanted));
+  return (
+    <div className="picker">
+      <div>
+        <label>
+          Filter
+          <input
+            type="text"
+            data-filter
+            autoComplete="off"
+            value={filter}
+            onChange={(event) => setFilter(event.target.value)}
+          />
+        </label>
+        <ul className="plain-list items">
+          {shown.map((each) => (
+            <li key={idOf(each)}>
+              <button
+                type="button"
+                className="plain"
+                aria-current={each === item ? 'true' : undefined}
+                onClick={() => setId(idOf(each))}
+              >
+                {visible(each.name)}
+              </button>
+            </li>
+          ))}
+        </ul>
+        {shown.length === 0 ? <p className="quiet">None of the {items.length} fits.</p> : null}
+      </div>
+      <ItemForm key={idOf(item)} kind={kind} item={item} {...sending} />
+    </div>
+  );
+}
+
+let count = 0;
+
+function ItemForm({
+  kind,
+  item,
+  isRunning,
+  send,
+  stop,
+}: { readonly kind: ItemKind; readonly item: Item } & Sending): ReactNode {
+  const fields = fieldsOf(schemaOf(kind, item));
+  const [texts, setTexts] = useState<Readonly<Record<string, string>>>(() =>
+    Object.fromEntries(fields.map((field) => [field.name, initialText(field)])),
+  );
+  const [problem, setProblem] = useState('');
+  const { method, verb, one } = CALLS[kind];
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    try {
+      const params = paramsOf(kind, item, argumentsOf(fields, texts));
+      count += 1;
+      setProblem('');
+      send({ jsonrpc: '2.0', id: count, method, params });
+    } catch (error) {
+      setProblem((error as Error).message);
+    }
+  };
+  return (
+    <form className="item" onSubmit={submit} aria-label={`${one} ${item.name}`}>
+      <h2>{visible(item.name)}</h2>
+      {item.uri === undefined ? null : <p className="mono">{visible(item.uri)}</p>}
+      {item.description === undefined ? null : <p>{visible(item.description)}</p>}
+      {kind === 'resources' ? null : (
+        <SchemaForm
+          fields={fields}
+          texts={texts}
+          change={(name, text) => setTexts((before) => ({ ...before, [name]: text }))}
+        />
+      )}
+      {problem === '' ? null : (
+        <p role="alert" className="bad">
+          ✗ {visible(problem)}
+        </p>
+      )}
+      <SendRow verb={verb} isRunning={isRunning} stop={stop} />
+    </form>
+  );
+}
+
+function SendRow({
+  verb,
+  isRunning,
+  stop,
+}: {
+  readonly verb: string;
+  readonly isRunning: boolean;
+  readonly stop: () => void;
+}): ReactNode {
+  return (
+    <div className="row">
+      <button type="submit" className="primary">
+        {verb}
+      </button>
+      {isRunning ? (
+        <button type="button" onClick={stop}>
+          Stop
+        </button>
+      ) : null}
+    </div>
+  );
+}
+
+const FIRST = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }, null, 2);
+
+function Raw({ isRunning, send, stop }: Sending): ReactNode {
+  const [text, setText] = useState(FIRST);
+  const [problem, setProblem] = useState('');
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    try {
+      const message: unknown = JSON.parse(text);
+      setProblem('');
+      send(message);
+    } catch (error) {
+      setProblem(`This is not valid JSON: ${(error as Error).message}`);
+    }
+  };
+  return (
+    <form onSubmit={submit}>
+      <label>
+        Message
+        <textarea
+          className="mono wide-field"
+          rows={8}
+          spellCheck={false}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+      </label>
+      {problem === '' ? null : (
+        <p role="alert" className="bad">
+          ✗ {visible(problem)}
+        </p>
+      )}
+      <SendRow verb="Send" isRunning={isRunning} stop={stop} />
+    </form>
+  );
+}

@@ -1,0 +1,127 @@
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
+import { Problem } from '../../shared/problem.tsx';
+import { useLocation } from '../../shared/router.ts';
+import { useLoaded } from '../../shared/use-loaded.ts';
+import { useVerdict } from '../config/check.ts';
+import { CodeEditor, Diff } from '../config/code.tsx';
+import type { Editor } from '../config/editor.ts';
+import { offsetOfLine } from '../config/lines.ts';
+import { ProblemList } from '../config/problem-list.tsx';
+import { SaveBar } from '../config/save-bar.tsx';
+import '../config/config.css';
+
+/** What `/api/config/file` answers. */
+export interface ConfigFile {
+  readonly path: string;
+  /** With placeholders for secrets. */
+  readonly text: string | null;
+  /** What serves. */
+  readonly loaded: string | null;
+  readonly problem: string | null;
+  readonly hash: string | null;
+  /** Why it cannot be saved. */
+  readonly readOnly: string | null;
+}
+
+/** The configuration file: its problems as one types, what differs from what serves, and saving it. */
+export function Config(): ReactNode {
+  const { data, error, reload } = useLoaded<ConfigFile>('/api/config/file');
+  if (data === undefined)
+    return error === undefined ? (
+      <p className="quiet">Reading the configuration …</p>
+    ) : (
+      <Problem title="The configuration could not be read" error={error} retry={reload} />
+    );
+  return <ConfigPage file={data} reload={reload} />;
+}
+
+function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly reload: () => void }): ReactNode {
+  const start = file.text ?? file.loaded ?? '';
+  const [text, setText] = useState(start);
+  const [isComparing, setComparing] = useState(false);
+  const editor = useRef<Editor | undefined>(undefined);
+  // The file was loaded again on purpose: what was written is gone.
+  useEffect(() => {
+    const fresh = file.text ?? file.loaded ?? '';
+    editor.current?.setText(fresh);
+    setText(fresh);
+  }, [file]);
+  const line = Number(useLocation().query.get('line') ?? '0');
+  const { verdict, error, isCurrent } = useVerdict(text);
+  const marks = useMemo(
+    () =>
+      (verdict?.diagnostics ?? []).map(({ range, severity, code, message, help }) => ({
+        from: range.start.offset,
+        to: range.end.offset,
+        severity,
+        message: `${code}: ${message}${help === undefined ? '' : `. ${help}`}`,
+      })),
+    [verdict],
+  );
+  const isDirty = text !== start;
+  useWarningBeforeLeaving(isDirty);
+  // The editor is there by then.
+  const isChecked = verdict !== undefined;
+  useEffect(() => {
+    if (line > 0 && isChecked) editor.current?.goTo(offsetOfLine(start, line));
+  }, [line, isChecked, start]);
+  const isStale = file.text !== null && file.loaded !== null && file.text !== file.loaded;
+  return (
+    <>
+      <p>
+        <code>{file.path}</code>{' '}
+        <span className="quiet">
+          Secrets are shown as <code>{'<redacted:1>'}</code>: leave these where they are.
+        </span>
+      </p>
+      {file.problem === null ? null : (
+        <p className="panel warn">! This is the configuration that serves, not the file: {file.problem}.</p>
+      )}
+      {isStale ? (
+        <p className="panel warn">
+          ! The file differs from what the gateway has loaded. A restart applies it.{' '}
+          <button type="button" aria-pressed={isComparing} onClick={() => setComparing(!isComparing)}>
+            Compare loaded and file
+          </button>
+        </p>
+      ) : null}
+      {isComparing && isStale ? (
+        <section aria-label="From what is loaded to the file">
+          <Diff label="From what is loaded to the file" before={file.loaded ?? ''} after={file.text ?? ''} />
+        </section>
+      ) : null}
+      <div className="config">
+        <CodeEditor
+          label="Configuration, YAML"
+          text={start}
+          marks={marks}
+          changed={setText}
+          editor={editor}
+        />
+        <ProblemList
+          verdict={verdict}
+          error={error}
+          isCurrent={isCurrent}
+          goTo={(offset) => editor.current?.goTo(offset)}
+        />
+      </div>
+      <SaveBar
+        file={file}
+        start={start}
+        text={text}
+        hasErrors={!isCurrent || (verdict?.errorCount ?? 1) > 0}
+        restore={() => editor.current?.setText(start)}
+        reload={reload}
+      />
+    </>
+  );
+}
+
+function useWarningBeforeLeaving(isDirty: boolean): void {
+  useEffect(() => {
+    if (!isDirty) return;
+    const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
+    addEventListener('beforeunload', warn);
+    return () => removeEventListener('beforeunload', warn);
+  }, [isDirty]);
+}

@@ -1,0 +1,164 @@
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { Problem } from '../../shared/problem.tsx';
+import { visible } from '../../shared/visible.ts';
+import { CallView } from '../mcp/call-view.tsx';
+import { connect, type McpSession } from '../mcp/client.ts';
+import type { Item, ItemKind } from '../mcp/item.ts';
+import { ItemPicker, type Items } from '../mcp/item-picker.tsx';
+import { useCall } from '../mcp/use-calls.ts';
+import { useOverview } from '../model/overview.ts';
+import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
+import { TokenField, useToken } from '../playground/token.tsx';
+import '../playground/playground.css';
+
+/** Talk to the MCP servers behind the gateway as a client would, and see what happens to each call. */
+export function Mcp(): ReactNode {
+  const { data, error, reload } = useOverview();
+  if (data === undefined)
+    return error === undefined ? (
+      <p className="quiet">Looking at the gateway …</p>
+    ) : (
+      <Problem title="The gateway could not be asked" error={error} retry={reload} />
+    );
+  const endpoints = endpointsOf(data, 'mcp');
+  if (endpoints.length === 0)
+    return (
+      <section className="panel">
+        <p>No route of this gateway leads to an MCP server. Add one to the configuration:</p>
+        <pre>{EXAMPLE}</pre>
+      </section>
+    );
+  return <Playground endpoints={endpoints} />;
+}
+
+const EXAMPLE = `mcp:
+  targets:
+    - name: everything
+      stdio: {cmd: npx, args: ['-y', '@modelcontextprotocol/server-everything']}`;
+
+type State =
+  | { readonly kind: 'closed' | 'opening' }
+  | { readonly kind: 'failed'; readonly error: Error }
+  | { readonly kind: 'open'; readonly session: McpSession; readonly items: Items };
+
+function Playground({ endpoints }: { readonly endpoints: readonly Endpoint[] }): ReactNode {
+  const [key, setKey] = useState(endpoints[0]?.key ?? '');
+  const endpoint = endpoints.find((each) => each.key === key) ?? endpoints[0];
+  const { state, open, close } = useSession();
+  const token = useToken();
+  if (endpoint === undefined) return null;
+  return (
+    <>
+      <form
+        className="panel"
+        onSubmit={(event) => {
+          event.preventDefault();
+          open(endpoint, token);
+        }}
+      >
+        <div className="row">
+          <label className="grow">
+            Endpoint
+            <select
+              value={endpoint.key}
+              onChange={({ target }) => {
+                setKey(target.value);
+                close();
+              }}
+            >
+              {endpoints.map((each) => (
+                <option key={each.key} value={each.key}>
+                  {visible(each.name)}
+                </option>
+              ))}
+            </select>
+          </label>
+          <TokenField />
+          <button type="submit" className="primary" disabled={state.kind === 'opening'}>
+            {state.kind === 'open' ? 'Connect anew' : 'Connect'}
+          </button>
+        </div>
+        <Targets endpoint={endpoint} />
+      </form>
+      <p role="status">
+        {state.kind === 'opening' ? <span className="quiet">Connecting …</span> : null}
+        {state.kind === 'open' ? (
+          <span className="good">✓ Connected to {visible(state.session.server)}</span>
+        ) : null}
+      </p>
+      {state.kind === 'failed' ? <Problem title="No session" error={state.error} /> : null}
+      {state.kind === 'open' ? <Session session={state.session} items={state.items} /> : null}
+    </>
+  );
+}
+
+function Targets({ endpoint }: { readonly endpoint: Endpoint }): ReactNode {
+  const targets = endpoint.backends.flatMap(({ targets: each = [] }) => each);
+  return (
+    <p className="quiet">
+      Targets:{' '}
+      {targets.map(({ name, state, problem }) => visible(`${name} (${problem ?? state})`)).join(', ')}
+      {endpoint.policies.length === 0 ? '' : `. Policies: ${endpoint.policies.join(', ')}`}
+    </p>
+  );
+}
+
+function useSession(): {
+  readonly state: State;
+  readonly open: (endpoint: Endpoint, token: string) => void;
+  readonly close: () => void;
+} {
+  const [state, setState] = useState<State>({ kind: 'closed' });
+  const current = useRef<{ readonly gone: AbortController; session?: McpSession } | undefined>(undefined);
+  const end = (): void => {
+    current.current?.session?.close();
+    current.current?.gone.abort();
+    current.current = undefined;
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the page is left.
+  useEffect(() => end, []);
+  const open = (endpoint: Endpoint, token: string): void => {
+    end();
+    const own: { readonly gone: AbortController; session?: McpSession } = { gone: new AbortController() };
+    current.current = own;
+    setState({ kind: 'opening' });
+    const run = async (): Promise<State> => {
+      const session = await connect(endpoint, token, own.gone.signal);
+      own.session = session;
+      const list = (what: ItemKind): Promise<readonly Item[]> =>
+        session.capabilities[what] === undefined ? Promise.resolve([]) : session.list<Item>(what);
+      const [tools, prompts, resources] = await Promise.all([
+        list('tools'),
+        list('prompts'),
+        list('resources'),
+      ]);
+      return { kind: 'open', session, items: { tools, prompts, resources } };
+    };
+    run()
+      .catch((error: Error): State => ({ kind: 'failed', error }))
+      .then((next) => {
+        if (current.current === own) setState(next);
+      });
+  };
+  const close = (): void => {
+    end();
+    setState({ kind: 'closed' });
+  };
+  return { state, open, close };
+}
+
+function Session({ session, items }: { readonly session: McpSession; readonly items: Items }): ReactNode {
+  const { call, isRunning, send, stop } = useCall(session);
+  return (
+    <>
+      {session.instructions === undefined ? null : (
+        <details className="panel">
+          <summary>Instructions of the server</summary>
+          <pre>{visible(session.instructions)}</pre>
+        </details>
+      )}
+      <ItemPicker items={items} isRunning={isRunning} send={send} stop={stop} />
+      {call === undefined ? null : <CallView call={call} />}
+    </>
+  );
+}

@@ -1,0 +1,25 @@
+import type { ReactNode } from 'react';
+import { visible } from '../../shared/visible.ts';
+import { TraceView } from '../trace/trace-view.tsx';
+import type { KeptTrace } from '../trace/traces.ts';
+
+/** What happened to a request of a playground on its way. */
+export function CallTrace({
+  trace,
+  problem,
+}: {
+  readonly trace: KeptTrace | undefined;
+  readonly problem: string;
+}): ReactNode {
+  return (
+    <details className="panel" open>
+      <summary>Trace of this request</summary>
+      {problem === '' ? null : <p className="warn">! It was not traced: {visible(problem)}</p>}
+      {trace === undefined ? (
+        problem === '' && <p className="quiet">Waiting for the first step …</p>
+      ) : (
+        <TraceView key={trace.id} trace={trace} />
+      )}
+    </details>
+  );
+}

@@ -1,0 +1,45 @@
+import type { BackendView, Overview } from '../model/overview.ts';
+
+/** Where a kind of backend can be reached: a port, and a path that leads to it. */
+export interface Endpoint {
+  readonly key: string;
+  readonly name: string;
+  readonly port: number;
+  readonly path: string;
+  /** Name that the route is for. */
+  readonly host: string | undefined;
+  readonly policies: readonly string[];
+  readonly backends: readonly BackendView[];
+}
+
+/** The routes that lead to MCP servers, or to models, in the order of the configuration. */
+export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, kind: 'mcp' | 'llm'): Endpoint[] {
+  return gateways.flatMap(({ name, port, routes }) =>
+    routes
+      .filter(({ backends }) => backends.some((backend) => backend.kind === kind))
+      .map((route) => {
+        const host = route.hostnames[0]?.replace(/^\*/, 'any');
+        const path = pathTo(route.matches[0] ?? '/*', kind);
+        return {
+          key: `${name} ${route.key}`,
+          name: `${host ?? name}:${port}${path} (${route.name})`,
+          port,
+          path,
+          host,
+          policies: route.policies,
+          backends: route.backends,
+        };
+      }),
+  );
+}
+
+const CHAT = '/chat/completions';
+
+/** `POST /mcp*` and `/mcp and 1 more` are about `/mcp`. */
+function pathTo(match: string, kind: 'mcp' | 'llm'): string {
+  const path = match.includes('~') ? '/' : (/(\/[^\s*]*)/.exec(match)?.[1] ?? '/');
+  if (kind === 'mcp') return path === '/' ? '/mcp' : path;
+  if (path.endsWith(CHAT)) return path;
+  const base = path.replace(/\/$/, '');
+  return base === '' || base.endsWith('/v1') ? `${base || '/v1'}${CHAT}` : `${base}/v1${CHAT}`;
+}

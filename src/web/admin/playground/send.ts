@@ -1,0 +1,60 @@
+import { ApiError } from '../../shared/api.ts';
+
+/** A request to one of the gateway's own ports. */
+export interface GatewayRequest {
+  readonly port: number;
+  readonly method?: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** What the gateway answered; the body arrives as it is sent. */
+export interface GatewayAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: ReadableStream<string>;
+}
+
+/** Sends it through the admin server: a page may not ask another port itself. Throws `ApiError` in words. */
+export async function sendToGateway(request: GatewayRequest, signal: AbortSignal): Promise<GatewayAnswer> {
+  const response = await fetch('/api/playground/send', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(request),
+    signal,
+  }).catch((error: unknown) => {
+    if (signal.aborted) throw error;
+    throw new ApiError(`${location.origin} does not answer. Is it still running?`);
+  });
+  const status = response.headers.get('x-gateway-status');
+  if (status === null || response.body === null)
+    throw new ApiError(await problemOf(response), response.status);
+  const headers = JSON.parse(atob(response.headers.get('x-gateway-headers') ?? 'e30=')) as Record<
+    string,
+    string
+  >;
+  return { status: Number(status), headers, body: response.body.pipeThrough(new TextDecoderStream()) };
+}
+
+async function problemOf(response: Response): Promise<string> {
+  const text = await response.text();
+  try {
+    return (JSON.parse(text) as { error: { message: string } }).error.message;
+  } catch {
+    return text.trim() || `the admin server answered ${response.status}`;
+  }
+}
+
+/** The whole body; what is longer than `most` characters is left out. */
+export async function readText(body: ReadableStream<string>, most: number): Promise<string> {
+  let text = '';
+  for await (const part of parts(body)) if (text.length < most) text += part;
+  return text.slice(0, most);
+}
+
+/** Streams are not iterable in every browser. */
+export async function* parts(body: ReadableStream<string>): AsyncGenerator<string> {
+  const reader = body.getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
+}

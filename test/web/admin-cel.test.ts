@@ -1,0 +1,93 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { ADMIN_PAGES } from '../kit/admin-ui.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { send } from '../kit/send.ts';
+import { expectAccessible, watchedPage } from '../kit/web-page.ts';
+
+const YAML = `config: {adminAddr: off}
+gateways:
+  edge:
+    port: 0
+    routes:
+      - policies:
+          authorization: {rules: ['request.headers["x-team"] == "blue"']}
+          directResponse: {body: hello}
+`;
+
+const { browserTest } = sharedBrowser('test/web/admin-cel.test.ts');
+
+let running: TestGateway;
+beforeAll(async () => {
+  running = await gateway(YAML, { admin: true, webApp: ADMIN_PAGES });
+});
+afterAll(() => running.close());
+
+const result = (page: Page) => page.getByRole('region', { name: 'Result' });
+
+browserTest('by keyboard alone: an expression, its result, its error at its place', async (browser) => {
+  const { page, problems } = await watchedPage(browser, running.admin);
+  await page.goto(`${running.admin}/ui/`);
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('e');
+  await page.getByRole('heading', { level: 1, name: 'CEL' }).waitFor();
+  await page.keyboard.press('Tab');
+  expect(await page.evaluate('document.activeElement.closest("label").textContent')).toContain('Expression');
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type('jwt.sub + "!"');
+  await page.keyboard.press('Control+Enter');
+  await result(page).getByText('"alice!"').waitFor();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type('jwt.sub ++ nothing');
+  await page.keyboard.press('Control+Enter');
+  await result(page).getByText('AGW0201').waitFor();
+  await page.keyboard.press('Control+a');
+  await page.keyboard.type('request.path == nothing');
+  await page.keyboard.press('Control+Enter');
+  await result(page).locator('mark', { hasText: 'nothing' }).waitFor();
+  await page.getByRole('button', { name: 'Go to the place' }).focus();
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('"/mcp"');
+  await page.keyboard.press('Control+Enter');
+  await result(page).getByText('bool true').waitFor();
+  await expectAccessible(page);
+  expect(problems).toEqual([]);
+});
+
+browserTest('examples, samples and bad JSON; text stays text; fits a telephone', async (browser) => {
+  const { page, problems } = await watchedPage(browser, running.admin, {
+    viewport: { width: 390, height: 780 },
+  });
+  await page.goto(`${running.admin}/ui/cel`);
+  await page.getByRole('button', { name: /from the own network/ }).click();
+  await result(page).getByText('bool false').waitFor();
+  await page.getByLabel('Variables, JSON').fill('{"request": {"path": "<img src=x onerror=alert(1)>"}}');
+  await page.getByLabel('Expression').fill('request.path');
+  await page.keyboard.press('Control+Enter');
+  await result(page).getByText('<img src=x').waitFor();
+  expect(await page.locator('img').count()).toBe(0);
+  await page.getByLabel('Variables, JSON').fill('{');
+  await page.keyboard.press('Control+Enter');
+  await result(page).getByText('not valid JSON').waitFor();
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  expect(problems).toEqual([]);
+});
+
+browserTest('a step of a trace brings its expression and variables', async (browser) => {
+  const { page } = await watchedPage(browser, running.admin);
+  await page.goto(`${running.admin}/ui/trace`);
+  await page.getByRole('button', { name: 'Arm', exact: true }).click();
+  await page.getByText('Armed.').waitFor();
+  await send(running.url, { headers: { 'x-team': 'red' } });
+  await page
+    .getByRole('button', { name: /x-team/ })
+    .first()
+    .click();
+  await page.getByRole('button', { name: 'Open in the CEL page' }).click();
+  await page.getByRole('heading', { level: 1, name: 'CEL' }).waitFor();
+  expect(await page.getByLabel('Expression').inputValue()).toBe('request.headers["x-team"] == "blue"');
+  await page.getByRole('button', { name: 'Evaluate' }).click();
+  await result(page).getByText('bool false').waitFor();
+});

@@ -1,0 +1,133 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { ADMIN_PAGES } from '../kit/admin-ui.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { gateway } from '../kit/gateway.ts';
+import { until } from '../kit/until.ts';
+import { expectAccessible, watchedPage } from '../kit/web-page.ts';
+
+const YAML = `# what we serve
+config: {adminAddr: off}
+gateways:
+  edge:
+    port: 0
+    routes:
+      - name: hello
+        policies:
+          directResponse: {body: hello}
+          apiKey: {keys: [{key: client-key-123456}]}
+`;
+
+const { browserTest } = sharedBrowser('test/web/admin-config.test.ts');
+
+interface Open extends AsyncDisposable {
+  readonly page: Page;
+  readonly problems: readonly string[];
+  readonly file: string;
+}
+
+async function open(browser: Browser, { uiWrite = true, width = 1000, query = '' } = {}): Promise<Open> {
+  const folder = await temporaryFolder();
+  const running = await gateway(YAML, { admin: true, uiWrite, folder: folder.path, webApp: ADMIN_PAGES });
+  const { page, problems } = await watchedPage(browser, running.admin, { viewport: { width, height: 780 } });
+  await page.goto(`${running.admin}/ui/config${query}`);
+  await editorOf(page).waitFor();
+  return {
+    page,
+    problems,
+    file: join(folder.path, 'test.yaml'),
+    [Symbol.asyncDispose]: async () => {
+      await page.context().close();
+      await running.close();
+      await folder.remove();
+    },
+  };
+}
+
+const editorOf = (page: Page) => page.getByRole('textbox', { name: 'Configuration, YAML' });
+
+/** Clicks at the end of a line and types. */
+async function typeAfter(page: Page, line: string, text: string): Promise<void> {
+  await editorOf(page).getByText(line, { exact: false }).last().click();
+  await page.keyboard.press('End');
+  await page.keyboard.type(text);
+}
+
+browserTest(
+  'problems stand in the gutter and in the list as one types, and lead to their place',
+  async (browser) => {
+    await using ui = await open(browser);
+    const { page, problems } = ui;
+    await page.getByText(/^! 2 warnings/).waitFor();
+    await typeAfter(page, 'port: 0', '\nprot: 1');
+    await page.getByText(/^✗ 1 error/).waitFor();
+    await page.locator('.cm-lint-marker-error').waitFor();
+    const item = page.getByRole('button', { name: /AGW0101 line 6/ });
+    await item.click();
+    // The cursor is at the key.
+    await page.keyboard.press('Delete');
+    await page.keyboard.type('x');
+    await editorOf(page).getByText('xrot').waitFor();
+    // Undo, all of it.
+    for (let count = 0; count < 6; count += 1) await page.keyboard.press('Control+z');
+    await page.getByText(/^! 2 warnings/).waitFor();
+    expect(await editorOf(page).innerText()).not.toContain('rot');
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest(
+  'a change is shown, then written with its secrets and comments; a restart is asked for',
+  async (browser) => {
+    await using ui = await open(browser);
+    const { page, file, problems } = ui;
+    expect(await editorOf(page).innerText()).not.toContain('client-key');
+    expect(await page.getByRole('button', { name: 'Save …' }).isDisabled()).toBe(true);
+    await typeAfter(page, '# what we serve', ', and more');
+    await page.getByRole('button', { name: 'Save …' }).click();
+    const review = page.getByRole('dialog', { name: 'What changes' });
+    await review.getByText(', and more').waitFor();
+    await expectAccessible(page);
+    expect(readFileSync(file, 'utf8')).toBe(YAML);
+    await review.getByRole('button', { name: 'Write the file' }).click();
+    await page.getByText('Configuration written successfully').waitFor();
+    expect(readFileSync(file, 'utf8')).toBe(YAML.replace('what we serve', 'what we serve, and more'));
+    await page.getByRole('button', { name: 'Compare loaded and file' }).click();
+    await page
+      .getByRole('region', { name: 'From what is loaded to the file' })
+      .getByText(', and more')
+      .waitFor();
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest('what somebody else wrote meanwhile is not overwritten', async (browser) => {
+  await using ui = await open(browser);
+  const { page, file } = ui;
+  await typeAfter(page, '# what we serve', ', and more');
+  writeFileSync(file, `${YAML}# theirs\n`);
+  await page.getByRole('button', { name: 'Save …' }).click();
+  await page.getByRole('button', { name: 'Write the file' }).click();
+  await page.getByRole('alert').getByText('has changed').waitFor();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Load the file again' }).click();
+  await editorOf(page).getByText('# theirs').waitFor();
+  expect(readFileSync(file, 'utf8')).toBe(`${YAML}# theirs\n`);
+});
+
+browserTest('without --ui-write it says how; accessible, on a telephone too', async (browser) => {
+  await using ui = await open(browser, { uiWrite: false, width: 390 });
+  const { page, problems } = ui;
+  await page.getByText('Not to be saved from here').waitFor();
+  await page.getByText(/^! 2 warnings/).waitFor();
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  await expectAccessible(page);
+  // Tab is not caught by the editor.
+  await editorOf(page).focus();
+  await page.keyboard.press('Tab');
+  await until(() => page.evaluate("document.activeElement.closest('.code') === null"));
+  expect(problems).toEqual([]);
+});

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect } from 'vitest';
+import { ADMIN_PAGES } from '../kit/admin-ui.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { type HttpUpstream, httpUpstream } from '../kit/upstream.ts';
+import { expectAccessible, watchedPage } from '../kit/web-page.ts';
+
+const { browserTest } = sharedBrowser('test/web/admin-llm.test.ts');
+
+let running: TestGateway;
+let guard: HttpUpstream;
+beforeAll(async () => {
+  guard = await httpUpstream((_request, response, { body }) => {
+    const action = body.includes('secret')
+      ? { body: 'not this', status_code: 403, reason: 'it names a secret' }
+      : { reason: 'fine' };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ action }));
+  });
+  const costs = { providers: { echo: { models: { small: { rates: { input: '0.6', output: '2.4' } } } } } };
+  const config = {
+    config: { adminAddr: 'off', modelCatalog: [{ inline: JSON.stringify(costs) }] },
+    llm: {
+      port: 0,
+      models: [
+        {
+          name: 'small',
+          provider: 'echo',
+          transformation: { temperature: '0.5' },
+          guardrails: { request: [{ webhook: { target: { host: guard.address } } }] },
+        },
+      ],
+    },
+  };
+  running = await gateway(JSON.stringify(config), { admin: true, webApp: ADMIN_PAGES });
+});
+afterAll(async () => {
+  await running.close();
+  await guard.close();
+});
+
+browserTest('a model answers as a stream; tokens, price and what acted are shown', async (browser) => {
+  const { page, problems, elsewhere } = await watchedPage(browser, running.admin);
+  await page.goto(`${running.admin}/ui/llm`);
+  expect(await page.getByRole('combobox', { name: 'Model' }).inputValue()).toBe('small');
+  await page.getByLabel('Message').fill('hello <b>there</b>');
+  await page.keyboard.press('Control+Enter');
+  const log = page.getByRole('log', { name: 'Conversation' });
+  await log.locator('.assistant').getByText('hello <b>there</b>').waitFor();
+  const outcome = page.getByRole('region', { name: 'Outcome' });
+  await outcome.getByText('$0.000006').waitFor();
+  await outcome.getByText('temperature set to 0.5').waitFor();
+  await page.getByRole('article', { name: 'Trace' }).getByText('model=small').first().waitFor();
+  await page.getByRole('button', { name: 'Copy as curl' }).waitFor();
+  await expectAccessible(page);
+  expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });
+});
+
+browserTest('what a guardrail refuses is said, without a stream too; fits a telephone', async (browser) => {
+  const { page, problems } = await watchedPage(browser, running.admin, {
+    viewport: { width: 390, height: 780 },
+  });
+  await page.goto(`${running.admin}/ui/llm`);
+  await page.getByLabel('stream').uncheck();
+  await page.getByLabel('Message').fill('good morning');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.locator('.assistant').getByText('good morning').waitFor();
+  await page.getByRole('button', { name: 'New conversation' }).click();
+  await page.getByLabel('Message').fill('the secret');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByRole('alert').getByText('403').waitFor();
+  await page.getByRole('region', { name: 'Outcome' }).getByText('✗').first().waitFor();
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  expect(problems).toEqual([]);
+});

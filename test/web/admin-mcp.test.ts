@@ -1,0 +1,103 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { ADMIN_PAGES } from '../kit/admin-ui.ts';
+import { sharedBrowser } from '../kit/browser.ts';
+import { chaos } from '../kit/config.ts';
+import { gateway, type TestGateway } from '../kit/gateway.ts';
+import { expectAccessible, watchedPage } from '../kit/web-page.ts';
+
+const { browserTest } = sharedBrowser('test/web/admin-mcp.test.ts');
+
+const KEY = 'playground-key-123456';
+
+let running: TestGateway;
+beforeAll(async () => {
+  const at = (pathPrefix: string): object[] => [{ path: { pathPrefix } }];
+  const backends = [
+    { mcp: { targets: [chaos('files', '--tools=echo,slow', '--prompts=greet', '--resources=a')] } },
+  ];
+  const routes = [
+    { name: 'open', matches: at('/mcp'), backends },
+    {
+      name: 'closed',
+      matches: at('/closed'),
+      policies: { apiKey: { mode: 'strict', keys: [{ key: KEY }] } },
+      backends,
+    },
+  ];
+  const config = { config: { adminAddr: 'off' }, gateways: { edge: { port: 0, routes } } };
+  running = await gateway(JSON.stringify(config), { admin: true, webApp: ADMIN_PAGES });
+});
+afterAll(() => running.close());
+
+async function open(page: Page): Promise<void> {
+  await page.goto(`${running.admin}/ui/mcp`);
+  await page.getByRole('button', { name: 'Connect' }).click();
+  await page.getByText('✓ Connected').waitFor();
+}
+
+const answer = (page: Page) => page.getByRole('region', { name: 'Answer' });
+
+browserTest('a tool is called through its form; its answer and its trace are shown', async (browser) => {
+  const { page, problems, elsewhere } = await watchedPage(browser, running.admin);
+  await open(page);
+  await page.getByRole('tab', { name: 'Tools (2)' }).waitFor();
+  await page.getByRole('button', { name: 'echo' }).click();
+  const form = page.getByRole('form', { name: 'tool echo' });
+  await form.getByRole('button', { name: 'Call' }).click();
+  await answer(page).getByText('✓ 200').waitFor();
+  await answer(page)
+    .locator('pre', { hasText: /^echo$/ })
+    .waitFor();
+  await answer(page).getByRole('article', { name: 'Trace' }).getByText('tools/call').first().waitFor();
+  await answer(page).getByText('default/open').first().waitFor();
+  await expectAccessible(page);
+  expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });
+});
+
+browserTest(
+  'prompts, resources and raw messages; hostile text stays text; fits a telephone',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, running.admin, {
+      viewport: { width: 390, height: 780 },
+    });
+    await open(page);
+    await page.getByRole('tab', { name: 'Prompts (1)' }).click();
+    await page.getByRole('button', { name: 'Get' }).click();
+    await answer(page).getByText(/✓ 200/).waitFor();
+    await page.getByRole('tab', { name: 'Raw JSON-RPC' }).click();
+    const message = {
+      jsonrpc: '2.0',
+      id: 'x',
+      method: 'tools/call',
+      params: { name: 'echo', arguments: { message: '<img src=x onerror=alert(1)>' } },
+    };
+    await page.getByRole('textbox', { name: 'Message' }).fill(JSON.stringify(message));
+    await page.getByRole('button', { name: 'Send' }).click();
+    await answer(page)
+      .locator('pre', { hasText: /^<img src=x onerror=alert\(1\)>$/ })
+      .waitFor();
+    await page.getByRole('textbox', { name: 'Message' }).fill('{');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByRole('alert').getByText('not valid JSON').waitFor();
+    expect(await page.locator('img').count()).toBe(0);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    expect(problems).toEqual([]);
+  },
+);
+
+browserTest('a refused session says why; a token opens it and is kept nowhere', async (browser) => {
+  const { page } = await watchedPage(browser, running.admin);
+  await page.goto(`${running.admin}/ui/mcp`);
+  await page.getByLabel('Endpoint').selectOption({ index: 1 });
+  await page.getByRole('button', { name: 'Connect' }).click();
+  await page.getByRole('alert').getByText('401').waitFor();
+  await page.getByLabel('Bearer token').fill(KEY);
+  await page.getByRole('button', { name: 'Connect' }).click();
+  await page.getByText('✓ Connected').waitFor();
+  expect(
+    await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie])'),
+  ).not.toContain(KEY);
+  await page.reload();
+  expect(await page.getByLabel('Bearer token').inputValue()).toBe('');
+});
