@@ -39,6 +39,14 @@ export function sharedBrowser(file: string): {
     afterAll(() => browser.close());
   } else say(file);
   return {
-    browserTest: (name, run) => test.skipIf(!hasChromium)(name, { timeout: 30_000 }, () => run(browser)),
+    browserTest: (name, run) =>
+      test.skipIf(!hasChromium)(name, { timeout: 30_000 }, async () => {
+        try {
+          await run(browser);
+        } finally {
+          // What stays open goes on asking its server.
+          await Promise.all(browser.contexts().map((context) => context.close()));
+        }
+      }),
   };
 }

@@ -25,7 +25,7 @@ export async function watchedPage(
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(8_000);
+  page.setDefaultTimeout(15_000);
   const elsewhere: string[] = [];
   const problems: string[] = [];
   context.on('request', (request) => {

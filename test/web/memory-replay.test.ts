@@ -158,7 +158,7 @@ browserTest('fifty thousand turns and one of ten megabytes', async (browser) => 
     document.querySelector('.timeline').scrollTop = 800000;
     requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - startedAt)));
   })`);
-  expect(took).toBeLessThan(500);
+  expect(took).toBeLessThan(1_000);
   await page.getByLabel('Search in the turns').fill('number 4321');
   await page.getByText(/Turn \d/).waitFor();
   await page

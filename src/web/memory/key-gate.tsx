@@ -27,7 +27,12 @@ export function KeyGate({ children }: { readonly children: ReactNode }): ReactNo
   }, []);
   useEffect(() => tryKey(sessionStorage.getItem(STORED)), [tryKey]);
   if (state === 'open') return children;
-  if (state === 'trying') return null;
+  if (state === 'trying')
+    return (
+      <main>
+        <p role="status">Loading…</p>
+      </main>
+    );
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const key = new FormData(event.currentTarget).get('key');

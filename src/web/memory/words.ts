@@ -32,7 +32,7 @@ export function duration(ms: number): string {
 }
 
 export function size(bytes: number): string {
-  if (bytes < 1_024) return `${bytes} B`;
-  if (bytes < 1_048_576) return `${(bytes / 1_024).toFixed(1)} KiB`;
-  return `${(bytes / 1_048_576).toFixed(1)} MiB`;
+  if (bytes < 1_024) return `${bytes}\u00a0B`;
+  if (bytes < 1_048_576) return `${(bytes / 1_024).toFixed(1)}\u00a0KiB`;
+  return `${(bytes / 1_048_576).toFixed(1)}\u00a0MiB`;
 }

@@ -1,3 +1,5 @@
+import { LIMITS } from '../../core/limits.ts';
+
 /** A request that failed, in words for the page: what was asked, and what came back. */
 export class ApiError extends Error {
   readonly status: number | undefined;
@@ -14,6 +16,8 @@ interface Ask {
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly signal?: AbortSignal;
+  /** How long to wait for the whole answer, in ms; without it, as long as our servers take for a request. */
+  readonly within?: number;
 }
 
 let always: Readonly<Record<string, string>> = {};
@@ -24,17 +28,24 @@ export function sendAlways(headers: Readonly<Record<string, string>>): void {
 }
 
 /** Asks the server that this page came from. Throws `ApiError`, also when it cannot be reached. */
-export async function ask<T>(path: string, { method = 'GET', body, signal }: Ask = {}): Promise<T> {
+export async function ask<T>(path: string, options: Ask = {}): Promise<T> {
+  const { method = 'GET', body, signal, within = LIMITS.requestTimeout } = options;
+  const late = AbortSignal.timeout(within);
+  const failed = (error: unknown): never => {
+    if (signal?.aborted === true) throw error;
+    throw new ApiError(
+      late.aborted
+        ? `${location.origin} did not answer within ${Math.round(within / 1000)} s.`
+        : `${location.origin} does not answer. Is it still running?`,
+    );
+  };
   const response = await fetch(path, {
     method,
     headers: body === undefined ? always : { ...always, 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    ...(signal === undefined ? {} : { signal }),
-  }).catch((error: unknown) => {
-    if (signal?.aborted === true) throw error;
-    throw new ApiError(`${location.origin} does not answer. Is it still running?`);
-  });
-  const text = await response.text();
+    signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+  }).catch(failed);
+  const text = await response.text().catch(failed);
   if (!response.ok)
     throw new ApiError(messageOf(text) ?? `${path} answered ${response.status}`, response.status);
   if (!(response.headers.get('content-type') ?? '').includes('json')) return text as T;
