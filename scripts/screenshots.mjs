@@ -4,13 +4,14 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { launchChromium } from '../test/kit/chromium.ts';
 import { root } from './run.mjs';
+import { admin } from './screenshots/admin.mjs';
 import { memory } from './screenshots/memory.mjs';
 
 /**
  * Each starts a real server with something to show: `open()` gives its address, what a page looks like when it is
  * ready to be taken, and `close()`.
  */
-const APPLICATIONS = { memory };
+const APPLICATIONS = { admin, memory };
 
 const LOOKS = {
   light: { viewport: { width: 1000, height: 700 }, colorScheme: 'light' },

@@ -63,13 +63,19 @@ function post(origin: string, path: string, body: object): Promise<HttpReply> {
   return send(`${origin}${path}`, { method: 'POST', headers: MCP_HEADERS, body: JSON.stringify(body) });
 }
 
+/** An MCP server, by a command without the path of this machine: it is in pictures. */
+function target(name: string): object {
+  const { stdio } = chaos(name);
+  return { name, stdio: { ...stdio, cmd: 'node' } };
+}
+
 function configOf(provider: string): string {
   const at = (pathPrefix: string): object[] => [{ path: { pathPrefix } }];
   const routes = [
     {
       name: 'tools',
       matches: at('/mcp'),
-      backends: [{ mcp: { targets: [chaos('files'), chaos('notes')] } }],
+      backends: [{ mcp: { targets: [target('files'), target('notes')] } }],
     },
     { name: 'files', matches: at('/files'), policies: { directResponse: { body: 'text' } } },
     {

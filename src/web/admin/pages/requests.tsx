@@ -164,7 +164,7 @@ const COLUMNS: readonly Column<Entry>[] = [
   { name: 'About', width: '20%', isWide: true, cell: subjectOf },
   { name: 'Route', width: '16%', isWide: true, cell: (entry) => field(entry, 'route') },
   { name: 'Tokens', width: '6.5rem', isWide: true, isNumber: true, cell: tokens },
-  { name: 'Cost', width: '5.5rem', isWide: true, isNumber: true, cell: (entry) => money(costOf(entry)) },
+  { name: 'Cost', width: '6.5rem', isWide: true, isNumber: true, cell: (entry) => money(costOf(entry)) },
 ];
 
 function took(entry: Entry): string {

@@ -9,14 +9,11 @@ import { type Entry, useRequests } from '../model/requests.ts';
 export function Topology({ overview }: { readonly overview: Overview }): ReactNode {
   const { entries } = useRequests();
   const counts = useMemo(() => countByRoute(entries), [entries]);
-  return overview.gateways.map(({ key, name, port, url, routes }) => (
+  return overview.gateways.map(({ key, name, url, routes }) => (
     <section key={key} className="panel" aria-label={`Gateway ${name}`}>
       <h2>
-        {visible(name)} <span className="quiet">port {port}</span>
+        {visible(name)} <code className="quiet">{url}</code>
       </h2>
-      <p className="quiet">
-        <code>{url}</code>
-      </p>
       {routes.length === 0 ? <p>This gateway has no routes: every request gets 404.</p> : null}
       <ul className="routes">
         {routes.map((route) => (

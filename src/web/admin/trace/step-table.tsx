@@ -21,8 +21,13 @@ export function StepTable({
   const whole = Math.max(1, lastMoment(model));
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const row = box.current?.querySelector(`[data-step="${chosen}"]`);
-    row?.scrollIntoView({ block: 'nearest' });
+    const list = box.current;
+    const row = list?.querySelector<HTMLElement>(`[data-step="${chosen}"]`);
+    if (list === null || !row) return;
+    // Only the list: the page stays where it is.
+    const bottom = row.offsetTop + row.offsetHeight;
+    if (row.offsetTop < list.scrollTop) list.scrollTop = row.offsetTop;
+    else if (bottom > list.scrollTop + list.clientHeight) list.scrollTop = bottom - list.clientHeight;
   }, [chosen]);
   return (
     <div ref={box} className="steps scroll">
@@ -107,7 +112,8 @@ function Row({
   );
 }
 
-const share = (part: number, whole: number): string => `${Math.min(100, (part / whole) * 100).toFixed(2)}%`;
+/** Of the column; a quarter of it is left for how long the last step took. */
+const share = (part: number, whole: number): string => `${(Math.min(1, part / whole) * 75).toFixed(2)}%`;
 
 export function signOf({ severity, isSkip }: Pick<TraceStep, 'severity' | 'isSkip'>): {
   readonly mark: string;

@@ -1,0 +1,60 @@
+// The admin UI, in front of a gateway with MCP servers, a model, and a rule that refuses.
+import { adminUi } from '../../test/kit/admin-ui.ts';
+
+export const admin = {
+  async open() {
+    const ui = await adminUi();
+    for (let round = 0; round < 2; round += 1) await ui.traffic();
+    return {
+      url: ui.gate.admin,
+      close: () => ui[Symbol.asyncDispose](),
+      pages: [
+        {
+          name: 'overview',
+          path: '/ui/',
+          prepare: (page) =>
+            page
+              .getByText('2 sessions')
+              .waitFor()
+              .then(() => page.getByText('/nowhere').first().waitFor()),
+        },
+        {
+          name: 'requests',
+          path: '/ui/requests',
+          async prepare(page) {
+            await page.getByText('/private/b').first().waitFor();
+            await page.keyboard.press('j');
+          },
+        },
+        {
+          name: 'request',
+          path: '/ui/requests?text=completions',
+          async prepare(page) {
+            await page
+              .getByRole('row', { name: /completions/ })
+              .first()
+              .click();
+            await page.getByRole('dialog', { name: /completions/ }).waitFor();
+          },
+        },
+        { name: 'usage', path: '/ui/usage', prepare: (page) => page.getByText('By model').waitFor() },
+        {
+          name: 'trace',
+          path: '/ui/trace',
+          async prepare(page) {
+            await page.getByRole('button', { name: 'Arm' }).click();
+            await page.getByText('Armed.').first().waitFor();
+            await ui.get('/private/b', { 'x-team': 'red' });
+            await page.getByText('403, denied by authorization').waitFor();
+            await page.getByRole('button', { name: /cel request.headers/ }).click();
+          },
+        },
+        {
+          name: 'system',
+          path: '/ui/system',
+          prepare: (page) => page.getByText('admin.recentRequests').waitFor(),
+        },
+      ],
+    };
+  },
+};
