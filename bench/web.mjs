@@ -8,13 +8,14 @@ import { launchChromium } from '../test/kit/chromium.ts';
 import { root } from './harness/processes.mjs';
 import { table } from './harness/report.mjs';
 import { median } from './harness/rounds.mjs';
+import { admin } from './web/admin.mjs';
 import { memory } from './web/memory.mjs';
 
 /**
  * Folder below dist/web, and what is measured there: `open()` starts a real server and gives `url`, `start` (page and
  * what is visible when it can be used), `more(browser)` (further lines) and `close()`.
  */
-const APPLICATIONS = { memory };
+const APPLICATIONS = { admin, memory };
 const ROUNDS = 7;
 
 const { values } = parseArgs({ options: { only: { type: 'string' } } });
