@@ -141,6 +141,69 @@ browserTest('what is saved here opens in the terminal, and the other way round',
   await page.getByText('none.jsonl has no trace in it').waitFor();
 });
 
+browserTest('files of strangers are shown, whatever is in them', async (browser) => {
+  const { page, problems } = await watchedPage(browser, ui.gate.admin);
+  await page.goto(`${ui.url}/trace`);
+  const markup = '<img src=x onerror="document.title=1">\u202e';
+  // Fields of every type where others are expected.
+  const odd: readonly unknown[] = [
+    markup,
+    7,
+    null,
+    [],
+    {},
+    [markup, 3],
+    { error: markup },
+    { type: 'skip', reason: 1 },
+  ];
+  const types = [
+    'requestSnapshot',
+    'cel',
+    'routeSelection',
+    'policySelection',
+    'policy',
+    'authorizationResult',
+    markup,
+  ];
+  const names = [
+    'expr',
+    'parts',
+    'result',
+    'rules',
+    'skippedRoutes',
+    'effectivePolicy',
+    'requestState',
+    'status',
+  ];
+  const events = types.flatMap((type) =>
+    odd.map((value) => ({
+      eventStart: value,
+      eventEnd: value,
+      scope: value,
+      message: { type, ...Object.fromEntries(names.map((name) => [name, value])) },
+    })),
+  );
+  const lines = events.map((event) => JSON.stringify(event)).join('\n');
+  await page.getByLabel('Open a saved trace').setInputFiles({
+    name: 'odd.jsonl',
+    mimeType: 'text/plain',
+    buffer: Buffer.from(`${lines}\nnot JSON\n{"half":`),
+  });
+  await trace(page).getByText('no end seen').waitFor();
+  const steps = trace(page).locator('[data-step]');
+  expect(await steps.count()).toBe(events.length);
+  for (const view of ['v', 's', 'd']) {
+    await page.getByRole('heading', { level: 1 }).click();
+    await page.keyboard.press(view);
+    for (let step = 0; step < events.length; step += 1) await page.keyboard.press('k');
+    for (let step = 0; step < events.length; step += 1) await page.keyboard.press('j');
+  }
+  expect(await page.getByText('This page has failed').count()).toBe(0);
+  expect(await page.locator('img, main script').count()).toBe(0);
+  expect(await page.title()).toBe('Trace · agctl');
+  expect(problems).toEqual([]);
+});
+
 browserTest('a gateway that stops while it is watched leaves what there is', async (browser) => {
   const other = await adminUi();
   const { page } = await watchedPage(browser, other.gate.admin);

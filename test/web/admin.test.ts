@@ -116,6 +116,23 @@ describe('system', () => {
     const bytes = readFileSync(await file.path());
     expect([...bytes.subarray(0, 2)]).toEqual([0x1f, 0x8b]);
   });
+
+  browserTest('stops the gateway when the word is typed, not before', async (browser) => {
+    await using other = await adminUi();
+    const { page } = await watchedPage(browser, other.gate.admin);
+    await page.goto(`${other.url}/system`);
+    await page.getByRole('button', { name: 'Stop …' }).click();
+    const stop = page.getByRole('button', { name: 'Stop it' });
+    await page.getByLabel(/^Type shutdown/).fill('shut');
+    expect(await stop.isDisabled()).toBe(true);
+    expect((await other.get('/files/still-there')).status).toBe(200);
+    await page.getByLabel(/^Type shutdown/).fill('shutdown');
+    await stop.click();
+    await page.getByText('The gateway stops').waitFor();
+    await expect(until(async () => (await other.get('/files/gone')).status === 0)).rejects.toThrow(
+      'ECONNREFUSED',
+    );
+  });
 });
 
 test('the first load is small', () => {

@@ -1,4 +1,5 @@
 import { type ComponentType, type ReactNode, useEffect, useRef } from 'react';
+import { Boundary } from './boundary.tsx';
 import { Link } from './link.tsx';
 import { useLocation } from './router.ts';
 import { ShortcutList } from './shortcut-list.tsx';
@@ -59,7 +60,13 @@ export function Shell({
         <h1 ref={heading} tabIndex={-1}>
           {title}
         </h1>
-        {page === undefined ? <p>This address has no page. Choose one above.</p> : <page.Content />}
+        {page === undefined ? (
+          <p>This address has no page. Choose one above.</p>
+        ) : (
+          <Boundary key={path}>
+            <page.Content />
+          </Boundary>
+        )}
       </main>
     </>
   );
