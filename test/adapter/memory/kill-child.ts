@@ -7,7 +7,18 @@ import type { Store } from '../../../src/adapter/memory/store.ts';
 import { DOCUMENT, documentText, type Found, type Line, SESSION } from './kill-lines.ts';
 import { documentOf, recordingLog, turn, vector } from './records.ts';
 
-const say = (line: Line): void => void writeSync(1, `${JSON.stringify(line)}\n`);
+function say(line: Line): void {
+  const text = `${JSON.stringify(line)}\n`;
+  for (;;) {
+    try {
+      writeSync(1, text);
+      return;
+    } catch (error) {
+      // The parent is behind, and the pipe full. A short line is never written in part (POSIX: PIPE_BUF).
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+    }
+  }
+}
 
 async function found(store: Store): Promise<Found> {
   const turns: string[] = [];
