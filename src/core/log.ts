@@ -11,6 +11,8 @@ export type LogFields = Readonly<Record<string, unknown>>;
 export interface LineSink {
   write(line: string): void;
   readonly dropped: number;
+  /** Bytes that wait to be written; undefined where nothing ever waits. */
+  readonly queued?: number;
   /** Resolves when everything written so far has left, or cannot. */
   flush(): Promise<void>;
 }
@@ -37,6 +39,10 @@ export function fileSink(fd: number): LineSink {
     write: (line) => void destination.write(line),
     get dropped() {
       return dropped;
+    },
+    get queued() {
+      // The writer's own count, which it compares with `maxLength`; counting again would cost every line.
+      return (destination as unknown as { readonly _len: number })._len;
     },
     flush: () =>
       new Promise((resolve) => {

@@ -1,4 +1,5 @@
 import type { Path } from '../core/diagnostic.ts';
+import { LIMITS } from '../core/limits.ts';
 import type { LineSink, Log } from '../core/log.ts';
 import type { Config } from './config/schema.ts';
 import type { Exchange } from './http/exchange.ts';
@@ -62,7 +63,14 @@ export async function startGateway({ config, runtime, log, accessLog }: GatewayO
   const tracing = runtime.tracing === undefined ? undefined : new Tracing(runtime.tracing, log);
   const watchers = createWatchers();
   const { metrics } = runtime;
-  if (tracing !== undefined) metrics.spansLost = () => tracing.dropped;
+  if (tracing !== undefined) {
+    metrics.spansLost = () => tracing.dropped;
+    runtime.inspection.bounds.push({
+      name: 'tracing.spans',
+      max: LIMITS.spanQueue,
+      used: () => tracing.queued,
+    });
+  }
   const openRequests = new Set<Exchange>();
   const ended = (x: Exchange, status: number, bodyBytes: number, bind: BindMetrics | undefined): void => {
     openRequests.delete(x);

@@ -83,6 +83,7 @@ async function bounds(admin: Admin): Promise<ShownBound[]> {
     ...Object.entries(sinks).map(([name, sink]) => ({
       name: 'log.queueBytes',
       at: name,
+      ...(sink.queued === undefined ? {} : { used: sink.queued }),
       max: LIMITS.logQueueBytes,
       dropped: sink.dropped,
     })),

@@ -1,12 +1,15 @@
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { withContext } from '../observe/otlp/span.ts';
 import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
 import { inTime } from './in-time.ts';
 import { type Edit, edit, elements, valueAt } from './json-text.ts';
 import { type ListMethod, outwardName } from './names.ts';
+import type { Peer } from './peer.ts';
 import { RPC, RpcError } from './protocol.ts';
 import { UpstreamSessionLost } from './targets/http-channel.ts';
+import { callSpan } from './trace-context.ts';
 import { traced } from './traced.ts';
 
 /** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */
@@ -71,13 +74,41 @@ async function listPages(
   // Servers answer "method not found" for what they did not announce: asking would only make noise in their logs.
   const capability = method.split('/')[0] as string;
   if (connection.capabilities !== undefined && !(capability in connection.capabilities)) return [];
+  const span = callSpan(call, connection.target.name, { method });
+  if (span === undefined) return readPages(connection, call, method, list, { peer, headers: call.headers });
+  const meta = { _meta: { traceparent: span.traceparent } };
+  try {
+    const headers = withContext(call.headers, span);
+    const items = await readPages(connection, call, method, list, { peer, headers, meta });
+    span.end();
+    return items;
+  } catch (error) {
+    span.fail(messageOf(error));
+    throw error;
+  }
+}
+
+/** How the pages are asked for: `meta` are members of the params beside the cursor. */
+interface Asking {
+  readonly peer: Peer;
+  readonly headers: readonly string[];
+  readonly meta?: object;
+}
+
+async function readPages(
+  connection: Connection,
+  call: ClientCall,
+  method: string,
+  list: ListMethod,
+  { peer, headers, meta }: Asking,
+): Promise<TargetItems['items']> {
   const items: { text: string; name: string }[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < LIMITS.listPages; page += 1) {
     const { text, result } = await peer.call(
       method,
-      cursor === undefined ? undefined : JSON.stringify({ cursor }),
-      call.headers,
+      cursor === undefined && meta === undefined ? undefined : JSON.stringify({ ...meta, cursor }),
+      headers,
     );
     items.push(...itemsOf(text, list));
     const next = (result as { nextCursor?: unknown } | null)?.nextCursor;

@@ -7,7 +7,7 @@ import { parseMessage, type RpcMessage } from './message.ts';
 export function callSpan(
   { span, log }: ClientCall,
   target: string,
-  { method }: RpcMessage,
+  { method }: Pick<RpcMessage, 'method'>,
 ): CallSpan | undefined {
   if (span === undefined) return undefined;
   const item = log.tool ?? log.prompt ?? log.resourceUri;

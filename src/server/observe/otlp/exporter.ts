@@ -28,6 +28,11 @@ export class SpanQueue {
     this.#timer = setInterval(() => void this.#send(), LIMITS.spanBatchTime).unref();
   }
 
+  /** Spans that wait; those on their way are not among them. */
+  get queued(): number {
+    return this.#waiting.length;
+  }
+
   add(spans: readonly ReadableSpan[]): void {
     if (this.#waiting.length + spans.length > LIMITS.spanQueue) {
       this.#lost(spans.length, 'the queue is full');

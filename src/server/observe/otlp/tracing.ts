@@ -38,6 +38,11 @@ export class Tracing {
     return this.#queue.dropped;
   }
 
+  /** Spans that wait for the collector, at most `LIMITS.spanQueue`. */
+  get queued(): number {
+    return this.#queue.queued;
+  }
+
   /** A router that decides, of each admitted request, whether it is recorded. */
   around(router: Router<Route>): Router<Route> {
     return (x) => {
