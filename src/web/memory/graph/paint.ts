@@ -35,13 +35,21 @@ export interface Picture {
 
 /**
  * Measured without a graphics card, for 2,000 relations: lines of more than a pixel take 90 ms a frame, of one pixel in
- * one path 11 ms, and in paths of twenty 6 ms. So widths, dashes and arrows wait until nothing moves.
+ * one path 11 ms, and in paths of twenty 6 ms. So widths, dashes and arrows wait until nothing moves, and for a view of
+ * fewer relations: between thousands nobody could see them.
  */
-const FINE_EDGES = 200;
+const FINE_EDGES = 2_500;
+const FINE_EDGES_MOVING = 200;
 const COARSE_PATH = 20;
 /** More nodes than this are squares while they move; 5,000 of other shapes take longer than a frame. */
 const SHAPED_NODES = 2_000;
+/** Pixels from the middle of a node to its edge, at least. */
+const SEEN = 2.5;
+/** Names at a time: from afar fewer, so that the drawing stays in sight. */
 const LABELS = 60;
+const LABELS_AFAR = 20;
+/** Below this zoom lines get thinner with the rest. */
+const AFAR = 0.6;
 const LABEL_LENGTH = 32;
 
 export function paintOf(element: Element): Paint {
@@ -83,16 +91,33 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture, paint:
 }
 
 function drawEdges(context: CanvasRenderingContext2D, picture: Picture, paint: Paint): void {
-  const { data, isMoving, current } = picture;
-  if (!isMoving || data.edges.length <= FINE_EDGES) {
-    drawFineEdges(context, picture, paint);
+  const { isMoving, current } = picture;
+  const edges = edgesInSight(picture);
+  if (edges.length <= (isMoving ? FINE_EDGES_MOVING : FINE_EDGES)) {
+    drawFineEdges(context, picture, paint, edges);
     return;
   }
   const near: GraphEdge[] = [];
   const far: GraphEdge[] = [];
-  for (const edge of data.edges) (edge.from === current || edge.to === current ? near : far).push(edge);
+  for (const edge of edges) (edge.from === current || edge.to === current ? near : far).push(edge);
   drawCoarseEdges(context, picture, far, paint.edge);
   drawCoarseEdges(context, picture, near, paint.accent);
+}
+
+/** Those whose ends are not both beyond the same side. */
+function edgesInSight({ data, positions, view, size }: Picture): GraphEdge[] {
+  const { x: left, y: top } = toPlane(view, size, { x: 0, y: 0 });
+  const { x: right, y: bottom } = toPlane(view, size, { x: size.width, y: size.height });
+  return data.edges.filter(({ from, to }) => {
+    const [x1, y1] = [positions[2 * from] as number, positions[2 * from + 1] as number];
+    const [x2, y2] = [positions[2 * to] as number, positions[2 * to + 1] as number];
+    return !(
+      (x1 < left && x2 < left) ||
+      (x1 > right && x2 > right) ||
+      (y1 < top && y2 < top) ||
+      (y1 > bottom && y2 > bottom)
+    );
+  });
 }
 
 function drawCoarseEdges(
@@ -111,10 +136,15 @@ function drawCoarseEdges(
   });
 }
 
-function drawFineEdges(context: CanvasRenderingContext2D, picture: Picture, paint: Paint): void {
+function drawFineEdges(
+  context: CanvasRenderingContext2D,
+  picture: Picture,
+  paint: Paint,
+  edges: readonly GraphEdge[],
+): void {
   const { data, positions, view, current } = picture;
   const paths = new Map<string, { path: Path2D; dash: readonly number[]; width: number; isNear: boolean }>();
-  for (const { from, to, type, weight } of data.edges) {
+  for (const { from, to, type, weight } of edges) {
     const width = Math.round(Math.min(4, Math.max(0.5, weight * 1.5)) * 2) / 2;
     const isNear = from === current || to === current;
     const key = `${type} ${width} ${isNear}`;
@@ -131,7 +161,7 @@ function drawFineEdges(context: CanvasRenderingContext2D, picture: Picture, pain
   }
   for (const { path, dash, width, isNear } of paths.values()) {
     context.strokeStyle = isNear ? paint.accent : paint.edge;
-    context.lineWidth = (isNear ? width + 1 : width) / view.zoom;
+    context.lineWidth = ((isNear ? width + 1 : width) * Math.min(1, view.zoom / AFAR)) / view.zoom;
     context.setLineDash(dash.map((length) => length / view.zoom));
     context.stroke(path);
   }
@@ -162,7 +192,7 @@ function drawNodes(context: CanvasRenderingContext2D, picture: Picture, paint: P
   // Each by itself: a path with all of one colour takes twice as long.
   data.nodes.forEach(({ type }, index) => {
     const [x, y] = [positions[2 * index] as number, positions[2 * index + 1] as number];
-    const radius = nodeRadius(data, index);
+    const radius = Math.max(nodeRadius(data, index), SEEN / view.zoom);
     context.fillStyle = paint.types[type] ?? paint.text;
     if (isCoarse) {
       context.fillRect(x - radius, y - radius, 2 * radius, 2 * radius);
@@ -216,8 +246,9 @@ function drawLabels(context: CanvasRenderingContext2D, picture: Picture, paint: 
   context.lineJoin = 'round';
   context.strokeStyle = paint.back;
   context.fillStyle = paint.text;
+  const most = view.zoom < AFAR ? LABELS_AFAR : LABELS;
   for (const index of order.slice(0, 20 * LABELS)) {
-    if (taken.length >= LABELS) break;
+    if (taken.length >= most) break;
     const at = { x: positions[2 * index] as number, y: positions[2 * index + 1] as number };
     if (at.x < corner.x || at.x > end.x || at.y < corner.y || at.y > end.y) continue;
     const label = shortened(data.nodes[index]?.name ?? '');

@@ -41,7 +41,9 @@ export function SessionPlayer({ session }: { readonly session: string }): ReactN
       <h2>{visible(session)}</h2>
       {error === undefined ? null : <Unreachable error={error} retry={reload} />}
       <Amount found={found} />
-      <Filters turns={turns} filter={filter} change={setFilter} />
+      {state === 'failed' && turns.length === 0 ? null : (
+        <Filters turns={turns} filter={filter} change={setFilter} />
+      )}
       {places.length === 0 ? (
         <p role="status">{turns.length === 0 ? '' : 'No turn passes the filter.'}</p>
       ) : (
