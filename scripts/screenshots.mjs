@@ -6,12 +6,13 @@ import { launchChromium } from '../test/kit/chromium.ts';
 import { root } from './run.mjs';
 import { admin } from './screenshots/admin.mjs';
 import { memory } from './screenshots/memory.mjs';
+import { tools } from './screenshots/tools.mjs';
 
 /**
  * Each starts a real server with something to show: `open()` gives its address, what a page looks like when it is
  * ready to be taken, and `close()`.
  */
-const APPLICATIONS = { admin, memory };
+const APPLICATIONS = { admin, memory, tools };
 
 const LOOKS = {
   light: { viewport: { width: 1000, height: 700 }, colorScheme: 'light' },

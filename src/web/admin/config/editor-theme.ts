@@ -11,7 +11,7 @@ const look = EditorView.theme({
     backgroundColor: 'var(--panel)',
     border: '1px solid var(--edge)',
     borderRadius: '4px',
-    maxHeight: '65vh',
+    maxHeight: '60vh',
   },
   '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '1px' },
   '.cm-scroller': { fontFamily: 'ui-monospace, monospace', fontSize: '13px', overflow: 'auto' },

@@ -62,6 +62,9 @@ export function SaveBar({
         </button>
       </div>
       {reason === null ? null : <p className="quiet">Not to be saved from here: {reason}.</p>}
+      {reason === null && isDirty && hasErrors ? (
+        <p className="quiet">It can be saved once it has no errors.</p>
+      ) : null}
       <p role="status">
         {outcome.kind === 'saved' ? <span className="good">✓ {visible(outcome.message)}</span> : null}
         {outcome.kind === 'failed' ? <span className="bad">✗ {visible(outcome.message)}</span> : null}

@@ -23,7 +23,12 @@ function wordsOf({ message, summary, isSkip, label }: TraceStep): string | undef
   const { type } = message;
   if (type === 'cel') {
     const field = /\.transformation\.(.+)$/.exec(textOf(message['configPath']))?.[1];
-    return field === undefined ? undefined : `${field} set to ${JSON.stringify(message['result'])}`;
+    if (field === undefined) return undefined;
+    const { result } = message as { readonly result?: unknown };
+    const problem = isRecord(result) ? result['error'] : undefined;
+    return typeof problem === 'string'
+      ? `${field} not set: ${problem}`
+      : `${field} set to ${JSON.stringify(result)}`;
   }
   if (type === 'policyEvent') return message['kind'] === 'llm_cost' ? undefined : `${label}: ${summary}`;
   if (type === 'authorizationResult') return `${label}: ${summary}`;

@@ -55,6 +55,7 @@ function Kind({
           Filter
           <input
             type="text"
+            className="filter"
             data-filter
             autoComplete="off"
             value={filter}

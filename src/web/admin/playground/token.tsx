@@ -21,7 +21,7 @@ export function TokenField(): ReactNode {
   const value = useToken();
   return (
     <label className="grow">
-      Bearer token, if the gateway asks for one
+      Bearer token, kept in this page only
       <input
         type="password"
         autoComplete="off"
@@ -31,7 +31,6 @@ export function TokenField(): ReactNode {
           for (const listener of listeners) listener();
         }}
       />
-      <small className="quiet">Stays in the memory of this page.</small>
     </label>
   );
 }

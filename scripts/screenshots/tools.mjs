@@ -1,0 +1,112 @@
+// The config editor, the CEL page and the playgrounds of the admin UI.
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gateway } from '../../test/kit/gateway.ts';
+import { root } from '../run.mjs';
+
+const EVERYTHING = join(root, 'test/kit/everything-server.ts');
+
+const YAML = `# Tools for the agents of the support team, and their models.
+config:
+  adminAddr: off
+  modelCatalog:
+  - inline: '{"providers": {"echo": {"models": {"small": {"rates": {"input": "0.6", "output": "2.4"}}}}}}'
+gateways:
+  support:
+    port: 0
+    routes:
+    - name: tools
+      matches: [{path: {pathPrefix: /mcp}}]
+      policies:
+        cors:
+          allowOrigins: ["https://chat.example.com"]
+        apiKey:
+          keys: [{key: support-team-1234567890, metadata: {team: support}}]
+        authorization:
+          rules: ['request.method in ["GET", "POST", "DELETE"]']
+      backends:
+      - mcp:
+          targets:
+          - name: everything
+            stdio: {cmd: node, args: [everything.ts]}
+llm:
+  port: 0
+  models:
+  - name: small
+    provider: echo
+    transformation:
+      temperature: "0.2"
+      max_tokens: "llmRequest.max_tokens < 256 ? llmRequest.max_tokens : 256"
+`;
+
+const QUESTION = 'Which tools may an agent of the support team call, and who decides that?';
+
+export const tools = {
+  async open() {
+    const folder = mkdtempSync(join(tmpdir(), 'agctl-screens-'));
+    symlinkSync(EVERYTHING, join(folder, 'everything.ts'));
+    const running = await gateway(YAML, {
+      admin: true,
+      uiWrite: true,
+      folder,
+      webApp: join(root, 'dist/web/admin'),
+      level: 'off',
+    });
+    return {
+      url: running.admin,
+      async close() {
+        await running.close();
+        rmSync(folder, { recursive: true });
+      },
+      pages: [
+        {
+          name: 'config',
+          path: '/ui/config',
+          async prepare(page) {
+            const editor = page.getByRole('textbox', { name: 'Configuration, YAML' });
+            await editor.getByText('cors').last().click();
+            await page.keyboard.press('End');
+            await page.keyboard.type('\n  allowMethod: [POST]');
+            await page.getByText(/^✗ 1 error/).waitFor();
+            await page.locator('.cm-lint-marker-error').waitFor();
+          },
+        },
+        {
+          name: 'cel',
+          path: '/ui/cel',
+          async prepare(page) {
+            await page.getByLabel('Expression').fill('jwt.sub == "alice" && claims.isAdmin');
+            await page.getByRole('button', { name: 'Evaluate' }).click();
+            await page.locator('mark').waitFor();
+          },
+        },
+        {
+          name: 'mcp',
+          path: '/ui/mcp',
+          async prepare(page) {
+            await page.getByLabel('Bearer token').fill('support-team-1234567890');
+            await page.getByRole('button', { name: 'Connect' }).click();
+            await page.getByText('✓ Connected').waitFor();
+            await page.getByLabel('Filter').fill('mirrored');
+            await page.getByRole('button', { name: 'test_mirrored_header' }).click();
+            await page.getByRole('form').getByRole('textbox').first().fill('eu-west');
+            await page.getByRole('button', { name: 'Call' }).click();
+            await page.getByText(/✓ 200/).waitFor();
+            await page.getByRole('article', { name: 'Trace' }).getByText('tools/call').first().waitFor();
+          },
+        },
+        {
+          name: 'llm',
+          path: '/ui/llm',
+          async prepare(page) {
+            await page.getByLabel('Message').fill(QUESTION);
+            await page.keyboard.press('Control+Enter');
+            await page.getByText('First text after').waitFor();
+            await page.getByText('temperature set to').waitFor();
+          },
+        },
+      ],
+    };
+  },
+};
