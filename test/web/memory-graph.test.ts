@@ -48,6 +48,21 @@ browserTest('an entity that does not exist, and names close to it', async (brows
   await page.getByRole('alert').getByText('Close names: Rate limits').waitFor();
 });
 
+browserTest('of several entities with one name, each can be chosen', async (browser) => {
+  await using twins = await memoryBackend({
+    docs: { 'a/one.md': '# Same name\n\nFirst.\n', 'b/two.md': '# Same name\n\nSecond.\n' },
+    pages: MEMORY_PAGES,
+  });
+  const { page } = await watchedPage(browser, twins.url);
+  await page.goto(`${twins.url}/ui/graph?entity=Same%20name&depth=1`);
+  const { body } = await twins.get('graph?entityId=Same%20name');
+  const others = page.getByRole('navigation', { name: 'Others of this name' }).getByRole('link');
+  await others.first().waitFor();
+  expect(await others.count()).toBe(body.ambiguous.length);
+  await others.first().click();
+  await page.getByRole('complementary').getByText(body.ambiguous[0].id).waitFor();
+});
+
 browserTest('with the keyboard alone: through neighbours, to a new start, and out', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/graph?entity=Rate%20limits&depth=1`);

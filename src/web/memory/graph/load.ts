@@ -21,6 +21,8 @@ export interface GraphData {
   readonly neighbours: readonly (readonly number[])[];
   /** What was left out, and why. */
   readonly notes: readonly string[];
+  /** Others of the same name as the start. */
+  readonly namesakes: readonly GraphNode[];
 }
 
 export interface GraphEdge {
@@ -62,9 +64,7 @@ export async function loadWalk(entityId: string, maxDepth: number, signal: Abort
     notes.push(
       `There is more than shown: one walk takes at most ${count(LIMITS.memoryGraphNodes)} entities and ${count(LIMITS.memoryGraphEdges)} relations. Choose a smaller depth, or start elsewhere.`,
     );
-  if (ambiguous !== undefined)
-    notes.push(`${count(ambiguous.length)} more have this name; ask for one by its id.`);
-  return graphOf(nodes, edges, notes, root.id);
+  return graphOf(nodes, edges, notes, { id: root.id, namesakes: ambiguous ?? [] });
 }
 
 /** The whole graph, as far as it can be drawn. @throws ApiError */
@@ -108,7 +108,7 @@ function graphOf(
   nodes: readonly GraphNode[],
   relations: readonly Relation[],
   notes: readonly string[],
-  rootId?: string,
+  root?: { readonly id: string; readonly namesakes: readonly GraphNode[] },
 ): GraphData {
   const places = new Map(nodes.map(({ id }, place) => [id, place]));
   const neighbours: number[][] = nodes.map(() => []);
@@ -122,5 +122,12 @@ function graphOf(
     neighbours[from]?.push(to);
     neighbours[to]?.push(from);
   }
-  return { root: rootId === undefined ? undefined : places.get(rootId), nodes, edges, neighbours, notes };
+  return {
+    root: root === undefined ? undefined : places.get(root.id),
+    nodes,
+    edges,
+    neighbours,
+    notes,
+    namesakes: root?.namesakes ?? [],
+  };
 }

@@ -1,5 +1,6 @@
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import { LIMITS } from '../../../core/limits.ts';
+import { Link } from '../../shared/link.tsx';
 import { navigate, useLocation } from '../../shared/router.ts';
 import { visible } from '../../shared/visible.ts';
 import { curl, Empty } from '../empty.tsx';
@@ -99,6 +100,16 @@ function Shown({
           </span>
         ))}
       </p>
+      {data.namesakes.length === 0 ? null : (
+        <nav aria-label="Others of this name" className="namesakes">
+          Others of this name:
+          {data.namesakes.map(({ id, type }) => (
+            <Link key={id} to="/graph" query={{ entity: id, depth }}>
+              {type} <code>{visible(id.slice(0, 40))}</code>
+            </Link>
+          ))}
+        </nav>
+      )}
       <div className="split">
         <div>
           {isTable ? (
