@@ -1,10 +1,10 @@
-import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../kit/folder.ts';
-import { agctl, serve } from '../kit/process.ts';
+import { agctl, serve, service } from '../kit/process.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 import { verifies } from '../kit/verifies.ts';
@@ -42,6 +42,19 @@ describe('the admin server of `agctl serve`', () => {
       expect((await running.finished).code).toBe(0);
     },
   );
+
+  test('--ui-write lets pages write the file, named relative to where it was started', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'gate.yaml');
+    writeFileSync(path, yaml('127.0.0.1:0'));
+    const options = { env: { ADMIN_ADDR: '' }, cwd: folder.path };
+    await using running = await service(['serve', '-f', 'gate.yaml', '--ui-write'], options);
+    const url = adminOf(running.stderr);
+    const { text, hash } = JSON.parse((await send(`${url}/api/config/file`)).text) as Record<string, string>;
+    const body = JSON.stringify({ text: `# written\n${text}`, hash });
+    expect((await send(`${url}/api/config`, { method: 'POST', body })).status).toBe(200);
+    expect(readFileSync(path, 'utf8')).toBe(`# written\n${yaml('127.0.0.1:0')}`);
+  });
 
   test('ADMIN_ADDR wins over the configuration', async () => {
     await using running = await serve(yaml('off'), { env: { ADMIN_ADDR: '[::1]:0' } });

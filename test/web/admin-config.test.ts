@@ -118,6 +118,18 @@ browserTest('what somebody else wrote meanwhile is not overwritten', async (brow
   expect(readFileSync(file, 'utf8')).toBe(`${YAML}# theirs\n`);
 });
 
+browserTest('the overview leads to the line of a route', async (browser) => {
+  await using ui = await open(browser);
+  const { page } = ui;
+  await page.goto(page.url().replace('/config', '/'));
+  await page.getByRole('link', { name: 'line 7' }).click();
+  await editorOf(page).waitFor();
+  await until(() => page.evaluate("document.activeElement.closest('.code') !== null"));
+  await page.keyboard.type('@');
+  await editorOf(page).getByText('@').waitFor();
+  expect((await editorOf(page).innerText()).split('\n').findIndex((line) => line.includes('@'))).toBe(6);
+});
+
 browserTest('without --ui-write it says how; accessible, on a telephone too', async (browser) => {
   await using ui = await open(browser, { uiWrite: false, width: 390 });
   const { page, problems } = ui;

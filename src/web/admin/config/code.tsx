@@ -10,18 +10,23 @@ export function CodeEditor({
   marks,
   changed,
   editor,
+  opened,
 }: {
   readonly label: string;
   readonly text: string;
   readonly marks: readonly Mark[];
   readonly changed: (text: string) => void;
   readonly editor: RefObject<Editor | undefined>;
+  /** The editor is there. */
+  readonly opened: () => void;
 }): ReactNode {
   const host = useRef<HTMLDivElement>(null);
   const [problem, setProblem] = useState('');
   const [isOpen, setOpen] = useState(false);
   const onChange = useRef(changed);
   onChange.current = changed;
+  const onOpen = useRef(opened);
+  onOpen.current = opened;
   useEffect(() => {
     let isGone = false;
     import('./editor.ts').then(
@@ -34,6 +39,7 @@ export function CodeEditor({
           changed: (next) => onChange.current(next),
         });
         setOpen(true);
+        onOpen.current();
       },
       () => setProblem(NOT_LOADED),
     );

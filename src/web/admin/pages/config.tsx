@@ -60,11 +60,6 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
   );
   const isDirty = text !== start;
   useWarningBeforeLeaving(isDirty);
-  // The editor is there by then.
-  const isChecked = verdict !== undefined;
-  useEffect(() => {
-    if (line > 0 && isChecked) editor.current?.goTo(offsetOfLine(start, line));
-  }, [line, isChecked, start]);
   const isStale = file.text !== null && file.loaded !== null && file.text !== file.loaded;
   return (
     <>
@@ -97,6 +92,9 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
           marks={marks}
           changed={setText}
           editor={editor}
+          opened={() => {
+            if (line > 0) editor.current?.goTo(offsetOfLine(start, line));
+          }}
         />
         <ProblemList
           verdict={verdict}

@@ -100,9 +100,11 @@ function DiagnosticLine({ diagnostic }: { readonly diagnostic: Diagnostic }): Re
     <li>
       <span className={severity === 'error' ? 'bad' : 'warn'}>{severity === 'error' ? '✗' : '!'}</span>{' '}
       {visible(message)}{' '}
-      <code>
-        {visible(range.file)}:{range.start.line}:{range.start.column}
-      </code>{' '}
+      <Link to="/config" query={{ line: String(range.start.line) }}>
+        <code>
+          {visible(range.file)}:{range.start.line}:{range.start.column}
+        </code>
+      </Link>{' '}
       <span className="quiet">{code}</span>
       {help === undefined ? null : <div className="quiet">{visible(help)}</div>}
     </li>

@@ -62,7 +62,9 @@ function Route({
       <div className="route">
         <strong>{visible(name)}</strong>
         <code>{where}</code>
-        <span className="quiet">line {line}</span>
+        <Link to="/config" query={{ line: String(line) }}>
+          line {line}
+        </Link>
         {count === undefined ? (
           <span className="quiet">no requests yet</span>
         ) : (
