@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { type AdminUi, adminUi } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
+import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 
 const { browserTest } = sharedBrowser('test/web/admin-requests.test.ts');
@@ -129,6 +130,38 @@ browserTest('a gateway that goes away is named, and found again', async (browser
   // Ids begin anew, and yet what was there stays.
   expect(await page.getByRole('row', { name: /before\.txt/ }).count()).toBe(1);
 });
+
+browserTest(
+  'a page in the background lets go of its stream, and catches up when it is looked at',
+  async (browser) => {
+    const { page } = await watchedPage(browser, ui.gate.admin);
+    await page.clock.install();
+    await page.goto(`${ui.url}/requests`);
+    await page
+      .getByRole('row', { name: /readme\.txt/ })
+      .first()
+      .waitFor();
+    const look = (state: string): Promise<void> =>
+      page.evaluate(`
+      Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    `);
+    const streams = async (): Promise<number | undefined> => {
+      const { bounds } = (await (await fetch(`${ui.gate.admin}/memory`)).json()) as {
+        bounds: { name: string; used: number }[];
+      };
+      return bounds.find(({ name }) => name === 'admin.streams')?.used;
+    };
+    const open = await streams();
+    await look('hidden');
+    await page.clock.fastForward(31_000);
+    await until(async () => (await streams()) === (open ?? 0) - 1);
+    await ui.get('/files/meanwhile.txt');
+    await look('visible');
+    await page.getByRole('row', { name: /meanwhile\.txt/ }).waitFor();
+    expect(await page.getByRole('row', { name: /meanwhile\.txt/ }).count()).toBe(1);
+  },
+);
 
 browserTest('without requests, the command for the first one', async (browser) => {
   await using fresh = await adminUi();

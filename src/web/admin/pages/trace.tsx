@@ -42,7 +42,7 @@ function ArmForm({ state }: { readonly state: ArmState }): ReactNode {
   const [again, setAgain] = useState(false);
   const problem = useId();
   const isOn = state.kind === 'connecting' || state.kind === 'waiting';
-  const begin = (): void => void arm({ expression, count: Number(count), again });
+  const begin = (): void => void arm({ expression, count: Math.max(1, Math.trunc(Number(count))), again });
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     begin();
