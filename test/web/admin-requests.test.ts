@@ -173,20 +173,33 @@ browserTest('without requests, the command for the first one', async (browser) =
 
 browserTest('50,000 requests are scrolled and narrowed down at once', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
-  await page.route('**/api/requests', (route) =>
-    route.fulfill({ contentType: 'text/event-stream', body: manyRequests(50_000) }),
+  // Once: a body that is fulfilled ends, and the page would ask for it again and again.
+  await page.route(
+    '**/api/requests',
+    (route) => route.fulfill({ contentType: 'text/event-stream', body: manyRequests(50_000) }),
+    { times: 1 },
   );
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send('Performance.enable', { timeDomain: 'threadTicks' });
+  /** Seconds of processor time that the page has used. */
+  const busy = async (): Promise<number> => {
+    const { metrics } = await devtools.send('Performance.getMetrics');
+    return metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN;
+  };
   await page.goto(`${ui.url}/requests`);
   await page.getByText('50,000 of 50,000 requests').waitFor();
   expect(await page.getByRole('row').count()).toBeLessThan(100);
-  const started = performance.now();
+  const before = await busy();
   await page.keyboard.press('j');
+  await page.locator('[data-row]:focus').waitFor();
   await page.keyboard.press('End');
-  await page.getByRole('row', { name: /\/file\/1$/ }).waitFor();
+  const focused = page.locator('tr:has([data-row]:focus)');
+  await focused.getByText('GET /file/1', { exact: true }).waitFor();
+  await page.keyboard.press('ArrowUp');
+  await focused.getByText('GET /file/2', { exact: true }).waitFor();
   await page.getByLabel('Text in any field').fill('/file/4242');
   await page.getByText('11 of 50,000 requests').waitFor();
-  // Three answers to a person, on a machine that does other things as well.
-  expect(performance.now() - started).toBeLessThan(6_000);
+  expect((await busy()) - before).toBeLessThan(1.5);
 });
 
 function manyRequests(count: number): string {

@@ -177,6 +177,7 @@ function useChosenInSight<Row>(
   keyOf: (row: Row) => string,
   chosen: string | undefined,
 ): void {
+  const wanted = useRef<string>(undefined);
   const latest = useRef(rows);
   latest.current = rows;
   useEffect(() => {
@@ -188,9 +189,19 @@ function useChosenInSight<Row>(
     // The head of the table covers the first row's height.
     else if (top + 2 * ROW > element.scrollTop + element.clientHeight)
       element.scrollTop = top + 2 * ROW - element.clientHeight;
-    requestAnimationFrame(() => {
-      const button = element.querySelector<HTMLElement>(`[data-row="${CSS.escape(chosen ?? '')}"]`);
-      button?.focus({ preventScroll: true });
-    });
+    wanted.current = chosen;
+    focusWanted(element, wanted);
   }, [box, keyOf, chosen]);
+  // A row far away comes into being a little later, when the box has scrolled.
+  useEffect(() => {
+    if (box.current !== null) focusWanted(box.current, wanted);
+  });
+}
+
+function focusWanted(box: HTMLElement, wanted: RefObject<string | undefined>): void {
+  if (wanted.current === undefined) return;
+  const button = box.querySelector<HTMLElement>(`[data-row="${CSS.escape(wanted.current)}"]`);
+  if (button === null) return;
+  wanted.current = undefined;
+  button.focus({ preventScroll: true });
 }
