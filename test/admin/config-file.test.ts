@@ -86,13 +86,22 @@ test('a link to the file stays one', async () => {
 });
 
 test('without serve --ui-write nothing is written', async () => {
+  await using folder = await temporaryFolder();
+  await using running = await gateway(YAML, { admin: true, uiWrite: false, folder: folder.path });
+  const file = await read(running);
+  expect(file.readOnly).toContain('--ui-write');
+  const answer = await save(running, `${file.text}# more\n`, file.hash);
+  expect([answer.status, answer.text]).toEqual([403, expect.stringContaining('--ui-write')]);
+  expect(readFileSync(join(folder.path, 'test.yaml'), 'utf8')).toBe(YAML);
+});
+
+test('a configuration from standard input has no file', async () => {
   await using running = await gateway(YAML, { admin: true });
-  const answer = await save(running, YAML, '');
-  expect(answer.status).toBe(403);
   expect(await read(running)).toMatchObject({
     text: null,
     problem: expect.stringContaining('standard input'),
   });
+  expect((await save(running, YAML, '')).status).toBe(403);
 });
 
 test('a file that somebody else changed is not overwritten', async () => {

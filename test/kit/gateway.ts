@@ -39,7 +39,7 @@ export interface TestGatewayOptions {
   readonly admin?: boolean;
   /** Of the admin server; any free one otherwise. */
   readonly adminPort?: number;
-  /** Writes the configuration into `folder`, and lets the admin server write it, too. */
+  /** Writes the configuration into `folder`; `true` lets the admin server write it, too. */
   readonly uiWrite?: boolean;
   /** Folder of the built pages. */
   readonly webApp?: string;
@@ -54,7 +54,7 @@ export async function gateway(
     level,
     admin = false,
     adminPort = 0,
-    uiWrite = false,
+    uiWrite,
     webApp,
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
@@ -62,7 +62,7 @@ export async function gateway(
   const { config, source, diagnostics } = loadConfigText(yaml, 'test.yaml', environment);
   if (config === undefined)
     throw new Error(diagnostics.map(({ message, path }) => `${path.join('.')}: ${message}`).join('\n'));
-  if (uiWrite) writeFileSync(join(folder, 'test.yaml'), yaml);
+  if (uiWrite !== undefined) writeFileSync(join(folder, 'test.yaml'), yaml);
   const accessLog = memorySink();
   const logLines = memorySink();
   const log = createLog(logLines, level ?? 'debug,request=info', 'text');
@@ -86,8 +86,9 @@ export async function gateway(
           gateway: running,
           served: () => ({ config, runtime, source, diagnostics: all }),
           folder,
-          ...(uiWrite ? { configFile: join(folder, 'test.yaml') } : {}),
-          isConfigWritable: uiWrite,
+          ...(uiWrite === undefined
+            ? {}
+            : { configFile: join(folder, 'test.yaml'), isConfigWritable: uiWrite }),
           ...(webApp === undefined ? {} : { webApp }),
           env: environment,
           log,
