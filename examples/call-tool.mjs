@@ -40,13 +40,14 @@ await send({ method: 'notifications/initialized' });
 console.log(`connected to ${serverInfo.name} ${serverInfo.version}`);
 const { tools } = await request('tools/list');
 console.log(`${tools.length} tools: ${tools.map(({ name }) => name).join(', ')}`);
-const calls =
-  tool === undefined
-    ? [
-        ['everything_echo', { message: 'hello through the gateway' }],
-        ['files_list_allowed_directories', {}],
-      ]
-    : [[tool, JSON.parse(argumentsJson)]];
+const samples = [
+  ['everything_echo', { message: 'hello through the gateway' }],
+  ['files_list_allowed_directories', {}],
+  ['memory_search_knowledge', { query: 'what can the gateway do?', limit: 1 }],
+].filter(([name]) => tools.some((known) => known.name === name));
+const calls = tool === undefined ? samples : [[tool, JSON.parse(argumentsJson)]];
+if (calls.length === 0)
+  console.log(`To call one: node call-tool.mjs ${url} ${tools[0]?.name ?? 'tool'} '{"argument":"value"}'`);
 for (const [name, args] of calls) {
   const { content } = await request('tools/call', { name, arguments: args });
   console.log(`${name} -> ${content.map((part) => part.text ?? `(${part.type})`).join(' ')}`);

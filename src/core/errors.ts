@@ -70,6 +70,7 @@ export const ERRORS = {
   upstream_timeout: entry(504, 'Timeout', 'upstream call timeout'),
   request_timeout: entry(504, 'Timeout', 'request timeout'),
   llm_invalid: entry(400, 'InvalidRequest', 'the LLM request is not valid'),
+  llm_unknown_call: entry(404, 'NotFound', 'there is no such LLM call'),
   llm_not_found: entry(404, 'NotFound', 'Model not found'),
   llm_forbidden: entry(403, 'Authorization', 'Model is not allowed for this API key'),
   guardrail_rejected: entry(403, 'Guardrail', 'request rejected by webhook guardrail'),

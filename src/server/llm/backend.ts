@@ -100,9 +100,16 @@ function refuseDuplicateEntries(
   }
 }
 
+function noSuchCall({ method, path }: Exchange): Error {
+  const hint = 'send a POST with a `model`, such as /v1/chat/completions; GET /v1/models lists the models';
+  return llmError('llm_unknown_call', 'unknown_url', `there is nothing at ${method} ${path}: ${hint}`);
+}
+
 async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   x.protocol = 'llm';
   if (/^(?:\/v1)?\/models(?:\/|$)/.test(x.path)) return listModels(x, runtime);
+  // The OpenAI API has no other call without a body whose model we could choose by.
+  if (x.method === 'GET' || x.method === 'HEAD') throw noSuchCall(x);
   const operation = operationOf(x.path);
   const body = await readRequest(x);
   const requested = body.get('model');

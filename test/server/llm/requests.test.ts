@@ -122,6 +122,24 @@ describe('a request body', () => {
 });
 
 describe('a request that cannot be served', () => {
+  test.each(['/', '/v1/nope', '/v1/chat/completions'])(
+    'GET %s is 404 and says what there is',
+    async (path) => {
+      await using provider = await llmProvider();
+      await using gate = await llmGateway(provider);
+      const { status, text } = await send(gate.url + path);
+      expect([status, JSON.parse(text).error]).toEqual([
+        404,
+        {
+          message: `there is nothing at GET ${path}: send a POST with a \`model\`, such as /v1/chat/completions; GET /v1/models lists the models`,
+          type: 'invalid_request_error',
+          code: 'unknown_url',
+        },
+      ]);
+      expect(provider.received).toEqual([]);
+    },
+  );
+
   const models = [
     { name: 'acme-*', provider: 'echo' },
     { name: 'hidden', provider: 'echo', visibility: 'internal' },

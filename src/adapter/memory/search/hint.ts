@@ -5,6 +5,9 @@ import type { Scored, SearchRequest } from './search.ts';
 /** Kinds of entities that are embedded; the others are found through the graph. */
 const SEARCHED: ReadonlySet<EntityType> = new Set(['doc_chunk', 'chat_message']);
 
+/** The best of queries about something else mostly stays below (docs/memory.md, Retrieval). */
+const UNRELATED = 0.35;
+
 /** Why a search gave nothing, and what to do about it. */
 export async function hintFor(
   store: Store,
@@ -14,9 +17,11 @@ export async function hintFor(
 ): Promise<string | undefined> {
   const [best] = candidates;
   if (best !== undefined) {
-    const score = Math.floor(best.score * 100) / 100;
     const name = best.entity.name.slice(0, 200);
-    return `nothing reaches minScore ${minScore}; the best was ${score.toFixed(2)}, of "${name}" (${best.entity.type}). Lower minScore to see it, or use other words`;
+    const start = `nothing reaches minScore ${minScore}; the best was ${best.score.toFixed(4)}, of "${name}" (${best.entity.type}).`;
+    return best.score < UNRELATED
+      ? `${start} Nothing that is stored seems to be about this`
+      : `${start} Lower minScore to see it, or use words that the documents use`;
   }
   if (queryWords(query, 1).length === 0) return 'the query has no words';
   const { entities } = await store.stats();

@@ -50,7 +50,7 @@ export class Metrics {
       new Gauge(
         {
           name: 'gw_config_synchronized',
-          help: '1 when the configuration on disk is in use, 0 after a reload failed',
+          help: '1 when the configuration was loaded. It is read at start only; a changed file needs a restart',
         },
         () => (this.isSynchronized ? 1 : 0),
       ),
