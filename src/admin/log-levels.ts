@@ -1,12 +1,22 @@
 import { LIMITS } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
+import { type Directive, directiveKey, parseDirectives } from '../core/log-directives.ts';
+
+/** A clause that is in force for a while only. */
+interface Temporary {
+  /** What comes back; undefined when there was no such clause. */
+  readonly before: Directive | undefined;
+  /** When, in ms since 1970, and in ms as of `performance.now()`, which no change of the clock moves. */
+  readonly until: number;
+  readonly due: number;
+}
 
 /** Log levels as `/logging` changes them; a change can be for a while only. */
 export class LogLevels {
   readonly #log: Log;
   #timer: NodeJS.Timeout | undefined;
-  /** What comes back when the time is over, and when (ms since 1970). */
-  #temporary: { readonly before: string; readonly until: number } | undefined;
+  /** By key of the clause: no more than there are clauses now, or were before a reset. */
+  readonly #temporary = new Map<string, Temporary>();
 
   constructor(log: Log) {
     this.#log = log;
@@ -16,19 +26,22 @@ export class LogLevels {
     return this.#log.directives.current;
   }
 
-  /** When the levels from before come back, in ms since 1970. */
+  /** When the last of the levels from before come back, in ms since 1970. */
   get until(): number | undefined {
-    return this.#temporary?.until;
+    return this.#temporary.size === 0
+      ? undefined
+      : Math.max(...[...this.#temporary.values()].map(({ until }) => until));
   }
 
   /**
-   * Adds directives, after a reset if wanted. With `milliseconds` the levels from before come back after that long.
+   * Adds directives, after a reset if wanted. With `milliseconds` the clauses from before come back after that long:
+   * those that this call changes, and no others. A clause that is changed for good in the meantime stays so.
    *
    * @throws InvalidDirectives, and nothing has changed
    */
   change(directives: string | undefined, reset: boolean, milliseconds: number | undefined): void {
     const now = this.current;
-    const before = this.#temporary?.before ?? now;
+    const before = this.#log.directives.byKey();
     try {
       if (reset) this.#log.directives.reset();
       if (directives !== undefined) this.#log.directives.add(directives);
@@ -36,12 +49,18 @@ export class LogLevels {
       this.#log.directives.replace(now);
       throw error;
     }
-    this.#forget();
-    if (milliseconds !== undefined) {
-      const wait = Math.min(milliseconds, LIMITS.logLevelFor);
-      this.#temporary = { before, until: Date.now() + wait };
-      this.#timer = setTimeout(() => this.#back(before), wait).unref();
+    const wait = milliseconds === undefined ? undefined : Math.min(milliseconds, LIMITS.logLevelFor);
+    for (const key of this.#touched(directives, reset, before)) {
+      const known = this.#temporary.get(key);
+      if (wait === undefined) this.#temporary.delete(key);
+      else
+        this.#temporary.set(key, {
+          before: known === undefined ? before.get(key) : known.before,
+          until: Date.now() + wait,
+          due: performance.now() + wait,
+        });
     }
+    this.#arm();
     this.#say();
   }
 
@@ -49,15 +68,34 @@ export class LogLevels {
     clearTimeout(this.#timer);
   }
 
-  #back(before: string): void {
-    this.#forget();
-    this.#log.directives.replace(before);
-    this.#say();
+  /** Keys of the clauses that a change is about; a reset is about all. */
+  #touched(
+    directives: string | undefined,
+    reset: boolean,
+    before: ReadonlyMap<string, Directive>,
+  ): ReadonlySet<string> {
+    const named = directives === undefined ? [] : parseDirectives(directives).map(directiveKey);
+    return new Set(
+      reset
+        ? [...named, ...before.keys(), ...this.#log.directives.byKey().keys(), ...this.#temporary.keys()]
+        : named,
+    );
   }
 
-  #forget(): void {
+  #arm(): void {
     clearTimeout(this.#timer);
-    this.#temporary = undefined;
+    if (this.#temporary.size === 0) return;
+    const next = Math.min(...[...this.#temporary.values()].map(({ due }) => due));
+    this.#timer = setTimeout(() => this.#back(), Math.max(1, Math.ceil(next - performance.now()))).unref();
+  }
+
+  #back(): void {
+    const over = [...this.#temporary].filter(([, { due }]) => due <= performance.now());
+    for (const [key] of over) this.#temporary.delete(key);
+    this.#arm();
+    if (over.length === 0) return;
+    this.#log.directives.restore(new Map(over.map(([key, { before }]) => [key, before])));
+    this.#say();
   }
 
   #say(): void {

@@ -1,9 +1,9 @@
-import { Command, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { exitCodeTable } from '../core/exit-codes.ts';
-import { nearest } from '../core/suggest.ts';
 import { VERSION } from '../core/version.ts';
 import type { Context } from './context.ts';
 import { proxyCommands } from './proxy-program.ts';
+import { helpOrUnknown, Words } from './words.ts';
 
 /** What a command's file exports: options in, exit code out. Loaded on use, so that `--version` stays fast. */
 export type Run<Options> = (options: Options, context: Context) => Promise<number>;
@@ -13,7 +13,7 @@ export type Run<Options> = (options: Options, context: Context) => Promise<numbe
  * `setExit` receives the exit code of the command that ran.
  */
 export function createProgram(context: Context, setExit: (code: number) => void): Command {
-  const program = new Command('agctl')
+  const program = new Words('agctl')
     .description('Run, check and inspect a gateway for MCP servers and LLM providers.')
     .version(VERSION, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help for a command')
@@ -230,22 +230,4 @@ function storeOptions(command: Command): Command {
   return command
     .option('--data <dir>', 'folder of the store (MEMORY_DATA_DIR, ~/.local/share/agctl/memory)')
     .option('--docs <dir>', 'folder of Markdown to read at every start (MEMORY_DOCS_DIR, /app/docs)');
-}
-
-/** A group on its own prints its help; with a word that is none of its commands, the nearest one. */
-function helpOrUnknown(group: Command, { stdout }: Context): void {
-  group.allowExcessArguments(true).action(() => {
-    const [unknown] = group.args;
-    if (unknown === undefined) {
-      stdout.write(group.helpInformation());
-      return;
-    }
-    const near = nearest(
-      unknown,
-      group.commands.map((command) => command.name()),
-    );
-    group.error(
-      `error: unknown command '${unknown}'${near === undefined ? '' : `\n(Did you mean ${near}?)`}`,
-    );
-  });
 }

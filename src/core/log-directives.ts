@@ -75,6 +75,11 @@ function levelOf(word: string): DirectiveLevel | undefined {
 /** `agentgateway::mcp` and `mcp` are the same target. */
 const bareName = (target: string): string => target.replace(PREFIX, '');
 
+/** Clauses with the same key replace each other. `agentgateway` alone is all of our lines, and yet not the bare level. */
+export function directiveKey({ target }: Directive): string {
+  return bareName(target) || target;
+}
+
 /**
  * Which lines are logged: levels per target, changed while running. Targets match by their beginning, with and
  * without the prefix `agentgateway::` or `agctl::`; the longest one that matches decides. Without one, nothing is
@@ -105,6 +110,22 @@ export class LogDirectives {
   /** These clauses and no others. @throws InvalidDirectives */
   replace(text: string): void {
     this.#set(merged([], parseDirectives(text)));
+  }
+
+  /** The clauses by `directiveKey`. */
+  byKey(): ReadonlyMap<string, Directive> {
+    return new Map(this.#directives.map((directive) => [directiveKey(directive), directive]));
+  }
+
+  /** Puts single clauses back, by `directiveKey`: undefined takes one away. The others stay. */
+  restore(clauses: ReadonlyMap<string, Directive | undefined>): void {
+    const kept = this.#directives.filter((directive) => !clauses.has(directiveKey(directive)));
+    this.#set(
+      merged(
+        kept,
+        [...clauses.values()].filter((directive) => directive !== undefined),
+      ),
+    );
   }
 
   #set(directives: readonly Directive[]): void {
@@ -144,9 +165,7 @@ export class LogDirectives {
 function merged(before: readonly Directive[], added: readonly Directive[]): Directive[] {
   const byTarget = new Map<string, Directive>();
   for (const directive of [...before, ...added]) {
-    // `agentgateway` alone is all of our lines, and yet not the bare level.
-    const key = bareName(directive.target) || directive.target;
-    byTarget.set(key, directive);
+    byTarget.set(directiveKey(directive), directive);
   }
   return [...byTarget.values()].sort(
     (a, b) => b.target.length - a.target.length || (a.target < b.target ? -1 : 1),

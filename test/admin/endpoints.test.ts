@@ -163,7 +163,7 @@ describe('log levels', () => {
     expect((await send(`${running.admin}/logging`)).text).toContain('debug');
   });
 
-  test('a change for a while ends by itself, with the levels from before all of it', async () => {
+  test('a change for a while ends by itself; what is changed for good in the meantime stays', async () => {
     await using running = await start();
     const set = (query: string): Promise<{ text: string }> =>
       send(`${running.admin}/logging?${query}`, { method: 'POST' });
@@ -171,8 +171,14 @@ describe('log levels', () => {
     expect((await set('level=trace&for=1h')).text).toMatch(
       /^current log level is request=info,trace \(until 20/,
     );
-    await set('level=mcp%3Dtrace&for=60ms');
+    await set('level=trace&for=60ms');
     await until(() => running.directives.current === 'request=info,error');
+    await set('level=mcp%3Dtrace,cel%3Dtrace&for=60ms');
+    expect((await set('level=llm%3Ddebug,cel%3Dwarn')).text).toContain(
+      'request=info,cel=warn,llm=debug,mcp=trace,error (until 20',
+    );
+    await until(() => running.directives.current === 'request=info,cel=warn,llm=debug,error');
+    expect((await set('')).text).not.toContain('until');
     expect((await set('level=trace&for=soon')).text).toMatch(/^Invalid time provided: soon/);
   });
 

@@ -66,6 +66,10 @@ describe('help', () => {
 describe('wrong usage is exit code 2, and says what is right', () => {
   test.each([
     [['--versio'], "unknown option '--versio'\n(Did you mean --version?)"],
+    [['serve', '--fiel', 'x'], "unknown option '--fiel'\n(Did you mean --file?)"],
+    [['help', 'nope'], "unknown command 'nope'"],
+    [['help', 'serv'], "unknown command 'serv'\n(Did you mean serve?)"],
+    [['config', 'valid', '-f', 'x'], "unknown command 'valid'\n(Did you mean validate?)"],
     [['serve'], "required option '-f, --file <path>' not specified"],
     [['version', '-o', 'xml'], "argument 'xml' is invalid. Allowed choices are text, json."],
     [

@@ -6,25 +6,52 @@ import { type ShowOptions, showJson } from '../proxy/show-json.ts';
 
 export const run: Run<ShowOptions> = (options, context) => showJson('/memory', textOf, options, context);
 
-/** A line for every figure; those that are bytes, as MiB. Which there are differs from gateway to gateway. */
+/** A line for every figure; those that are bytes, as MiB. Then the bounds. Figures differ from gateway to gateway. */
 function textOf(value: unknown): string {
+  const { bounds, ...figures } = isObject(value) ? value : {};
+  const hasBounds = Array.isArray(bounds) && bounds.length > 0 && bounds.every(isObject);
+  const main = print(rowsOf(hasBounds ? figures : value, ''));
+  return hasBounds ? `${main}\n${print([['BOUND', 'USE', 'CAP'], ...bounds.map(boundRow)])}` : main;
+}
+
+function print(rows: readonly (readonly string[])[]): string {
   return table(
-    rowsOf(value, '').map((row) => row.map(escapeControls)),
+    rows.map((row) => row.map(escapeControls)),
     displayWidth,
   );
 }
 
+/** `connections (default)  2  10000`: name and place, use where it is known, cap, and what was lost at the cap. */
+function boundRow({ name, at, used, max, dropped }: Readonly<Record<string, unknown>>): string[] {
+  const isBytes = /bytes$/i.test(String(name));
+  const shown = (amount: unknown): string => {
+    if (typeof amount !== 'number') return '-';
+    return isBytes ? mebibytes(amount) : String(amount);
+  };
+  const lost = typeof dropped === 'number' && dropped > 0 ? [`${dropped} dropped`] : [];
+  return [typeof at === 'string' ? `${name} (${at})` : String(name), shown(used), shown(max), ...lost];
+}
+
 function rowsOf(value: unknown, path: string): string[][] {
-  if (isObject(value))
+  if (typeof value === 'object' && value !== null)
     return Object.entries(value).flatMap(([key, part]) => rowsOf(part, path === '' ? key : `${path}.${key}`));
   return value === null ? [] : [[path, typeof value === 'number' ? figure(value, path) : String(value)]];
 }
 
+/** Names of figures that are no bytes, by their last part; the kernel counts pages and faults beside bytes. */
 const COUNTS =
-  /(?:^|[._])(?:stacks|objects|allocations|frees|faults?|pgfault|pgmajfault|count|ms|seconds|comparable)(?:$|[._])/;
+  /(?:^|[._])(?:stacks|objects|allocations|frees|faults?|count|ms|seconds|structures)$|(?:^|\.)(?:pg|workingset|thp|swpin|swpout|zswpin|zswpout|numa_|oom)\w*$|number_of_\w+$/;
+const BYTES = /^(?:allocation_stats|allocator|cgroup|smaps)\.|bytes$/i;
 const MIB = 1024 * 1024;
 
 function figure(value: number, path: string): string {
-  if (COUNTS.test(path) || Math.abs(value) < 64 * 1024) return String(value);
-  return `${(value / MIB).toFixed(1)} MiB`;
+  if (COUNTS.test(path)) return String(value);
+  return BYTES.test(path) || Math.abs(value) >= 64 * 1024 ? mebibytes(value) : String(value);
+}
+
+/** One unit everywhere; small amounts keep the digits that tell them from nothing. */
+function mebibytes(value: number): string {
+  const amount = value / MIB;
+  if (value !== 0 && Math.abs(amount) < 0.001) return '<0.001 MiB';
+  return `${amount.toFixed(value !== 0 && Math.abs(amount) < 0.1 ? 3 : 1)} MiB`;
 }

@@ -1,3 +1,4 @@
+import { problemOf, stepToShow } from '../../core/trace/problem.ts';
 import type { TraceModel, TraceStep } from '../../core/trace-model.ts';
 import type { DetailView } from './detail.ts';
 import type { TraceView } from './trace-store.ts';
@@ -85,10 +86,7 @@ export function selectedIndex(ui: Ui, steps: readonly TraceStep[], isOver: boole
     const found = steps.findIndex(({ number }) => number >= (ui.selected ?? 0));
     return found === -1 ? steps.length - 1 : found;
   }
-  if (!isOver) return steps.length - 1;
-  const error = steps.findIndex(({ severity }) => severity === 'error');
-  const warning = error === -1 ? steps.findIndex(({ severity }) => severity === 'warn') : error;
-  return warning === -1 ? steps.length - 1 : warning;
+  return isOver ? stepToShow(steps) : steps.length - 1;
 }
 
 /** What a key does: to the screen, or for the program. */
@@ -177,7 +175,7 @@ function move(ui: Ui, view: TraceView, amount: number): Ui {
 function nextProblem(ui: Ui, view: TraceView): Ui {
   const steps = shownSteps(ui, shownTrace(ui, view));
   const at = steps[selectedIndex(ui, steps, true)]?.number ?? 0;
-  const problems = steps.filter(({ severity }) => severity === 'error' || severity === 'warn');
+  const problems = steps.filter((step) => problemOf(step) !== undefined);
   const next = problems.find(({ number }) => number > at) ?? problems[0];
   return next === undefined ? ui : { ...ui, selected: next.number, top: 0 };
 }

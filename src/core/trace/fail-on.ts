@@ -1,4 +1,5 @@
 import type { TraceModel } from '../trace-model.ts';
+import { problemOf } from './problem.ts';
 
 /** What a script may want to fail on. */
 export type FailOn = 'warn' | 'error' | 'deny' | '4xx' | '5xx' | 'cel-error' | 'no-route';
@@ -10,9 +11,9 @@ export function matches(trace: TraceModel, condition: FailOn): boolean {
   const status = trace.verdict?.status ?? 0;
   switch (condition) {
     case 'warn':
-      return trace.steps.some(({ severity }) => severity === 'warn' || severity === 'error');
+      return trace.steps.some((step) => problemOf(step) !== undefined);
     case 'error':
-      return trace.steps.some(({ severity }) => severity === 'error');
+      return trace.steps.some((step) => problemOf(step) === 'error');
     case 'deny':
       return trace.policies.some(({ outcome }) => outcome === 'denied');
     case '4xx':

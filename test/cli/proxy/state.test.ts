@@ -153,6 +153,30 @@ describe('state', () => {
     ).toEqual(memory);
   });
 
+  test('`proxy memory`: bytes in one unit, and the bounds as a table', async () => {
+    const shown = {
+      allocator: { comparable: { retained_bytes: 4362842752, metadata_bytes: 2048 }, number_of_contexts: 3 },
+      bounds: [
+        { name: 'connections', at: 'default', used: 2, max: 10000 },
+        { name: 'log.queueBytes', at: 'stdout', max: 1048576, dropped: 7 },
+      ],
+    };
+    await using server = await fakeAdmin({ '/memory': says(JSON.stringify(shown)) });
+    const { stdout } = await cli(['proxy', 'memory', '--admin', server.address]);
+    expect(stdout).toBe(
+      [
+        'allocator.comparable.retained_bytes  4160.7 MiB',
+        'allocator.comparable.metadata_bytes  0.002 MiB',
+        'allocator.number_of_contexts         3',
+        '',
+        'BOUND                    USE  CAP',
+        'connections (default)    2    10000',
+        'log.queueBytes (stdout)  -    1.0 MiB  7 dropped',
+        '',
+      ].join('\n'),
+    );
+  });
+
   test('`proxy tasks`', async () => {
     await using server = await fakeAdmin({
       '/debug/tasks': says('{"admin":["serve\\n  accept"],"workload":[]}'),

@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { stepToShow } from '../../../src/core/trace/problem.ts';
+import { addEvent, EMPTY_TRACE, type TraceModel } from '../../../src/core/trace-model.ts';
 import { cli, type Ran } from '../../kit/cli.ts';
 import { DENIED, type FakeAdmin, fakeAdmin, frames, says, streams } from '../../kit/fake-admin.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
@@ -198,6 +200,26 @@ describe('which request', () => {
   ])('--fail-on %s is exit code %i', async (conditions, expected) => {
     await using admin = await traced(frames(DENIED));
     expect((await trace(admin, '--fail-on', conditions)).code).toBe(expected);
+  });
+
+  test.each([
+    ['noCatalog', 0],
+    ['missing', 1],
+  ])('--fail-on warn: a good call whose price is %s is exit code %i', async (status, expected) => {
+    const events = [
+      { eventEnd: 0, severity: 'info', message: { type: 'requestStarted' } },
+      { eventEnd: 9, severity: 'info', message: { type: 'requestFinished', status: 200, error: null } },
+      {
+        eventEnd: 9,
+        severity: 'warn',
+        message: { type: 'policyEvent', kind: 'llm_cost', details: { status } },
+      },
+    ];
+    await using admin = await traced(frames(events));
+    expect((await trace(admin, '--fail-on', 'warn')).code).toBe(expected);
+    // What a screen shows first is the end of the request, or what is wrong with it.
+    const { steps } = events.reduce((model: TraceModel, event) => addEvent(model, event), EMPTY_TRACE);
+    expect(steps[stepToShow(steps)]?.message.type).toBe(expected === 0 ? 'requestFinished' : 'policyEvent');
   });
 });
 
