@@ -11,7 +11,7 @@ export function waitingRows({ phase, sends, problem, source }: TraceView, width:
         ? [`connecting to ${source}`]
         : sends
           ? ['The request is on its way.']
-          : WAITING;
+          : waitingFor(source);
   const title =
     problem !== undefined ? 'No trace' : phase === 'waiting' && !sends ? 'Send a request' : 'Trace';
   return [
@@ -21,19 +21,31 @@ export function waitingRows({ phase, sends, problem, source }: TraceView, width:
   ];
 }
 
-const WAITING = [
-  'MCP    curl -sS http://127.0.0.1:3000/mcp \\',
+/** Requests that work as they stand, on any gateway port; `tools/list` alone needs a session first. */
+const waitingFor = (source: string): readonly string[] => [
+  'MCP    curl -sS <gateway>/mcp \\',
   "         -H 'content-type: application/json' \\",
   "         -H 'accept: application/json, text/event-stream' \\",
-  `         -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`,
+  `         -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",`,
+  `              "capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}'`,
   '',
-  'LLM    curl -sS http://127.0.0.1:4000/v1/chat/completions \\',
+  'LLM    curl -sS <gateway>/v1/chat/completions \\',
   "         -H 'content-type: application/json' \\",
   `         -d '{"model":"m1","messages":[{"role":"user","content":"hi"}]}'`,
   '',
-  'Ports and paths are those of the examples. Or let agctl send it:',
-  '   agctl proxy trace --local -- <url> -H … -d …',
+  '<gateway> is an address of this gateway, paths are those of its routes. Or let agctl send it:',
+  `   agctl proxy trace --admin ${source} -- <url> -H … -d …`,
 ];
+
+/** Which request is traced, in one line. Safe to print. */
+export function awaited({ match, count, traces }: TraceView): string {
+  const which =
+    count > 1 && traces.length < count ? `Request ${traces.length + 1} of ${count}: the next` : 'The next';
+  const before = traces.length > 0 ? '  [ shows the trace before' : '';
+  return match === undefined
+    ? `${which} request is traced; other requests are not affected.${before}`
+    : `${which} request for which this is true: ${escapeControls(match)}${before}`;
+}
 
 const HELP: readonly string[] = [
   'Move',

@@ -4,7 +4,7 @@ import { decidingPlace, durationText, lastMoment, stagesOf, verdictText } from '
 import type { TraceModel, TraceStep } from '../../core/trace-model.ts';
 import { type DetailView, detailLines, toneOf } from './detail.ts';
 import { cut, ends, pad, type Row, rule, type Span, type Tone, wrap } from './row.ts';
-import { helpRows, waitingRows } from './screen-texts.ts';
+import { awaited, helpRows, waitingRows } from './screen-texts.ts';
 import type { TraceView } from './trace-store.ts';
 import { selectedIndex, shownSteps, shownTrace, type Ui } from './ui-state.ts';
 
@@ -30,13 +30,13 @@ export function screenRows(view: TraceView, ui: Ui, size: Size, now: number): re
   const body = height - HEAD - 1;
   const main = ui.isHelp
     ? helpRows(width)
-    : trace === undefined ||
-        (trace.steps.length === 0 && view.phase !== 'done') ||
-        view.phase === 'connecting' ||
-        view.phase === 'waiting'
+    : trace === undefined || (trace.steps.length === 0 && view.phase !== 'done') || isAwaiting(view, ui)
       ? waitingRows(view, width)
       : panes(view, ui, trace, width, body);
-  const rows: Row[] = [...headRows(view, trace, width, now), ...main.slice(0, body)];
+  const rows: Row[] = [
+    ...headRows(view, isAwaiting(view, ui) ? undefined : trace, width, now),
+    ...main.slice(0, body),
+  ];
   while (rows.length < height - 1) rows.push([]);
   return [...rows.slice(0, height - 1), footRow(view, ui, width)].slice(0, height);
 }
@@ -49,12 +49,14 @@ const PHASES: Readonly<Record<TraceView['phase'], { readonly mark: string; reado
   lost: { mark: '✗ disconnected', tone: 'red' },
 };
 
-function headRows(view: TraceView, trace: TraceModel | undefined, width: number, now: number): Row[] {
+/** Nothing to show but what is waited for; a trace from before can be chosen all the same. */
+const isAwaiting = ({ phase }: TraceView, ui: Ui): boolean =>
+  ui.trace === undefined && (phase === 'connecting' || phase === 'waiting');
+
+function headRows(view: TraceView, shown: TraceModel | undefined, width: number, now: number): Row[] {
   const { mark, tone } = view.isSaved
     ? { mark: '● saved trace', tone: 'green' as const }
     : PHASES[view.phase];
-  const isWaiting = view.phase === 'waiting' || view.phase === 'connecting';
-  const shown = isWaiting ? undefined : trace;
   const count =
     shown === undefined ? '' : `  ${shown.steps.length} steps  ${durationText(lastMoment(shown))}`;
   const clock = view.phase === 'waiting' ? `  ${clockText(now - view.armedAt)}` : '';
@@ -70,10 +72,7 @@ function headRows(view: TraceView, trace: TraceModel | undefined, width: number,
       head,
       [
         {
-          text: cut(
-            ` ${view.match === undefined ? 'The next request is traced once; other requests are not affected.' : `The next request for which this is true: ${escapeControls(view.match)}`}`,
-            width,
-          ),
+          text: cut(` ${awaited(view)}`, width),
         },
       ],
       [],

@@ -19,6 +19,8 @@ export interface TraceView {
   readonly isSaved: boolean;
   readonly match: string | undefined;
   readonly sends: boolean;
+  /** How many requests are traced, one after another. */
+  readonly count: number;
   /** All traces so far, the one under way last. */
   readonly traces: readonly TraceModel[];
   readonly reply: OwnReply | undefined;
@@ -58,6 +60,7 @@ export class TraceStore {
       isSaved,
       match: isSaved ? undefined : source.request.match,
       sends: !isSaved && source.request.own !== undefined,
+      count: plan.count,
       traces: [],
       reply: undefined,
       problem: undefined,

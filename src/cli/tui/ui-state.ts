@@ -180,7 +180,10 @@ function nextProblem(ui: Ui, view: TraceView): Ui {
   return next === undefined ? ui : { ...ui, selected: next.number, top: 0 };
 }
 
-function another(ui: Ui, { traces }: TraceView, amount: number): Ui {
-  const index = Math.min(traces.length - 1, Math.max(0, (ui.trace ?? traces.length - 1) + amount));
-  return { ...ui, trace: index, selected: undefined, top: 0 };
+function another(ui: Ui, { traces, phase }: TraceView, amount: number): Ui {
+  // While the next request is waited for, the traces that are complete are all before it.
+  const isWaiting = phase === 'waiting' || phase === 'connecting';
+  const index = Math.max(0, (ui.trace ?? traces.length - (isWaiting ? 0 : 1)) + amount);
+  const trace = index < traces.length ? index : undefined;
+  return { ...ui, trace, selected: undefined, top: 0 };
 }

@@ -81,13 +81,33 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
     await term.agctl(['proxy', 'trace', '--admin', admin.address, '--match', 'true']);
     const waiting = await term.shows('◌ waiting');
     expect(waiting).toContain('The next request for which this is true: true');
-    expect(waiting).toContain('curl -sS http://127.0.0.1:3000/mcp');
+    expect(waiting).toContain('"method":"initialize"');
+    expect(waiting).toContain(`agctl proxy trace --admin ${admin.address} -- <url>`);
     await term.shows('● done');
     await term.press('n');
     const lost = await term.shows('✗ disconnected');
     expect(lost).toContain('ended the trace after 3 events, before the request was done');
     await term.press('w');
     await term.shows(/saved to trace-\d{14}\.jsonl/);
+    await term.press('q');
+    await term.shows('code 0');
+  });
+
+  test('--count 2: says which request it waits for, and shows the one before meanwhile', async () => {
+    let round = 0;
+    await using admin = await fakeAdmin({
+      '/debug/trace': (response, request) => {
+        round += 1;
+        (round === 1 ? streams(frames(DENIED)) : waits)(response, request);
+      },
+    });
+    await using term = await terminal();
+    await term.agctl(['proxy', 'trace', '--admin', admin.address, '--count', '2']);
+    await term.shows('Request 2 of 2: the next request is traced');
+    await term.press('[');
+    await term.shows('403, denied by authorization');
+    await term.press(']');
+    await term.shows('Request 2 of 2');
     await term.press('q');
     await term.shows('code 0');
   });
