@@ -134,7 +134,7 @@ function useSession(): {
       ]);
       return { kind: 'open', session, items: { tools, prompts, resources } };
     };
-    run()
+    void run()
       .catch((error: Error): State => ({ kind: 'failed', error }))
       .then((next) => {
         if (current.current === own) setState(next);
