@@ -43,8 +43,10 @@ let count = 0;
 export async function terminal({ columns = 80, rows = 24 } = {}): Promise<Terminal> {
   const folder = mkdtempSync(join(tmpdir(), 'agctl-tmux-'));
   const socket = join(folder, `s${count++}`);
+  // A person's terminal: in CI, libraries turn colours off.
+  const { CI: _, NO_COLOR: __, FORCE_COLOR: ___, ...env } = process.env;
   const tmux = async (...args: readonly string[]): Promise<string> =>
-    (await run('tmux', ['-f', '/dev/null', '-S', socket, ...args])).stdout;
+    (await run('tmux', ['-f', '/dev/null', '-S', socket, ...args], { env })).stdout;
   await tmux(
     'new-session',
     '-d',
