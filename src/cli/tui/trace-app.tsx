@@ -1,10 +1,10 @@
 import { Box, Text, useApp, useInput, useWindowSize } from 'ink';
-import { type ReactNode, useEffect, useState, useSyncExternalStore } from 'react';
+import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { LIMITS } from '../../core/limits.ts';
 import { detailLines } from './detail.ts';
 import type { Row, Span } from './row.ts';
 import { screenRows } from './screen.ts';
-import type { TraceStore } from './trace-store.ts';
+import type { TraceStore, TraceView } from './trace-store.ts';
 import { FIRST_UI, type Key, press, selectedIndex, shownSteps, shownTrace, type Ui } from './ui-state.ts';
 
 interface Props {
@@ -31,29 +31,21 @@ export function TraceApp({ store, hasColor, copy }: Props): ReactNode {
       exit(INTERRUPTED);
       return;
     }
-    const pressed = press(
-      ui,
-      { input: key.ctrl ? '' : input, name: nameOf(key) },
-      view,
-      Math.max(1, Math.floor(size.rows / 2) - 4),
-    );
+    for (const one of keysOf(input, key)) handle(one);
+  });
+  // Several keys may come before the next drawing: each goes on from the last, not from what is on the screen.
+  const latest = useRef(ui);
+  const handle = (one: Key): void => {
+    const before = latest.current;
+    const pressed = press(before, one, view, Math.max(1, Math.floor(size.rows / 2) - 4));
+    latest.current = pressed.ui;
     setUi(pressed.ui);
     if (view.note !== '') store.note('');
     if (pressed.action === 'quit') exit();
     else if (pressed.action === 'next') void store.next();
     else if (pressed.action === 'save') void store.save();
-    else if (pressed.action === 'copy') {
-      const trace = shownTrace(ui, view);
-      const steps = shownSteps(ui, trace);
-      const step = steps[selectedIndex(ui, steps, view.phase === 'done' || view.phase === 'lost')];
-      if (trace !== undefined)
-        copy(
-          detailLines(trace, step, ui.view, ui.isYaml)
-            .map(({ text }) => text)
-            .join('\n'),
-        );
-    }
-  });
+    else if (pressed.action === 'copy') copyDetail(before, view, copy);
+  };
   const silent = view.phase === 'waiting' && now - view.heardAt > LIMITS.traceSilence;
   const shown =
     silent && view.note === ''
@@ -66,6 +58,29 @@ export function TraceApp({ store, hasColor, copy }: Props): ReactNode {
         <Line key={index} row={row} hasColor={hasColor} />
       ))}
     </Box>
+  );
+}
+
+function copyDetail(ui: Ui, view: TraceView, copy: Props['copy']): void {
+  const trace = shownTrace(ui, view);
+  if (trace === undefined) return;
+  const steps = shownSteps(ui, trace);
+  const step = steps[selectedIndex(ui, steps, view.phase === 'done' || view.phase === 'lost')];
+  copy(
+    detailLines(trace, step, ui.view, ui.isYaml)
+      .map(({ text }) => text)
+      .join('\n'),
+  );
+}
+
+/** The keys of one read: what was typed fast, or pasted, comes in one piece, with its line ends in it. */
+function keysOf(input: string, key: InkKey): Key[] {
+  const name = nameOf(key);
+  if (name !== undefined || input.length < 2 || key.ctrl) return [{ input: key.ctrl ? '' : input, name }];
+  return [...input].map((character) =>
+    character === '\r' || character === '\n'
+      ? { input: '', name: 'enter' }
+      : { input: character, name: undefined },
   );
 }
 
