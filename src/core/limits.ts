@@ -157,7 +157,7 @@ export const LIMITS = {
   /** Access-log and log lines waiting for a slow reader of stdout or stderr; more are dropped and counted. */
   logQueueBytes: MIB,
   /** Lines are written together: when there are so many bytes, or after so long. */
-  logBatchBytes: 8 * KIB,
+  logBatchBytes: 16 * KIB,
   logBatchTime: 20,
   logFieldLength: KIB,
   /** Spans of calls for one request; spans waiting for the collector (more are lost and counted); of one export. */

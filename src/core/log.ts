@@ -22,30 +22,35 @@ export interface LineSink {
  * request; pino's writer keeps its own queue instead, which drops over `LIMITS.logQueueBytes`.
  */
 export function fileSink(fd: number): LineSink {
-  const destination = pino.destination({
-    fd,
-    sync: false,
-    maxLength: LIMITS.logQueueBytes,
-    minLength: LIMITS.logBatchBytes,
-    periodicFlush: LIMITS.logBatchTime,
-  });
+  const destination = pino.destination({ fd, sync: false, maxLength: LIMITS.logQueueBytes });
   let dropped = 0;
+  // Lines are gathered here, because the writer measures all that waits anew for every line it is given.
+  let batch = '';
+  const writeBatch = (): void => {
+    if (batch !== '') destination.write(batch);
+    batch = '';
+  };
+  setInterval(writeBatch, LIMITS.logBatchTime).unref();
   destination.on('drop', (lines: unknown) => {
     dropped += String(lines).split('\n').length - 1;
   });
   // The reader of a pipe may leave (EPIPE): logging ends, the gateway goes on.
   destination.on('error', () => undefined);
   return {
-    write: (line) => void destination.write(line),
+    write(line) {
+      batch += line;
+      if (batch.length >= LIMITS.logBatchBytes) writeBatch();
+    },
     get dropped() {
       return dropped;
     },
     get queued() {
       // The writer's own count, which it compares with `maxLength`; counting again would cost every line.
-      return (destination as unknown as { readonly _len: number })._len;
+      return batch.length + (destination as unknown as { readonly _len: number })._len;
     },
     flush: () =>
       new Promise((resolve) => {
+        writeBatch();
         const timer = setTimeout(resolve, 500);
         destination.flush(() => {
           clearTimeout(timer);
@@ -91,8 +96,16 @@ export function createLog(sink: LineSink, level: string | LogDirectives, format:
 
 /** UTC with six digits after the second, as the access log prints it. */
 export function timestamp(milliseconds: number): string {
-  return `${new Date(milliseconds).toISOString().slice(0, -1)}000Z`;
+  if (milliseconds !== lastMilliseconds) {
+    lastMilliseconds = milliseconds;
+    lastTimestamp = `${new Date(milliseconds).toISOString().slice(0, -1)}000Z`;
+  }
+  return lastTimestamp;
 }
+
+// Lines come many a millisecond, and a date costs as much as all the rest of a line.
+let lastMilliseconds = Number.NaN;
+let lastTimestamp = '';
 
 function textLine(level: LogLevel, scope: string, message: string, fields: LogFields): string {
   let line = `${timestamp(Date.now())}\t${level}\t${scope}\t${escapeControls(message)}\t`;

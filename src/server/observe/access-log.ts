@@ -86,18 +86,18 @@ function shortened(value: CelResult): CelResult {
 }
 
 function textLine(fields: readonly Field[]): string {
-  let line = `${timestamp(Date.now())}\tinfo\trequest`;
+  let text = '';
   for (const [name, value, style] of fields)
-    if (value !== undefined) line += ` ${name}=${textOf(value, style)}`;
-  return `${line}\n`;
+    if (value !== undefined) text += ` ${name}=${textOf(value, style)}`;
+  // All fields at once: one scan of the line costs a tenth of one for each field.
+  return `${timestamp(Date.now())}\tinfo\trequest${escapeControls(text)}\n`;
 }
 
+/** Control characters are still as they came. */
 function textOf(value: CelResult, style: Field[2]): string {
   if (typeof value === 'string') return style === 'quoted' ? quote(value) : plain(value);
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  return escapeControls(
-    cut(JSON.stringify(value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value)),
-  );
+  return cut(JSON.stringify(value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value));
 }
 
 function jsonLine(fields: readonly Field[]): string {
@@ -111,7 +111,7 @@ function jsonLine(fields: readonly Field[]): string {
 
 /** As it is, so that lines stay greppable; quoted when a space or quote in it could pass for another field. */
 function plain(value: string): string {
-  return value === '' || /[ "]/.test(value) ? quote(value) : escapeControls(cut(value));
+  return value === '' || /[ "]/.test(value) ? quote(value) : cut(value);
 }
 
 function cut(value: string): string {
