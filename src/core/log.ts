@@ -22,7 +22,8 @@ export interface LineSink {
  * request; pino's writer keeps its own queue instead, which drops over `LIMITS.logQueueBytes`.
  */
 export function fileSink(fd: number): LineSink {
-  const destination = pino.destination({ fd, sync: false, maxLength: LIMITS.logQueueBytes });
+  // With a `minLength` of 0 it takes `flush` to be done at once, while a write is still under way.
+  const destination = pino.destination({ fd, sync: false, minLength: 1, maxLength: LIMITS.logQueueBytes });
   let dropped = 0;
   // Lines are gathered here, because the writer measures all that waits anew for every line it is given.
   let batch = '';
