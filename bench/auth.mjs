@@ -36,8 +36,8 @@ const settings = {
 
 const ISSUER = 'https://idp.example/realms/main';
 const AUDIENCE = 'mcp-client';
-const ROUNDS = 9;
-const BATCH = 2_000;
+const ROUNDS = 25;
+const BATCH = 1_000;
 
 /** As big as an access token of a provider with realms is. */
 const claims = (serial) => ({

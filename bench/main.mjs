@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 /** Each runs as a process of its own, so that none inherits the heap or the compiled code of another. */
 const BENCHMARKS = {
   http: ['http.mjs', 'plain proxying and policies, beside a bare relay, nginx and haproxy'],
+  policies: ['policies.mjs', 'what each policy costs, without sockets'],
   observe: ['observe.mjs', 'what the access log, metrics and traces cost'],
   mcp: ['mcp.mjs', 'tools/call over stdio, beside a bare relay and supergateway'],
   llm: ['llm.mjs', 'chat completions and streams, beside a bare relay, Portkey and nginx'],

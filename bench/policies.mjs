@@ -1,0 +1,137 @@
+// npm run bench policies [-- --rounds 15]: what each policy costs, in µs of CPU time for a request.
+// The request flow from admission to the access-log line runs here without sockets, whose cost hides what a policy
+// adds. Each round serves a batch of requests on every route in turn; the median of the differences within a round counts.
+import { parseArgs } from 'node:util';
+import { createLog } from '../src/core/log.ts';
+import { LogDirectives } from '../src/core/log-directives.ts';
+import { loadConfigText } from '../src/server/config/load.ts';
+import { Exchange } from '../src/server/http/exchange.ts';
+import { HeaderList } from '../src/server/http/header-list.ts';
+import { handleRequest } from '../src/server/http/pipeline.ts';
+import { AccessLog } from '../src/server/observe/access-log.ts';
+import { compileRuntime } from '../src/server/runtime.ts';
+import { signingKey, token } from '../test/kit/tokens.ts';
+import { table } from './harness/report.mjs';
+import { median } from './harness/rounds.mjs';
+import { GET, gatewayConfig, POLICY_NAMES } from './http-cases.mjs';
+
+const BATCH = 4_000;
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '15' } } });
+
+const key = signingKey('k', 'RS256');
+const ISSUER = 'https://idp.example/realms/mcp';
+const HEADERS = {
+  host: 'gateway.example',
+  ...GET.headers,
+  authorization: `Bearer ${token(key, {
+    iss: ISSUER,
+    aud: 'bench',
+    sub: 'u1',
+    exp: Math.floor(Date.now() / 1000) + 3600,
+    realm_access: { roles: ['reader', 'tools'] },
+  })}`,
+};
+const SIGN_IN = {
+  mcpAuthentication: {
+    mode: 'strict',
+    issuer: ISSUER,
+    audiences: ['bench'],
+    provider: { idpx: {} },
+    jwks: JSON.stringify({ keys: [key.jwk] }),
+    resourceMetadata: { resource: 'http://gateway.example/mcp' },
+  },
+};
+
+const quiet = createLog(
+  { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
+  'error',
+  'text',
+);
+const request = {
+  method: 'GET',
+  url: '/v1/items',
+  httpVersion: '1.1',
+  httpVersionMajor: 1,
+  httpVersionMinor: 1,
+  headers: HEADERS,
+  rawHeaders: Object.entries(HEADERS).flat(),
+  socket: { remoteAddress: '127.0.0.1', remotePort: 40_000 },
+  complete: true,
+};
+
+/** A route as it is compiled from a configuration, whose backend answers at once. */
+function serving(config) {
+  const { config: checked, source } = loadConfigText(JSON.stringify(config), 'bench.yaml', {});
+  const { runtime, diagnostics } = compileRuntime({
+    config: checked,
+    source,
+    log: quiet,
+    folder: '.',
+    env: {},
+  });
+  const errors = diagnostics.filter(({ severity }) => severity === 'error');
+  if (errors.length > 0) throw new Error(errors.map(({ message }) => message).join('\n'));
+  const [gateway] = runtime.gateways;
+  const backend = {
+    handle: async (x) => {
+      x.endpoint = '127.0.0.1:9';
+      return { status: 200, headers: new HeaderList(['content-type', 'application/json']), body: '{}' };
+    },
+  };
+  const routes = gateway.routes.map((route) => ({ ...route, backends: [{ weight: 1, backend }] }));
+  const byName = new Map(routes.map((route) => [route.name, route]));
+  const router = (x) => byName.get(gateway.router(x)?.name);
+  const lines = new AccessLog({
+    sink: { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
+    format: 'text',
+    policy: runtime.accessLog,
+    directives: new LogDirectives('info'),
+  });
+  return async () => {
+    const x = new Exchange(request, {}, 'default/default', 'default', new HeaderList(request.rawHeaders));
+    const reply = await handleRequest(x, { routes, router });
+    lines.ended(x, reply.status);
+    if (reply.status !== 200) throw new Error(`refused with ${reply.status}: ${x.error}`);
+  };
+}
+
+async function timed(serve) {
+  const before = process.cpuUsage();
+  for (let count = 0; count < BATCH; count += 1) await serve();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / BATCH;
+}
+
+function withSignIn() {
+  const config = gatewayConfig('127.0.0.1:9', []);
+  config.gateways.default.routes[0].policies = SIGN_IN;
+  return config;
+}
+
+const cases = [
+  ['none', gatewayConfig('127.0.0.1:9', [])],
+  ...POLICY_NAMES.map((name) => [name, gatewayConfig('127.0.0.1:9', [name])]),
+  ['mcpAuthentication, remembered token', withSignIn()],
+].map(([name, config]) => ({ name, serve: serving(config), times: [] }));
+
+for (let round = -3; round < Number(values.rounds); round += 1) {
+  for (const { serve, times } of cases) {
+    const time = await timed(serve);
+    if (round >= 0) times.push(time);
+  }
+}
+const [{ times: plain }] = cases;
+console.log(
+  `Node ${process.versions.node}, median of ${values.rounds} rounds of ${BATCH} requests without sockets\n`,
+);
+console.log(
+  table(
+    ['policy', 'µs of a request', 'µs added'],
+    cases.map(({ name, times }) => [
+      name,
+      median(times).toFixed(1),
+      median(times.map((time, round) => time - plain[round])).toFixed(1),
+    ]),
+  ),
+);
+process.exit(0);
