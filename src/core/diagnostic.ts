@@ -68,6 +68,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0303: 'A setting has no effect here.',
   AGW0305: 'A setting that clients rely on is missing.',
   AGW0304: 'An authentication policy lets requests without credentials through.',
+  AGW0306: 'A route is never reached, because another one takes its requests.',
   AGW0401: 'A port could not be opened.',
 } as const;
 

@@ -21,6 +21,7 @@ import { redactorOf } from './config/redact.ts';
 import type { Config } from './config/schema.ts';
 import { routeNames } from './config-dump/names.ts';
 import type { Route } from './http/pipeline.ts';
+import { shadowedProblem, shadowedRoutes } from './http/route-shadowing.ts';
 import { createRouter, type RequestMatcher, type Router } from './http/router.ts';
 import { Inspection } from './inspection.ts';
 import type { PriceCatalog } from './llm/cost/catalog.ts';
@@ -103,6 +104,12 @@ export function compileRuntime({ config, ...options }: CompileOptions): {
     const routes = plan.routes.map((route) =>
       compileRoute(route, routeNames(plan, route).key, contextOptions, closers, accessLog.readsRequestBody),
     );
+    for (const { route, by } of shadowedRoutes(routes)) {
+      const { path, config: own, backendPath } = plan.routes[routes.indexOf(route)] as RoutePlan;
+      const isConfigured = own.matches !== undefined && backendPath === undefined;
+      const place = isConfigured ? [...path, 'matches', 0, 'path'] : path;
+      diagnostics.push(locate(options.source, place, shadowedProblem(route, by)));
+    }
     return { plan, routes, router: createRouter(routes) };
   });
   const close = async (): Promise<void> => {

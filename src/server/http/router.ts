@@ -22,7 +22,8 @@ export interface Routable {
   readonly matches: readonly RequestMatcher[];
 }
 
-interface Candidate<R> {
+/** One match of a route, under one of its hostnames. */
+export interface Candidate<R> {
   readonly route: R;
   readonly match: RequestMatcher;
 }
@@ -70,7 +71,8 @@ function firstMatch<R>(candidates: readonly Candidate<R>[], x: Exchange): R | un
 
 const KIND_ORDER = { exact: 0, prefix: 1, regex: 2 } as const;
 
-function byPrecedence<R extends Routable>(a: Candidate<R>, b: Candidate<R>): number {
+/** Order in which matches under the same hostname are tried. */
+export function byPrecedence<R extends Routable>(a: Candidate<R>, b: Candidate<R>): number {
   return (
     KIND_ORDER[a.match.path.kind] - KIND_ORDER[b.match.path.kind] ||
     pathLength(b.match) - pathLength(a.match) ||
