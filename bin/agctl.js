@@ -5,6 +5,13 @@ if (major < 22 || (major === 22 && minor < 19)) {
   process.stderr.write(`agctl needs Node.js 22.19 or newer; this is ${process.versions.node}.\n`);
   process.exitCode = 2;
 } else {
-  const { main } = await import('../dist/cli/main.js');
-  process.exitCode = await main(process.argv.slice(2));
+  // libuv starts its threads once, and Node.js 22 reads modules with them: hence CommonJS, which is read without. Half
+  // of the threads may look up host names, each for as long as a resolver is silent; with libuv's own number, four,
+  // two names that hang would keep all others waiting.
+  if (!process.env.UV_THREADPOOL_SIZE) process.env.UV_THREADPOOL_SIZE = '24';
+  import('../dist/cli/main.js')
+    .then(({ main }) => main(process.argv.slice(2)))
+    .then((code) => {
+      process.exitCode = code;
+    });
 }

@@ -66,6 +66,14 @@ export const LIMITS = {
   retryFirst: 100,
   retryLast: 5 * SECOND,
   connectTimeout: 10 * SECOND,
+  /** A host name of an upstream: glibc asks a second time, or another server, after 5 s, and gives up after 10 s. */
+  hostLookup: 7 * SECOND,
+  /** The last addresses of a host are used when it takes longer to look them up (RFC 8767 §5, client response timer). */
+  hostLookupPatience: 1_800,
+  /** Host names whose addresses are remembered for that; the one that came first is forgotten. */
+  lookedUpHosts: 1_000,
+  /** A connection to a host name is not used for longer: what the name leads to may have changed. */
+  connectionAge: 60 * SECOND,
   /** Silence of an MCP server over HTTP before its response headers. */
   upstreamHeadersTimeout: 300 * SECOND,
 
@@ -104,6 +112,9 @@ export const LIMITS = {
   /** One event of a provider's stream, and silence between two; then the stream ends with an error event. */
   streamFrameBytes: MIB,
   streamIdle: 60 * SECOND,
+  /** How long a model that failed is left alone when nothing else is said (upstream), and at most. */
+  eviction: 3 * SECOND,
+  evictionMax: 3600 * SECOND,
   /** A response that is read whole: to count its tokens, or for guardrails. */
   responseBodyBytes: 8 * MIB,
   /** A list of models that prices are imported from (upstream); the public one has 3 MiB. */

@@ -3,7 +3,7 @@
 // something could not be run at all, and says what and why.
 //
 // A suite is a folder with tests and a `suite.mjs`: `missing()` says in words what it lacks on this machine,
-// `start()` resolves to `{ env, stop }` around its tests.
+// `start()` resolves to `{ env, stop }` around its tests, and to `within`, a command to run them with, where it has one.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
@@ -13,8 +13,9 @@ const here = import.meta.dirname;
 const all = readdirSync(here).filter((name) => existsSync(join(here, name, 'suite.mjs')));
 
 /** Runs the test files of one folder; resolves to the exit code. */
-async function runTests(folder, env) {
-  const child = spawn('vitest', ['run', folder], {
+async function runTests(folder, env, within = []) {
+  const [file, ...args] = [...within, 'vitest', 'run', folder];
+  const child = spawn(file, args, {
     stdio: 'inherit',
     env: { ...process.env, AGCTL_INTEROP: '1', ...env },
   });
@@ -30,13 +31,13 @@ async function runSuite(name) {
     return 70;
   }
   const started = performance.now();
-  const { env, stop } = await suite.start();
+  const { env, stop, within } = await suite.start();
   console.error(`${name} is ready (${((performance.now() - started) / 1000).toFixed(0)} s)`);
   // What it started may be in a group of its own, which Ctrl-C does not reach.
   const interrupted = () => stop().finally(() => process.exit(130));
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, interrupted);
   try {
-    return await runTests(`test/interop/${name}/`, env);
+    return await runTests(`test/interop/${name}/`, env, within);
   } finally {
     await stop();
     for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, interrupted);

@@ -3,6 +3,9 @@ import { AppError } from '../../core/errors.ts';
 /** The upstream sent nothing more of its body for too long. */
 export const BODY_IDLE = 'UND_ERR_BODY_TIMEOUT';
 
+/** The system's resolver takes too long. */
+export const UNRESOLVED = 'LOOKUP_TIMEOUT';
+
 /** A failure of our own making. */
 export const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 
@@ -13,10 +16,13 @@ const TEXTS: Readonly<Record<string, string>> = {
   ENOTSOCK: 'the path is not a socket',
   ENOTFOUND: 'the host name does not resolve',
   EAI_AGAIN: 'the host name does not resolve just now',
+  [UNRESOLVED]: 'the host name did not resolve in time',
   ECONNRESET: 'the connection was reset',
   EPIPE: 'the connection was closed',
   UND_ERR_SOCKET: 'the connection was closed before an answer',
   UND_ERR_CONNECT_TIMEOUT: 'no connection in time',
+  ETIMEDOUT: 'no connection in time',
+  EADDRNOTAVAIL: 'no local port is free',
   UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
   [BODY_IDLE]: 'nothing more came for too long',
   CLIENT_GONE: 'the client left',
@@ -29,12 +35,19 @@ const NOT_CONNECTED = new Set([
   'EACCES',
   'ENOTSOCK',
   'ENOTFOUND',
-  'EAI_AGAIN',
+  UNRESOLVED,
   'EHOSTUNREACH',
   'ENETUNREACH',
+  'EHOSTDOWN',
+  'ENETDOWN',
+  // No port is left to connect from.
+  'EADDRNOTAVAIL',
   'EMFILE',
+  'ENFILE',
 ]);
-const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT']);
+/** Failures of getaddrinfo: `EAI_AGAIN`, `EAI_FAIL` when the resolver refuses, and others. */
+const isLookupFailure = (code: string): boolean => code.startsWith('EAI_');
+const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'ETIMEDOUT']);
 
 /** Why a call failed, in words and without stack or address. */
 export function explainUpstreamError(error: unknown): string {
@@ -47,7 +60,16 @@ export function upstreamError(error: Error & { code?: string }): AppError {
   const code = error.code ?? '';
   const detail = explainUpstreamError(error);
   if (TIMED_OUT.has(code)) return new AppError('upstream_timeout', { detail, cause: error });
-  if (NOT_CONNECTED.has(code))
+  if (NOT_CONNECTED.has(code) || isLookupFailure(code))
     return new AppError('upstream_unreachable', { message: `upstream call failed: ${detail}`, cause: error });
   return new AppError('upstream_invalid', { message: `upstream call failed: ${detail}`, cause: error });
 }
+
+/** Whether a call to an upstream failed before anything of it could have been sent. */
+export function neverReached(error: unknown): boolean {
+  if (!(error instanceof AppError) || !CALL_FAILURES.has(error.code)) return false;
+  const { code = '' } = (error.cause ?? {}) as { code?: string };
+  return NOT_CONNECTED.has(code) || isLookupFailure(code) || code === 'UND_ERR_CONNECT_TIMEOUT';
+}
+
+const CALL_FAILURES = new Set<string>(['upstream_unreachable', 'upstream_timeout']);

@@ -1,9 +1,11 @@
+import { isIP } from 'node:net';
 import { type Dispatcher, Pool } from 'undici';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { type CallSpan, type RequestSpan, withContext } from '../observe/otlp/span.ts';
 import { type CallMeter, meteredConnector, spanned } from './call-meter.ts';
 import { HeaderList } from './header-list.ts';
+import { hostLookup } from './host-lookup.ts';
 import { UpstreamBody } from './upstream-body.ts';
 import { BODY_IDLE, explainUpstreamError, failure, upstreamError } from './upstream-error.ts';
 
@@ -68,7 +70,12 @@ export function createUpstream(
   { connections, meter }: { readonly connections?: number; readonly meter?: CallMeter } = {},
 ): Upstream {
   const url = new URL(origin);
-  const connect = { timeout: LIMITS.connectTimeout, ...(socketPath === undefined ? {} : { socketPath }) };
+  const connect = {
+    timeout: LIMITS.connectTimeout,
+    lookup: hostLookup.forConnect,
+    ...(socketPath === undefined ? {} : { socketPath }),
+  };
+  const isNamed = socketPath === undefined && isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0;
   const pool = new Pool(origin, {
     connect: meter === undefined ? connect : meteredConnector(connect, meter),
     headersTimeout: LIMITS.upstreamHeadersTimeout,
@@ -76,6 +83,7 @@ export function createUpstream(
     maxHeaderSize: LIMITS.headerBytes,
     // A kept connection that the server closes at the same moment would fail a request; most servers keep for 5 s.
     keepAliveTimeout: 4_000,
+    ...(isNamed ? { clientTtl: LIMITS.connectionAge } : {}),
     ...(connections === undefined ? {} : { connections }),
     pipelining: 1,
   });
