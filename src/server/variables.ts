@@ -29,6 +29,8 @@ export const PLACES = {
   request: REQUEST,
   /** `extAuthz` metadata: `response` is the authorization service's reply. */
   authorizationReply: [...REQUEST, 'response'],
+  /** Health of a model: `response` is the provider's. */
+  providerReply: [...REQUEST, 'llmRequest', 'response'],
   mcpAuthorization: [...REQUEST, 'mcp'],
   /** LLM transformations and the headers of request webhooks. */
   llmRequest: [...REQUEST, 'llmRequest'],

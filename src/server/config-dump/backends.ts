@@ -1,4 +1,10 @@
-import type { DumpBackend, DumpEndpoint, DumpEndpointInfo, DumpModel } from '../../core/config-dump.ts';
+import type {
+  DumpBackend,
+  DumpEndpoint,
+  DumpEndpointInfo,
+  DumpEndpointSet,
+  DumpModel,
+} from '../../core/config-dump.ts';
 import type { GatewayPlan, RoutePlan } from '../config/plan.ts';
 import type { RouteConfig } from '../config/schema.ts';
 import { goDuration } from './go-duration.ts';
@@ -107,10 +113,8 @@ function remote({
 
 /** An LLM backend of a route: its models are its providers. */
 function aiBackend(name: string, place: string, { models }: LlmConfig, facts: BackendFacts): DumpBackend {
-  const active = Object.fromEntries(
-    models.map((model, index) => [model.name, endpointOf(model, facts.endpointInfo(place, index))]),
-  );
-  return { backend: { ai: { name, namespace: '', target: { providers: [{ active, rejected: {} }] } } } };
+  const endpoints = models.map((model, index) => endpointOf(model, facts.endpointInfo(place, index)));
+  return { backend: { ai: { name, namespace: '', target: { providers: [endpointSet(endpoints)] } } } };
 }
 
 /** The top-level `llm`: a router, and one backend for each of its models. */
@@ -126,17 +130,28 @@ function* routerBackends(
   };
   yield { backend: { llmRouter: { name, namespace: '', target } } };
   for (const [index, model] of models.entries()) {
-    const active = { [model.name]: endpointOf(model, facts.endpointInfo(place, index)) };
+    const endpoint = endpointOf(model, facts.endpointInfo(place, index));
     yield {
       backend: {
         ai: {
           name: modelKey(model, index),
           namespace: '',
-          target: { providers: [{ active, rejected: {} }] },
+          target: { providers: [endpointSet([endpoint])] },
         },
       },
     };
   }
+}
+
+/** Evicted ones apart. */
+function endpointSet(endpoints: readonly DumpEndpoint[]): DumpEndpointSet {
+  const byName = (evicted: boolean): DumpEndpointSet['active'] =>
+    Object.fromEntries(
+      endpoints
+        .filter(({ info }) => (info.evictedUntil !== null) === evicted)
+        .map((endpoint) => [endpoint.endpoint['name'], endpoint]),
+    );
+  return { active: byName(false), rejected: byName(true) };
 }
 
 const modelKey = ({ name }: ModelConfig, index: number): string => `llm:model:${name}:${index}`;

@@ -4,13 +4,14 @@ import { LIMITS } from '../../core/limits.ts';
 import { defineBackend } from '../backend.ts';
 import type { CompileContext } from '../compile-context.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
-import { endToEnd, HeaderList } from '../http/header-list.ts';
 import { textReply } from '../http/respond.ts';
+import { neverReached } from '../http/upstream-error.ts';
 import { traceLlmReply, traceLlmRequest } from '../observe/trace/llm.ts';
-import { traceSending } from '../observe/trace/sending.ts';
 import { lookupIn } from '../variables.ts';
 import { LlmBody } from './body.ts';
+import { callProvider } from './call-provider.ts';
 import { llmError } from './errors.ts';
+import type { Failover } from './failover.ts';
 import { checkMessages } from './guardrails/check.ts';
 import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { requestTexts } from './guardrails/request-texts.ts';
@@ -22,9 +23,10 @@ import { answerOf, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';
 import { changeFields } from './transform.ts';
 import {
+  chooseTarget,
   compileVirtualModels,
-  resolveVirtual,
   type VirtualModels,
+  type VirtualTarget,
   virtualModelSchema,
 } from './virtual-models.ts';
 
@@ -110,18 +112,57 @@ async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   if (/^(?:\/v1)?\/models(?:\/|$)/.test(x.path)) return listModels(x, runtime);
   // The OpenAI API has no other call without a body whose model we could choose by.
   if (x.method === 'GET' || x.method === 'HEAD') throw noSuchCall(x);
-  const operation = operationOf(x.path);
   const body = await readRequest(x);
   const requested = body.get('model');
   if (typeof requested !== 'string' || requested === '') {
     throw llmError('llm_invalid', 'missing_model', "LLM request body is missing string field 'model'");
   }
   requireAllowed(x, requested);
-  const target = resolveVirtual(runtime.virtual, requested, x, body.value);
-  const model = chooseModel(runtime, target ?? requested, target !== undefined);
-  const providerModel = model.model ?? target;
+  const virtual = runtime.virtual.get(requested);
+  if (virtual === undefined) return callModel(x, runtime, { requested, body });
+  const target = chooseTarget(virtual, x, body.value);
+  if (virtual.failover === undefined) return callModel(x, runtime, { requested, body, target });
+  return callInTurn(x, runtime, { requested, body, target }, virtual.failover);
+}
+
+/** What a client asked for, and which model is to answer it. */
+interface Wanted {
+  readonly requested: string;
+  readonly body: LlmBody;
+  /** The target of a virtual model. */
+  readonly target?: VirtualTarget;
+}
+
+/** Goes on to the next target as long as none was reached: whatever was reached may have acted. */
+async function callInTurn(
+  x: Exchange,
+  runtime: LlmRuntime,
+  wanted: Wanted & { readonly target: VirtualTarget },
+  failover: Failover,
+): Promise<Reply> {
+  const tried = new Set<VirtualTarget>();
+  let { target } = wanted;
+  for (;;) {
+    try {
+      return await callModel(x, runtime, { ...wanted, body: wanted.body.unchanged(), target });
+    } catch (error) {
+      tried.add(target);
+      const next = neverReached(error) && !x.isAbandoned ? failover.choose(tried) : undefined;
+      if (next === undefined) throw error;
+      target = next;
+    }
+  }
+}
+
+async function callModel(
+  x: Exchange,
+  runtime: LlmRuntime,
+  { requested, body, target }: Wanted,
+): Promise<Reply> {
+  const model = chooseModel(runtime, target?.model ?? requested, target !== undefined);
+  const providerModel = model.model ?? target?.model;
   const call: LlmCall = {
-    operation,
+    operation: operationOf(x.path),
     provider: model.provider.telemetryName,
     requestModel: requested,
     ...(providerModel === undefined ? {} : { providerModel }),
@@ -137,7 +178,7 @@ async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
   if (body.get('stream') === true) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
-  const reply = await callProvider(x, model, call, body);
+  const reply = await callProvider(x, model, { call, body, stats: target?.stats ?? model.stats });
   if (x.trace !== undefined) traceLlmReply(x.trace, call, reply);
   model.changeResponseHeaders?.(reply.headers);
   return answerOf(x, call, reply, { guardrails: responseGuardrails, stripsUsage, apiKey: model.apiKey });
@@ -213,79 +254,4 @@ function askForUsage(call: LlmCall, body: LlmBody): boolean {
   if (!isStream || body.has('stream_options')) return false;
   body.set('stream_options', { include_usage: true });
   return true;
-}
-
-const NOT_FORWARDED = new Set([
-  'host',
-  'content-length',
-  'content-encoding',
-  'expect',
-  'accept-encoding',
-  'cookie',
-]);
-
-// With a key of ours the client's own is not the provider's business.
-const NOT_FORWARDED_WITH_KEY = new Set([...NOT_FORWARDED, 'authorization']);
-
-// The client's cookies do not go to the provider, so the provider's would never come back.
-const NOT_RETURNED = new Set(['set-cookie']);
-
-/** Calls the provider and notes how that went. */
-async function callProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBody): Promise<Reply> {
-  const began = model.stats.began();
-  let status = 0;
-  try {
-    const reply = await askProvider(x, model, call, body);
-    status = reply.status;
-    return reply;
-  } finally {
-    // A client that left says nothing of the provider.
-    model.stats.ended(began, x.isAbandoned && status === 0 ? 499 : status);
-  }
-}
-
-async function askProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBody): Promise<Reply> {
-  const text = body.toString();
-  if (model.provider.answer !== undefined) {
-    const answer = model.provider.answer(x, call, JSON.parse(text) as Record<string, unknown>);
-    return x.trace === undefined ? answer : x.trace.call(model.provider.key, Promise.resolve(answer));
-  }
-  if (model.upstream === undefined) throw new AppError('no_backend');
-  x.endpoint = model.upstream.address;
-  const { apiKey } = model;
-  const headers = new HeaderList(
-    endToEnd(x.headers.raw, apiKey === undefined ? NOT_FORWARDED : NOT_FORWARDED_WITH_KEY),
-  );
-  headers.append('host', model.upstream.authority);
-  // Compressed answers could not be counted, guarded or freed of an echoed key.
-  headers.append('accept-encoding', 'identity');
-  if (apiKey !== undefined) headers.append('authorization', `Bearer ${apiKey}`);
-  model.changeRequestHeaders?.(headers);
-  call.progress = 'asked';
-  const path = providerPath(x, model);
-  x.trace?.hide(model.apiKey, true);
-  if (x.trace !== undefined)
-    traceSending(x.trace, { headers: headers.raw, path, upstream: model.upstream, body: text });
-  const sent = model.upstream.relay({
-    method: x.method,
-    path,
-    headers: headers.raw,
-    body: text,
-    client: x,
-    // Streams have a clock of their own, which ends them with an event.
-    ...(body.get('stream') === true ? {} : { bodyIdle: LIMITS.streamIdle }),
-    ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
-  });
-  const {
-    status,
-    headers: received,
-    body: answer,
-  } = await (x.trace === undefined ? sent : x.trace.call(model.upstream.address, sent));
-  x.reason = 'Upstream';
-  return { status, headers: new HeaderList(endToEnd(received.raw, NOT_RETURNED)), body: answer };
-}
-
-/** `/v1/chat/completions` of the client is `/chat/completions` below the provider's own prefix. */
-function providerPath(x: Exchange, { basePath }: Model): string {
-  return basePath + x.path.replace(/^\/v1(?=\/)/, '') + x.query;
 }

@@ -3,6 +3,8 @@ import { LIMITS } from '../../core/limits.ts';
 import { type Edit, edit, exceedsStructure, members, type Span } from '../mcp/json-text.ts';
 import { llmError } from './errors.ts';
 
+type Member = readonly [key: string, value: Span];
+
 /**
  * A JSON request body that keeps its text: numbers, order and unknown members reach the provider as the client
  * wrote them; only members that somebody set or removed change.
@@ -10,10 +12,10 @@ import { llmError } from './errors.ts';
 export class LlmBody {
   readonly value: Readonly<Record<string, unknown>>;
   readonly #text: string;
-  readonly #members: readonly (readonly [key: string, value: Span])[];
+  readonly #members: readonly Member[];
   readonly #changes = new Map<string, string | undefined>();
 
-  private constructor(text: string, value: Record<string, unknown>, present: [string, Span][]) {
+  private constructor(text: string, value: LlmBody['value'], present: readonly Member[]) {
     this.#text = text;
     this.value = value;
     this.#members = present;
@@ -39,6 +41,11 @@ export class LlmBody {
     // Of two equal members the last is in the value, so that there are fewer.
     if (Object.keys(value).length !== present.length) throw invalid('a member stands twice');
     return new LlmBody(text, value as Record<string, unknown>, present);
+  }
+
+  /** The same request without the changes so far. */
+  unchanged(): LlmBody {
+    return new LlmBody(this.#text, this.value, this.#members);
   }
 
   /** The value of a member after the changes so far; undefined when it is absent. */

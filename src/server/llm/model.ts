@@ -5,6 +5,7 @@ import type { HeaderList } from '../http/header-list.ts';
 import { createUpstream, type Upstream } from '../http/upstream.ts';
 import { EndpointStats } from './endpoint-stats.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
+import { compileHealth, type Health, healthSchema } from './health.ts';
 import { patternProblem } from './models.ts';
 import { findProvider, providerNames } from './providers/index.ts';
 import type { ProviderKind } from './providers/provider.ts';
@@ -81,6 +82,7 @@ export const modelSchema = z
       .optional()
       .describe('Changes of the headers that the client receives.'),
     guardrails: guardrailsSchema.optional(),
+    health: healthSchema.optional(),
   })
   .describe('A model that clients may ask for.');
 
@@ -113,6 +115,7 @@ export interface Model {
   readonly changeResponseHeaders: ((headers: HeaderList) => void) | undefined;
   readonly guardrails: Guardrails | undefined;
   readonly stats: EndpointStats;
+  readonly health: Health;
 }
 
 export function compileModel(
@@ -174,6 +177,7 @@ export function compileModel(
         ? undefined
         : compileGuardrails(config.guardrails, context.at('guardrails')),
     stats: new EndpointStats(),
+    health: compileHealth(config.health, context.at('health')),
   };
 }
 

@@ -5,8 +5,9 @@ import type { CompileContext } from '../compile-context.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { lookupIn } from '../variables.ts';
 import { llmError } from './errors.ts';
+import { Failover, type FailoverTarget, failoverSchema } from './failover.ts';
 import type { Model } from './model.ts';
-import { matchesModel } from './models.ts';
+import { bySpecificity, matchesModel } from './models.ts';
 
 const target = z.string().min(1).describe('Name of a model that an entry of `models` answers.');
 
@@ -54,18 +55,32 @@ export const virtualModelSchema = z
   .strictObject({
     name: z.string().min(1).describe('Name that clients ask for, exactly.'),
     routing: z
-      .strictObject({ weighted: weightedSchema.optional(), conditional: conditionalSchema.optional() })
-      .refine(({ weighted, conditional }) => (weighted === undefined) !== (conditional === undefined), {
-        error: 'expected exactly one of `weighted` and `conditional`',
+      .strictObject({
+        weighted: weightedSchema.optional(),
+        failover: failoverSchema.optional(),
+        conditional: conditionalSchema.optional(),
+      })
+      .refine((kinds) => Object.values(kinds).filter((kind) => kind !== undefined).length === 1, {
+        error: 'expected exactly one of `weighted`, `failover` and `conditional`',
       })
       .describe('How the model is chosen.'),
   })
   .describe('A name that stands for one of several models.');
 
-/** Chooses a target for one request. */
-type Choose = (x: Exchange, request: Readonly<Record<string, unknown>>) => string | undefined;
+/** A model to call; `stats`, where there are any, are told how the call went. */
+export interface VirtualTarget {
+  readonly model: string;
+  readonly stats?: FailoverTarget['stats'];
+}
 
-export type VirtualModels = ReadonlyMap<string, Choose>;
+interface VirtualModel {
+  /** Chooses a target for one request. */
+  choose(x: Exchange, request: Readonly<Record<string, unknown>>): VirtualTarget | undefined;
+  /** Stands in for targets that the request did not reach. */
+  readonly failover?: Failover;
+}
+
+export type VirtualModels = ReadonlyMap<string, VirtualModel>;
 
 /** Compiles virtual models. Targets that no entry answers, and names that stand twice, are reported. */
 export function compileVirtualModels(
@@ -73,49 +88,60 @@ export function compileVirtualModels(
   models: readonly Model[],
   context: CompileContext,
 ): VirtualModels {
-  const compiled = new Map<string, Choose>();
+  const compiled = new Map<string, VirtualModel>();
+  const entries = bySpecificity(models);
+  const entryOf = (model: string): Model | undefined => entries.find(({ name }) => matchesModel(name, model));
   for (const [index, { name, routing }] of configs.entries()) {
     const at = context.at(index);
     if (compiled.has(name))
       at.at('name').report({ code: 'AGW0106', message: `two virtual models are called \`${name}\`` });
-    const [kind, { targets }] = routing.weighted
-      ? (['weighted', routing.weighted] as const)
-      : (['conditional', routing.conditional ?? { targets: [] }] as const);
+    const { weighted, failover, conditional = { targets: [] } } = routing;
+    const kind = weighted ? 'weighted' : failover ? 'failover' : 'conditional';
     const place = at.at('routing', kind, 'targets');
-    for (const [position, { model }] of targets.entries()) {
-      if (models.some((entry) => matchesModel(entry.name, model))) continue;
+    for (const [position, { model }] of (weighted ?? failover ?? conditional).targets.entries()) {
+      if (entryOf(model) !== undefined) continue;
       place.at(position, 'model').report({
         code: 'AGW0107',
         message: `virtual model target \`${model}\` does not match any entry of \`models\``,
       });
     }
-    compiled.set(name, routing.weighted ? byWeight(routing.weighted.targets) : byCondition(targets, place));
+    if (weighted !== undefined) compiled.set(name, { choose: byWeight(weighted.targets) });
+    else if (failover !== undefined) compiled.set(name, byFailover(new Failover(failover.targets, entryOf)));
+    else compiled.set(name, { choose: byCondition(conditional.targets, place) });
   }
   return compiled;
 }
 
-function byWeight(targets: readonly { readonly model: string; readonly weight: number }[]): Choose {
+const NONE: ReadonlySet<object> = new Set();
+
+function byFailover(failover: Failover): VirtualModel {
+  return { choose: () => failover.choose(NONE), failover };
+}
+
+function byWeight(
+  targets: readonly { readonly model: string; readonly weight: number }[],
+): VirtualModel['choose'] {
   const total = targets.reduce((sum, { weight }) => sum + weight, 0);
   return () => {
     let point = Math.random() * total;
     return targets.find(({ weight }) => {
       point -= weight;
       return point < 0;
-    })?.model;
+    });
   };
 }
 
 function byCondition(
   targets: readonly { readonly model: string; readonly when?: string | undefined }[],
   place: CompileContext,
-): Choose {
+): VirtualModel['choose'] {
   const compiled = targets.map(({ model, when }, index) => ({
     model,
     when: when === undefined ? undefined : place.at(index, 'when').cel(when, 'llmRequest'),
   }));
   return (x, request) => {
     const lookup = lookupIn(x, { llmRequest: toCel(request) });
-    return compiled.find(({ when }) => when === undefined || holds(when, lookup))?.model;
+    return compiled.find(({ when }) => when === undefined || holds(when, lookup));
   };
 }
 
@@ -129,21 +155,18 @@ function holds(when: Expression, lookup: ReturnType<typeof lookupIn>): boolean {
   }
 }
 
-/** The model that a request is for, by name; undefined when the name is not a virtual one. Throws an `AppError` (400). */
-export function resolveVirtual(
-  virtual: VirtualModels,
-  requested: string,
+/** What a request for a virtual model is for. Throws an `AppError` (400) when no target matches it. */
+export function chooseTarget(
+  virtual: VirtualModel,
   x: Exchange,
   request: Readonly<Record<string, unknown>>,
-): string | undefined {
-  const choose = virtual.get(requested);
-  if (choose === undefined) return undefined;
-  const model = choose(x, request);
-  if (model === undefined)
+): VirtualTarget {
+  const target = virtual.choose(x, request);
+  if (target === undefined)
     throw llmError(
       'llm_invalid',
       'virtual_model_no_matching_target',
       'No target of the model matches the request',
     );
-  return model;
+  return target;
 }

@@ -1,0 +1,92 @@
+import { AppError } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Exchange, Reply } from '../http/exchange.ts';
+import { endToEnd, HeaderList } from '../http/header-list.ts';
+import { traceSending } from '../observe/trace/sending.ts';
+import type { LlmBody } from './body.ts';
+import type { EndpointStats, Outcome } from './endpoint-stats.ts';
+import type { LlmCall } from './log-fields.ts';
+import type { Model } from './model.ts';
+
+const NOT_FORWARDED = new Set([
+  'host',
+  'content-length',
+  'content-encoding',
+  'expect',
+  'accept-encoding',
+  'cookie',
+]);
+
+// With a key of ours the client's own is not the provider's business.
+const NOT_FORWARDED_WITH_KEY = new Set([...NOT_FORWARDED, 'authorization']);
+
+// The client's cookies do not go to the provider, so the provider's would never come back.
+const NOT_RETURNED = new Set(['set-cookie']);
+
+/** Calls the provider and notes how that went: for the model, and for the target of a virtual one. */
+export async function callProvider(
+  x: Exchange,
+  model: Model,
+  { call, body, stats }: { readonly call: LlmCall; readonly body: LlmBody; readonly stats: EndpointStats },
+): Promise<Reply> {
+  const told = stats === model.stats ? [stats] : [stats, model.stats];
+  const began = told.map((each) => each.began());
+  let outcome: Outcome = { status: 0, isFailure: true };
+  try {
+    const reply = await askProvider(x, model, call, body);
+    outcome = model.health.judge(x, reply);
+    return reply;
+  } finally {
+    const hasLeft = outcome.status === 0 && x.isAbandoned && x.response.destroyed;
+    for (const [index, each] of told.entries()) {
+      if (hasLeft) each.left();
+      else each.ended(began[index] as number, outcome);
+    }
+  }
+}
+
+async function askProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBody): Promise<Reply> {
+  const text = body.toString();
+  if (model.provider.answer !== undefined) {
+    const answer = model.provider.answer(x, call, JSON.parse(text) as Record<string, unknown>);
+    return x.trace === undefined ? answer : x.trace.call(model.provider.key, Promise.resolve(answer));
+  }
+  if (model.upstream === undefined) throw new AppError('no_backend');
+  x.endpoint = model.upstream.address;
+  const { apiKey } = model;
+  const headers = new HeaderList(
+    endToEnd(x.headers.raw, apiKey === undefined ? NOT_FORWARDED : NOT_FORWARDED_WITH_KEY),
+  );
+  headers.append('host', model.upstream.authority);
+  // Compressed answers could not be counted, guarded or freed of an echoed key.
+  headers.append('accept-encoding', 'identity');
+  if (apiKey !== undefined) headers.append('authorization', `Bearer ${apiKey}`);
+  model.changeRequestHeaders?.(headers);
+  call.progress = 'asked';
+  const path = providerPath(x, model);
+  x.trace?.hide(model.apiKey, true);
+  if (x.trace !== undefined)
+    traceSending(x.trace, { headers: headers.raw, path, upstream: model.upstream, body: text });
+  const sent = model.upstream.relay({
+    method: x.method,
+    path,
+    headers: headers.raw,
+    body: text,
+    client: x,
+    // Streams have a clock of their own, which ends them with an event.
+    ...(body.get('stream') === true ? {} : { bodyIdle: LIMITS.streamIdle }),
+    ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
+  });
+  const {
+    status,
+    headers: received,
+    body: answer,
+  } = await (x.trace === undefined ? sent : x.trace.call(model.upstream.address, sent));
+  x.reason = 'Upstream';
+  return { status, headers: new HeaderList(endToEnd(received.raw, NOT_RETURNED)), body: answer };
+}
+
+/** `/v1/chat/completions` of the client is `/chat/completions` below the provider's own prefix. */
+function providerPath(x: Exchange, { basePath }: Model): string {
+  return basePath + x.path.replace(/^\/v1(?=\/)/, '') + x.query;
+}

@@ -1,0 +1,246 @@
+import { describe, expect, test } from 'vitest';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { answering, bodyOf, CHAT, chat, completion, llmProvider } from '../../kit/llm-provider.ts';
+import { send } from '../../kit/send.ts';
+import { until } from '../../kit/until.ts';
+import { refusingPort } from '../../kit/upstream.ts';
+
+interface Dumped {
+  readonly active: Record<string, { info: { health: number; timesEjected: number } }>;
+  readonly rejected: Record<string, { info: { evictedUntil: string } }>;
+}
+
+const ok = answering(completion('Hello.'));
+const ASKED = { ...CHAT, model: 'safe' };
+
+const entry = (name: string, { address }: { address: string }, more: object = {}): object => ({
+  name,
+  provider: 'oaiCompat',
+  params: { baseUrl: `http://${address}/v1` },
+  ...more,
+});
+
+/** A gateway whose virtual model `safe` has these targets. */
+function failing(models: readonly object[], ...targets: object[]): Promise<TestGateway> {
+  const virtualModels = [{ name: 'safe', routing: { failover: { targets } } }];
+  const config = { connectionTerminationDeadline: '100ms' };
+  return gateway(JSON.stringify({ config, llm: { port: 0, models, virtualModels } }), { admin: true });
+}
+
+/** How the endpoints of all models do, from the admin server. */
+async function endpoints({ admin }: TestGateway): Promise<Dumped> {
+  const dump = JSON.parse((await send(`${admin}/config_dump`)).text) as {
+    backends: { backend: { ai?: { target: { providers: Dumped[] } } } }[];
+  };
+  const sets = dump.backends.flatMap(({ backend }) => backend.ai?.target.providers ?? []);
+  return {
+    active: Object.assign({}, ...sets.map(({ active }) => active)),
+    rejected: Object.assign({}, ...sets.map(({ rejected }) => rejected)),
+  };
+}
+
+const FIRST = { model: 'first', priority: 0 };
+const SECOND = { model: 'second', priority: 1 };
+const evicted = (eviction: object): object => ({ health: { eviction } });
+
+describe('a virtual model with failover', () => {
+  test('uses the first priority, leaves it alone when it fails, and returns', async () => {
+    const mood = { answer: ok };
+    await using first = await llmProvider((...call) => mood.answer(...call));
+    await using second = await llmProvider();
+    const models = [entry('first', first, evicted({ duration: '300ms' })), entry('second', second)];
+    await using served = await failing(models, SECOND, FIRST);
+    for (let count = 0; count < 5; count += 1) expect((await chat(served, ASKED)).status).toBe(200);
+    expect([first.received.length, second.received.length]).toEqual([5, 0]);
+
+    mood.answer = answering('{"error":{}}', 500);
+    // It was reached and may have acted: the request is not sent to the other one.
+    expect((await chat(served, ASKED)).status).toBe(500);
+    expect([first.received.length, second.received.length]).toEqual([6, 0]);
+    expect((await chat(served, ASKED)).status).toBe(200);
+    expect([first.received.length, second.received.length]).toEqual([6, 1]);
+    expect(bodyOf(second)['model']).toBe('second');
+
+    mood.answer = ok;
+    await until(async () => {
+      expect((await chat(served, ASKED)).status).toBe(200);
+      return first.received.length > 6;
+    });
+  });
+
+  test('sends a request on at once when no provider was reached, with the changes of that one alone', async () => {
+    await using second = await llmProvider();
+    const refused = { address: `127.0.0.1:${await refusingPort()}` };
+    const models = [
+      entry('first', refused, { overrides: { top_p: 0.5 } }),
+      entry('second', second, { overrides: { seed: 7 } }),
+    ];
+    await using served = await failing(models, FIRST, SECOND);
+    for (let count = 0; count < 3; count += 1) expect((await chat(served, ASKED)).status).toBe(200);
+    expect(bodyOf(second, 0)).toEqual({ ...CHAT, model: 'second', seed: 7 });
+    const { 'gen_ai.request.model': asked, endpoint } = await served.accessLine(1);
+    expect([asked, endpoint]).toEqual(['safe', second.address]);
+    expect((await endpoints(served)).rejected).toHaveProperty('first');
+  });
+
+  test('says why the last one was not reached when none is', async () => {
+    const refused = { address: `127.0.0.1:${await refusingPort()}` };
+    await using served = await failing([entry('first', refused), entry('second', refused)], FIRST, SECOND);
+    const reply = await chat(served, ASKED);
+    expect(reply.status).toBe(503);
+    expect(reply.text).toContain('connection refused');
+    const { active, rejected } = await endpoints(served);
+    expect([Object.keys(active), Object.keys(rejected)]).toEqual([[], ['first', 'second']]);
+  });
+
+  test('does not send a request again that broke off at a provider', async () => {
+    await using first = await llmProvider((request) => request.socket.destroy());
+    await using second = await llmProvider();
+    await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
+    expect((await chat(served, ASKED)).status).toBe(502);
+    expect(second.received).toHaveLength(0);
+    expect((await chat(served, ASKED)).status).toBe(200);
+    expect(first.received).toHaveLength(1);
+  });
+
+  test.each([
+    ['Retry-After', { 'retry-after': '50' }, /^4\d(\.\d)?s$|^50s$/],
+    ['a date in Retry-After', { 'retry-after': new Date(Date.now() + 100_000).toUTCString() }, /^1m\d\d/],
+    [
+      'x-ratelimit-reset',
+      { 'x-ratelimit-reset-requests': '1m30s', 'x-ratelimit-reset-tokens': '6m0s' },
+      /^1m(2\d(\.\d)?|30)s$/,
+    ],
+    ['nothing', {}, /^2\.\ds$|^3s$/],
+    ['what is no time', { 'retry-after': 'soon' }, /^2\.\ds$|^3s$/],
+    ['a year', { 'retry-after': '31536000' }, /^59m|^1h0m0s$/],
+  ])('leaves a provider alone for as long as it says (429 with %s)', async (_, headers, left) => {
+    await using first = await llmProvider(answering('{}', 429, headers as Record<string, string>));
+    await using second = await llmProvider();
+    await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
+    expect((await chat(served, ASKED)).status).toBe(429);
+    expect((await chat(served, ASKED)).status).toBe(200);
+    const { rejected } = await endpoints(served);
+    expect(Object.keys(rejected)).toEqual(['first']);
+    expect(rejected['first']?.info.evictedUntil).toMatch(left);
+  });
+
+  test('leaves it alone for longer each time, until it has worked', async () => {
+    const mood = { answer: answering('{}', 500) };
+    await using first = await llmProvider((...call) => mood.answer(...call));
+    await using second = await llmProvider();
+    const models = [entry('first', first, evicted({ duration: '1ms' })), entry('second', second)];
+    await using served = await failing(models, FIRST, SECOND);
+    const fail = async (times: number): Promise<void> => {
+      const before = first.received.length;
+      await until(async () => {
+        await chat(served, ASKED);
+        return first.received.length >= before + times;
+      });
+    };
+    const started = performance.now();
+    await fail(30);
+    // 1 + 2 + … + 29 ms.
+    expect(performance.now() - started).toBeGreaterThan(435);
+    mood.answer = ok;
+    await fail(2);
+    expect((await endpoints(served)).active['first']?.info.timesEjected).toBeGreaterThanOrEqual(30);
+  });
+
+  test('uses those left alone when there are no others', async () => {
+    const mood = { answer: answering('{}', 503) };
+    await using first = await llmProvider((...call) => mood.answer(...call));
+    await using served = await failing([entry('first', first)], FIRST);
+    expect((await chat(served, ASKED)).status).toBe(503);
+    expect((await chat(served, ASKED)).status).toBe(503);
+    mood.answer = ok;
+    expect((await chat(served, ASKED)).status).toBe(200);
+  });
+
+  test('waits for as many failures in a row as the model says', async () => {
+    await using first = await llmProvider(answering('{}', 500));
+    await using second = await llmProvider();
+    const models = [entry('first', first, evicted({ consecutiveFailures: 3 })), entry('second', second)];
+    await using served = await failing(models, FIRST, SECOND);
+    const statuses: number[] = [];
+    for (let count = 0; count < 5; count += 1) statuses.push((await chat(served, ASKED)).status);
+    expect(statuses).toEqual([500, 500, 500, 200, 200]);
+  });
+
+  test('waits until the health is as low as the model says', async () => {
+    await using first = await llmProvider(answering('{}', 500));
+    await using second = await llmProvider();
+    const health = { healthThreshold: 0.6, restoreHealth: 0.9, duration: '1ms' };
+    const models = [entry('first', first, evicted(health)), entry('second', second)];
+    await using served = await failing(models, FIRST, SECOND);
+    // 0.8, 0.64, 0.51.
+    const statuses: number[] = [];
+    for (let count = 0; count < 3; count += 1) statuses.push((await chat(served, ASKED)).status);
+    expect(statuses).toEqual([500, 500, 500]);
+    await until(async () => (await endpoints(served)).active['first']?.info.health === 0.9);
+  });
+
+  test('takes for a failure what the model says', async () => {
+    await using first = await llmProvider(answering('{}', 404, { 'x-state': 'down' }));
+    await using second = await llmProvider();
+    const unhealthyExpression = 'response.code == 404 && response.headers["x-state"] == "down"';
+    const models = [entry('first', first, { health: { unhealthyExpression } }), entry('second', second)];
+    await using served = await failing(models, FIRST, SECOND);
+    expect((await chat(served, ASKED)).status).toBe(404);
+    expect((await chat(served, ASKED)).status).toBe(200);
+  });
+
+  test('prefers the quicker of equal priority', async () => {
+    await using slow = await llmProvider((_, response, received) =>
+      setTimeout(() => ok(_, response, received), 40),
+    );
+    await using quick = await llmProvider();
+    const models = [entry('first', slow), entry('second', quick)];
+    await using served = await failing(models, { model: 'first' }, { model: 'second' });
+    for (let count = 0; count < 12; count += 1) expect((await chat(served, ASKED)).status).toBe(200);
+    // Each is tried once, whichever comes first.
+    expect(slow.received.length).toBeLessThanOrEqual(2);
+  });
+
+  test('tells models of one wildcard entry apart', async () => {
+    await using provider = await llmProvider((request, response, received) => {
+      const isFirst = received.body.includes('"acme-first"');
+      return answering(isFirst ? '{}' : completion('Hi.'), isFirst ? 429 : 200)(request, response, received);
+    });
+    await using served = await failing(
+      [entry('acme-*', provider)],
+      { model: 'acme-first' },
+      { model: 'acme-second', priority: 1 },
+    );
+    expect((await chat(served, ASKED)).status).toBe(429);
+    expect((await chat(served, ASKED)).status).toBe(200);
+  });
+
+  test('that no client waits for says nothing of the provider', async () => {
+    await using first = await llmProvider(() => undefined);
+    await using second = await llmProvider();
+    await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
+    const left = new AbortController();
+    const asked = fetch(`${served.url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify(ASKED),
+      signal: left.signal,
+    });
+    await until(() => first.received.length === 1);
+    left.abort();
+    await expect(asked).rejects.toThrow();
+    await served.accessLine(1);
+    const { active } = await endpoints(served);
+    expect(active['first']?.info).toMatchObject({ health: 1, pendingRequests: 0, consecutiveFailures: 0 });
+  });
+});
+
+test.each<[string, object, string]>([
+  ['without a target', { targets: [] }, 'targets'],
+  ['for a model that nobody answers', { targets: [{ model: 'other' }] }, 'does not match any entry'],
+  ['with a priority below zero', { targets: [{ model: 'first', priority: -1 }] }, 'priority'],
+])('a failover %s is an error of the configuration', async (_, failover, message) => {
+  const models = [{ name: 'first', provider: 'echo' }];
+  const virtualModels = [{ name: 'safe', routing: { failover } }];
+  await expect(gateway(JSON.stringify({ llm: { port: 0, models, virtualModels } }))).rejects.toThrow(message);
+});
