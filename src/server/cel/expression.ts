@@ -62,6 +62,16 @@ export function compileExpression(source: string, variables: readonly string[]):
   };
 }
 
+/** The value of an expression; undefined when it gives none, whatever the reason. */
+export function tryEvaluate(expression: Pick<Expression, 'evaluate'>, lookup: Lookup): CelResult | undefined {
+  try {
+    return expression.evaluate(lookup);
+  } catch (error) {
+    if (error instanceof CelEvaluationError) return undefined;
+    throw error;
+  }
+}
+
 /** Whether the expression gives true. Any other value is false. Throws `CelEvaluationError` when it gives none. */
 export function isTrue(expression: Expression, lookup: Lookup): boolean {
   return expression.evaluate(lookup) === true;

@@ -1,4 +1,4 @@
-import { CelEvaluationError, type Expression } from '../cel/expression.ts';
+import { type Expression, tryEvaluate } from '../cel/expression.ts';
 import type { Lookup } from '../variables.ts';
 import type { LlmBody } from './body.ts';
 
@@ -29,13 +29,7 @@ export function changeFields(
 
 /** The value of an expression; undefined when it fails or has no form in JSON. */
 function attempt(expression: Expression, lookup: Lookup): unknown {
-  try {
-    const value = expression.evaluate(lookup);
-    if (value instanceof Uint8Array || (typeof value === 'number' && !Number.isFinite(value)))
-      return undefined;
-    return value;
-  } catch (error) {
-    if (error instanceof CelEvaluationError) return undefined;
-    throw error;
-  }
+  const value = tryEvaluate(expression, lookup);
+  const hasNoJson = value instanceof Uint8Array || (typeof value === 'number' && !Number.isFinite(value));
+  return hasNoJson ? undefined : value;
 }

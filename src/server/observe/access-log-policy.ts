@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CelEvaluationError, type CelResult, type Expression } from '../cel/expression.ts';
+import { type CelResult, type Expression, tryEvaluate } from '../cel/expression.ts';
 import type { CompileContext } from '../compile-context.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { lookupIn } from '../variables.ts';
@@ -46,7 +46,7 @@ export function compileAccessLogPolicy(
   return {
     removed: new Set([...remove, ...fields.map(([name]) => name)]),
     // A filter that fails drops the line, as upstream does: `filter` says what to keep.
-    isWanted: (x) => wanted === undefined || evaluate(wanted, x) === true,
+    isWanted: (x) => wanted === undefined || tryEvaluate(wanted, lookupIn(x)) === true,
     added: (x) => (fields.length === 0 ? [] : addedFields(fields, x)),
     readsRequestBody: all.some(
       (expression) => expression.reads('request.body') || expression.reads('request.bodyPrefix'),
@@ -60,16 +60,7 @@ function addedFields(
   x: Exchange,
 ): [string, Exclude<CelResult, null>][] {
   return fields.flatMap(([name, expression]): [string, Exclude<CelResult, null>][] => {
-    const value = evaluate(expression, x);
+    const value = tryEvaluate(expression, lookupIn(x));
     return value === undefined || value === null ? [] : [[name, value]];
   });
-}
-
-function evaluate(expression: Expression, x: Exchange): CelResult | undefined {
-  try {
-    return expression.evaluate(lookupIn(x));
-  } catch (error) {
-    if (error instanceof CelEvaluationError) return undefined;
-    throw error;
-  }
 }

@@ -1,11 +1,11 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { TraceEvent } from '../../core/trace/event.ts';
 import {
-  CelEvaluationError,
   CelSyntaxError,
   compileExpression,
   HeadersView,
   type Lookup,
+  tryEvaluate,
 } from '../cel/expression.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { Tracer } from './trace/tracer.ts';
@@ -138,14 +138,7 @@ export function compileTraceFilter(source: string): { filter: TraceFilter } | { 
   try {
     const expression = compileExpression(source, FILTER_VARIABLES);
     return {
-      filter: (raw) => {
-        try {
-          return expression.evaluate(raw) === true;
-        } catch (error) {
-          if (error instanceof CelEvaluationError) return false;
-          throw error;
-        }
-      },
+      filter: (raw) => tryEvaluate(expression, raw) === true,
     };
   } catch (error) {
     if (!(error instanceof CelSyntaxError)) throw error;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CelEvaluationError } from '../cel/errors.ts';
+import { tryEvaluate } from '../cel/expression.ts';
 import type { CompileContext } from '../compile-context.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { withoutParameters } from '../http/query.ts';
@@ -63,15 +63,10 @@ export function credentialLocation(
     return {
       scheme: 'ApiKey',
       read(x) {
-        try {
-          const lookup = lookupIn(x);
-          // Not the lookup itself, which would tell a trace what the expression gives: the credential.
-          const value = compiled.evaluate((root) => lookup(root));
-          return typeof value === 'string' && value !== '' ? value : undefined;
-        } catch (error) {
-          if (error instanceof CelEvaluationError) return undefined;
-          throw error;
-        }
+        const lookup = lookupIn(x);
+        // Not the lookup itself, which would tell a trace what the expression gives: the credential.
+        const value = tryEvaluate(compiled, (root) => lookup(root));
+        return typeof value === 'string' && value !== '' ? value : undefined;
       },
       remove: () => undefined,
     };

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { CelEvaluationError } from '../cel/errors.ts';
+import { type Expression, tryEvaluate } from '../cel/expression.ts';
 import { HeaderList, isHeaderName, isHeaderValue } from '../http/header-list.ts';
 import { definePolicy } from '../policy.ts';
-import { lookupIn } from '../variables.ts';
+import { type Lookup, lookupIn } from '../variables.ts';
 
 const schema = z
   .strictObject({
@@ -44,10 +44,10 @@ export const directResponse = definePolicy({
         const lookup = lookupIn(x);
         const list = new HeaderList();
         for (const [name, expression] of fields) {
-          const value = textOf(() => expression.evaluate(lookup));
+          const value = textOf(expression, lookup);
           if (value !== undefined && isHeaderValue(value)) list.set(name, value);
         }
-        const text = computed === undefined ? (body ?? '') : textOf(() => computed.evaluate(lookup));
+        const text = computed === undefined ? (body ?? '') : textOf(computed, lookup);
         if (text === undefined)
           throw new AppError('internal', { detail: 'directResponse.bodyExpression could not be evaluated' });
         if (!list.has('content-type') && text !== '') list.set('content-type', 'text/plain; charset=utf-8');
@@ -59,13 +59,8 @@ export const directResponse = definePolicy({
 });
 
 /** A CEL result as text; undefined when the evaluation failed. */
-function textOf(evaluate: () => unknown): string | undefined {
-  try {
-    const value = evaluate();
-    if (typeof value === 'string') return value;
-    return value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : JSON.stringify(value);
-  } catch (error) {
-    if (error instanceof CelEvaluationError) return undefined;
-    throw error;
-  }
+function textOf(expression: Expression, lookup: Lookup): string | undefined {
+  const value = tryEvaluate(expression, lookup);
+  if (typeof value === 'string') return value;
+  return value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : JSON.stringify(value);
 }

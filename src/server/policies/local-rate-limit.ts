@@ -2,8 +2,7 @@ import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { CelEvaluationError } from '../cel/errors.ts';
-import type { Expression } from '../cel/expression.ts';
+import { type Expression, tryEvaluate } from '../cel/expression.ts';
 import { durationSchema } from '../config/duration.ts';
 import type { HeaderList } from '../http/header-list.ts';
 import { definePolicy } from '../policy.ts';
@@ -110,14 +109,9 @@ const UNKNOWN = '';
 
 function keyOf(key: Expression | undefined, lookup: Lookup): string {
   if (key === undefined) return UNKNOWN;
-  try {
-    const text = JSON.stringify(key.evaluate(lookup)) ?? UNKNOWN;
-    // Ten thousand keys of any length would be memory without a bound.
-    return text.length <= 64 ? text : hash('sha256', text, 'base64url');
-  } catch (error) {
-    if (error instanceof CelEvaluationError) return UNKNOWN;
-    throw error;
-  }
+  const text = JSON.stringify(tryEvaluate(key, lookup)) ?? UNKNOWN;
+  // Ten thousand keys of any length would be memory without a bound.
+  return text.length <= 64 ? text : hash('sha256', text, 'base64url');
 }
 
 type Limit = z.output<typeof limitSchema>;

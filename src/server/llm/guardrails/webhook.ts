@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
-import { CelEvaluationError, type Expression } from '../../cel/expression.ts';
+import { type Expression, tryEvaluate } from '../../cel/expression.ts';
 import type { CompileContext } from '../../compile-context.ts';
 import { HeaderList, isHeaderName, isHeaderValue } from '../../http/header-list.ts';
 import { createUpstream, type Upstream, type UpstreamRequest } from '../../http/upstream.ts';
@@ -150,16 +150,9 @@ function requestOf(
 const isPath = (value: string): boolean => /^\/(?!\/)[\x21-\x7e]*$/.test(value) && !value.includes('#');
 
 function textOf(expression: Expression, lookup: Lookup): string | undefined {
-  try {
-    const value = expression.evaluate(lookup);
-    if (typeof value === 'string') return value;
-    return value === null || value instanceof Uint8Array || typeof value === 'object'
-      ? undefined
-      : String(value);
-  } catch (error) {
-    if (error instanceof CelEvaluationError) return undefined;
-    throw error;
-  }
+  const value = tryEvaluate(expression, lookup);
+  if (typeof value === 'string') return value;
+  return value === null || typeof value === 'object' || value === undefined ? undefined : String(value);
 }
 
 async function send(

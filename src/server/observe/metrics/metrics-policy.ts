@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CelEvaluationError } from '../../cel/expression.ts';
+import { tryEvaluate } from '../../cel/expression.ts';
 import type { CompileContext } from '../../compile-context.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { lookupIn } from '../../variables.ts';
@@ -49,13 +49,8 @@ export function compileMetricsPolicy(
     labels: Object.keys(fields.add),
     values: (x) =>
       expressions.map((expression) => {
-        try {
-          const value = expression.evaluate(lookupIn(x));
-          return typeof value === 'string' ? value : undefined;
-        } catch (error) {
-          if (error instanceof CelEvaluationError) return undefined;
-          throw error;
-        }
+        const value = tryEvaluate(expression, lookupIn(x));
+        return typeof value === 'string' ? value : undefined;
       }),
   };
 }

@@ -1,4 +1,4 @@
-import { CelEvaluationError, type CelResult, type Expression } from '../../cel/expression.ts';
+import { type CelResult, tryEvaluate } from '../../cel/expression.ts';
 import type { CompileContext } from '../../compile-context.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -93,7 +93,7 @@ function pick(
 function samplerOf(sampling: Sampling, at: CompileContext): (x: Exchange) => boolean {
   if (typeof sampling !== 'string') return () => isSampled(sampling);
   const expression = at.cel(sampling, 'request');
-  return (x) => isSampled(evaluate(expression, x));
+  return (x) => isSampled(tryEvaluate(expression, lookupIn(x)));
 }
 
 function isSampled(value: unknown): boolean {
@@ -103,7 +103,7 @@ function isSampled(value: unknown): boolean {
 function filterOf(filter: string | undefined, at: CompileContext): (x: Exchange) => boolean {
   if (filter === undefined) return () => true;
   const expression = at.at('filter').cel(filter, 'log');
-  return (x) => evaluate(expression, x) === true;
+  return (x) => tryEvaluate(expression, lookupIn(x)) === true;
 }
 
 function attributes(
@@ -116,17 +116,8 @@ function attributes(
   return {
     added: (x) =>
       all.flatMap(([name, expression]): [string, CelResult][] => {
-        const value = evaluate(expression, x);
+        const value = tryEvaluate(expression, lookupIn(x));
         return value === undefined || value === null ? [] : [[name, value]];
       }),
   };
-}
-
-function evaluate(expression: Expression, x: Exchange): CelResult | undefined {
-  try {
-    return expression.evaluate(lookupIn(x));
-  } catch (error) {
-    if (error instanceof CelEvaluationError) return undefined;
-    throw error;
-  }
 }
