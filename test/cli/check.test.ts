@@ -152,6 +152,7 @@ describe('check', () => {
     const closed = await refusingPort();
     const { failed, code } = await check({
       port,
+      env: { STATS_ADDR: `127.0.0.1:${port}` },
       targets: [
         { name: 'gone', stdio: { cmd: 'no-such-command' } },
         { name: 'far', mcp: { host: `http://127.0.0.1:${closed}/mcp` } },
@@ -162,6 +163,7 @@ describe('check', () => {
     expect(code).toBe(1);
     expect(failed.map(({ message }) => message)).toEqual([
       `${port} (gateway default) is in use`,
+      `${port} (stats) is in use`,
       'gone   command not found: no-such-command',
       expect.stringMatching(new RegExp(`^far   127.0.0.1:${closed}: .*ECONNREFUSED`)),
     ]);

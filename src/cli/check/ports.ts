@@ -1,24 +1,69 @@
 import { createServer } from 'node:net';
-import { type CheckGroup, type CheckResult, fail, notKnown, ok, skip } from './check.ts';
+import { parseListenAddress } from '../../core/listen.ts';
+import {
+  type CheckContext,
+  type CheckGroup,
+  type CheckResult,
+  fail,
+  notKnown,
+  ok,
+  skip,
+  warn,
+} from './check.ts';
 
 export const ports: CheckGroup = {
   name: 'ports',
   title: () => 'ports',
-  async run({ gateways, config }) {
+  async run({ gateways, config, env }) {
     if (config === undefined) return [notKnown];
     const fixed = gateways.filter(({ port }) => port !== 0);
-    if (fixed.length === 0) return [skip('no fixed port')];
-    return Promise.all(fixed.map(({ port, address, name }) => checkPort(port, address, name)));
+    const found = await Promise.all([
+      ...fixed.map(({ port, address, name }) =>
+        checkPort(port, address, `gateway ${name}`, `gateways.${name}.port`, fail),
+      ),
+      ...operatorPorts(config.config, env),
+    ]);
+    return found.length === 0 ? [skip('no fixed port')] : found;
   },
 };
 
-function checkPort(port: number, host: string | undefined, name: string): Promise<CheckResult> {
+const DEFAULT_ADMIN = '127.0.0.1:15000';
+
+/** The servers for operators. One at its default address is left out when that is taken; the gateway still serves. */
+function operatorPorts(
+  { adminAddr, statsAddr, readinessAddr }: NonNullable<CheckContext['config']>['config'],
+  env: CheckContext['env'],
+): Promise<CheckResult>[] {
+  const servers = [
+    [
+      'admin',
+      'adminAddr',
+      env['ADMIN_ADDR'] || (adminAddr === DEFAULT_ADMIN ? '' : adminAddr),
+      DEFAULT_ADMIN,
+    ],
+    ['stats', 'statsAddr', env['STATS_ADDR'] || statsAddr, ':15020'],
+    ['readiness', 'readinessAddr', env['READINESS_ADDR'] || readinessAddr, ':15021'],
+  ] as const;
+  return servers.flatMap(([name, key, configured, fallback]) => {
+    const address = parseListenAddress(configured || fallback);
+    if (address?.kind !== 'tcp' || address.port === 0) return [];
+    return [checkPort(address.port, address.hosts[0], name, `config.${key}`, configured ? fail : warn)];
+  });
+}
+
+function checkPort(
+  port: number,
+  host: string | undefined,
+  name: string,
+  key: string,
+  state: typeof fail,
+): Promise<CheckResult> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', ({ code }: NodeJS.ErrnoException) => {
       const why = code === 'EADDRINUSE' ? 'is in use' : `cannot be opened (${code})`;
-      resolve(fail(`${port} (gateway ${name}) ${why}`, `stop what uses it, or change gateways.${name}.port`));
+      resolve(state(`${port} (${name}) ${why}`, `stop what uses it, or change ${key}`));
     });
-    server.listen({ port, host }, () => server.close(() => resolve(ok(`${port} is free (gateway ${name})`))));
+    server.listen({ port, host }, () => server.close(() => resolve(ok(`${port} is free (${name})`))));
   });
 }
