@@ -73,6 +73,12 @@ const actions = {
   echo: ({ args }) => text(String(args.message ?? 'echo')),
   env: () => text(JSON.stringify(process.env)),
   pid: () => text(String(process.pid)),
+  /** The tool fails; with `code`, the server refuses the call. */
+  fail: ({ id, args }) => {
+    if (args.code === undefined) return { ...text('the tool failed'), isError: true };
+    send({ id, error: { code: args.code, message: String(args.message) } });
+    return undefined;
+  },
   cwd: () => text(process.cwd()),
   received: () => text(JSON.stringify(received)),
   hang: () => undefined,

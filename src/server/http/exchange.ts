@@ -40,6 +40,8 @@ export interface McpLogFields {
   sessionId?: string;
   errorCode?: number;
   errorMessage?: string;
+  /** The result of the tool says that the call failed. */
+  isToolError?: boolean;
 }
 
 /** One request and what is known of it so far. Created by the listener, passed down the pipeline, logged at the end. */

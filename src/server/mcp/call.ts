@@ -1,4 +1,5 @@
 import { ERRORS, messageOf } from '../../core/errors.ts';
+import { mcpProblem } from '../../core/outcome.ts';
 import type { EventStream } from '../../core/sse.ts';
 import type { ItemAccess, McpLogFields } from '../http/exchange.ts';
 import { type CallSpan, type RequestSpan, withContext } from '../observe/otlp/span.ts';
@@ -104,13 +105,14 @@ class ForwardedCall implements CallHandler {
   }
 
   response(text: string, response: RpcMessage): void {
-    noteError(this.#call.log, response.error);
-    if (response.error === undefined) this.span?.end();
-    else this.span?.fail(response.error.message);
+    const { log, trace } = this.#call;
+    noteError(log, response.error);
+    if (isToolError(this.#message.method, response)) log.isToolError = true;
+    const problem = mcpProblem(log);
+    if (problem === undefined) this.span?.end();
+    else this.span?.fail(response.error?.message ?? problem);
     const { target } = this.#connection;
-    if (response.error === undefined)
-      this.#call.trace?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp');
-    else this.#call.trace?.callFailed(traceName(target), this.#since, response.error, 'mcp');
+    trace?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
     this.#call.stream.end(this.#rewrite === undefined ? text : this.#rewrite(text, response));
   }
 
@@ -160,6 +162,11 @@ function fail(call: ClientCall, connection: Connection, error: unknown): void {
 export function answerError(call: ClientCall, error: RpcError): void {
   noteError(call.log, error);
   call.stream.end(errorMessage(call.message.id ?? 'null', error.code, error.message, error.data));
+}
+
+/** The result of a tool that says that it failed: no JSON-RPC error, so that the model reads why. */
+function isToolError(method: string, { result }: RpcMessage): boolean {
+  return method === 'tools/call' && (result as { isError?: unknown } | null | undefined)?.isError === true;
 }
 
 function noteError(

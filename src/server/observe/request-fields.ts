@@ -1,3 +1,4 @@
+import { TOOL_ERROR } from '../../core/outcome.ts';
 import type { CelResult } from '../cel/expression.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { withoutParameters } from '../http/query.ts';
@@ -36,6 +37,8 @@ export function requestFields(x: Exchange, status: number): Field[] {
     ['mcp.session.id', mcp?.sessionId],
     ['mcp.error.code', mcp?.errorCode],
     ['mcp.error.message', mcp?.errorMessage, 'quoted'],
+    // Ours: a tool's own failure has no code.
+    ['error.type', mcp?.isToolError ? TOOL_ERROR : undefined],
     ...llmFieldsOf(x),
     ['error', x.error, 'quoted'],
     ['error.detail', x.errorDetail, 'quoted'],

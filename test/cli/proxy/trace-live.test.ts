@@ -86,3 +86,21 @@ verifies(
     expect(stdout).not.toContain(token);
   },
 );
+
+verifies(
+  ['gateway.agctl.trace.parts'],
+  'a call that failed inside of an answer with status 200 is no success, for people and for scripts',
+  async () => {
+    const session = await openSession(`${gate.url}/mcp`, bearer);
+    const call = (args: object) => () => session.request('tools/call', { name: 'fail', arguments: args });
+    const good = await traced(['--fail-on', 'warn'], () => session.request('ping'));
+    expect([good.code, good.stdout]).toEqual([0, expect.stringContaining('  200, answered by stdio:one')]);
+    const failed = await traced(['--fail-on', 'error'], call({}));
+    expect(failed.code).toBe(1);
+    expect(failed.stdout).toMatch(/ backend .*stdio:one the tool says that it failed/);
+    expect(failed.stdout).toContain('200, the tool says that it failed (isError), answered by stdio:one');
+    const refused = await traced(['--fail-on', 'error'], call({ code: -32603, message: 'no disk' }));
+    expect(refused.code).toBe(1);
+    expect(refused.stdout).toContain('200, MCP error -32603: no disk, answered by stdio:one');
+  },
+);

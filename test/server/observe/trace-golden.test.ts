@@ -71,6 +71,19 @@ test('a call of an MCP tool that is allowed', async () => {
   );
 });
 
+test('a tool that fails, and a server that refuses, in answers with status 200', async () => {
+  await using gate = await gateway(route({}, { mcp: { targets: [chaos('one')] } }));
+  const session = await openSession(`${gate.url}/mcp`);
+  for (const [name, args] of [
+    ['mcp-tool-error', {}],
+    ['mcp-error', { code: -32603, message: 'no disk' }],
+  ] as const)
+    await golden(
+      name,
+      await recorded(gate, () => session.request('tools/call', { name: 'fail', arguments: args })),
+    );
+});
+
 test('a session that begins', async () => {
   await using gate = await gateway(route({}, { mcp: { targets: [chaos('one')] } }));
   let sessionId = '';

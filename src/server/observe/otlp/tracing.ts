@@ -1,5 +1,6 @@
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import type { Log } from '../../../core/log.ts';
+import { mcpProblem } from '../../../core/outcome.ts';
 import { VERSION } from '../../../core/version.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Route } from '../../http/pipeline.ts';
@@ -75,7 +76,10 @@ export class Tracing {
     void this.#resource.then((resource) => {
       const shared = { resource, scope: this.#scope };
       this.#queue.add([
-        readable({ ...server, error: x.error, started: x.startedClock, ended: now }, shared),
+        readable(
+          { ...server, error: x.error ?? mcpProblem(x.mcp), started: x.startedClock, ended: now },
+          shared,
+        ),
         ...span.calls.map((call) => readable(clientSpan(call, span, now), shared)),
       ]);
     });

@@ -1,5 +1,6 @@
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import { mcpProblem } from '../../../core/outcome.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import {
   severityOf,
@@ -223,8 +224,9 @@ export class Tracer {
     else this.#upload = tap;
   }
 
-  callEnded(target: string, since: number, status: number | null, scope?: string): void {
-    this.emit({ type: 'backendCallResult', status, error: null, target }, { since, scope });
+  /** `problem`: what the answer says went wrong, whatever its status. */
+  callEnded(target: string, since: number, status: number | null, scope?: string, problem?: string): void {
+    this.emit({ type: 'backendCallResult', status, error: problem ?? null, target }, { since, scope });
   }
 
   callFailed(target: string, since: number, error: unknown, scope?: string): void {
@@ -243,11 +245,11 @@ export class Tracer {
     if (raw !== undefined && !raw.isEmpty) this.body('llm raw response', raw.bytes, raw.truncated);
     const tap = this.#response;
     if (tap !== undefined && !tap.isEmpty) this.body('response', tap.bytes, tap.truncated);
-    const { error, errorDetail } = this.#x;
+    const { error, errorDetail, mcp } = this.#x;
     this.emit({
       type: 'requestFinished',
       status: status === 0 ? null : status,
-      error: error ?? null,
+      error: error ?? mcpProblem(mcp) ?? null,
       ...(errorDetail === undefined ? {} : { detail: errorDetail }),
     });
   }

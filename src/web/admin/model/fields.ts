@@ -1,3 +1,4 @@
+import { type Outcome, outcomeOfFields } from '../../../core/outcome.ts';
 import { visible } from '../../shared/visible.ts';
 import type { Entry } from './requests.ts';
 
@@ -35,8 +36,8 @@ export const routeOf = (entry: Entry): string => field(entry, 'route');
 export const modelOf = (entry: Entry): string =>
   field(entry, 'gen_ai.response.model') || field(entry, 'gen_ai.request.model');
 
-/** A server's fault, or a refusal with a reason: what an operator looks for first. */
-export const isError = (entry: Entry): boolean => statusOf(entry) >= 500 || statusOf(entry) === 0;
+/** Something failed, also inside of an answer with a good status: what an operator looks for first. */
+export const isError = ({ fields }: Entry): boolean => outcomeOfFields(fields).outcome === 'bad';
 
 /** What was asked for, in a word: the tool, the prompt, the resource, the model. */
 export function subjectOf(entry: Entry): string {
@@ -48,12 +49,8 @@ export function subjectOf(entry: Entry): string {
   return method === '' ? modelOf(entry) : `${method} ${what}`.trim();
 }
 
-/** A sign and a word, so that nothing depends on colour. */
-export function statusTone(status: number): { readonly mark: string; readonly tone: string } {
-  if (status >= 500 || status === 0) return { mark: '✗', tone: 'bad' };
-  if (status >= 400) return { mark: '!', tone: 'warn' };
-  return { mark: '✓', tone: 'good' };
-}
+/** Signs for outcomes, so that nothing depends on colour. */
+export const MARKS: Readonly<Record<Outcome, string>> = { good: '✓', warn: '!', bad: '✗' };
 
 /** Time of day to the second, as the reader's place has it. */
 export function clock(at: number): string {

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { Link } from '../../shared/link.tsx';
 import { Problem } from '../../shared/problem.tsx';
 import { visible } from '../../shared/visible.ts';
-import { clock, durationOf, field, isError, statusOf, subjectOf } from '../model/fields.ts';
+import { clock, durationOf, field, isError, subjectOf } from '../model/fields.ts';
 import { type Overview as Data, type Diagnostic, uptimeText, useOverview } from '../model/overview.ts';
 import { useRequests } from '../model/requests.ts';
 import { Connection } from '../parts/connection.tsx';
@@ -140,7 +140,7 @@ function Recent(): ReactNode {
                   <tr key={entry.key}>
                     <td className="short">{clock(entry.at)}</td>
                     <td className="short">
-                      <Status status={statusOf(entry)} />
+                      <Status entry={entry} />
                     </td>
                     <td className="any">
                       {field(entry, 'http.method')} {field(entry, 'http.path')}

@@ -10,10 +10,10 @@ import {
   durationOf,
   field,
   inputOf,
+  isError,
   modelOf,
   outputOf,
   routeOf,
-  statusOf,
   subjectOf,
 } from '../model/fields.ts';
 import { type Filter, narrow, readFilter, valuesOf, writeFilter } from '../model/filter.ts';
@@ -65,7 +65,7 @@ function newer(entries: readonly Entry[], held: readonly Entry[]): number {
 }
 
 function summary(rows: readonly Entry[]): string {
-  const errors = rows.filter((entry) => statusOf(entry) >= 500).length;
+  const errors = rows.filter(isError).length;
   return `${rows.length} requests, ${errors} ${errors === 1 ? 'error' : 'errors'}`;
 }
 
@@ -154,7 +154,7 @@ function Choice({
 
 const COLUMNS: readonly Column<Entry>[] = [
   { name: 'Time', width: '6.2rem', cell: ({ at }) => clock(at) },
-  { name: 'Status', width: '5.2rem', cell: (entry) => <Status status={statusOf(entry)} /> },
+  { name: 'Status', width: '6.4rem', cell: (entry) => <Status entry={entry} /> },
   { name: 'Took', width: '5rem', isWide: true, isNumber: true, cell: (entry) => took(entry) },
   {
     name: 'Request',

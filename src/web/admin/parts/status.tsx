@@ -1,12 +1,18 @@
 import type { ReactNode } from 'react';
-import { statusTone } from '../model/fields.ts';
+import { outcomeOfFields } from '../../../core/outcome.ts';
+import { visible } from '../../shared/visible.ts';
+import { MARKS, statusOf } from '../model/fields.ts';
+import type { Entry } from '../model/requests.ts';
 
-/** A status with its mark, so that nothing depends on colour. */
-export function Status({ status }: { readonly status: number }): ReactNode {
-  const { mark, tone } = statusTone(status);
+/** The status of a request with the mark of its outcome: an answer with status 200 may say that the call failed. */
+export function Status({ entry }: { readonly entry: Entry }): ReactNode {
+  const status = statusOf(entry);
+  const { outcome, problem } = outcomeOfFields(entry.fields);
+  const isHidden = outcome === 'bad' && status > 0 && status < 400;
   return (
-    <span className={tone}>
-      {mark} {status === 0 ? 'none' : status}
+    <span className={outcome} title={problem === undefined ? undefined : visible(problem)}>
+      {MARKS[outcome]} {status === 0 ? 'none' : status}
+      {isHidden ? ' failed' : ''}
     </span>
   );
 }

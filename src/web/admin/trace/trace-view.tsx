@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from 'react';
+import { problemOf, stepToShow } from '../../../core/trace/problem.ts';
 import { requestLine, sourceOf } from '../../../core/trace/request-line.ts';
 import {
   decidingPlace,
@@ -22,7 +23,7 @@ export function TraceView({ trace }: { readonly trace: KeptTrace }): ReactNode {
   const [picked, setPicked] = useState<number>();
   const [view, setView] = useState<DetailView>('why');
   const steps = isFolded ? model.steps.filter(({ message }) => message.type !== 'cel') : model.steps;
-  const chosen = picked ?? mostTelling(model);
+  const chosen = picked ?? model.steps[stepToShow(model.steps)]?.number;
   const step = model.steps.find(({ number }) => number === chosen);
   const go = (by: number): void => {
     const at = steps.findIndex(({ number }) => number === chosen);
@@ -30,8 +31,7 @@ export function TraceView({ trace }: { readonly trace: KeptTrace }): ReactNode {
     if (next !== undefined) setPicked(next.number);
   };
   const toProblem = (): void => {
-    const isProblem = ({ severity }: (typeof steps)[number]): boolean =>
-      severity === 'error' || severity === 'warn';
+    const isProblem = (one: (typeof steps)[number]): boolean => problemOf(one) !== undefined;
     const next = steps.find((one) => one.number > (chosen ?? 0) && isProblem(one)) ?? steps.find(isProblem);
     if (next !== undefined) setPicked(next.number);
   };
@@ -115,13 +115,6 @@ export function toneOf({ verdict }: TraceModel): string {
   if (verdict === undefined) return 'quiet';
   if (error !== undefined || status >= 500) return 'bad';
   return status >= 400 ? 'warn' : 'good';
-}
-
-/** Where one would look first: the first error, else the first warning, else the end. */
-function mostTelling({ steps }: TraceModel): number | undefined {
-  const of = (wanted: string): number | undefined =>
-    steps.find(({ severity }) => severity === wanted)?.number;
-  return of('error') ?? of('warn') ?? steps.at(-1)?.number;
 }
 
 function save({ lines, at, file }: KeptTrace): void {
