@@ -27,7 +27,13 @@ export function checkedJson(
   { env }: Admin,
   range: (range: Range) => Range,
 ): Readonly<Record<string, unknown>> {
-  const moved = diagnostics.map((each) => ({ ...each, range: range(each.range) }));
+  const moved = diagnostics.map(({ fix, ...each }) => ({
+    ...each,
+    range: range(each.range),
+    ...(fix !== undefined && {
+      fix: { ...fix, edits: fix.edits.map((edit) => ({ ...edit, range: range(edit.range) })) },
+    }),
+  }));
   return diagnosticsJson(moved, redactorOf(source, env));
 }
 

@@ -42,6 +42,21 @@ export interface Diagnostic {
   readonly label?: string;
   readonly help?: string;
   readonly notes?: readonly string[];
+  readonly fix?: Fix;
+}
+
+/** Changes of the text that do away with a problem. They repeat no value of the file: it may be secret. */
+export interface Fix {
+  /** What they do, in a few words. */
+  readonly title: string;
+  /** In the order of the text, without overlaps. */
+  readonly edits: readonly Edit[];
+}
+
+export interface Edit {
+  readonly range: Range;
+  /** Stands there afterwards. */
+  readonly text: string;
 }
 
 /** Every code that `agctl config validate` can print, with one line of documentation. Codes are never reused. */

@@ -119,7 +119,7 @@ describe('for machines, on stdout alone', () => {
   test('json is one document, also without problems', async () => {
     const good = await validate(['-o', 'json', 'good.yaml']);
     expect([good.code, good.stderr]).toEqual([0, '']);
-    expect(JSON.parse(good.stdout)).toMatchObject({ formatVersion: '1.0', valid: true, diagnostics: [] });
+    expect(JSON.parse(good.stdout)).toMatchObject({ formatVersion: '1.1', valid: true, diagnostics: [] });
     const bad = await validate(['-o', 'json', 'bad.yaml']);
     expect(bad.code).toBe(1);
     const { valid, errorCount, diagnostics } = JSON.parse(bad.stdout);

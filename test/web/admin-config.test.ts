@@ -143,3 +143,27 @@ browserTest('without --ui-write it says how; accessible, on a telephone too', as
   await until(() => page.evaluate("document.activeElement.closest('.code') === null"));
   expect(problems).toEqual([]);
 });
+
+browserTest('problems are fixed with a button, and the outline leads to each part', async (browser) => {
+  await using ui = await open(browser);
+  const { page, problems } = ui;
+  await typeAfter(page, 'name: hello', '\n  hostnmes: [a.example]\nmatchs: []');
+  await page.getByRole('button', { name: 'Fix all 2' }).waitFor();
+  await page.getByRole('button', { name: 'Fix: write `hostnames`' }).click();
+  await editorOf(page).getByText('hostnames').waitFor();
+  await page.keyboard.press('Control+z');
+  await editorOf(page).getByText('hostnmes').waitFor();
+  const outline = page.getByRole('group').filter({ hasText: 'Outline' });
+  expect(await outline.getByRole('listitem').allInnerTexts()).toEqual([
+    'gateways',
+    'edge',
+    'routes',
+    'hello',
+    'policies',
+  ]);
+  await outline.getByRole('button', { name: 'hello' }).click();
+  await page.keyboard.type('#');
+  await editorOf(page).getByText('#- name: hello').waitFor();
+  await expectAccessible(page);
+  expect(problems).toEqual([]);
+});

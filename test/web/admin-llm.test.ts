@@ -28,6 +28,7 @@ beforeAll(async () => {
           transformation: { temperature: '0.5' },
           guardrails: { request: [{ webhook: { target: { host: guard.address } } }] },
         },
+        { name: 'plain', provider: 'echo' },
       ],
     },
   };
@@ -70,5 +71,28 @@ browserTest('what a guardrail refuses is said, without a stream too; fits a tele
   await page.getByRole('alert').getByText('403').waitFor();
   await page.getByRole('region', { name: 'Outcome' }).getByText('✗').first().waitFor();
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  expect(problems).toEqual([]);
+});
+
+browserTest('two models are asked the same, and what came of it stands side by side', async (browser) => {
+  const { page, problems } = await watchedPage(browser, running.admin);
+  await page.goto(`${running.admin}/ui/llm`);
+  await page.getByLabel('compare two models').check();
+  const model = (side: string) =>
+    page.getByRole('region', { name: side }).getByRole('combobox', { name: 'Model' }).inputValue();
+  expect([await model('First model'), await model('Second model')]).toEqual(['small', 'plain']);
+  await page.getByLabel('Message').fill('the secret');
+  await page.getByRole('button', { name: 'Send' }).click();
+  // What refuses one says nothing of the other.
+  await page.getByRole('alert').getByText('403').waitFor();
+  const second = page.getByRole('log', { name: 'Conversation, second model' });
+  await second.locator('.assistant').getByText('the secret').waitFor();
+  await page.getByRole('region', { name: 'Outcome, second model' }).getByText('no price known').waitFor();
+  await page.getByRole('region', { name: 'Outcome, first model' }).getByText('✗').first().waitFor();
+  await expectAccessible(page);
+  await page.setViewportSize({ width: 390, height: 780 });
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  await page.getByLabel('compare two models').uncheck();
+  await second.waitFor({ state: 'hidden' });
   expect(problems).toEqual([]);
 });

@@ -45,7 +45,10 @@ browserTest('the whole graph, then what is around one entity', async (browser) =
 browserTest('an entity that does not exist, and names close to it', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/graph?entity=Rate%20limit&depth=2`);
-  await page.getByRole('alert').getByText('Close names: Rate limits').waitFor();
+  await page.getByRole('alert').getByText('No entity is called “Rate limit”').waitFor();
+  await page.getByRole('alert').getByRole('link', { name: 'Rate limits', exact: true }).click();
+  await page.getByRole('heading', { level: 2, name: 'Rate limits' }).waitFor();
+  await page.getByRole('list', { name: 'Legend' }).getByText('doc_file').waitFor();
 });
 
 browserTest('of several entities with one name, each can be chosen', async (browser) => {

@@ -25,21 +25,24 @@ export function renderConcise(diagnostics: readonly Diagnostic[]): string {
 export function renderJson(diagnostics: readonly Diagnostic[]): string {
   const count = (severity: string) => diagnostics.filter((each) => each.severity === severity).length;
   const report = {
-    formatVersion: '1.0',
+    formatVersion: '1.1',
     tool: { name: TOOL, version: VERSION },
     valid: count('error') === 0,
     errorCount: count('error'),
     warningCount: count('warning'),
-    diagnostics: diagnostics.map(({ file, range, path, severity, code, message, label, help, notes }) => ({
-      severity,
-      code,
-      message,
-      path: jsonPointer(path),
-      range: { file, start: range.start, end: range.end },
-      label,
-      help,
-      notes,
-    })),
+    diagnostics: diagnostics.map(
+      ({ file, range, path, severity, code, message, label, help, notes, fix }) => ({
+        severity,
+        code,
+        message,
+        path: jsonPointer(path),
+        range: { file, start: range.start, end: range.end },
+        label,
+        help,
+        notes,
+        fix,
+      }),
+    ),
   };
   return printJson(report);
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Diagnostic, Path, Range } from '../diagnostic.ts';
 import type { YamlSource } from '../yaml/source.ts';
+import { fixFor } from './fix.ts';
 import { type Finding, IssueTranslator, MAX_FINDINGS, valueAt } from './issue.ts';
 
 export interface SchemaResult<T> {
@@ -49,6 +50,7 @@ function pathKey(path: Path): string {
 function locate(finding: Finding, source: YamlSource): Diagnostic {
   const { code, path, at, message, label, help, notes } = finding;
   const place = finding.missing ? path.slice(0, -1) : path;
+  const fix = finding.remedy && fixFor(finding.remedy, path, source);
   return {
     severity: 'error',
     code,
@@ -59,6 +61,7 @@ function locate(finding: Finding, source: YamlSource): Diagnostic {
     ...(label !== undefined && { label }),
     ...(help !== undefined && { help }),
     ...(notes !== undefined && { notes }),
+    ...(fix !== undefined && { fix }),
   };
 }
 

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { DiagnosticCode, Path } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
 import type { YamlSource } from '../yaml/source.ts';
+import type { Remedy } from './fix.ts';
 import { adviseOnKey, type Base, schemasIn } from './keys.ts';
 import { isSecretAt } from './secrets.ts';
 import { type CheckWords, describeFormat, describeSize } from './size.ts';
@@ -25,6 +26,7 @@ export interface Finding {
   readonly notes?: readonly string[] | undefined;
   /** Of an unknown key: the path of the key that was probably meant. */
   readonly meant?: Path | undefined;
+  readonly remedy?: Remedy | undefined;
   /** Set when the finding is that `path` is missing; the place is then what should hold it. */
   readonly missing?: boolean;
 }
@@ -107,6 +109,8 @@ export class IssueTranslator {
       if (rival !== undefined) return exclusive(path, rival, key);
     }
     const advice = adviseOnKey(this.#root, objects, path, key);
+    const { suggestion } = advice;
+    const siblings = Object.keys(valueAt(this.#source.value, path) ?? {});
     return {
       code: 'AGW0101',
       path: [...path, key],
@@ -115,7 +119,11 @@ export class IssueTranslator {
       label: 'not known here',
       help: advice.help,
       notes: [advice.note],
-      meant: advice.suggestion === undefined ? undefined : [...path, advice.suggestion],
+      meant: suggestion === undefined ? undefined : [...path, suggestion],
+      remedy:
+        suggestion === undefined || siblings.includes(suggestion)
+          ? undefined
+          : { kind: 'rename', to: suggestion },
     };
   }
 
@@ -128,12 +136,12 @@ export class IssueTranslator {
       path,
       at: 'value',
       message: message || `expected ${expected}, found ${kindOf(value)}`,
-      help: this.#typeHelp(path, expected, value),
+      ...this.#typeHelp(path, expected, value),
     };
   }
 
-  #typeHelp(path: Path, expected: string, value: unknown): string | undefined {
-    if (value === null) return 'give it a value, or delete the key';
+  #typeHelp(path: Path, expected: string, value: unknown): Pick<Finding, 'help' | 'remedy'> {
+    if (value === null) return { help: 'give it a value, or delete the key' };
     const wantsText = /\btext\b/.test(expected);
     if (
       wantsText &&
@@ -141,19 +149,22 @@ export class IssueTranslator {
       this.#source.isPlain(path)
     ) {
       return this.#source.isFromEnvironment(path)
-        ? 'put the reference in quotes, so that whatever the variable holds stays text'
-        : 'put it in quotes to make it text';
+        ? { help: 'put the reference in quotes, so that whatever the variable holds stays text' }
+        : { help: 'put it in quotes to make it text', remedy: { kind: 'quote' } };
     }
-    if (expected.startsWith('a list') && !Array.isArray(value)) return 'start each entry with `- `';
-    if (typeof value !== 'string') return undefined;
+    if (expected.startsWith('a list') && !Array.isArray(value)) return { help: 'start each entry with `- `' };
+    if (typeof value !== 'string') return {};
     const truth = /^(?:yes|on|true)$/i.test(value)
       ? 'true'
       : /^(?:no|off|false)$/i.test(value)
         ? 'false'
         : undefined;
-    if (expected.includes('`true`') && truth !== undefined) return `write \`${truth}\`, without quotes`;
+    if (expected.includes('`true`') && truth !== undefined)
+      return { help: `write \`${truth}\`, without quotes`, remedy: { kind: 'replace', by: truth } };
     const isNumber = /number/.test(expected) && value.trim() !== '' && Number.isFinite(Number(value));
-    return isNumber && !this.#source.isPlain(path) ? 'remove the quotes' : undefined;
+    return isNumber && !this.#source.isPlain(path)
+      ? { help: 'remove the quotes', remedy: { kind: 'unquote' } }
+      : {};
   }
 
   #wrongValue(path: Path, values: readonly unknown[], value: unknown, message: string): Finding {
@@ -170,6 +181,10 @@ export class IssueTranslator {
       label: allowed.length === 1 ? `only \`${allowed[0]}\` is allowed` : 'not one of the allowed values',
       help: near === undefined ? undefined : `a value with a similar name exists: \`${near}\``,
       notes: allowed.length === 1 ? undefined : [`allowed values: ${allowed.join(', ')}`],
+      remedy:
+        near === undefined || this.#source.isFromEnvironment(path)
+          ? undefined
+          : { kind: 'replace', by: near },
     };
   }
 

@@ -1,45 +1,12 @@
-import { type ReactNode, useEffect } from 'react';
+import type { ReactNode } from 'react';
 import { Toasts } from '../shared/toasts.tsx';
-import { followRequests } from './model/requests.ts';
-
-/**
- * A page that nobody looks at lets go of its stream after this long, in ms: browsers open six connections to a server
- * at most, over all tabs. What it missed comes back with the stream, as far as the gateway has kept it.
- */
-const HIDDEN_FOR = 30_000;
 
 /** Around all pages: what outlives the change from one to another. */
 export function Frame({ children }: { readonly children: ReactNode }): ReactNode {
-  useEffect(followWhileSeen, []);
   return (
     <>
       {children}
       <Toasts />
     </>
   );
-}
-
-function followWhileSeen(): () => void {
-  let stream: AbortController | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const stop = (): void => {
-    stream?.abort();
-    stream = undefined;
-  };
-  const look = (): void => {
-    clearTimeout(timer);
-    if (document.visibilityState === 'hidden') {
-      timer = setTimeout(stop, HIDDEN_FOR);
-    } else if (stream === undefined) {
-      stream = new AbortController();
-      followRequests(stream.signal);
-    }
-  };
-  look();
-  document.addEventListener('visibilitychange', look);
-  return () => {
-    document.removeEventListener('visibilitychange', look);
-    clearTimeout(timer);
-    stop();
-  };
 }

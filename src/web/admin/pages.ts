@@ -1,23 +1,59 @@
-import type { Page } from '../shared/shell.tsx';
-import { Cel } from './pages/cel.tsx';
-import { Config } from './pages/config.tsx';
-import { Llm } from './pages/llm.tsx';
-import { Mcp } from './pages/mcp.tsx';
-import { Overview } from './pages/overview.tsx';
-import { Requests } from './pages/requests.tsx';
-import { System } from './pages/system.tsx';
-import { Trace } from './pages/trace.tsx';
-import { Usage } from './pages/usage.tsx';
+import type { Page } from '../shared/page.ts';
 
 /** All pages, in the order of the navigation. */
 export const pages: readonly Page[] = [
-  { path: '/', title: 'Overview', key: 'o', Content: Overview },
-  { path: '/requests', title: 'Requests', key: 'r', Content: Requests },
-  { path: '/usage', title: 'Usage', key: 'u', Content: Usage },
-  { path: '/trace', title: 'Trace', key: 't', Content: Trace },
-  { path: '/config', title: 'Config', key: 'c', Content: Config },
-  { path: '/cel', title: 'CEL', key: 'e', Content: Cel },
-  { path: '/mcp', title: 'MCP', key: 'm', Content: Mcp },
-  { path: '/llm', title: 'LLM', key: 'l', Content: Llm },
-  { path: '/system', title: 'System', key: 's', Content: System },
+  {
+    path: '/',
+    title: 'Overview',
+    key: 'o',
+    load: async () => (await import('./pages/overview.tsx')).Overview,
+  },
+  {
+    path: '/requests',
+    title: 'Requests',
+    key: 'r',
+    load: async () => (await import('./pages/requests.tsx')).Requests,
+  },
+  {
+    path: '/usage',
+    title: 'Usage',
+    key: 'u',
+    load: async () => (await import('./pages/usage.tsx')).Usage,
+  },
+  {
+    path: '/trace',
+    title: 'Trace',
+    key: 't',
+    load: async () => (await import('./pages/trace.tsx')).Trace,
+  },
+  {
+    path: '/config',
+    title: 'Config',
+    key: 'c',
+    load: async () => (await import('./pages/config.tsx')).Config,
+  },
+  {
+    path: '/cel',
+    title: 'CEL',
+    key: 'e',
+    load: async () => (await import('./pages/cel.tsx')).Cel,
+  },
+  {
+    path: '/mcp',
+    title: 'MCP',
+    key: 'm',
+    load: async () => (await import('./pages/mcp.tsx')).Mcp,
+  },
+  {
+    path: '/llm',
+    title: 'LLM',
+    key: 'l',
+    load: async () => (await import('./pages/llm.tsx')).Llm,
+  },
+  {
+    path: '/system',
+    title: 'System',
+    key: 's',
+    load: async () => (await import('./pages/system.tsx')).System,
+  },
 ];

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { Command } from '../shared/problem.tsx';
+import { storedKey } from './key.ts';
 import { API } from './model.ts';
 
 /** Nothing is there yet: what makes something be there. */
@@ -23,10 +24,7 @@ export function Empty({
 
 /** A call of the backend for a shell. A key stands in a variable, so that it gets into no history. */
 export function curl(path: string, body: object): string {
-  const key =
-    sessionStorage.getItem('agctl-memory-key') === null
-      ? ''
-      : ` \\\n  -H "authorization: Bearer $MEMORY_API_KEY"`;
+  const key = storedKey() === null ? '' : ` \\\n  -H "authorization: Bearer $MEMORY_API_KEY"`;
   const json = JSON.stringify(body).replaceAll("'", String.raw`'\''`);
   return `curl ${location.origin}${API}${path} \\\n  -H 'content-type: application/json'${key} \\\n  -d '${json}'`;
 }

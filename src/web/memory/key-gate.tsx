@@ -1,31 +1,29 @@
 import { type FormEvent, type ReactNode, useCallback, useEffect, useState } from 'react';
 import { type ApiError, ask, sendAlways } from '../shared/api.ts';
+import { keyHeaders, storedKey, storeKey } from './key.ts';
 import { API } from './model.ts';
-
-/** Lives as long as the tab, and is never part of an address. */
-const STORED = 'agctl-memory-key';
 
 /** Asks for the key of the backend if it has one, before anything else is shown. */
 export function KeyGate({ children }: { readonly children: ReactNode }): ReactNode {
   const [state, setState] = useState<'trying' | 'open' | 'closed'>('trying');
   const [problem, setProblem] = useState('');
   const tryKey = useCallback((key: string | null): void => {
-    sendAlways(key === null ? {} : { authorization: `Bearer ${key}` });
+    sendAlways(keyHeaders(key));
     ask(`${API}/ingest/status`).then(
       () => {
-        if (key !== null) sessionStorage.setItem(STORED, key);
+        if (key !== null) storeKey(key);
         setState('open');
       },
       ({ status, message }: ApiError) => {
         // A backend that is down is for the pages to tell.
         if (status !== 401) return setState('open');
-        sessionStorage.removeItem(STORED);
+        storeKey(null);
         setProblem(key === null ? '' : message);
         setState('closed');
       },
     );
   }, []);
-  useEffect(() => tryKey(sessionStorage.getItem(STORED)), [tryKey]);
+  useEffect(() => tryKey(storedKey()), [tryKey]);
   if (state === 'open') return children;
   if (state === 'trying')
     return (

@@ -1,6 +1,16 @@
-import { start } from '../shared/start.tsx';
-import './memory.css';
-import { KeyGate } from './key-gate.tsx';
+// The smallest part of the application: it asks for the data and the page that the address wants, while the rest is
+// still on its way.
+import { askEarly, sendAlways } from '../shared/api.ts';
+import { loadFirst } from '../shared/page.ts';
+import { currentPath } from '../shared/router.ts';
+import { keyHeaders, storedKey } from './key.ts';
+import { API } from './model.ts';
 import { pages } from './pages.ts';
+import '../shared/theme.css';
+import './memory.css';
 
-start('agctl memory', pages, KeyGate);
+sendAlways(keyHeaders(storedKey()));
+askEarly(`${API}/ingest/status`);
+if (currentPath() === '/') askEarly(`${API}/stats`);
+void loadFirst(pages);
+void import('./app.tsx');

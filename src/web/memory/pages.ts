@@ -1,13 +1,29 @@
-import type { Page } from '../shared/shell.tsx';
-import { Graph } from './pages/graph.tsx';
-import { Overview } from './pages/overview.tsx';
-import { Playground } from './pages/playground.tsx';
-import { Replay } from './pages/replay.tsx';
+import type { Page } from '../shared/page.ts';
 
 /** All pages, in the order of the navigation. */
 export const pages: readonly Page[] = [
-  { path: '/', title: 'Overview', key: 'o', Content: Overview },
-  { path: '/graph', title: 'Graph topology', key: 't', Content: Graph },
-  { path: '/playground', title: 'RAG playground', key: 'p', Content: Playground },
-  { path: '/replay', title: 'Episodic replay', key: 'e', Content: Replay },
+  {
+    path: '/',
+    title: 'Overview',
+    key: 'o',
+    load: async () => (await import('./pages/overview.tsx')).Overview,
+  },
+  {
+    path: '/graph',
+    title: 'Graph topology',
+    key: 't',
+    load: async () => (await import('./pages/graph.tsx')).Graph,
+  },
+  {
+    path: '/playground',
+    title: 'RAG playground',
+    key: 'p',
+    load: async () => (await import('./pages/playground.tsx')).Playground,
+  },
+  {
+    path: '/replay',
+    title: 'Episodic replay',
+    key: 'e',
+    load: async () => (await import('./pages/replay.tsx')).Replay,
+  },
 ];

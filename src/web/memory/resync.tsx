@@ -1,9 +1,9 @@
 import type { ReactNode } from 'react';
 import { useShortcuts } from '../shared/shortcuts.ts';
 import { visible } from '../shared/visible.ts';
+import { count, counted, duration, time } from '../shared/words.ts';
 import type { SyncStatus } from './model.ts';
 import type { Sync } from './use-sync.ts';
-import { count, counted, duration, time } from './words.ts';
 
 /** The button that reads the docs folder again, how that goes, and how it went. */
 export function Resync({ sync }: { readonly sync: Sync }): ReactNode {

@@ -29,9 +29,13 @@ export const BASE = '/ui';
 export function useLocation(): Location {
   const href = useSyncExternalStore(subscribe, () => location.pathname + location.search);
   const url = new URL(href, location.origin);
-  const path = url.pathname.slice(BASE.length).replace(/\/+$/, '') || '/';
-  return { path, query: url.searchParams };
+  return { path: pathBelowBase(url.pathname), query: url.searchParams };
 }
+
+const pathBelowBase = (pathname: string): string => pathname.slice(BASE.length).replace(/\/+$/, '') || '/';
+
+/** Path of the page that the address names now. */
+export const currentPath = (): string => pathBelowBase(location.pathname);
 
 /** Address of a page, for links. */
 export function href(path: string, query: Readonly<Record<string, string>> = {}): string {

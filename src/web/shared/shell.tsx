@@ -1,18 +1,10 @@
-import { type ComponentType, type ReactNode, useEffect, useRef } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Boundary } from './boundary.tsx';
 import { Link } from './link.tsx';
+import { contentOf, loadPage, type Page } from './page.ts';
+import { Problem } from './problem.tsx';
 import { useLocation } from './router.ts';
 import { ShortcutList } from './shortcut-list.tsx';
-import './theme.css';
-
-/** A page: one file, and one entry in the list of its application. */
-export interface Page {
-  readonly path: string;
-  readonly title: string;
-  /** The letter that goes there after `g`. */
-  readonly key: string;
-  readonly Content: ComponentType;
-}
 
 /** Frame around every page: skip link, navigation, heading. Focus goes to the heading when the page changes. */
 export function Shell({
@@ -64,10 +56,34 @@ export function Shell({
           <p>This address has no page. Choose one above.</p>
         ) : (
           <Boundary key={path}>
-            <page.Content />
+            <Content page={page} />
           </Boundary>
         )}
       </main>
     </>
+  );
+}
+
+/** What a page shows, loaded first if it is not there yet. */
+function Content({ page }: { readonly page: Page }): ReactNode {
+  const [state, setState] = useState({ attempt: 0, error: undefined as Error | undefined });
+  const Loaded = contentOf(page);
+  const isMissing = Loaded === undefined;
+  const { attempt, error } = state;
+  useEffect(() => {
+    if (!isMissing) return;
+    loadPage(page).then(
+      () => setState({ attempt, error: undefined }),
+      (problem: Error) => setState({ attempt, error: problem }),
+    );
+  }, [page, isMissing, attempt]);
+  if (Loaded !== undefined) return <Loaded />;
+  if (error === undefined) return <p role="status">Loading…</p>;
+  return (
+    <Problem
+      title="This page could not be loaded"
+      error={new Error('The server does not answer, or has another version by now: reload the page.')}
+      retry={() => setState({ attempt: attempt + 1, error: undefined })}
+    />
   );
 }

@@ -1,6 +1,6 @@
 import { type ReactNode, useRef } from 'react';
+import type { Page } from './page.ts';
 import { navigate } from './router.ts';
-import type { Page } from './shell.tsx';
 import { useShortcuts, useShortcutsOn, useShownShortcuts } from './shortcuts.ts';
 
 /** The keys that work everywhere, and the list of all that work now (`?`). */

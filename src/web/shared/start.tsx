@@ -1,15 +1,17 @@
 import { type ComponentType, Fragment, type ReactNode, StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { type Page, Shell } from './shell.tsx';
+import { loadFirst, loadOthers, type Page } from './page.ts';
+import { Shell } from './shell.tsx';
 
 /** Puts an application into its document; `Gate` may ask for something before the pages are shown. */
-export function start(
+export async function start(
   name: string,
   pages: readonly Page[],
   Gate: ComponentType<{ readonly children: ReactNode }> = Fragment,
-): void {
+): Promise<void> {
   const root = document.getElementById('root');
   if (root === null) throw new Error('the document has no element for the application');
+  await loadFirst(pages);
   createRoot(root).render(
     <StrictMode>
       <Gate>
@@ -17,4 +19,5 @@ export function start(
       </Gate>
     </StrictMode>,
   );
+  loadOthers(pages);
 }

@@ -9,6 +9,16 @@ export interface Found {
   readonly label?: string;
   readonly help?: string;
   readonly range: { readonly start: Position; readonly end: Position };
+  readonly fix?: Fix;
+}
+
+/** Changes of the text that do away with a problem. */
+export interface Fix {
+  readonly title: string;
+  readonly edits: readonly {
+    readonly range: { readonly start: Position; readonly end: Position };
+    readonly text: string;
+  }[];
 }
 
 interface Position {

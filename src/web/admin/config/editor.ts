@@ -16,10 +16,19 @@ export interface Mark {
   readonly message: string;
 }
 
+/** What stands at these offsets is replaced. */
+export interface Change {
+  readonly from: number;
+  readonly to: number;
+  readonly insert: string;
+}
+
 export interface Editor {
   readonly text: string;
   setText(text: string): void;
   setMarks(marks: readonly Mark[]): void;
+  /** Changes the text at offsets of what it is now; one step of undo. */
+  change(changes: readonly Change[]): void;
   /** Puts the cursor there and the focus into the editor. */
   goTo(offset: number): void;
   destroy(): void;
@@ -58,6 +67,10 @@ export function createEditor({ host, text, label, changed }: EditorOptions): Edi
         }),
       );
       view.dispatch(setDiagnostics(view.state, fitting));
+    },
+    change(changes) {
+      view.dispatch({ changes: [...changes] });
+      view.focus();
     },
     goTo(offset) {
       const at = Math.min(offset, view.state.doc.length);

@@ -5,11 +5,11 @@ import { actedOf, costOf } from './acted.ts';
 import type { ChatState } from './use-chat.ts';
 
 /** Tokens, price, times, and what the gateway did to the call. */
-export function Outcome({ state }: { readonly state: ChatState }): ReactNode {
+export function Outcome({ label, state }: { readonly label: string; readonly state: ChatState }): ReactNode {
   const { answer, trace } = state;
   const acted = trace === undefined ? [] : actedOf(trace.model);
   return (
-    <section className="panel" aria-label="Outcome">
+    <section className="panel" aria-label={label}>
       {answer === undefined ? null : <Facts answer={answer} model={trace?.model} />}
       <h2>What the gateway did</h2>
       {acted.length === 0 ? (

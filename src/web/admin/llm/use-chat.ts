@@ -25,13 +25,15 @@ const EMPTY: ChatState = {
   body: undefined,
 };
 
-/** A conversation with a model. */
-export function useChat(): {
+export interface Chat {
   readonly state: ChatState;
   readonly send: (endpoint: Endpoint, token: string, settings: Settings, text: string) => void;
   readonly stop: () => void;
   readonly clear: () => void;
-} {
+}
+
+/** A conversation with a model. */
+export function useChat(): Chat {
   const [state, setState] = useState(EMPTY);
   const running = useRef<AbortController | undefined>(undefined);
   const watched = useRef<Watched | undefined>(undefined);

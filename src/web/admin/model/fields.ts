@@ -1,5 +1,6 @@
 import { type Outcome, outcomeOfFields } from '../../../core/outcome.ts';
 import { visible } from '../../shared/visible.ts';
+import { duration } from '../../shared/words.ts';
 import type { Entry } from './requests.ts';
 
 // What pages read of an access-log line. Values are the gateway's: a text may hold what a client sent.
@@ -39,20 +40,23 @@ export const modelOf = (entry: Entry): string =>
 /** Something failed, also inside of an answer with a good status: what an operator looks for first. */
 export const isError = ({ fields }: Entry): boolean => outcomeOfFields(fields).outcome === 'bad';
 
-/** What was asked for, in a word: the tool, the prompt, the resource, the model. */
+/** What was asked for, in a word: the tool, the prompt, the resource, the model; and which of several servers has it. */
 export function subjectOf(entry: Entry): string {
   const method = field(entry, 'mcp.method.name');
+  if (method === '') return modelOf(entry);
   const what =
     field(entry, 'gen_ai.tool.name') ||
     field(entry, 'gen_ai.prompt.name') ||
     field(entry, 'mcp.resource.uri');
-  return method === '' ? modelOf(entry) : `${method} ${what}`.trim();
+  const target = field(entry, 'mcp.target');
+  return [method, what, target === '' ? '' : `on ${target}`].filter((part) => part !== '').join(' ');
+}
+
+/** `12 ms`, `3.4 s`; empty when it is not known. */
+export function tookText(entry: Entry): string {
+  const took = durationOf(entry);
+  return took === undefined ? '' : duration(took);
 }
 
 /** Signs for outcomes, so that nothing depends on colour. */
 export const MARKS: Readonly<Record<Outcome, string>> = { good: '✓', warn: '!', bad: '✗' };
-
-/** Time of day to the second, as the reader's place has it. */
-export function clock(at: number): string {
-  return new Date(at).toLocaleTimeString(undefined, { hour12: false });
-}

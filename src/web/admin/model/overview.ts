@@ -1,4 +1,5 @@
 import { type Loaded, useLoaded } from '../../shared/use-loaded.ts';
+import { OVERVIEW } from './paths.ts';
 
 /** What `/api/overview` answers, as far as pages show it. */
 export interface Overview {
@@ -82,7 +83,7 @@ const EVERY = 5_000;
 
 /** The gateway as it is, looked at again every few seconds. */
 export function useOverview(): Loaded<Overview> {
-  return useLoaded<Overview>('/api/overview', EVERY);
+  return useLoaded<Overview>(OVERVIEW, EVERY);
 }
 
 /** `3 d 4 h`, `12 min`, `40 s`. */

@@ -29,6 +29,7 @@ let state: Requests = { entries: [], stream: { kind: 'connecting' }, reopened: 0
 const listeners = new Set<() => void>();
 let waiting: Entry[] = [];
 let timer: ReturnType<typeof setTimeout> | undefined;
+let shownAt = -SHOWN_EVERY;
 let newest = 0;
 let newestAt = 0;
 let restarts = 0;
@@ -73,11 +74,13 @@ function take(data: string): void {
   newest = id;
   newestAt = Math.max(at, newestAt);
   waiting.push({ ...read, key: `${restarts}-${id}` });
-  if (timer === undefined) timer = setTimeout(flush, SHOWN_EVERY);
+  // The first ones at once: somebody waits for them.
+  if (timer === undefined) timer = setTimeout(flush, Math.max(0, shownAt + SHOWN_EVERY - performance.now()));
 }
 
 function flush(): void {
   timer = undefined;
+  shownAt = performance.now();
   const added = waiting.reverse();
   waiting = [];
   change({ entries: [...added, ...state.entries].slice(0, LIMITS.pageRequests) });

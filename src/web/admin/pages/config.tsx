@@ -2,10 +2,11 @@ import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { Problem } from '../../shared/problem.tsx';
 import { useLocation } from '../../shared/router.ts';
 import { useLoaded } from '../../shared/use-loaded.ts';
-import { useVerdict } from '../config/check.ts';
+import { type Fix, useVerdict } from '../config/check.ts';
 import { CodeEditor, Diff } from '../config/code.tsx';
-import type { Editor } from '../config/editor.ts';
+import type { Change, Editor } from '../config/editor.ts';
 import { offsetOfLine } from '../config/lines.ts';
+import { Outline } from '../config/outline-list.tsx';
 import { ProblemList } from '../config/problem-list.tsx';
 import { SaveBar } from '../config/save-bar.tsx';
 import '../config/config.css';
@@ -96,12 +97,16 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
             if (line > 0) editor.current?.goTo(offsetOfLine(start, line));
           }}
         />
-        <ProblemList
-          verdict={verdict}
-          error={error}
-          isCurrent={isCurrent}
-          goTo={(offset) => editor.current?.goTo(offset)}
-        />
+        <div className="beside">
+          <ProblemList
+            verdict={verdict}
+            error={error}
+            isCurrent={isCurrent}
+            goTo={(offset) => editor.current?.goTo(offset)}
+            apply={(fixes) => editor.current?.change(changesOf(fixes))}
+          />
+          <Outline text={text} goTo={(offset) => editor.current?.goTo(offset)} />
+        </div>
       </div>
       <SaveBar
         file={file}
@@ -113,6 +118,15 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
       />
     </>
   );
+}
+
+/** In the order of the text; of changes at one place the first is made. */
+function changesOf(fixes: readonly Fix[]): Change[] {
+  const changes = fixes
+    .flatMap(({ edits }) => edits)
+    .map(({ range: { start, end }, text }) => ({ from: start.offset, to: end.offset, insert: text }))
+    .sort((a, b) => a.from - b.from);
+  return changes.filter(({ from }, index) => index === 0 || from >= (changes[index - 1]?.to ?? 0));
 }
 
 function useWarningBeforeLeaving(isDirty: boolean): void {

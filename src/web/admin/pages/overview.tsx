@@ -2,7 +2,8 @@ import type { ReactNode } from 'react';
 import { Link } from '../../shared/link.tsx';
 import { Problem } from '../../shared/problem.tsx';
 import { visible } from '../../shared/visible.ts';
-import { clock, durationOf, field, isError, subjectOf } from '../model/fields.ts';
+import { clock, count } from '../../shared/words.ts';
+import { field, isError, subjectOf, tookText } from '../model/fields.ts';
 import { type Overview as Data, type Diagnostic, uptimeText, useOverview } from '../model/overview.ts';
 import { useRequests } from '../model/requests.ts';
 import { Connection } from '../parts/connection.tsx';
@@ -49,7 +50,7 @@ function StatusLine({ overview }: { readonly overview: Data }): ReactNode {
       <Fact name="Configuration">{visible(config)}</Fact>
       <Fact name="Open requests">{openRequests}</Fact>
       <Fact name="Requests seen">
-        {entries.length.toLocaleString()}, {entries.filter(isError).length.toLocaleString()} errors
+        {count(entries.length)}, {count(entries.filter(isError).length)} errors
       </Fact>
       <Fact name="Log level">{logLevel}</Fact>
     </dl>
@@ -146,7 +147,7 @@ function Recent(): ReactNode {
                       {field(entry, 'http.method')} {field(entry, 'http.path')}
                     </td>
                     <td className="wide">{subjectOf(entry)}</td>
-                    <td className="number">{durationOf(entry) ?? '–'} ms</td>
+                    <td className="number">{tookText(entry)}</td>
                   </tr>
                 ))}
               </tbody>

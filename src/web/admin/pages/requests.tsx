@@ -4,10 +4,9 @@ import { LiveText } from '../../shared/live-text.tsx';
 import { navigate, useLocation } from '../../shared/router.ts';
 import { useShortcuts } from '../../shared/shortcuts.ts';
 import { type Column, VirtualTable } from '../../shared/virtual-table.tsx';
+import { clock, count } from '../../shared/words.ts';
 import {
-  clock,
   costOf,
-  durationOf,
   field,
   inputOf,
   isError,
@@ -15,6 +14,7 @@ import {
   outputOf,
   routeOf,
   subjectOf,
+  tookText,
 } from '../model/fields.ts';
 import { type Filter, narrow, readFilter, valuesOf, writeFilter } from '../model/filter.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
@@ -47,7 +47,7 @@ export function Requests(): ReactNode {
           Export JSON Lines
         </button>
         <span className="quiet">
-          {rows.length.toLocaleString()} of {all.length.toLocaleString()} requests
+          {count(rows.length)} of {count(all.length)} requests
           {held === undefined ? '' : ', paused'}
         </span>
       </div>
@@ -153,24 +153,19 @@ function Choice({
 }
 
 const COLUMNS: readonly Column<Entry>[] = [
-  { name: 'Time', width: '6.2rem', cell: ({ at }) => clock(at) },
+  { name: 'Time', width: '6rem', cell: ({ at }) => clock(at) },
   { name: 'Status', width: '6.4rem', cell: (entry) => <Status entry={entry} /> },
-  { name: 'Took', width: '5rem', isWide: true, isNumber: true, cell: (entry) => took(entry) },
+  { name: 'Took', width: '6rem', isWide: true, isNumber: true, cell: tookText },
   {
     name: 'Request',
-    width: '30%',
+    width: '27%',
     cell: (entry) => `${field(entry, 'http.method')} ${field(entry, 'http.path')}`,
   },
-  { name: 'About', width: '20%', isWide: true, cell: subjectOf },
+  { name: 'About', width: '27%', isWide: true, cell: subjectOf },
   { name: 'Route', width: '16%', isWide: true, cell: (entry) => field(entry, 'route') },
   { name: 'Tokens', width: '6.5rem', isWide: true, isNumber: true, cell: tokens },
-  { name: 'Cost', width: '6.5rem', isWide: true, isNumber: true, cell: (entry) => money(costOf(entry)) },
+  { name: 'Cost', width: '6rem', isWide: true, isNumber: true, cell: (entry) => money(costOf(entry)) },
 ];
-
-function took(entry: Entry): string {
-  const duration = durationOf(entry);
-  return duration === undefined ? '' : `${duration} ms`;
-}
 
 function tokens(entry: Entry): string {
   return inputOf(entry) + outputOf(entry) === 0 ? '' : `${inputOf(entry)} → ${outputOf(entry)}`;

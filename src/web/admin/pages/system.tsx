@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 import { Problem } from '../../shared/problem.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
+import { count, time } from '../../shared/words.ts';
 import { bytesText } from '../model/bytes.ts';
 import { uptimeText, useOverview } from '../model/overview.ts';
 import { Connection } from '../parts/connection.tsx';
@@ -37,7 +38,7 @@ function Process(): ReactNode {
       <Fact name="Node.js">{node}</Fact>
       <Fact name="Process">{pid}</Fact>
       <Fact name="Up">{uptimeText(uptimeSeconds)}</Fact>
-      <Fact name="Started">{new Date(startedAt).toLocaleString()}</Fact>
+      <Fact name="Started">{time(startedAt)}</Fact>
       <Fact name="Configuration">{visible(config)}</Fact>
     </dl>
   );
@@ -103,9 +104,7 @@ function Bounds({ bounds }: { readonly bounds: readonly Bound[] }): ReactNode {
             <tr key={`${name} ${at}`}>
               <th scope="row">
                 {visible(name)} <span className="quiet">{visible(at)}</span>
-                {dropped === 0 ? null : (
-                  <div className="bad">✗ {dropped.toLocaleString()} lost at the cap</div>
-                )}
+                {dropped === 0 ? null : <div className="bad">✗ {count(dropped)} lost at the cap</div>}
               </th>
               <td className="number">{used === undefined ? '–' : amount(name, used)}</td>
               <td className="number">{amount(name, max)}</td>
@@ -129,7 +128,7 @@ function Bounds({ bounds }: { readonly bounds: readonly Bound[] }): ReactNode {
 }
 
 const amount = (name: string, value: number): string =>
-  /bytes$/i.test(name) ? bytesText(value) : value.toLocaleString();
+  /bytes$/i.test(name) ? bytesText(value) : count(value);
 
 function Tasks(): ReactNode {
   const { data } = useLoaded<Readonly<Record<string, readonly string[]>>>('/debug/tasks', EVERY);

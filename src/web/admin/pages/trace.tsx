@@ -8,7 +8,7 @@ import { useLocation } from '../../shared/router.ts';
 import { useShortcuts } from '../../shared/shortcuts.ts';
 import { say } from '../../shared/toasts.tsx';
 import { visible } from '../../shared/visible.ts';
-import { clock } from '../model/fields.ts';
+import { clock } from '../../shared/words.ts';
 import { firstRequest, useOverview } from '../model/overview.ts';
 import { Connection } from '../parts/connection.tsx';
 import { TraceView, toneOf } from '../trace/trace-view.tsx';

@@ -2,7 +2,8 @@ import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import { Chart } from '../../shared/chart.tsx';
 import { Link } from '../../shared/link.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
-import { clock, field, modelOf } from '../model/fields.ts';
+import { clock, count } from '../../shared/words.ts';
+import { field, modelOf } from '../model/fields.ts';
 import { readMetrics, total } from '../model/metrics.ts';
 import { useRequests } from '../model/requests.ts';
 import { bucketsOf, type Figures, figuresBy, figuresOf } from '../model/usage.ts';
@@ -38,8 +39,8 @@ export function Usage(): ReactNode {
           </label>
         ))}
         <span className="quiet">
-          {recent.length.toLocaleString()} requests in this time. The gateway keeps the last ones only; this
-          page adds what comes while it is open.
+          {count(recent.length)} requests in this time. The gateway keeps the last ones only; this page adds
+          what comes while it is open.
         </span>
       </fieldset>
       {entries.length === 0 ? (
@@ -76,15 +77,31 @@ function SinceStart(): ReactNode {
   const samples = useMemo(() => (data === undefined ? undefined : readMetrics(data)), [data]);
   if (samples === undefined) return null;
   const tokens = (type: string): string =>
-    total(samples, 'gw_gen_ai_client_token_usage_sum', { gen_ai_token_type: type }).toLocaleString();
+    count(total(samples, 'gw_gen_ai_client_token_usage_sum', { gen_ai_token_type: type }));
+  const lookups = (status: string): number => total(samples, 'gw_cost_catalog_lookups_total', { status });
+  const isUnpriced = lookups('NoCatalog') > 0 && lookups('Exact') === 0;
   return (
-    <dl className="facts" aria-label="Since the gateway started">
-      <Fact name="Requests since start">{total(samples, 'gw_requests_total').toLocaleString()}</Fact>
-      <Fact name="Input tokens">{tokens('input')}</Fact>
-      <Fact name="Output tokens">{tokens('output')}</Fact>
-      <Fact name="Cost">{dollars(total(samples, 'gw_gen_ai_client_cost_usd_total'))}</Fact>
-      <Fact name="MCP requests">{total(samples, 'gw_mcp_requests_total').toLocaleString()}</Fact>
-    </dl>
+    <>
+      <dl className="facts" aria-label="Since the gateway started">
+        <Fact name="Requests since start">{count(total(samples, 'gw_requests_total'))}</Fact>
+        <Fact name="Input tokens">{tokens('input')}</Fact>
+        <Fact name="Output tokens">{tokens('output')}</Fact>
+        <Fact name="Cost">
+          {isUnpriced ? 'not known' : dollars(total(samples, 'gw_gen_ai_client_cost_usd_total'))}
+        </Fact>
+        <Fact name="MCP requests">{count(total(samples, 'gw_mcp_requests_total'))}</Fact>
+      </dl>
+      {isUnpriced ? (
+        <p className="panel">
+          No prices are configured, so cost is not known. <code>agctl costs import</code> makes a price
+          catalog from a public list of models; name it in{' '}
+          <Link to="/config">
+            <code>config.modelCatalog</code>
+          </Link>
+          , or write prices there.
+        </p>
+      ) : null}
+    </>
   );
 }
 
@@ -144,7 +161,7 @@ function Charts({
   );
 }
 
-const whole = (value: number): string => Math.round(value).toLocaleString();
+const whole = (value: number): string => count(Math.round(value));
 const milliseconds = (value: number): string => `${whole(value)} ms`;
 /** Prices of single calls are fractions of a cent. */
 const dollars = (value: number): string =>

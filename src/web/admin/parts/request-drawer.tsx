@@ -2,7 +2,8 @@ import type { ReactNode } from 'react';
 import { CopyButton } from '../../shared/copy.tsx';
 import { Drawer } from '../../shared/drawer.tsx';
 import { Link } from '../../shared/link.tsx';
-import { clock, field } from '../model/fields.ts';
+import { time as timeText } from '../../shared/words.ts';
+import { field } from '../model/fields.ts';
 import type { Entry } from '../model/requests.ts';
 
 /** Fields of the specification that a request may lack: shown as absent, so that nobody has to look for them. */
@@ -43,7 +44,7 @@ export function RequestDrawer({
   readonly newer: (() => void) | undefined;
   readonly older: (() => void) | undefined;
 }): ReactNode {
-  const { fields, time, at } = entry;
+  const { fields, time } = entry;
   const isLlm = fields['gen_ai.operation.name'] !== undefined;
   const always = isLlm ? [...ALWAYS, ...OF_LLM] : ALWAYS;
   const names = [...new Set([...Object.keys(fields), ...always])];
@@ -75,7 +76,7 @@ export function RequestDrawer({
           <tr>
             <th scope="row">time</th>
             <td>
-              {clock(at)} <span className="quiet">{time}</span>
+              {timeText(time)} <span className="quiet">{time}</span>
             </td>
           </tr>
           {names.map((name) => (

@@ -1,6 +1,8 @@
 import { type ReactNode, useMemo } from 'react';
+import { CopyButton } from '../../shared/copy.tsx';
 import { Link } from '../../shared/link.tsx';
 import { visible } from '../../shared/visible.ts';
+import { clientAddress } from '../model/client-address.ts';
 import { field, isError } from '../model/fields.ts';
 import type { BackendView, ModelView, Overview, RouteView, TargetView } from '../model/overview.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
@@ -20,6 +22,7 @@ export function Topology({ overview }: { readonly overview: Overview }): ReactNo
           <Route
             key={route.key}
             route={route}
+            gatewayUrl={url}
             logged={counts.has(route.name) ? route.name : route.key}
             counts={counts}
           />
@@ -46,16 +49,19 @@ function countByRoute(entries: readonly Entry[]): Map<string, Count> {
 
 function Route({
   route,
+  gatewayUrl,
   logged,
   counts,
 }: {
   readonly route: RouteView;
+  readonly gatewayUrl: string;
   /** Name of the route in the access log. */
   readonly logged: string;
   readonly counts: ReadonlyMap<string, Count>;
 }): ReactNode {
   const { name, hostnames, matches, policies, line, backends } = route;
   const count = counts.get(logged);
+  const address = clientAddress(gatewayUrl, route);
   const where = [...hostnames.map((host) => `on ${host}`), ...matches].map(visible).join(', ');
   return (
     <li>
@@ -70,13 +76,19 @@ function Route({
         ) : (
           <Link to="/requests" query={{ route: logged }}>
             {count.all} {count.all === 1 ? 'request' : 'requests'}
-            {count.errors === 0 ? '' : `, ✗ ${count.errors} errors`}
+            {count.errors === 0 ? '' : `, ✗ ${count.errors} ${count.errors === 1 ? 'error' : 'errors'}`}
           </Link>
         )}
         <Link to="/trace" query={expressionFor(matches[0])}>
           Trace
         </Link>
       </div>
+      {address === undefined ? null : (
+        <div className="address">
+          <span className="quiet">{address.what}</span> <code>{visible(address.url)}</code>{' '}
+          <CopyButton text={address.url}>Copy</CopyButton>
+        </div>
+      )}
       {policies.length === 0 ? null : (
         <ol className="chips" aria-label="Policies in the order of evaluation">
           {policies.map((policy) => (

@@ -7,12 +7,14 @@ import type { KeptTrace } from '../trace/traces.ts';
 export function CallTrace({
   trace,
   problem,
+  isOpen = true,
 }: {
   readonly trace: KeptTrace | undefined;
   readonly problem: string;
+  readonly isOpen?: boolean;
 }): ReactNode {
   return (
-    <details className="panel" open>
+    <details className="panel" open={isOpen}>
       <summary>Trace of this request</summary>
       {problem === '' ? null : <p className="warn">! It was not traced: {visible(problem)}</p>}
       {trace === undefined ? (

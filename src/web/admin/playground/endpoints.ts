@@ -1,3 +1,4 @@
+import { pathTo } from '../model/client-address.ts';
 import type { BackendView, Overview } from '../model/overview.ts';
 
 /** Where a kind of backend can be reached: a port, and a path that leads to it. */
@@ -31,15 +32,4 @@ export function endpointsOf({ gateways }: Pick<Overview, 'gateways'>, kind: 'mcp
         };
       }),
   );
-}
-
-const CHAT = '/chat/completions';
-
-/** `POST /mcp*` and `/mcp and 1 more` are about `/mcp`. */
-function pathTo(match: string, kind: 'mcp' | 'llm'): string {
-  const path = match.includes('~') ? '/' : (/(\/[^\s*]*)/.exec(match)?.[1] ?? '/');
-  if (kind === 'mcp') return path === '/' ? '/mcp' : path;
-  if (path.endsWith(CHAT)) return path;
-  const base = path.replace(/\/$/, '');
-  return base === '' || base.endsWith('/v1') ? `${base || '/v1'}${CHAT}` : `${base}/v1${CHAT}`;
 }

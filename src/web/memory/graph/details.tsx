@@ -3,9 +3,9 @@ import { MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
 import { Link } from '../../shared/link.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
+import { count } from '../../shared/words.ts';
 import { API, type Entity } from '../model.ts';
 import { Unreachable } from '../unreachable.tsx';
-import { count } from '../words.ts';
 import { Mark } from './legend.tsx';
 import type { GraphData } from './load.ts';
 

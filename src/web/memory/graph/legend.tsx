@@ -1,24 +1,30 @@
 import type { ReactNode } from 'react';
+import { count } from '../../shared/words.ts';
 import { ENTITY_TYPES, type EntityType, RELATION_TYPES } from '../model.ts';
+import type { GraphData } from './load.ts';
 import { DASHES } from './paint.ts';
 
-/** What the shapes and lines of the drawing mean. */
-export function Legend(): ReactNode {
+/** What the shapes and lines of the drawing mean, and how many there are: of those that are in it. */
+export function Legend({ data: { nodes, edges } }: { readonly data: GraphData }): ReactNode {
+  const entities = Map.groupBy(nodes, ({ type }) => type);
+  const relations = Map.groupBy(edges, ({ type }) => type);
   return (
-    <ul className="legend">
-      {ENTITY_TYPES.map((type) => (
+    <ul className="legend" aria-label="Legend">
+      {ENTITY_TYPES.filter((type) => entities.has(type)).map((type) => (
         <li key={type}>
-          <Mark type={type} /> {type}
+          <Mark type={type} /> {type} <span className="quiet">{count(entities.get(type)?.length ?? 0)}</span>
         </li>
       ))}
-      {RELATION_TYPES.map((type) => (
+      {RELATION_TYPES.filter((type) => relations.has(type)).map((type) => (
         <li key={type}>
-          <svg width="32" height="12" aria-hidden="true">
-            <line x1="0" y1="6" x2="32" y2="6" className="line" strokeDasharray={DASHES[type].join(' ')} />
+          <svg width="36" height="12" aria-hidden="true">
+            <line x1="0" y1="6" x2="28" y2="6" className="line" strokeDasharray={DASHES[type].join(' ')} />
+            <polygon points="28,2 36,6 28,10" className="tip" />
           </svg>{' '}
-          {type}
+          {type} <span className="quiet">{count(relations.get(type)?.length ?? 0)}</span>
         </li>
       ))}
+      {edges.length === 0 ? null : <li className="quiet">thicker: more weight</li>}
     </ul>
   );
 }

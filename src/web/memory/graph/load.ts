@@ -1,7 +1,7 @@
 import { LIMITS, MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
 import { ask } from '../../shared/api.ts';
+import { count } from '../../shared/words.ts';
 import { API, type EntityType, type Relation } from '../model.ts';
-import { count } from '../words.ts';
 
 export interface GraphNode {
   readonly id: string;

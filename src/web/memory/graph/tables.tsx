@@ -1,7 +1,7 @@
 import { type ReactNode, useDeferredValue, useMemo, useState } from 'react';
 import { MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
 import { visible } from '../../shared/visible.ts';
-import { count, counted } from '../words.ts';
+import { count, counted } from '../../shared/words.ts';
 import type { GraphData } from './load.ts';
 
 interface Row {

@@ -1,8 +1,10 @@
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import { LIMITS } from '../../../core/limits.ts';
+import { ApiError } from '../../shared/api.ts';
 import { Link } from '../../shared/link.tsx';
 import { navigate, useLocation } from '../../shared/router.ts';
 import { visible } from '../../shared/visible.ts';
+import { count, counted } from '../../shared/words.ts';
 import { curl, Empty } from '../empty.tsx';
 import { GraphCanvas } from '../graph/canvas.tsx';
 import { Details } from '../graph/details.tsx';
@@ -10,7 +12,6 @@ import { Legend } from '../graph/legend.tsx';
 import { type GraphData, loadTopology, loadWalk } from '../graph/load.ts';
 import { GraphTables } from '../graph/tables.tsx';
 import { Unreachable } from '../unreachable.tsx';
-import { count, counted } from '../words.ts';
 
 const DEPTHS = Array.from({ length: LIMITS.memoryGraphDepth }, (_none, index) => index + 1);
 
@@ -46,7 +47,7 @@ export function Graph(): ReactNode {
           Show
         </button>
       </form>
-      {error === undefined ? null : <Unreachable error={error} retry={reload} />}
+      {error === undefined ? null : <Failed error={error} entity={entity} depth={depth} retry={reload} />}
       {data === undefined && error === undefined ? (
         <p role="status">Loading… {loaded === 0 ? '' : counted(loaded, 'entity', 'entities')}</p>
       ) : null}
@@ -62,6 +63,42 @@ export function Graph(): ReactNode {
         <Shown data={data} depth={depth} leave={start} />
       )}
     </>
+  );
+}
+
+function Failed({
+  error,
+  entity,
+  depth,
+  retry,
+}: {
+  readonly error: Error;
+  readonly entity: string;
+  readonly depth: string;
+  readonly retry: () => void;
+}): ReactNode {
+  if (!(error instanceof ApiError) || error.status !== 404)
+    return <Unreachable error={error} retry={retry} />;
+  const { near } = error.details;
+  const names = Array.isArray(near) ? near.filter((name) => typeof name === 'string') : [];
+  return (
+    <div role="alert" className="panel problem">
+      <p>
+        <strong>✗ No entity is called “{visible(entity)}”.</strong>
+      </p>
+      <p>
+        {names.length === 0 ? 'No name is close to it.' : 'Close names:'}
+        {names.map((name) => (
+          <span key={name}>
+            {' '}
+            <Link to="/graph" query={{ entity: name, depth }} className="chip">
+              {visible(name)}
+            </Link>
+          </span>
+        ))}
+      </p>
+      <Link to="/graph">Show everything</Link>
+    </div>
   );
 }
 
@@ -116,6 +153,9 @@ function Shown({
             <GraphTables data={data} choose={setCurrent} />
           ) : (
             <figure>
+              <figcaption>
+                <Legend data={data} />
+              </figcaption>
               <GraphCanvas
                 data={data}
                 current={current}
@@ -124,9 +164,6 @@ function Shown({
                 onOpen={open}
                 leave={leave}
               />
-              <figcaption>
-                <Legend />
-              </figcaption>
             </figure>
           )}
         </div>

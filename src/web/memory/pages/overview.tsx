@@ -1,12 +1,12 @@
 import type { ReactNode } from 'react';
 import { Link } from '../../shared/link.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
+import { count, size } from '../../shared/words.ts';
 import { curl, Empty } from '../empty.tsx';
 import { API, ENTITY_TYPES, RELATION_TYPES, type Stats } from '../model.ts';
 import { Resync } from '../resync.tsx';
 import { Unreachable } from '../unreachable.tsx';
 import { useSync } from '../use-sync.ts';
-import { count, size } from '../words.ts';
 
 /** What is counted changes by calls of agents too. */
 const REFRESH = 10_000;

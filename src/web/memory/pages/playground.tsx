@@ -4,11 +4,11 @@ import { placed } from '../../../core/search-places.ts';
 import { ask } from '../../shared/api.ts';
 import { CopyButton } from '../../shared/copy.tsx';
 import { visible } from '../../shared/visible.ts';
+import { counted, duration } from '../../shared/words.ts';
 import { curl, Empty, toolCall } from '../empty.tsx';
 import { API, type SearchReply, type SearchResult } from '../model.ts';
 import { Result } from '../playground/result.tsx';
 import { Unreachable } from '../unreachable.tsx';
-import { counted, duration } from '../words.ts';
 
 interface Answer {
   readonly query: string;

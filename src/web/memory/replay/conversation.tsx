@@ -1,8 +1,8 @@
 import type { ReactNode } from 'react';
 import { visible } from '../../shared/visible.ts';
+import { time } from '../../shared/words.ts';
 import { LongText } from '../graph/details.tsx';
 import type { Turn } from '../model.ts';
-import { time } from '../words.ts';
 
 /** Turns before the current one that stay in sight, and how much of each. */
 const BEFORE = 4;

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef } from 'react';
+import { count, time } from '../../shared/words.ts';
 import { ROLES, type Role, type Turn } from '../model.ts';
-import { count, time } from '../words.ts';
 
 /** Goes through the turns by hand; below it stands where who said something, a row for each role. */
 export function Scrubber({

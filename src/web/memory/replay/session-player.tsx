@@ -2,8 +2,8 @@ import { type ReactNode, useDeferredValue, useEffect, useMemo, useRef, useState 
 import { navigate, useLocation } from '../../shared/router.ts';
 import { useShortcuts } from '../../shared/shortcuts.ts';
 import { visible } from '../../shared/visible.ts';
+import { count, counted } from '../../shared/words.ts';
 import { Unreachable } from '../unreachable.tsx';
-import { count, counted } from '../words.ts';
 import { Conversation } from './conversation.tsx';
 import { download, jsonLines, markdown } from './export.ts';
 import { NO_FILTER, passing, positionOf } from './filter.ts';

@@ -3,10 +3,10 @@ import { MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
 import { ask } from '../../shared/api.ts';
 import { Link } from '../../shared/link.tsx';
 import { visible } from '../../shared/visible.ts';
+import { counted, times } from '../../shared/words.ts';
 import { Empty, toolCall } from '../empty.tsx';
 import { API, type Session } from '../model.ts';
 import { Unreachable } from '../unreachable.tsx';
-import { counted, times } from '../words.ts';
 
 interface SessionPage {
   readonly sessions: readonly Session[];

@@ -1,4 +1,4 @@
-/** Numbers and times as the pages write them. */
+/** Numbers and times as all pages write them, whatever the language of the browser. */
 
 export const count = (value: number): string => value.toLocaleString('en');
 
@@ -8,13 +8,16 @@ export function counted(value: number, one: string, many = `${one}s`): string {
 
 const TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 
-/** A time of the backend, in the reader's zone; something else stays as it is. */
+/** A time of the server (RFC 3339), in the reader's zone; something else stays as it is. */
 export function time(text: string): string {
   const date = new Date(text);
   return Number.isNaN(date.getTime()) ? text : TIME.format(date);
 }
 
 const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
+
+/** Time of day to the second, in the reader's zone. @param at ms since 1970 */
+export const clock = (at: number): string => CLOCK.format(at);
 
 /** From one time to another; what both have in common is said once. */
 export function times(from: string, to: string): string {

@@ -1,0 +1,2 @@
+/** What `/` of the pages asks for first. */
+export const OVERVIEW = '/api/overview';

@@ -1,0 +1,5 @@
+import { start } from '../shared/start.tsx';
+import { KeyGate } from './key-gate.tsx';
+import { pages } from './pages.ts';
+
+void start('agctl memory', pages, KeyGate);

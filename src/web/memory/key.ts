@@ -1,0 +1,15 @@
+/** Lives as long as the tab, and is never part of an address. */
+const STORED = 'agctl-memory-key';
+
+/** The key of the backend that this tab was told. */
+export const storedKey = (): string | null => sessionStorage.getItem(STORED);
+
+export function storeKey(key: string | null): void {
+  if (key === null) sessionStorage.removeItem(STORED);
+  else sessionStorage.setItem(STORED, key);
+}
+
+/** Headers for it. */
+export function keyHeaders(key: string | null): Readonly<Record<string, string>> {
+  return key === null ? {} : { authorization: `Bearer ${key}` };
+}
