@@ -12,7 +12,7 @@ const [file, tracePort] = process.argv.slice(2);
 const { config, source } = loadConfigText(readConfigFile(file), file, {});
 const log = createLog(fileSink(2), 'info', 'text');
 const { runtime } = compileRuntime({ config, source, log, folder: '/', env: {} });
-const { listeners, watchers } = await startGateway({ config, runtime, log, accessLog: fileSink(1) });
+const { listeners, watchers } = await startGateway({ runtime, log, accessLog: fileSink(1) });
 const admin = createServer((request, response) => {
   const query = new URL(request.url, 'http://localhost').searchParams;
   const expression = query.get('expression') ?? undefined;

@@ -19,7 +19,19 @@ export interface Overview {
   readonly logLevel: string;
   /** What the validator says of the configuration, as `/api/config/validate` puts it. */
   readonly problems: Readonly<Record<string, unknown>>;
+  /** Whether what serves is the file as it was last read, and if not, why. */
+  readonly reload?: ReloadView;
   readonly gateways: readonly GatewayView[];
+}
+
+export interface ReloadView {
+  readonly watching: boolean;
+  readonly synchronized: boolean;
+  /** Successful reloads since the start. */
+  readonly count: number;
+  /** Since when this configuration serves, RFC 3339. */
+  readonly servingSince: string;
+  readonly failure?: Readonly<Record<string, unknown>>;
 }
 
 export interface GatewayView {
@@ -75,9 +87,32 @@ export function overviewOf(admin: Admin): Overview {
     openRequests: gateway.openRequests.size,
     logLevel: levels.current,
     problems: diagnosticsJson(diagnostics, redactor),
+    ...reloadView(admin),
     gateways: gateway.listeners.map(({ gateway: each, port }) => gatewayView(each.plan, port, admin)),
   };
   return redactor.value(overview) as Overview;
+}
+
+function reloadView(admin: Admin): Pick<Overview, 'reload'> {
+  const state = admin.reloadState?.();
+  if (state === undefined) return {};
+  const { isWatching, isSynchronized, reloads, servingSince, failure } = state;
+  return {
+    reload: {
+      watching: isWatching,
+      synchronized: isSynchronized,
+      count: reloads,
+      servingSince: new Date(servingSince).toISOString(),
+      ...(failure === undefined
+        ? {}
+        : {
+            failure: {
+              at: new Date(failure.at).toISOString(),
+              ...diagnosticsJson(failure.diagnostics, admin.redactor()),
+            },
+          }),
+    },
+  };
 }
 
 function gatewayView(plan: GatewayPlan, port: number, admin: Admin): GatewayView {

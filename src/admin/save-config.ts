@@ -25,7 +25,7 @@ const CHANGED = 'the file has changed since the page read it: load it again';
  * Writes the configuration file: `{"text": the new text, "hash": that of the file it was made from}`. The text is
  * written as it is, comments included, with the secrets of the file where its placeholders stand. Refused with
  * 403 when pages may not write, 409 when the file has changed meanwhile, 422 when the text is no valid configuration.
- * What serves stays: there is no reload.
+ * A gateway that watches its file serves it within a second.
  */
 export async function saveConfig(
   request: FastifyRequest,
@@ -52,12 +52,16 @@ export async function saveConfig(
     );
   const bytes = Buffer.from(full.text);
   if (!replaceFile(admin.configFile as string, bytes, asked.hash)) return refuse(409, CHANGED);
-  admin.log.warn('admin', 'the configuration file was written from a page; a restart applies it', {
+  const isWatched = admin.reloadState?.().isWatching === true;
+  const how = isWatched ? 'it is reloaded' : 'a restart applies it';
+  admin.log.warn('admin', `the configuration file was written from a page; ${how}`, {
     file: admin.configFile,
   });
   return sendJson(reply, {
     status: 'success',
-    message: 'Configuration written successfully. The gateway serves the one before until it is restarted.',
+    message: isWatched
+      ? 'Configuration written successfully. The gateway reloads it now.'
+      : 'Configuration written successfully. The gateway serves the one before until it is restarted.',
     hash: hashOf(bytes),
   });
 }

@@ -5,6 +5,7 @@ import { LIMITS } from '../core/limits.ts';
 import { isLoopback, type ListenAddress } from '../core/listen.ts';
 import type { Redactor } from '../core/redact.ts';
 import { redactorOf } from '../server/config/redact.ts';
+import type { Served } from '../server/served.ts';
 import type { Endpoint } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
 import { statusPage } from './endpoints/status.ts';
@@ -13,7 +14,7 @@ import { LogLevels } from './log-levels.ts';
 import { type OpenAddress, openAddress } from './open.ts';
 import { HeapProfiler } from './profile/heap-profiler.ts';
 import { RecentRequests } from './recent-requests.ts';
-import type { Admin, AdminSources, Served } from './sources.ts';
+import type { Admin, AdminSources } from './sources.ts';
 import { serveWebApp } from './web-app.ts';
 
 export interface AdminServer {

@@ -1,27 +1,18 @@
-import type { Diagnostic } from '../core/diagnostic.ts';
 import type { LineSink, Log } from '../core/log.ts';
 import type { Redactor } from '../core/redact.ts';
-import type { YamlSource } from '../core/yaml/source.ts';
-import type { Config } from '../server/config/schema.ts';
 import type { Gateway } from '../server/gateway.ts';
-import type { Runtime } from '../server/runtime.ts';
+import type { ReloadState, Served } from '../server/served.ts';
 import type { LogLevels } from './log-levels.ts';
 import type { HeapProfiler } from './profile/heap-profiler.ts';
 import type { RecentRequests } from './recent-requests.ts';
-
-/** The configuration that serves, and how it was read. */
-export interface Served {
-  readonly config: Config;
-  readonly runtime: Runtime;
-  readonly source: YamlSource;
-  readonly diagnostics: readonly Diagnostic[];
-}
 
 /** What the admin server reads, and the little that it may do. */
 export interface AdminSources {
   readonly gateway: Gateway;
   /** Asked anew each time: a reload changes it. */
   served(): Served;
+  /** How reading the configuration again goes; undefined where that is not done. */
+  reloadState?(): ReloadState;
   /** Folder of the configuration file. */
   readonly folder: string;
   /** The configuration file, absolute; undefined when it came from standard input. */

@@ -42,6 +42,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
       .description('run the gateway')
       .requiredOption('-f, --file <path>', 'configuration file, or - for standard input')
       .option('--ui-write', 'let the admin pages write the configuration file')
+      .option('--no-watch', 'do not reload the configuration file when it changes, only on SIGHUP')
       .addHelpText('after', '\nExamples:\n  agctl serve -f gateway.yaml\n')
       .action(run(() => import('./commands/gateway-serve.ts')));
 

@@ -190,6 +190,18 @@ export const LIMITS = {
   ownServerHeadersTimeout: 2 * SECOND,
   /** SIGTERM: how long open requests may take to finish. */
   drain: 10 * SECOND,
+  /** A changed configuration is read when it was quiet for so long (upstream), as editors write in several steps. */
+  reloadQuiet: 250,
+  /** One that is never quiet is read after that long all the same; a file that is written byte by byte is whole by then. */
+  reloadLongest: 30 * SECOND,
+  /** Events of a watched folder are gathered before its files are looked at; and a look without any event. */
+  watchEvents: 50,
+  watchPoll: 2 * SECOND,
+  /** Symbolic links followed on the way to a watched file (Linux: 40). */
+  watchedFolders: 40,
+  /** Names, and problems, of one reload in the log; more are counted. */
+  reloadNames: 20,
+  reloadProblems: 10,
 
   /** Memory: one document, ingested or in the docs folder. Hostile Markdown of that size is read in 2 s. */
   memoryDocumentBytes: 2 * MIB,

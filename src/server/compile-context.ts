@@ -47,7 +47,7 @@ export interface Problem extends Pick<Diagnostic, 'message' | 'label' | 'help' |
   readonly atKey?: boolean;
 }
 
-/** Process-wide settings that compiled parts read. */
+/** Process-wide settings that compiled parts read. All but the last two are as they were at start. */
 export interface RuntimeSettings {
   readonly metrics: Metrics;
   /** Key for session ids: 32 bytes. */
@@ -66,8 +66,10 @@ export interface RuntimeSettings {
 export interface ContextOptions
   extends Pick<CompileContext, 'log' | 'folder' | 'env' | 'settings' | 'inspection'> {
   readonly source: YamlSource;
-  /** Receives every problem, located. */
-  readonly diagnostics: Diagnostic[];
+  /** Receives every problem with its place. */
+  report(path: Path, problem: Problem): void;
+  /** Told of every place that was looked up: the line may be another one after a reload. */
+  placed?(path: Path, at: 'key' | 'value', place: TracePlace): void;
 }
 
 /** The context of one route, or of the whole file. `expressions` collects what is compiled through it. */
@@ -77,17 +79,26 @@ export function createContext(
   hostnames: ReadonlySet<string>,
   expressions: Expression[],
 ): CompileContext {
-  const { source, diagnostics, ...shared } = options;
-  const report = (problem: Problem): void => void diagnostics.push(locate(source, path, problem));
+  const { log, folder, env, settings, inspection } = options;
+  const report = (problem: Problem): void => options.report(path, problem);
+  const place = (at: 'key' | 'value'): TracePlace => {
+    const found = placeOf(options.source, path, at);
+    options.placed?.(path, at, found);
+    return found;
+  };
   return {
-    ...shared,
+    log,
+    folder,
+    env,
+    settings,
+    inspection,
     path,
     hostnames,
     report,
-    place: () => placeOf(source, path, 'key'),
+    place: () => place('key'),
     at: (...more) => createContext(options, [...path, ...more], hostnames, expressions),
-    condition(text, place) {
-      const expression = this.cel(text, place);
+    condition(text, where) {
+      const expression = this.cel(text, where);
       const { neverBoolean } = expression;
       if (neverBoolean !== undefined)
         report({
@@ -98,11 +109,11 @@ export function createContext(
         });
       return expression;
     },
-    cel(text, place) {
+    cel(text, where) {
       try {
-        const variables = PLACES[place];
+        const variables = PLACES[where];
         const compiled = compileExpression(text, variables);
-        const expression = watchable(compiled, variables, placeOf(source, path, 'value'));
+        const expression = watchable(compiled, variables, place('value'));
         expressions.push(expression);
         return expression;
       } catch (error) {

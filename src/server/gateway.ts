@@ -1,38 +1,27 @@
-import type { Path } from '../core/diagnostic.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { LineSink, Log } from '../core/log.ts';
-import type { Config } from './config/schema.ts';
-import type { Exchange } from './http/exchange.ts';
-import { type Listener, openListener } from './http/listener.ts';
+import type { Exchange, Reply } from './http/exchange.ts';
 import { handleRequest } from './http/pipeline.ts';
 import { settleCall } from './llm/settle.ts';
 import { AccessLog, type EndedListener } from './observe/access-log.ts';
 import { recordBody } from './observe/body-record.ts';
-import type { BindMetrics, Metrics } from './observe/metrics/metrics.ts';
+import type { Metrics } from './observe/metrics/metrics.ts';
 import { Tracing } from './observe/otlp/tracing.ts';
 import { traceBegin, traceEnd } from './observe/trace/listener.ts';
 import { createWatchers, type Watchers } from './observe/watchers.ts';
+import { OpenRequests } from './open-requests.ts';
+import type { OldParts } from './parts.ts';
+import { openPort, type Port, type PortEvents, portKey } from './port.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
+import type { Serving } from './serving.ts';
+
+export { PortError } from './port.ts';
 
 export interface GatewayOptions {
-  readonly config: Config;
   readonly runtime: Runtime;
   readonly log: Log;
   /** Where access-log lines go. */
   readonly accessLog: LineSink;
-}
-
-/** A port that could not be opened, with the place of the port in the configuration. */
-export class PortError extends Error {
-  readonly path: Path;
-  readonly code: string;
-
-  constructor(path: Path, port: number, cause: NodeJS.ErrnoException) {
-    super(explainPort(port, cause), { cause });
-    this.name = 'PortError';
-    this.path = path;
-    this.code = cause.code ?? '';
-  }
 }
 
 /** A serving gateway. */
@@ -48,108 +37,224 @@ export interface Gateway {
   readonly openRequests: ReadonlySet<Exchange>;
   /** Open connections of each gateway. */
   connections(): Promise<readonly { readonly name: string; readonly count: number }[]>;
+  /**
+   * Serves requests that come from now on with another runtime, which was compiled with the present one as its
+   * `previous`. Ports that both have stay open; requests under way end as they began. All or nothing: rejects with
+   * `PortError` when a new port cannot be opened, and nothing has changed; the new runtime is closed then.
+   */
+  reload(next: Runtime): Promise<void>;
   /** Drains: no new connections, open requests finish within the configured time, then children end. */
   close(): Promise<void>;
 }
 
 /** Opens every port of the runtime, or none: rejects with `PortError` after closing those that were open. */
-export async function startGateway({ config, runtime, log, accessLog }: GatewayOptions): Promise<Gateway> {
-  const lines = new AccessLog({
-    sink: accessLog,
-    format: config.config.logging.format,
-    policy: runtime.accessLog,
-    directives: log.directives,
-  });
-  const tracing = runtime.tracing === undefined ? undefined : new Tracing(runtime.tracing, log);
-  const watchers = createWatchers();
-  const { metrics } = runtime;
-  if (tracing !== undefined) {
-    metrics.spansLost = () => tracing.dropped;
-    runtime.inspection.bounds.push({
-      name: 'tracing.spans',
-      max: LIMITS.spanQueue,
-      used: () => tracing.queued,
-    });
+export async function startGateway({ runtime, log, accessLog }: GatewayOptions): Promise<Gateway> {
+  const gateway = new RunningGateway(runtime, log, accessLog);
+  await gateway.start();
+  return gateway;
+}
+
+class RunningGateway implements Gateway {
+  readonly metrics: Metrics;
+  readonly watchers = createWatchers();
+  readonly #log: Log;
+  readonly #lines: AccessLog;
+  readonly #requests = new OpenRequests();
+  readonly #events: PortEvents;
+  #runtime: Runtime;
+  #tracing: Tracing | undefined;
+  /** Spans lost by exporters that are closed. */
+  #spansLost = 0;
+  #ports = new Map<string, Port>();
+  /** What earlier runtimes leave behind, while it ends. */
+  readonly #leaving = new Set<Promise<void>>();
+  #isClosing = false;
+
+  constructor(runtime: Runtime, log: Log, sink: LineSink) {
+    this.#runtime = runtime;
+    this.#log = log;
+    this.metrics = runtime.metrics;
+    const { format } = runtime.config.config.logging;
+    this.#lines = new AccessLog({ sink, format, directives: log.directives });
+    this.#events = {
+      handle: (x, serving) => this.#handle(x, serving),
+      ended: (x, status, bodyBytes) => this.#ended(x, status, bodyBytes),
+    };
   }
-  const openRequests = new Set<Exchange>();
-  const ended = (x: Exchange, status: number, bodyBytes: number, bind: BindMetrics | undefined): void => {
-    openRequests.delete(x);
+
+  async start(): Promise<void> {
+    const tracing = this.#tracingOf(this.#runtime);
+    try {
+      this.#ports = await this.#openPorts(this.#runtime, tracing);
+    } catch (error) {
+      await tracing?.close();
+      await this.#runtime.close();
+      throw error;
+    }
+    this.#useTracing(this.#runtime, tracing);
+  }
+
+  async reload(next: Runtime): Promise<void> {
+    const previous = this.#runtime;
+    const tracing = next.tracing === previous.tracing ? this.#tracing : this.#tracingOf(next);
+    let ports: Map<string, Port>;
+    try {
+      ports = await this.#openPorts(next, tracing);
+    } catch (error) {
+      if (tracing !== this.#tracing) await tracing?.close();
+      await next.parts.close(previous.parts);
+      throw error;
+    }
+    // From here on nothing waits: every port changes in the same turn.
+    const removed = [...this.#ports].filter(([key]) => !ports.has(key)).map(([, port]) => port);
+    const old = next.parts.succeed(previous.parts, next.source);
+    const tracingBefore = this.#tracing;
+    for (const { plan } of next.gateways) {
+      const port = this.#ports.get(portKey(plan));
+      if (port !== undefined) port.serving = servingOf(next, plan.name, tracing, port.listener.port);
+    }
+    this.#ports = ports;
+    this.#runtime = next;
+    this.#useTracing(next, tracing);
+    this.#leave(removed, old, tracingBefore === tracing ? undefined : tracingBefore);
+    // A stop that came meanwhile has closed the ports of before: these would keep the process.
+    if (this.#isClosing) await this.close();
+  }
+
+  get listeners(): Gateway['listeners'] {
+    return [...this.#ports.values()].map(({ serving, listener }) => ({
+      gateway: serving.gateway,
+      port: listener.port,
+    }));
+  }
+
+  get openRequests(): ReadonlySet<Exchange> {
+    return this.#requests.all;
+  }
+
+  onEnded(listener: EndedListener): () => void {
+    return this.#lines.onEnded(listener);
+  }
+
+  connections(): ReturnType<Gateway['connections']> {
+    return Promise.all(
+      [...this.#ports.values()].map(async ({ serving, listener }) => ({
+        name: serving.gateway.plan.name,
+        count: await listener.connections(),
+      })),
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    const closed = [...this.#ports.values()].map(({ listener }) => listener.close(this.#drainTime));
+    this.#runtime.drain();
+    await Promise.all([...closed, ...this.#leaving]);
+    await this.#tracing?.close();
+    await this.#runtime.close();
+  }
+
+  get #drainTime(): number {
+    return this.#runtime.config.config.connectionTerminationDeadline;
+  }
+
+  async #handle(x: Exchange, serving: Serving): Promise<Reply> {
+    const { runtime } = serving;
+    x.serving = serving;
+    this.#requests.began(x);
+    if (this.watchers.active) x.trace = this.watchers.claim(x);
+    if (x.trace !== undefined) traceBegin(x.trace, runtime.config, runtime);
+    const reply = await handleRequest(x, serving.gateway);
+    if (runtime.accessLog.readsResponseBody)
+      recordBody(x, reply, runtime.config.frontendPolicies.http.maxBufferSize);
+    x.repliedAt = performance.now();
+    return reply;
+  }
+
+  #ended(x: Exchange, status: number, bodyBytes: number): void {
+    this.#requests.ended(x);
+    const { runtime, tracing, bind } = x.serving as Serving;
     if (x.llm !== undefined) settleCall(x, x.llm, runtime.catalog);
     x.trace?.finished(status);
-    const fields = lines.ended(x, status, x.span !== undefined);
+    const fields = this.#lines.ended(x, status, runtime.accessLog, x.span !== undefined);
     if (x.span !== undefined && fields !== undefined) tracing?.ended(x, x.span, fields);
     bind?.ended(x, status === 0 ? 499 : status, bodyBytes);
     if (x.trace !== undefined) traceEnd(x.trace, x);
-  };
-  const opened: { gateway: GatewayRuntime; listener: Listener }[] = [];
-  const drain = config.config.connectionTerminationDeadline;
-  try {
-    for (const gateway of runtime.gateways) {
-      const { name, port, address, portPath } = gateway.plan;
-      const routed = tracing === undefined ? gateway : { ...gateway, router: tracing.around(gateway.router) };
-      let bind: BindMetrics | undefined;
-      const listener = await openListener({
-        gateway: `default/${name}`,
-        listener: name,
-        port,
-        address,
-        handle: async (x) => {
-          openRequests.add(x);
-          if (watchers.active) x.trace = watchers.claim(x);
-          if (x.trace !== undefined) traceBegin(x.trace, config, runtime);
-          const reply = await handleRequest(x, routed);
-          if (runtime.accessLog.readsResponseBody)
-            recordBody(x, reply, config.frontendPolicies.http.maxBufferSize);
-          x.repliedAt = performance.now();
-          return reply;
-        },
-        ended: (x, status, bodyBytes) => ended(x, status, bodyBytes, bind),
-        connected: () => bind?.connected(),
-        disconnected: (received, sent) => bind?.disconnected(received, sent),
-      }).catch((error: unknown) => {
-        throw new PortError(portPath, port, error as NodeJS.ErrnoException);
-      });
-      bind = metrics.forBind({ bind: `bind/${listener.port}`, gateway: `default/${name}`, listener: name });
-      opened.push({ gateway, listener });
-      log.info('proxy::gateway', 'started bind', { bind: `bind/${listener.port}`, gateway: name });
-    }
-  } catch (error) {
-    await Promise.all([tracing?.close(), ...opened.map(({ listener }) => listener.close(0))]);
-    await runtime.close();
-    throw error;
   }
-  return {
-    listeners: opened.map(({ gateway, listener }) => ({ gateway, port: listener.port })),
-    onEnded: (listener) => lines.onEnded(listener),
-    metrics,
-    watchers,
-    openRequests,
-    connections: () =>
-      Promise.all(
-        opened.map(async ({ gateway, listener }) => ({
-          name: gateway.plan.name,
-          count: await listener.connections(),
-        })),
-      ),
-    async close() {
-      const closed = opened.map(({ listener }) => listener.close(drain));
-      runtime.drain();
-      await Promise.all(closed);
-      await tracing?.close();
-      await runtime.close();
-    },
-  };
+
+  /** The ports of a runtime: those that are open already as they are, the others opened; or all as before. */
+  async #openPorts(runtime: Runtime, tracing: Tracing | undefined): Promise<Map<string, Port>> {
+    const ports = new Map<string, Port>();
+    const opened: Port[] = [];
+    const numbers = new Set([...this.#ports.values()].map(({ listener }) => listener.port));
+    try {
+      for (const { plan } of runtime.gateways) {
+        const known = this.#ports.get(portKey(plan));
+        const serving = (port?: number): Serving => servingOf(runtime, plan.name, tracing, port);
+        const port =
+          known ?? (await openPort(plan, serving(), this.#events, serving, numbers.has(plan.port)));
+        ports.set(portKey(plan), port);
+        if (known !== undefined) continue;
+        opened.push(port);
+        const bind = `bind/${port.listener.port}`;
+        this.#log.info('proxy::gateway', 'started bind', { bind, gateway: plan.name });
+      }
+    } catch (error) {
+      await Promise.all(opened.map(({ listener }) => listener.close(0)));
+      throw error;
+    }
+    return ports;
+  }
+
+  /** Ends what only earlier requests use, after the last of them, or when the time for that is over. */
+  #leave(removed: readonly Port[], { unused, inherited }: OldParts, tracing: Tracing | undefined): void {
+    if (removed.length + unused.length + inherited.length === 0 && tracing === undefined) return;
+    for (const { value } of unused) value.drain?.();
+    const closed = removed.map(({ listener, serving }) => {
+      const bind = `bind/${listener.port}`;
+      this.#log.info('proxy::gateway', 'stopping bind', { bind, gateway: serving.gateway.plan.name });
+      return listener.close(this.#drainTime);
+    });
+    const left = Promise.all([...closed, this.#requests.afterAll(this.#drainTime)])
+      .then(async () => {
+        for (const { value } of inherited) value.retired?.();
+        await Promise.all(unused.map(({ value }) => value.close?.()));
+        await tracing?.close();
+        this.#spansLost += tracing?.dropped ?? 0;
+      })
+      .finally(() => this.#leaving.delete(left));
+    this.#leaving.add(left);
+  }
+
+  #tracingOf({ tracing }: Runtime): Tracing | undefined {
+    return tracing === undefined ? undefined : new Tracing(tracing, this.#log);
+  }
+
+  #useTracing({ inspection }: Runtime, tracing: Tracing | undefined): void {
+    this.#tracing = tracing;
+    if (tracing === undefined) return;
+    this.metrics.spansLost = () => this.#spansLost + (this.#tracing?.dropped ?? 0);
+    inspection.bounds.push({ name: 'tracing.spans', max: LIMITS.spanQueue, used: () => tracing.queued });
+  }
 }
 
-function explainPort(port: number, { code, message }: NodeJS.ErrnoException): string {
-  switch (code) {
-    case 'EADDRINUSE':
-      return `port ${port} is already in use`;
-    case 'EACCES':
-      return `port ${port} needs privileges that this process does not have`;
-    case 'EADDRNOTAVAIL':
-      return `the address for port ${port} does not exist on this machine`;
-    default:
-      return `port ${port} could not be opened: ${message}`;
-  }
+/** What a gateway of the runtime serves with. Without the number of its port, it counts nothing. */
+function servingOf(
+  runtime: Runtime,
+  gatewayName: string,
+  tracing: Tracing | undefined,
+  port?: number,
+): Serving {
+  const gateway = runtime.gateways.find(({ plan }) => plan.name === gatewayName) as GatewayRuntime;
+  const name = `default/${gatewayName}`;
+  return {
+    runtime,
+    gateway: tracing === undefined ? gateway : { ...gateway, router: tracing.around(gateway.router) },
+    name,
+    tracing,
+    bind:
+      port === undefined
+        ? undefined
+        : runtime.metrics.forBind({ bind: `bind/${port}`, gateway: name, listener: gatewayName }),
+  };
 }

@@ -1,4 +1,5 @@
 import type { DumpEndpointInfo } from '../core/config-dump.ts';
+import type { Path } from '../core/diagnostic.ts';
 
 /** A buffer, cache or count with a cap, as the admin server shows it. */
 export interface Bound {
@@ -37,9 +38,23 @@ export class Inspection {
   /** By the backend's place in the configuration, joined by dots. One on several gateways is there several times. */
   readonly #backends = new Map<string, (() => BackendState)[]>();
 
-  addBackend(path: readonly (string | number)[], state: () => BackendState): void {
+  addBackend(path: Path, state: () => BackendState): void {
     const place = path.join('.');
     this.#backends.set(place, [...(this.#backends.get(place) ?? []), state]);
+  }
+
+  /** Takes in what a part tells that was compiled at one place of the configuration and now stands at another. */
+  add(part: Inspection, compiledAt: Path, now: Path): void {
+    const from = compiledAt.join('.');
+    const to = now.join('.');
+    const moved = (place: string): string =>
+      place === from || place.startsWith(`${from}.`) ? to + place.slice(from.length) : place;
+    for (const bound of part.bounds)
+      this.bounds.push(bound.at === undefined ? bound : { ...bound, at: moved(bound.at) });
+    for (const [place, states] of part.#backends) {
+      const here = moved(place);
+      this.#backends.set(here, [...(this.#backends.get(here) ?? []), ...states]);
+    }
   }
 
   /** Places of all backends that tell something. */

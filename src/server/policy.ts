@@ -15,6 +15,8 @@ export interface Policy {
   readonly paths?: readonly string[];
   /** Host names under which the policy's configuration says that the route is reached. */
   readonly hostnames?: readonly string[];
+  /** A file that the policy reads again itself, absolute: `changed` is called when it was written. */
+  readonly rereads?: { readonly file: string; changed(): void };
   request?(x: Exchange): undefined | Reply | Promise<undefined | Reply>;
   response?(x: Exchange, reply: Reply): void;
   /** Wraps everything after admission: for what bounds or repeats the rest. */

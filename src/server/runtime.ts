@@ -1,28 +1,20 @@
 import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Diagnostic } from '../core/diagnostic.ts';
 import type { Log } from '../core/log.ts';
 import type { Redactor } from '../core/redact.ts';
-import { withoutSecrets } from '../core/schema/redacted.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
-import type { Backend, BackendKind } from './backend.ts';
-import { backendKinds } from './backends.ts';
-import type { Expression } from './cel/expression.ts';
-import {
-  type CompileContext,
-  type ContextOptions,
-  createContext,
-  locate,
-  type RuntimeSettings,
-} from './compile-context.ts';
+import { type ContextOptions, createContext, locate, type RuntimeSettings } from './compile-context.ts';
+import { compileRoute } from './compile-route.ts';
 import { lint } from './config/lint.ts';
-import { compileMatches } from './config/match.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts';
 import { redactorOf } from './config/redact.ts';
 import type { Config } from './config/schema.ts';
 import { routeNames } from './config-dump/names.ts';
 import type { Route } from './http/pipeline.ts';
 import { shadowedProblem, shadowedRoutes } from './http/route-shadowing.ts';
-import { createRouter, type RequestMatcher, type Router } from './http/router.ts';
+import { createRouter, type Router } from './http/router.ts';
 import { Inspection } from './inspection.ts';
 import type { PriceCatalog } from './llm/cost/catalog.ts';
 import { loadCatalogs } from './llm/cost/load.ts';
@@ -31,8 +23,7 @@ import { Metrics } from './observe/metrics/metrics.ts';
 import { compileMetricsPolicy } from './observe/metrics/metrics-policy.ts';
 import { compileTracing, type TracingSettings } from './observe/otlp/settings.ts';
 import type { SecretNames } from './observe/trace/state.ts';
-import { policyKinds } from './policies/index.ts';
-import type { Policy, PolicyKind } from './policy.ts';
+import { Parts } from './parts.ts';
 
 /** One port as requests see it. */
 export interface GatewayRuntime {
@@ -41,8 +32,13 @@ export interface GatewayRuntime {
   readonly router: Router<Route>;
 }
 
-/** A whole configuration, compiled. Immutable: a reload builds a new one and closes this. */
+/** A whole configuration, compiled. Immutable: a reload builds a new one and closes what that has not taken over. */
 export interface Runtime {
+  /** As it serves: after a reload, the settings of the process are still those of the start. */
+  readonly config: Config;
+  readonly source: YamlSource;
+  readonly parts: Parts;
+  readonly settings: RuntimeSettings;
   readonly gateways: readonly GatewayRuntime[];
   readonly accessLog: AccessLogPolicy;
   readonly catalog: PriceCatalog;
@@ -55,6 +51,10 @@ export interface Runtime {
   readonly inspection: Inspection;
   /** Undefined without a collector. */
   readonly tracing: TracingSettings | undefined;
+  /** Files that were read for it, absolute: when one changes, it is to be compiled anew. */
+  readonly files: readonly string[];
+  /** Files that policies read again themselves, absolute, with who is to be told of a change. */
+  readonly rereads: ReadonlyMap<string, readonly (() => void)[]>;
   /** Ends responses that wait for nothing in particular, before a stop. */
   drain(): void;
   close(): Promise<void>;
@@ -66,187 +66,159 @@ export interface CompileOptions {
   readonly log: Log;
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** What serves now: parts whose configuration has not changed are taken over. */
+  readonly previous?: Runtime | undefined;
 }
 
 /**
  * Turns a checked configuration into what serves requests. Opens no port and starts no process. Every problem
- * is returned; with an error among them the runtime must not be used, only closed.
+ * is returned; with an error among them the runtime must not be used, only closed: `runtime.parts.close(previous.parts)`
+ * after `previous` was given.
  */
-export function compileRuntime({ config, ...options }: CompileOptions): {
+export function compileRuntime({ config: loaded, previous, ...options }: CompileOptions): {
   runtime: Runtime;
   diagnostics: Diagnostic[];
 } {
+  const { source } = options;
+  const config = previous === undefined ? loaded : withProcessOf(previous.config, loaded);
   const diagnostics: Diagnostic[] = [];
   const { gateways, problems } = planGateways(config);
-  for (const { path, ...problem } of problems) diagnostics.push(locate(options.source, path, problem));
-  diagnostics.push(...lint(config, options.source));
+  for (const { path, ...problem } of problems) diagnostics.push(locate(source, path, problem));
+  diagnostics.push(...lint(loaded, source));
   const inspection = new Inspection();
-  const metrics = new Metrics(Object.keys(config.config.metrics.fields.add));
-  const settings = runtimeSettings(config, metrics);
-  const contextOptions = { ...options, diagnostics, settings, inspection };
-  metrics.configure(
-    compileMetricsPolicy(
-      config.config.metrics,
-      createContext(contextOptions, ['config', 'metrics'], new Set(), []),
-    ),
-  );
+  const metrics = previous?.metrics ?? new Metrics(Object.keys(config.config.metrics.fields.add));
+  const settings = runtimeSettings(config, metrics, previous?.settings);
+  const contextOptions: ContextOptions = {
+    ...options,
+    settings,
+    inspection,
+    report: (path, problem) => void diagnostics.push(locate(source, path, problem)),
+  };
+  const parts = new Parts(previous?.parts);
+  const shared = compileShared(loaded, config, contextOptions, parts);
+  if (previous === undefined) metrics.configure(shared.metricsPolicy);
   const { children } = settings;
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
-  const tracing = compileTracing(config, createContext(contextOptions, [], new Set(), []));
-  const logContext = createContext(contextOptions, ['frontendPolicies', 'accessLog'], new Set(), []);
-  const accessLog = compileAccessLogPolicy(config.frontendPolicies.accessLog, logContext);
-  const catalog = loadCatalogs(
-    config.config.modelCatalog,
-    createContext(contextOptions, ['config', 'modelCatalog'], new Set(), []),
-  );
-  const closers: (() => unknown)[] = [];
-  const compiled = gateways.map((plan): GatewayRuntime => {
-    const routes = plan.routes.map((route) =>
-      compileRoute(route, routeNames(plan, route).key, contextOptions, closers, accessLog.readsRequestBody),
-    );
-    for (const { route, by } of shadowedRoutes(routes)) {
-      const { path, config: own, backendPath } = plan.routes[routes.indexOf(route)] as RoutePlan;
-      const isConfigured = own.matches !== undefined && backendPath === undefined;
-      const place = isConfigured ? [...path, 'matches', 0, 'path'] : path;
-      diagnostics.push(locate(options.source, place, shadowedProblem(route, by)));
-    }
-    return { plan, routes, router: createRouter(routes) };
-  });
-  const close = async (): Promise<void> => {
-    await Promise.all(closers.splice(0).map((closer) => closer()));
-  };
-  const drain = (): void => {
-    for (const { routes } of compiled)
-      for (const { backends } of routes) for (const { backend } of backends) backend.drain?.();
-  };
-  const { secretNames } = settings;
+  const { readsRequestBody } = shared.accessLog;
+  const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, parts, readsRequestBody));
+  parts.compiled();
   let known: Redactor | undefined;
   const redactor = (): Redactor => {
-    known ??= redactorOf(options.source, options.env);
+    known ??= redactorOf(source, options.env);
     return known;
   };
   return {
     runtime: {
+      config,
+      source,
+      parts,
+      settings,
       gateways: compiled,
-      accessLog,
-      catalog,
+      accessLog: shared.accessLog,
+      catalog: shared.catalog,
       metrics,
-      tracing,
-      secretNames,
+      tracing: shared.tracing,
+      secretNames: settings.secretNames,
       redactor,
       inspection,
-      drain,
-      close,
+      files: catalogFiles(config, options.folder),
+      rereads: rereadsOf(compiled),
+      drain: () => parts.drain(),
+      close: () => parts.close(),
     },
     diagnostics,
   };
 }
 
-function compileRoute(
-  { key, name, config, path, backendPath }: RoutePlan,
-  fullKey: string,
+function compileGateway(
+  plan: GatewayPlan,
   options: ContextOptions,
-  closers: (() => unknown)[],
+  parts: Parts,
   logReadsBody: boolean,
-): Route {
-  const hostnames = config.hostnames.map((hostname) => hostname.toLowerCase());
-  const literal = new Set(hostnames.filter((hostname) => !hostname.startsWith('*')));
-  const expressions: Expression[] = [];
-  const context = createContext(options, path, literal, expressions);
-  const policies = compilePolicies(config.policies, context, closers);
-  for (const policy of policies) for (const hostname of policy.hostnames ?? []) literal.add(hostname);
-  const ownPaths = policies
-    .flatMap(({ paths }) => paths ?? [])
-    .map((value): RequestMatcher => ({ path: { kind: 'exact', value }, headers: [], query: [] }));
-  // Policies only: a webhook header that reads a missing token is left out, which may be wanted.
-  const readsToken = expressions.some(({ roots }) => roots.has('jwt'));
-  if (readsToken && config.policies?.mcpAuthentication === undefined) {
-    context.report({
-      code: 'AGW0301',
-      severity: 'warning',
-      message: `route \`${name}\` reads \`jwt\`, but nothing on it validates a token`,
-      help: 'add the policy `mcpAuthentication`; until then `jwt` is null',
-    });
+): GatewayRuntime {
+  const routes = plan.routes.map((route) =>
+    compileRoute(route, routeNames(plan, route).key, options, parts, logReadsBody),
+  );
+  for (const { route, by } of shadowedRoutes(routes)) {
+    const { path, config, backendPath } = plan.routes[routes.indexOf(route)] as RoutePlan;
+    const isConfigured = config.matches !== undefined && backendPath === undefined;
+    const place = isConfigured ? [...path, 'matches', 0, 'path'] : path;
+    options.report(place, shadowedProblem(route, by));
   }
-  const backends = config.backends.flatMap(({ weight, ...kinds }, index) => {
-    const at =
-      backendPath === undefined
-        ? context.at('backends', index)
-        : createContext(options, backendPath, literal, expressions);
-    const backend = openBackend(kinds, at, backendPath === undefined);
-    if (backend === undefined) return [];
-    closers.push(() => backend.close());
-    return weight === 0 ? [] : [{ weight, backend }];
-  });
-  if (config.backends.length === 0 && config.policies?.directResponse === undefined) {
-    context.report({
-      code: 'AGW0103',
-      message: `route \`${name}\` has no backend`,
-      help: 'add `backends:` with one entry, or the policy `directResponse`',
-    });
-  }
+  return { plan, routes, router: createRouter(routes) };
+}
+
+/** The settings of the process are those of the start, but for the price catalogs. */
+function withProcessOf({ config }: Config, loaded: Config): Config {
+  return { ...loaded, config: { ...config, modelCatalog: loaded.config.modelCatalog } };
+}
+
+/** What all routes share. */
+function compileShared(loaded: Config, config: Config, options: ContextOptions, parts: Parts) {
+  const site = (...path: string[]) => ({ options, path, hostnames: NO_NAMES, expressions: [] });
+  const context = (...path: string[]) => createContext(options, path, NO_NAMES, []);
+  const { tracing } = parts.get(
+    'tracing',
+    [config.config.tracing, config.frontendPolicies.tracing],
+    site(),
+    (inside) => ({ tracing: compileTracing(config, inside) }),
+  );
+  // A catalog can be large: one whose files are as they were is not read again.
+  const { catalog } = parts.get(
+    'modelCatalog',
+    [config.config.modelCatalog, catalogFiles(config, options.folder).map(signature)],
+    site('config', 'modelCatalog'),
+    (inside) => ({ catalog: loadCatalogs(config.config.modelCatalog, inside) }),
+  );
   return {
-    key,
-    fullKey,
-    name,
-    place: context.place(),
-    hostnames,
-    matches: [...compileMatches(config.matches, context), ...ownPaths],
-    policies,
-    wrappers: policies.filter(({ around }) => around !== undefined),
-    readsBody:
-      logReadsBody ||
-      expressions.some(
-        (expression) => expression.reads('request.body') || expression.reads('request.bodyPrefix'),
-      ),
-    isLlm: config.backends.some(({ llm }) => llm !== undefined),
-    maxBufferSize: options.settings.maxBufferSize,
-    backends,
+    tracing,
+    catalog,
+    // Compiled from the file even where it is too late for it: its mistakes are to be seen now.
+    metricsPolicy: compileMetricsPolicy(loaded.config.metrics, context('config', 'metrics')),
+    accessLog: compileAccessLogPolicy(
+      config.frontendPolicies.accessLog,
+      context('frontendPolicies', 'accessLog'),
+    ),
   };
 }
 
-function compilePolicies(
-  config: object | undefined,
-  context: CompileContext,
-  closers: (() => unknown)[],
-): Policy[] {
-  return (policyKinds as unknown as readonly PolicyKind[]).flatMap((kind): Policy[] => {
-    const settings = (config as Readonly<Record<string, unknown>> | undefined)?.[kind.key];
-    if (settings === undefined) return [];
-    const at = context.at('policies', kind.key);
-    const origin = { place: at.place(), shown: withoutSecrets(kind.schema, settings) };
-    const policy: Policy = { key: kind.key, origin, ...kind.compile(settings, at) };
-    if (policy.close !== undefined) closers.push(() => policy.close?.());
-    return [policy];
-  });
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+function catalogFiles({ config }: Config, folder: string): string[] {
+  return config.modelCatalog.flatMap((entry) => ('file' in entry ? [resolve(folder, entry.file)] : []));
 }
 
-function openBackend(
-  kinds: Readonly<Record<string, unknown>>,
-  context: CompileContext,
-  isNested: boolean,
-): Backend | undefined {
-  const present = (backendKinds as readonly BackendKind[]).filter(({ key }) => kinds[key] !== undefined);
-  const [kind] = present;
-  if (present.length !== 1 || kind === undefined) {
-    context.report({
-      code: 'AGW0105',
-      message: present.length === 0 ? 'the backend is empty' : 'the backend has more than one kind',
-      label: `expected exactly one of ${backendKinds.map(({ key }) => `\`${key}\``).join(', ')}`,
-    });
-    return undefined;
-  }
-  return kind.open(kinds[kind.key], isNested ? context.at(kind.key) : context);
+/** Another one when the file is another one, or was written. */
+function signature(file: string): string {
+  const stat = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? '' : `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
 }
 
-function runtimeSettings({ config, frontendPolicies }: Config, metrics: Metrics): RuntimeSettings {
+function rereadsOf(gateways: readonly GatewayRuntime[]): Map<string, (() => void)[]> {
+  const all = new Map<string, (() => void)[]>();
+  for (const { routes } of gateways)
+    for (const { policies } of routes)
+      for (const { rereads } of policies)
+        if (rereads !== undefined) all.set(rereads.file, [...(all.get(rereads.file) ?? []), rereads.changed]);
+  return all;
+}
+
+function runtimeSettings(
+  { config, frontendPolicies }: Config,
+  metrics: Metrics,
+  previous: RuntimeSettings | undefined,
+): RuntimeSettings {
+  const own = {
+    secretNames: { headers: new Set<string>(), parameters: new Set<string>() },
+    maxBufferSize: frontendPolicies.http.maxBufferSize,
+  };
+  if (previous !== undefined) return { ...previous, ...own };
   return {
     metrics,
     sessionKey: config.session.key === undefined ? randomBytes(32) : Buffer.from(config.session.key, 'hex'),
     sessionIdle: config.mcp.sessionTtl,
     maxSessions: config.mcp.maxSessions,
     children: { max: config.mcp.maxChildren, count: 0 },
-    secretNames: { headers: new Set(), parameters: new Set() },
-    maxBufferSize: frontendPolicies.http.maxBufferSize,
+    ...own,
   };
 }

@@ -6,6 +6,7 @@ import { createLog, type LineSink } from '../../src/core/log.ts';
 import type { LogDirectives } from '../../src/core/log-directives.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { type Gateway, startGateway } from '../../src/server/gateway.ts';
+import { LiveConfig } from '../../src/server/reload/live-config.ts';
 import { compileRuntime } from '../../src/server/runtime.ts';
 import { until } from './until.ts';
 
@@ -25,6 +26,8 @@ export interface TestGateway extends AsyncDisposable {
   readonly running: Gateway;
   /** Origin of its admin server, when one was asked for. */
   readonly admin: string;
+  /** Reads its configuration again, when it was started with `live`. */
+  readonly live: LiveConfig;
   /** Levels of its log, to be changed while it runs. */
   readonly directives: LogDirectives;
   close(): Promise<void>;
@@ -41,6 +44,10 @@ export interface TestGatewayOptions {
   readonly adminPort?: number;
   /** Writes the configuration into `folder`; `true` lets the admin server write it, too. */
   readonly uiWrite?: boolean;
+  /** Writes the configuration into `folder`, to be read again: when it changes, or when the test says so. */
+  readonly live?: 'watched' | 'asked';
+  /** Name of that file, relative to the folder; `test.yaml` otherwise. It must be there when it is not that. */
+  readonly file?: string;
   /** Folder of the built pages. */
   readonly webApp?: string;
 }
@@ -55,6 +62,8 @@ export async function gateway(
     admin = false,
     adminPort = 0,
     uiWrite,
+    live,
+    file = 'test.yaml',
     webApp,
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
@@ -62,7 +71,8 @@ export async function gateway(
   const { config, source, diagnostics } = loadConfigText(yaml, 'test.yaml', environment);
   if (config === undefined)
     throw new Error(diagnostics.map(({ message, path }) => `${path.join('.')}: ${message}`).join('\n'));
-  if (uiWrite !== undefined) writeFileSync(join(folder, 'test.yaml'), yaml);
+  const path = join(folder, file);
+  if (uiWrite !== undefined || (live !== undefined && file === 'test.yaml')) writeFileSync(path, yaml);
   const accessLog = memorySink();
   const logLines = memorySink();
   const log = createLog(logLines, level ?? 'debug,request=info', 'text');
@@ -70,10 +80,13 @@ export async function gateway(
   const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error');
   if (errors.length > 0)
     throw new Error(errors.map(({ message, path }) => `${path.join('.')}: ${message}`).join('\n'));
-  const running = await startGateway({ config, runtime: compiled.runtime, log, accessLog });
+  const running = await startGateway({ runtime: compiled.runtime, log, accessLog });
   const ports = running.listeners.map(({ port }) => port);
   const { runtime } = compiled;
-  const all = [...diagnostics, ...compiled.diagnostics];
+  const served = { config, runtime, source, diagnostics: [...diagnostics, ...compiled.diagnostics] };
+  const options = { served, gateway: running, path, file: 'test.yaml', folder, env: environment, log };
+  const reloads = new LiveConfig(options);
+  if (live === 'watched') await reloads.watch();
   let closing: Promise<void> | undefined;
   const stop = (): Promise<void> => {
     closing ??= running.close();
@@ -84,11 +97,10 @@ export async function gateway(
         { kind: 'tcp', hosts: ['127.0.0.1'], port: adminPort },
         {
           gateway: running,
-          served: () => ({ config, runtime, source, diagnostics: all }),
+          served: () => reloads.served,
+          ...(live === undefined ? {} : { reloadState: () => reloads.state }),
           folder,
-          ...(uiWrite === undefined
-            ? {}
-            : { configFile: join(folder, 'test.yaml'), isConfigWritable: uiWrite }),
+          ...(uiWrite === undefined ? {} : { configFile: path, isConfigWritable: uiWrite }),
           ...(webApp === undefined ? {} : { webApp }),
           env: environment,
           log,
@@ -98,7 +110,7 @@ export async function gateway(
       )
     : undefined;
   const close = async (): Promise<void> => {
-    await stop();
+    await Promise.all([stop(), reloads.close()]);
     await adminServer?.close();
   };
   return {
@@ -112,6 +124,7 @@ export async function gateway(
       return parseAccessLine(accessLog.lines[count - 1] as string);
     },
     running,
+    live: reloads,
     admin: adminServer?.url ?? '',
     directives: log.directives,
     close,

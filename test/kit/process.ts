@@ -21,6 +21,8 @@ export interface RunOptions {
   readonly node?: string;
   /** How many file descriptors it may have. */
   readonly descriptors?: number;
+  /** Of `serve`: arguments in place of those that name the file. */
+  readonly args?: readonly string[];
   /** Nobody reads stdout: writing to it fails. */
   readonly closeStdout?: boolean;
 }
@@ -86,7 +88,7 @@ export async function serve(config: string, options: RunOptions = {}): Promise<S
   const file = join(folder, 'config.yaml');
   writeFileSync(file, config);
   const removed = (): void => rmSync(folder, { recursive: true, force: true });
-  return service(['serve', '-f', file], options, removed);
+  return service(['serve', ...(options.args ?? ['-f', file])], options, removed);
 }
 
 /** Runs a command that serves until it is stopped; resolves when it says that it is ready. `after` runs when it has ended. */

@@ -7,13 +7,16 @@ import { createLog, fileSink, type Log } from '../../core/log.ts';
 import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import type { Config } from '../../server/config/schema.ts';
-import { type Gateway, PortError, startGateway } from '../../server/gateway.ts';
+import { type Gateway, startGateway } from '../../server/gateway.ts';
 import { OperatorServerError, openSignalServers } from '../../server/observe/operator-servers.ts';
 import { Readiness } from '../../server/observe/readiness.ts';
+import { PortError, portDiagnostic } from '../../server/port.ts';
+import { LiveConfig } from '../../server/reload/live-config.ts';
 import { compileRuntime } from '../../server/runtime.ts';
 import { AdminAddressProblem, openAdminServer } from '../admin-server.ts';
 import { banner } from '../banner.ts';
 import { type Context, wantsColor } from '../context.ts';
+import { onHangup } from '../hangup.ts';
 import type { Run } from '../program.ts';
 import { report } from '../report.ts';
 
@@ -21,13 +24,14 @@ interface Options {
   readonly file: string;
   readonly color: string;
   readonly uiWrite?: boolean;
+  readonly watch?: boolean;
 }
 
 const STDOUT = 1;
 const STDERR = 2;
 
 /** Runs the gateway until it is told to stop. The only command that knows how its parts are wired. */
-export const run: Run<Options> = async ({ file, color, uiWrite = false }, context) => {
+export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = true }, context) => {
   const started = performance.now();
   const loaded = loadConfigText(readConfigFile(file), file, context.env);
   const show = (diagnostics: readonly Diagnostic[]): void => {
@@ -69,19 +73,33 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false }, contex
       env: context.env,
       log,
     });
-    gateway = await startGateway({ config, runtime, log, accessLog });
+    gateway = await startGateway({ runtime, log, accessLog });
   } catch (error) {
     await Promise.all([closeServers?.(), runtime.close()]);
     if (!(error instanceof PortError || error instanceof OperatorServerError)) throw error;
-    show([portDiagnostic(error, file, source.valueRange(error.path))]);
+    show([portDiagnostic(error, source)]);
     return EXIT_CODES.not_ok.code;
   }
   const { stopped, stop } = stoppable(gateway, readiness, log, context);
+  const served = { config, runtime, source, diagnostics: all };
+  const live =
+    file === '-'
+      ? undefined
+      : new LiveConfig({
+          served,
+          gateway,
+          path: resolve(context.cwd, file),
+          file,
+          folder,
+          env: context.env,
+          log,
+        });
   let admin: AdminServer | undefined;
   try {
     admin = await openAdminServer({
       gateway,
-      served: () => ({ config, runtime, source, diagnostics: all }),
+      served: () => live?.served ?? served,
+      ...(live === undefined ? {} : { reloadState: () => live.state }),
       folder,
       ...(file === '-' ? {} : { configFile: resolve(context.cwd, file) }),
       isConfigWritable: uiWrite,
@@ -97,11 +115,15 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false }, contex
     show([error.diagnostic]);
     return EXIT_CODES.not_ok.code;
   }
+  if (live !== undefined) {
+    if (watch) await live.watch();
+    onHangup(context, { reload: () => void live.reload(), stop: () => void stop() });
+  }
   isServing();
   const warnings = all.length === 0 ? '' : `, ${all.length} warning${all.length === 1 ? '' : 's'}`;
   context.stderr.write(banner({ file, warnings, gateway, admin, config, ms: performance.now() - started }));
   const code = await stopped;
-  await Promise.all([admin?.close(), closeServers()]);
+  await Promise.all([admin?.close(), closeServers(), live?.close()]);
   await Promise.all([logSink.flush(), accessLog.flush()]);
   return code;
 };
@@ -120,25 +142,6 @@ function initialDirectives(
     if (!(error instanceof InvalidDirectives)) throw error;
     return { directives: configured(), problem: `\`${error.clause}\`: ${error.hint}` };
   }
-}
-
-function portDiagnostic(
-  error: PortError | OperatorServerError,
-  file: string,
-  range: Diagnostic['range'],
-): Diagnostic {
-  return {
-    severity: 'error',
-    code: 'AGW0401',
-    message: error.message,
-    file,
-    path: error.path,
-    range,
-    help:
-      error.code === 'EADDRINUSE'
-        ? 'stop the other process, or set another port here'
-        : 'set another port or address here',
-  };
 }
 
 interface Stoppable {

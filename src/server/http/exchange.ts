@@ -4,6 +4,7 @@ import { HeadersView } from '../cel/headers-view.ts';
 import type { LlmCall } from '../llm/log-fields.ts';
 import type { RequestSpan } from '../observe/otlp/span.ts';
 import type { Tracer } from '../observe/trace/tracer.ts';
+import type { Serving } from '../serving.ts';
 import { RequestBody } from './body.ts';
 import type { HeaderList } from './header-list.ts';
 
@@ -85,6 +86,8 @@ export class Exchange {
   extauthz: Readonly<Record<string, unknown>> | undefined;
   /** Set by `timeout`: how long one call to a backend may take until its response headers, in ms. */
   backendTimeout: number | undefined;
+  /** What serves it, from its beginning to its end: a reload does not change that. */
+  serving: Serving | undefined;
   /** Somebody watches this request; otherwise stages need not even build their events. */
   trace: Tracer | undefined;
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineBackend } from '../backend.ts';
+import { type Backend, defineBackend } from '../backend.ts';
 import type { CompileContext } from '../compile-context.ts';
 import { checkHostAndOrigin } from './rebinding.ts';
 import { SessionStore } from './session-store.ts';
@@ -48,14 +48,14 @@ export type McpBackendConfig = z.output<typeof schema>;
 export const mcp = defineBackend({
   key: 'mcp',
   schema,
-  open(config, context) {
+  open(config, context, name) {
     const targets = config.targets.map((target, index) =>
       compileTarget(target, context.at('targets', index)),
     );
     refuseDuplicates(config, context);
     const sessions = new SessionStore(
       {
-        backend: context.path.join('.'),
+        backend: name,
         targets,
         prefixed:
           config.prefixMode === 'always' || (config.prefixMode === 'conditional' && targets.length > 1),
@@ -69,22 +69,30 @@ export const mcp = defineBackend({
       name: 'mcp.sessions',
       at: context.path.join('.'),
       max: context.settings.maxSessions,
-      used: () => sessions.size,
+      used: () => sessions.total,
     });
-    return {
+    const backend: Backend = {
       async handle(x) {
         if (config.dnsRebindingProtection !== false)
           checkHostAndOrigin(x, context.hostnames, config.dnsRebindingProtection === true);
         return handleHttp(x, sessions);
       },
       drain: () => sessions.drain(),
-      async close() {
-        await sessions.close();
-        await Promise.all(targets.map((target) => target.close()));
+      takeOver(previous) {
+        const before = stores.get(previous as Backend);
+        if (before !== undefined) sessions.takeOver(before);
+        return before !== undefined;
       },
+      retired: () => sessions.retired(),
+      close: () => sessions.close(),
     };
+    stores.set(backend, sessions);
+    return backend;
   },
 });
+
+/** Sessions of the backends there are, for those that come in their place. */
+const stores = new WeakMap<Backend, SessionStore>();
 
 function compileTarget(config: McpBackendConfig['targets'][number], context: CompileContext): Target {
   const present = targetKinds.filter(({ key }) => config[key] !== undefined);

@@ -19,7 +19,10 @@ interface SessionState {
   readonly s?: readonly (readonly [target: string, session: string | null])[];
 }
 
-/** The sessions of one MCP backend. */
+/**
+ * The sessions of one MCP backend. After its configuration has changed, sessions stay in the store that they began in,
+ * with its targets, until they end; a client finds them through the store that came in its place.
+ */
 export class SessionStore {
   readonly #sessions = new Map<string, Session>();
   /** Created, and about to be registered or abandoned: they count too. */
@@ -27,8 +30,14 @@ export class SessionStore {
   readonly #options: SessionOptions;
   readonly #settings: RuntimeSettings;
   readonly #sweep: NodeJS.Timeout;
-  /** Ids that were ended here: they still decrypt, but must not begin again. */
-  readonly #ended = new Set<string>();
+  /** Ids that were ended here or in a store before: they still decrypt, but must not begin again. */
+  #ended = new Set<string>();
+  /** Stores of earlier configurations that still have sessions. */
+  readonly #before = new Set<SessionStore>();
+  /** The store that has come in its place. */
+  #after: SessionStore | undefined;
+  /** No request that was routed here is under way any more. */
+  #isRetired = false;
 
   constructor(options: SessionOptions, settings: RuntimeSettings) {
     this.#options = options;
@@ -36,8 +45,35 @@ export class SessionStore {
     this.#sweep = setInterval(() => this.#endIdle(), LIMITS.sessionSweep).unref();
   }
 
-  get size(): number {
-    return this.#sessions.size;
+  /** Sessions, those of earlier configurations included: the cap is for all of them. */
+  get total(): number {
+    let count = this.#sessions.size + this.#beginning.size;
+    for (const store of this.#before) count += store.total;
+    return count;
+  }
+
+  /** From now on this store is asked for the sessions of another one. */
+  takeOver(previous: SessionStore): void {
+    for (const store of [...previous.#before, previous]) {
+      this.#before.add(store);
+      store.#after = this;
+    }
+    previous.#before.clear();
+    this.#ended = previous.#ended;
+  }
+
+  /** No request begins a session here any more: the store is closed with its last session. */
+  retired(): void {
+    this.#isRetired = true;
+    this.#closeIfUnused();
+  }
+
+  #closeIfUnused(): void {
+    if (!this.#isRetired || this.#sessions.size + this.#beginning.size > 0) return;
+    const after = this.#after;
+    if (after === undefined) return;
+    after.#before.delete(this);
+    void this.close();
   }
 
   /** What all sessions together know of each target. */
@@ -56,7 +92,7 @@ export class SessionStore {
 
   /** A session that is not connected and has no id yet; `register` gives it one. Throws `overloaded` at the cap. */
   create(principal: string | undefined, initializeParams: string): Session {
-    if (this.#sessions.size + this.#beginning.size >= this.#settings.maxSessions) {
+    if (this.total >= this.#settings.maxSessions) {
       throw new AppError('overloaded', {
         message: `the gateway already has ${this.#settings.maxSessions} MCP sessions (config.mcp.maxSessions)`,
         headers: ['retry-after', '5'],
@@ -89,6 +125,7 @@ export class SessionStore {
   async abandon(session: Session): Promise<void> {
     this.#beginning.delete(session);
     await session.close();
+    this.#closeIfUnused();
   }
 
   /**
@@ -96,29 +133,49 @@ export class SessionStore {
    * id, whatever is wrong with it: the client then begins a new session, and learns nothing about others'.
    */
   async find(id: string, principal: string | undefined): Promise<Session> {
-    const session = this.#sessions.get(id) ?? (await this.#resume(id));
+    const session = this.#known(id) ?? (await this.#resume(id));
     if (session.owner !== ownerOf(principal)) throw new AppError('mcp_session_not_found');
     session.lastUsed = performance.now();
     return session;
   }
 
+  #known(id: string): Session | undefined {
+    const own = this.#sessions.get(id);
+    if (own !== undefined) return own;
+    for (const store of this.#before) {
+      const session = store.#sessions.get(id);
+      if (session !== undefined) return session;
+    }
+    return undefined;
+  }
+
   async end(session: Session): Promise<void> {
+    for (const store of this.#before) if (store.#sessions.has(session.id)) return store.end(session);
     this.#sessions.delete(session.id);
     if (this.#isResumable && session.id !== '') this.#rememberEnded(session.id);
     await session.close();
+    this.#closeIfUnused();
   }
 
   /** Ends the streams that only wait for what may come: they would hold up a shutdown. */
   drain(): void {
     for (const session of this.#sessions.values()) session.endStream();
+    for (const store of this.#before) store.drain();
   }
 
+  /** Ends all sessions, then the targets. */
   async close(): Promise<void> {
     clearInterval(this.#sweep);
     const sessions = [...this.#sessions.values(), ...this.#beginning];
     this.#sessions.clear();
     this.#beginning.clear();
-    await Promise.all(sessions.map((session) => session.close()));
+    const before = [...this.#before];
+    this.#before.clear();
+    await Promise.all([
+      ...sessions.map((session) => session.close()),
+      ...before.map((store) => store.close()),
+    ]);
+    await Promise.all(this.#options.targets.map((target) => target.close()));
   }
 
   #rememberEnded(id: string): void {
@@ -161,7 +218,7 @@ export class SessionStore {
       }),
     );
     // Somebody else may have resumed it meanwhile.
-    const existing = this.#sessions.get(id);
+    const existing = this.#known(id);
     if (existing !== undefined) return existing;
     this.#sessions.set(id, session);
     return session;

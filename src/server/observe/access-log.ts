@@ -19,7 +19,6 @@ export type EndedListener = (fields: readonly Field[], x: Exchange) => void;
 export interface AccessLogOptions {
   readonly sink: LineSink;
   readonly format: LogFormat;
-  readonly policy: AccessLogPolicy;
   /** The access log is the target `request`, at level info; at debug it numbers connections and requests. */
   readonly directives: LogDirectives;
 }
@@ -45,8 +44,13 @@ export class AccessLog {
    * Writes one line for the request, unless it is not wanted. `status` is 0 when the client left before a response
    * began. Fields are computed once, and only when somebody reads them: they are returned.
    */
-  ended(x: Exchange, status: number, wantsFields = false): readonly Field[] | undefined {
-    const { policy, directives, sink } = this.#options;
+  ended(
+    x: Exchange,
+    status: number,
+    policy: AccessLogPolicy,
+    wantsFields = false,
+  ): readonly Field[] | undefined {
+    const { directives, sink } = this.#options;
     x.endedAt = Date.now();
     // Rules read variables early; the log wants what they are in the end.
     x.forgetVariables();

@@ -50,7 +50,7 @@ export class Metrics {
       new Gauge(
         {
           name: 'gw_config_synchronized',
-          help: '1 when the configuration was loaded. It is read at start only; a changed file needs a restart',
+          help: '1 when what serves is the configuration as it was last read, 0 after a reload that failed',
         },
         () => (this.isSynchronized ? 1 : 0),
       ),

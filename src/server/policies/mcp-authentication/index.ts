@@ -91,7 +91,7 @@ export const mcpAuthentication = definePolicy({
         help: 'give it as JSON text, or as `url:` or `file:`',
       });
     const meter = context.settings.metrics.calls('Policy', 'Oidc');
-    const { validator, client, close } = createValidator(config, context.folder, context.log, {
+    const { validator, client, close, reread } = createValidator(config, context.folder, context.log, {
       onBadKeys,
       meter,
     });
@@ -146,6 +146,9 @@ export const mcpAuthentication = definePolicy({
         );
       },
       response: discovery.share,
+      ...(typeof config.jwks === 'object' && 'file' in config.jwks
+        ? { rereads: { file: resolve(context.folder, config.jwks.file), changed: reread } }
+        : {}),
       close,
     };
   },
@@ -170,7 +173,7 @@ export function createValidator(
   folder: string,
   log: Log,
   { onBadKeys, meter }: { onBadKeys?: () => void; meter?: CallMeter } = {},
-): { validator: TokenValidator; client: DocumentClient; close: () => Promise<void> } {
+): { validator: TokenValidator; client: DocumentClient; close: () => Promise<void>; reread: () => void } {
   const client = new DocumentClient(meter);
   const rules = {
     issuer: config.issuer,
@@ -179,7 +182,12 @@ export function createValidator(
     accessTokenType: providerOf(config.provider).accessTokenType,
   };
   const keys = new KeySet(keySource(config, folder, client, onBadKeys), log);
-  return { validator: new TokenValidator(keys, rules), client, close: () => client.close() };
+  return {
+    validator: new TokenValidator(keys, rules),
+    client,
+    close: () => client.close(),
+    reread: () => keys.reread(),
+  };
 }
 
 function keySource(

@@ -72,6 +72,12 @@ export class KeySet {
     await this.#read();
   }
 
+  /** The source has changed: keys that are here are read again now, and those that could not be had when next wanted. */
+  reread(): void {
+    if (this.#keys === undefined) this.#readAt = Number.NEGATIVE_INFINITY;
+    else void Promise.resolve(this.#reading).then(() => this.#read());
+  }
+
   #read(): Promise<void> {
     this.#reading ??= this.#load().finally(() => {
       this.#reading = undefined;

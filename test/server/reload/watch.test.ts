@@ -1,0 +1,193 @@
+import {
+  appendFileSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { serve } from '../../kit/process.ts';
+import { routesConfig } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+import { until } from '../../kit/until.ts';
+
+const config = (body: string): string => routesConfig([{ name: 'a', policies: { directResponse: { body } } }]);
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const logged = (gate: TestGateway, what: string): number =>
+  gate.log.filter((line) => line.includes(what)).length;
+const serves = (gate: TestGateway, body: string): Promise<void> =>
+  until(async () => (await send(gate.url)).text === body, 2_000);
+
+/** A gateway that watches `test.yaml` in a folder. */
+async function watched(): Promise<{ gate: TestGateway; file: string; folder: string } & AsyncDisposable> {
+  const folder = await temporaryFolder();
+  const gate = await gateway(config('0'), { folder: folder.path, live: 'watched' });
+  return {
+    gate,
+    file: join(folder.path, 'test.yaml'),
+    folder: folder.path,
+    async [Symbol.asyncDispose]() {
+      await gate.close();
+      await folder.remove();
+    },
+  };
+}
+
+describe('a change is noticed', () => {
+  test.each<[string, (file: string, text: string) => unknown]>([
+    ['written in place', (file, text) => writeFileSync(file, text)],
+    [
+      'renamed over',
+      (file, text) => {
+        writeFileSync(`${file}.new`, text);
+        renameSync(`${file}.new`, file);
+      },
+    ],
+    [
+      'deleted and made again',
+      (file, text) => {
+        unlinkSync(file);
+        writeFileSync(file, text);
+      },
+    ],
+    [
+      'as an editor does, with a backup',
+      (file, text) => {
+        renameSync(file, `${file}~`);
+        writeFileSync(file, text);
+        unlinkSync(`${file}~`);
+      },
+    ],
+    [
+      'emptied, and written a moment later',
+      async (file, text) => {
+        writeFileSync(file, '');
+        await pause(100);
+        appendFileSync(file, text);
+      },
+    ],
+  ])('%s: twice, with one reload each', async (_, write) => {
+    await using it = await watched();
+    await write(it.file, config('1'));
+    await serves(it.gate, '1');
+    await write(it.file, config('2'));
+    await serves(it.gate, '2');
+    expect([logged(it.gate, 'configuration reloaded'), logged(it.gate, 'Failed')]).toEqual([2, 0]);
+  });
+
+  test('only when the file is whole, however slowly it is written', async () => {
+    await using it = await watched();
+    const file = openSync(it.file, 'w');
+    for (const letter of `${config('slow')}\n`) {
+      writeSync(file, letter);
+      await pause(10);
+    }
+    closeSync(file);
+    await serves(it.gate, 'slow');
+    expect([logged(it.gate, 'configuration reloaded'), logged(it.gate, 'Failed')]).toEqual([1, 0]);
+  });
+
+  test('when a symbolic link comes to lead elsewhere, as in a mounted ConfigMap', async () => {
+    await using folder = await temporaryFolder();
+    const version = (name: string): void => {
+      mkdirSync(join(folder.path, name));
+      writeFileSync(join(folder.path, name, 'gateway.yaml'), config(name));
+      symlinkSync(name, join(folder.path, '..data_tmp'));
+      renameSync(join(folder.path, '..data_tmp'), join(folder.path, '..data'));
+    };
+    version('..1');
+    symlinkSync('..data/gateway.yaml', join(folder.path, 'gateway.yaml'));
+    await using gate = await gateway(config('..1'), {
+      folder: folder.path,
+      live: 'watched',
+      file: 'gateway.yaml',
+    });
+    version('..2');
+    rmSync(join(folder.path, '..1'), { recursive: true });
+    await serves(gate, '..2');
+    version('..3');
+    await serves(gate, '..3');
+    writeFileSync(join(folder.path, '..3', 'gateway.yaml'), config('in place'));
+    await serves(gate, 'in place');
+  });
+
+  test('in a folder that was deleted and made again', async () => {
+    await using it = await watched();
+    rmSync(it.folder, { recursive: true });
+    await until(() => logged(it.gate, 'Failed to reload config: test.yaml cannot be read') === 1);
+    mkdirSync(it.folder);
+    writeFileSync(it.file, config('back'));
+    await until(async () => (await send(it.gate.url)).text === 'back', LIMITS.watchPoll + 2_000);
+  });
+});
+
+describe('there is no reload', () => {
+  test('for touches, for what was written as it was, and for other files of the folder', async () => {
+    await using it = await watched();
+    for (let count = 0; count < 10_000; count += 1) utimesSync(it.file, count, count);
+    writeFileSync(it.file, config('0'));
+    for (let count = 0; count < 100; count += 1) appendFileSync(join(it.folder, 'other.log'), 'line\n');
+    await pause(LIMITS.reloadQuiet + 3 * LIMITS.watchEvents);
+    writeFileSync(it.file, config('1'));
+    await serves(it.gate, '1');
+    expect(logged(it.gate, 'agctl::reload')).toBe(1);
+  });
+});
+
+describe('referenced files', () => {
+  test('a price catalog: a wrong one is refused, and its successor is read', async () => {
+    await using folder = await temporaryFolder();
+    const catalog = join(folder.path, 'prices.json');
+    const prices = (rate: string): string =>
+      JSON.stringify({ providers: { p: { models: { m: { rates: { input: rate, output: '1' } } } } } });
+    writeFileSync(catalog, prices('1'));
+    const yaml = routesConfig([{ policies: { directResponse: { body: 'x' } } }], {
+      config: { modelCatalog: [{ file: 'prices.json' }] },
+    });
+    await using gate = await gateway(yaml, { folder: folder.path, live: 'watched' });
+    const first = gate.live.served.runtime.catalog;
+    writeFileSync(catalog, prices('-1'));
+    await until(() => logged(gate, 'Failed to reload config') === 1);
+    expect(gate.live.served.runtime.catalog).toBe(first);
+    writeFileSync(catalog, prices('2'));
+    await until(() => logged(gate, 'sections="config.modelCatalog"') === 1);
+    expect(gate.live.state.isSynchronized).toBe(true);
+  });
+});
+
+describe('the command', () => {
+  test('reloads on SIGHUP alone with --no-watch', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'c.yaml');
+    writeFileSync(file, config('1'));
+    await using running = await serve(config('0'), { args: ['-f', file, '--no-watch'] });
+    writeFileSync(file, config('2'));
+    await pause(LIMITS.reloadQuiet + 3 * LIMITS.watchEvents);
+    expect((await send(running.url)).text).toBe('1');
+    running.kill('SIGHUP');
+    await until(() => running.stderr.includes('configuration reloaded'));
+    expect((await send(running.url)).text).toBe('2');
+    running.kill('SIGTERM');
+    expect((await running.finished).code).toBe(0);
+  });
+
+  test('watches its file, and stops while it does', async () => {
+    await using running = await serve(config('0'));
+    const [file] = /\/\S*agctl-serve-\S*config\.yaml/.exec(running.stderr) ?? [];
+    writeFileSync(file as string, config('1'));
+    await until(() => running.stderr.includes('configuration reloaded'));
+    expect((await send(running.url)).text).toBe('1');
+    running.kill('SIGTERM');
+    expect((await running.finished).code).toBe(0);
+  });
+});
