@@ -91,7 +91,7 @@ class RunningGateway implements Gateway {
       await this.#runtime.close();
       throw error;
     }
-    this.#useTracing(this.#runtime, tracing);
+    this.#traceWith(this.#runtime, tracing);
   }
 
   async reload(next: Runtime): Promise<void> {
@@ -115,7 +115,7 @@ class RunningGateway implements Gateway {
     }
     this.#ports = ports;
     this.#runtime = next;
-    this.#useTracing(next, tracing);
+    this.#traceWith(next, tracing);
     this.#leave(removed, old, tracingBefore === tracing ? undefined : tracingBefore);
     // A stop that came meanwhile has closed the ports of before: these would keep the process.
     if (this.#isClosing) await this.close();
@@ -230,7 +230,7 @@ class RunningGateway implements Gateway {
     return tracing === undefined ? undefined : new Tracing(tracing, this.#log);
   }
 
-  #useTracing({ inspection }: Runtime, tracing: Tracing | undefined): void {
+  #traceWith({ inspection }: Runtime, tracing: Tracing | undefined): void {
     this.#tracing = tracing;
     if (tracing === undefined) return;
     this.metrics.spansLost = () => this.#spansLost + (this.#tracing?.dropped ?? 0);

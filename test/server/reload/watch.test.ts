@@ -21,7 +21,8 @@ import { routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 
-const config = (body: string): string => routesConfig([{ name: 'a', policies: { directResponse: { body } } }]);
+const config = (body: string): string =>
+  routesConfig([{ name: 'a', policies: { directResponse: { body } } }]);
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const logged = (gate: TestGateway, what: string): number =>
   gate.log.filter((line) => line.includes(what)).length;
