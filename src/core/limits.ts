@@ -13,6 +13,8 @@ export const LIMITS = {
   /** Header lines of a request (upstream `http1MaxHeaders`); more is 431. Node's own limit drops lines silently. */
   headerCount: 100,
   connections: 10_000,
+  /** Matches of other routes that a regular expression is compared with, to warn of routes that are never reached. */
+  comparedMatches: 100,
   /** Time for all headers to arrive, for the whole request, and for an idle connection, in ms. */
   headersTimeout: 10 * SECOND,
   requestTimeout: 60 * SECOND,

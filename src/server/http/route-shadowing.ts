@@ -1,41 +1,46 @@
+import { LIMITS } from '../../core/limits.ts';
 import type { Problem } from '../compile-context.ts';
 import {
   byPrecedence,
   type Candidate,
-  matchesPath,
   type RequestMatcher,
   type Routable,
   type TextMatcher,
 } from './router.ts';
 
-/** A route that no request reaches, and the first of those that take its requests. */
+type NamedRoute = Routable & { readonly name: string };
+
+/** A route that no request reaches, and one that takes its requests. */
 interface Shadowed<R> {
   readonly route: R;
   readonly by: R;
+}
+
+interface Compared<R> extends Candidate<R> {
+  /** Conditions besides the path, as texts to compare. */
+  readonly conditions: readonly string[];
 }
 
 /**
  * Routes of one port that are never reached: under each of their hostnames, each of their matches is covered by one
  * that is tried earlier. What several matches cover together is not found.
  */
-export function shadowedRoutes<R extends Routable & { readonly name: string }>(
-  routes: readonly R[],
-): Shadowed<R>[] {
-  const byHost = new Map<string, Candidate<R>[]>();
+export function shadowedRoutes<R extends NamedRoute>(routes: readonly R[]): Shadowed<R>[] {
+  const byHost = new Map<string, Compared<R>[]>();
   for (const route of routes) {
-    for (const host of route.hostnames.length === 0 ? [''] : route.hostnames) {
-      const candidates = route.matches.map((match) => ({ route, match }));
-      byHost.set(host, [...(byHost.get(host) ?? []), ...candidates]);
-    }
+    for (const host of route.hostnames.length === 0 ? [''] : route.hostnames)
+      for (const match of route.matches)
+        grouped(byHost, host).push({ route, match, conditions: conditionsOf(match) });
   }
   const reached = new Set<R>();
   const takenBy = new Map<R, R>();
   for (const candidates of byHost.values()) {
-    candidates.sort(byPrecedence);
-    for (const [index, { route, match }] of candidates.entries()) {
-      const earlier = candidates.find((other, place) => place < index && covers(other.match, match));
-      if (earlier === undefined) reached.add(route);
-      else if (earlier.route !== route && !takenBy.has(route)) takenBy.set(route, earlier.route);
+    const covering = coveringRoute(candidates.sort(byPrecedence));
+    for (const candidate of candidates) {
+      const { route } = candidate;
+      const by = covering(candidate);
+      if (by === undefined) reached.add(route);
+      else if (by !== route && !takenBy.has(route)) takenBy.set(route, by);
     }
   }
   return routes.flatMap((route) => {
@@ -45,11 +50,42 @@ export function shadowedRoutes<R extends Routable & { readonly name: string }>(
   });
 }
 
+/**
+ * Finds the route that covers a match, asked in order of precedence. Of matches with the same path those with more
+ * conditions come first, so only one with the same conditions can cover another. Exact paths come before prefixes, and
+ * longer prefixes before shorter ones; what is left are regular expressions, which come after all prefixes.
+ */
+function coveringRoute<R>(candidates: readonly Compared<R>[]): (candidate: Compared<R>) => R | undefined {
+  const first = new Map<string, R>();
+  const prefixes = new Map<string, Compared<R>[]>();
+  for (const candidate of candidates) {
+    const { path } = candidate.match;
+    if (path.kind === 'prefix') grouped(prefixes, path.value).push(candidate);
+  }
+  return ({ route, match: { path }, conditions }) => {
+    const key = JSON.stringify([path.kind, path.kind === 'regex' ? path.source : path.value, ...conditions]);
+    const same = first.get(key);
+    if (same !== undefined) return same;
+    first.set(key, route);
+    if (path.kind !== 'regex') return undefined;
+    for (const prefix of segments(literalBeginning(path.source)).reverse()) {
+      // The last ones have the fewest conditions.
+      const known = prefixes.get(prefix)?.slice(-LIMITS.comparedMatches);
+      const covering = known?.find((other) => other.conditions.every((each) => conditions.includes(each)));
+      if (covering !== undefined) return covering.route;
+    }
+    return undefined;
+  };
+}
+
+function grouped<K, V>(groups: Map<K, V[]>, key: K): V[] {
+  const group = groups.get(key) ?? [];
+  groups.set(key, group);
+  return group;
+}
+
 /** The warning about it. */
-export function shadowedProblem(
-  route: Routable & { readonly name: string },
-  by: Routable & { readonly name: string },
-): Problem {
+export function shadowedProblem(route: NamedRoute, by: NamedRoute): Problem {
   const isRegex = route.matches.every(({ path }) => path.kind === 'regex');
   const isPrefix = by.matches.some(({ path }) => path.kind === 'prefix');
   return {
@@ -66,34 +102,22 @@ export function shadowedProblem(
   };
 }
 
-/** Whether every request that matches the second also matches the first. */
-function covers(a: RequestMatcher, b: RequestMatcher): boolean {
-  return (
-    coversPath(a.path, b.path) &&
-    (a.method === undefined || a.method === b.method) &&
-    a.headers.every((wanted) => b.headers.some((other) => isSame(wanted, other))) &&
-    a.query.every((wanted) => b.query.some((other) => isSame(wanted, other)))
-  );
+function conditionsOf({ method, headers, query }: RequestMatcher): string[] {
+  const texts = [
+    ...(method === undefined ? [] : [`method ${method}`]),
+    ...headers.map(({ name, value }) => `header ${name.toLowerCase()}${shown(value)}`),
+    ...query.map(({ name, value }) => `query ${name}${shown(value)}`),
+  ];
+  return [...new Set(texts)].sort();
 }
 
-function coversPath(a: RequestMatcher['path'], b: RequestMatcher['path']): boolean {
-  if (a.kind === 'regex') return b.kind === 'regex' && a.source === b.source;
-  if (b.kind === 'exact') return matchesPath(a, b.value);
-  if (a.kind === 'exact') return false;
-  // The root prefix is the empty text.
-  if (a.value === '') return true;
-  const beginning = b.kind === 'regex' ? literalBeginning(b.source) : `${b.value}/`;
-  return beginning.startsWith(`${a.value}/`);
-}
-
-type NamedText = RequestMatcher['headers'][number];
-
-function isSame(a: NamedText, b: NamedText): boolean {
-  return a.name.toLowerCase() === b.name.toLowerCase() && textKey(a.value) === textKey(b.value);
-}
-
-const textKey = (matcher: TextMatcher): string =>
+const shown = (matcher: TextMatcher): string =>
   'exact' in matcher ? `=${matcher.exact}` : `~${matcher.regex.pattern()}`;
+
+/** The prefixes that every path below begins with: of `/a/b` the root, which is empty, and `/a`. */
+function segments(beginning: string): string[] {
+  return ['', ...[...beginning.slice(1).matchAll(/\//g)].map(({ index }) => beginning.slice(0, index + 1))];
+}
 
 /** What every text that matches begins with, as far as it is easily seen. */
 function literalBeginning(source: string): string {
