@@ -1,19 +1,19 @@
-// npm run bench memory-kill [-- crashes]
-// Kills a process that writes to memory stores, 10,000 crashes of a store unless told otherwise.
+// npm run bench memory-kill [-- kills]
+// Kills processes that write to a memory store, 10,000 of them unless told otherwise.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { killLoop } from '../test/adapter/memory/kill-harness.ts';
 
-const crashes = Number(process.argv[2] ?? 10_000);
+const kills = Number(process.argv[2] ?? 10_000);
 const folder = mkdtempSync(join(tmpdir(), 'agctl-kill-'));
 const started = performance.now();
 const line = (report) =>
-  `${report.crashes} crashes (${report.kills} kills), ${report.acknowledged} acknowledged writes, ` +
+  `${report.kills} kills, ${report.acknowledged} acknowledged writes, ` +
   `${report.unacknowledged} found that were not acknowledged yet, ${report.problems.length} problems, ` +
   `${((performance.now() - started) / 1000).toFixed(0)} s`;
 try {
-  const report = await killLoop(folder, crashes, (so) => process.stderr.write(`\r${line(so)}`));
+  const report = await killLoop(folder, kills, (so) => process.stderr.write(`\r${line(so)}`));
   process.stdout.write(`\n${line(report)}\n`);
   for (const problem of report.problems) process.stdout.write(`${problem}\n`);
   process.exitCode = report.problems.length === 0 ? 0 : 1;

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { openStore } from '../../src/adapter/memory/open-store.ts';
 import { DATABASE_FILE } from '../../src/adapter/memory/sqlite/open.ts';
-import { recordingLog } from '../adapter/memory/records.ts';
+import { recordingLog } from '../adapter/memory/recording-log.ts';
 import { sharedBrowser } from '../kit/browser.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { memoryBackend, type TestBackend } from '../kit/memory-backend.ts';

@@ -1,11 +1,23 @@
-// The victim of kill-harness.ts: opens stores, says what it found in each, then writes and says what was acknowledged,
-// until it is killed. A line is one write to a pipe, so it leaves whole or not at all.
+// The victim of kill-harness.ts: opens a store, says what it found, then writes and says what was acknowledged, until
+// it is killed. A line is one write to a pipe, so it leaves whole or not at all.
 import { writeSync } from 'node:fs';
-import { flushCompileCache } from 'node:module';
 import { openSqliteStore } from '../../../src/adapter/memory/sqlite/open.ts';
 import type { Store } from '../../../src/adapter/memory/store.ts';
+import type { Log } from '../../../src/core/log.ts';
+import { LogDirectives } from '../../../src/core/log-directives.ts';
 import { DOCUMENT, documentText, type Found, type Line, SESSION } from './kill-lines.ts';
-import { documentOf, recordingLog, turn, vector } from './records.ts';
+import { documentOf, turn, vector } from './records.ts';
+
+const nothing = (): void => undefined;
+/** The real one loads a library, which is much of what a start costs. */
+const SILENT: Log = {
+  error: nothing,
+  warn: nothing,
+  info: nothing,
+  debug: nothing,
+  trace: nothing,
+  directives: new LogDirectives('error'),
+};
 
 function say(line: Line): void {
   const text = `${JSON.stringify(line)}\n`;
@@ -42,14 +54,14 @@ async function found(store: Store): Promise<Found> {
   };
 }
 
-/** Each store has several writers at once, so that a kill meets batches as well as single writes. */
-async function write(store: Store, index: number, start: number): Promise<void> {
+/** Several writers at once, so that a kill meets batches as well as single writes. */
+async function write(store: Store, start: number): Promise<void> {
   let next = start;
   const turns = async (): Promise<never> => {
     for (;;) {
       const content = `${next++}`;
       await store.appendTurn(turn(SESSION, content));
-      say({ kind: 'turn', store: index, content });
+      say({ kind: 'turn', content });
     }
   };
   const documents = async (): Promise<never> => {
@@ -57,19 +69,15 @@ async function write(store: Store, index: number, start: number): Promise<void> 
       const texts = Array.from({ length: 1 + (version % 4) }, (_, part) => documentText(version, part));
       const document = documentOf(DOCUMENT, texts, { hash: `${version}` });
       await store.putDocument(document);
-      say({ kind: 'document', store: index, version });
+      say({ kind: 'document', version });
     }
   };
   await Promise.all([turns(), turns(), turns(), documents()]);
 }
 
-const [start = '0', ...paths] = process.argv.slice(2);
-await Promise.all(
-  paths.map(async (path, index) => {
-    const store = await openSqliteStore({ path, log: recordingLog() });
-    const holds = await found(store);
-    if (Number(start) === 0) flushCompileCache();
-    say({ kind: 'found', store: index, found: holds });
-    await write(store, index, Number(start));
-  }),
-);
+// Without a number to begin at it only looks.
+const [path = '', start] = process.argv.slice(2);
+const store = await openSqliteStore({ path, log: SILENT });
+say({ kind: 'found', found: await found(store) });
+if (start === undefined) await store.close();
+else await write(store, Number(start));

@@ -1,25 +1,32 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { env } from 'node:process';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
+import type { Readable } from 'node:stream';
 import { documentText, type Found, type Line } from './kill-lines.ts';
+import { buildVictim } from './kill-victim.ts';
 
-/** One process owns so many stores: its death is a crash of each. Starting a process is most of what a crash costs. */
-const STORES = 8;
-/** Crashes of one set of files before it is checked page by page and a new one begins. */
-const GENERATION = 12;
+/** Processes at once: one starts while the other waits for the disk. */
+const LANES = 2;
+/** Kills of the owners of one file before it is checked page by page and a new one begins. */
+const GENERATION = 20;
+/** A process dies so long after it has opened its store, in ms, at most. */
+const FUSE = 60;
+/** Share of the processes that die while they open it. */
+const DIE_OPENING = 0.1;
 
 export interface KillReport {
-  /** Stores that were open or being opened when they died. */
-  readonly crashes: number;
+  /** Processes that were killed while they opened a store or wrote to it. */
   readonly kills: number;
   readonly acknowledged: number;
-  /** Acknowledged last by a process, but found only because the store keeps more than it must; shows that kills hit writes. */
+  /** Found though no acknowledgement was heard; shows that kills hit writes. */
   readonly unacknowledged: number;
   readonly problems: readonly string[];
 }
+
+type Report = { -readonly [Field in keyof KillReport]: KillReport[Field] } & { readonly problems: string[] };
 
 interface Expected {
   readonly turns: Set<string>;
@@ -27,86 +34,91 @@ interface Expected {
 }
 
 /**
- * Kills a process that writes to stores, again and again, at random times, and compares what it acknowledged with what
- * its successor finds. Runs until there were `crashes` of them; `onProgress` hears after each generation.
+ * Kills processes that write to a store, again and again, at random times, and compares what each acknowledged with
+ * what its successor finds. Runs until there were `kills` of them; `onProgress` hears after each generation.
  */
 export async function killLoop(
   folder: string,
-  crashes: number,
+  kills: number,
   onProgress: (report: KillReport) => void = () => undefined,
 ): Promise<KillReport> {
-  const report = { crashes: 0, kills: 0, acknowledged: 0, unacknowledged: 0, problems: [] as string[] };
-  for (let generation = 0; report.crashes < crashes && report.problems.length === 0; generation++) {
-    const here = join(folder, `${generation}`);
+  const program = await buildVictim(join(folder, 'victim'));
+  const report: Report = { kills: 0, acknowledged: 0, unacknowledged: 0, problems: [] };
+  let generations = 0;
+  const generation = async (): Promise<void> => {
+    const here = join(folder, `${generations++}`);
     mkdirSync(here);
-    const paths = Array.from({ length: STORES }, (_, index) => join(here, `${index}.db`));
-    const expected = paths.map((): Expected => ({ turns: new Set(), version: -1 }));
-    for (let round = 0; round < GENERATION && report.crashes < crashes; round++) {
-      await killOnce(paths, expected, round, report, join(folder, 'cache'));
+    const path = join(here, 'memory.db');
+    const expected: Expected = { turns: new Set(), version: -1 };
+    for (let round = 0; round < GENERATION && report.kills < kills; round++) {
       report.kills++;
-      report.crashes += STORES;
+      await killOnce([program, path, `${round * 1_000_000}`], expected, report);
     }
-    for (const path of paths) checkPages(path, report.problems);
+    await look([program, path], expected, report);
+    checkPages(path, report.problems);
     rmSync(here, { recursive: true, force: true });
     onProgress(report);
-  }
+  };
+  const lane = async (): Promise<void> => {
+    while (report.kills < kills && report.problems.length === 0) await generation();
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
   return report;
 }
 
-async function killOnce(
-  paths: readonly string[],
-  expected: readonly Expected[],
-  round: number,
-  report: { acknowledged: number; unacknowledged: number; problems: string[] },
-  cache: string,
-): Promise<void> {
-  const child = spawn(
-    process.execPath,
-    [
-      '--disable-warning=ExperimentalWarning',
-      join(import.meta.dirname, 'kill-child.ts'),
-      `${round * 1_000_000}`,
-      ...paths,
-    ],
-    // Compiled once: what a start costs is halved by that, and the first child writes it down before it is killed.
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...env, NODE_COMPILE_CACHE: cache } },
-  );
-  let errors = '';
-  child.stderr.on('data', (chunk) => {
-    errors += chunk;
-  });
-  // Some die while they open, most while they write.
-  let fuse: NodeJS.Timeout | undefined;
-  const kill = (): void => void child.kill('SIGKILL');
-  let open = 0;
-  for await (const text of createInterface({ input: child.stdout })) {
-    const line = JSON.parse(text) as Line;
-    const known = expected[line.store] as Expected;
+async function killOnce(args: readonly string[], expected: Expected, report: Report): Promise<void> {
+  const child = new Victim(args);
+  const kill = (): void => void child.process.kill('SIGKILL');
+  // A start takes about twice the fuse.
+  let fuse = Math.random() < DIE_OPENING ? setTimeout(kill, FUSE + Math.random() * FUSE * 2) : undefined;
+  await child.read((line) => {
     if (line.kind === 'found') {
-      compare(paths[line.store] as string, known, line.found, report);
-      open++;
-      if (open === 1 && Math.random() < 0.1) kill();
-      if (open === paths.length) fuse = setTimeout(kill, Math.random() * 60);
+      compare(expected, line.found, report);
+      fuse ??= setTimeout(kill, Math.random() * FUSE);
     } else {
       report.acknowledged++;
-      if (line.kind === 'turn') known.turns.add(line.content);
-      else known.version = line.version;
+      if (line.kind === 'turn') expected.turns.add(line.content);
+      else expected.version = line.version;
     }
-  }
+  });
   clearTimeout(fuse);
-  if (child.exitCode === null && child.signalCode === null)
-    await new Promise((resolve) => child.once('exit', resolve));
-  if (child.signalCode !== 'SIGKILL')
-    report.problems.push(`the child ended by itself: ${errors.slice(0, 2000)}`);
+  if ((await child.ended) !== 'SIGKILL') report.problems.push(`the child ended by itself: ${child.errors}`);
 }
 
-function compare(
-  path: string,
-  known: Expected,
-  found: Found,
-  report: { unacknowledged: number; problems: string[] },
-): void {
-  const problem = (text: string): void => void report.problems.push(`${path}: ${text}`);
+/** What the last one that was killed had acknowledged. */
+async function look(args: readonly string[], expected: Expected, report: Report): Promise<void> {
+  const child = new Victim(args);
+  await child.read((line) => {
+    if (line.kind === 'found') compare(expected, line.found, report);
+  });
+  if ((await child.ended) !== 0) report.problems.push(`the store cannot be opened again: ${child.errors}`);
+}
+
+class Victim {
+  readonly process: ChildProcess;
+  /** The signal, or the exit code. */
+  readonly ended: Promise<unknown>;
+  errors = '';
+
+  constructor(args: readonly string[]) {
+    this.process = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.process.stderr?.on('data', (chunk) => {
+      this.errors = `${this.errors}${chunk}`.slice(0, 2000);
+    });
+    this.ended = once(this.process, 'exit').then(([code, signal]) => signal ?? code);
+  }
+
+  /** Until it has closed its output. */
+  async read(take: (line: Line) => void): Promise<void> {
+    for await (const text of createInterface({ input: this.process.stdout as Readable }))
+      take(JSON.parse(text) as Line);
+  }
+}
+
+function compare(known: Expected, found: Found, report: Report): void {
+  const problem = (text: string): void => void report.problems.push(text);
   const turns = new Set(found.turns);
   if (turns.size !== found.turns.length) problem('a turn is there twice');
   for (const content of known.turns)

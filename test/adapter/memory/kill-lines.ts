@@ -17,6 +17,6 @@ export interface Found {
 }
 
 export type Line =
-  | { readonly kind: 'found'; readonly store: number; readonly found: Found }
-  | { readonly kind: 'turn'; readonly store: number; readonly content: string }
-  | { readonly kind: 'document'; readonly store: number; readonly version: number };
+  | { readonly kind: 'found'; readonly found: Found }
+  | { readonly kind: 'turn'; readonly content: string }
+  | { readonly kind: 'document'; readonly version: number };

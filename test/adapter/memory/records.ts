@@ -1,19 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DIMENSIONS, type NewDocument, type NewEntity } from '../../../src/adapter/memory/store.ts';
-import { createLog, type Log } from '../../../src/core/log.ts';
 
 export const EMBEDDER = 'test/128';
-
-/** Keeps the lines that were logged. */
-export function recordingLog(): Log & { readonly lines: string[] } {
-  const lines: string[] = [];
-  const log = createLog(
-    { write: (line) => void lines.push(line), dropped: 0, flush: async () => undefined },
-    'trace',
-    'text',
-  );
-  return Object.assign(log, { lines });
-}
 
 /** A unit vector that points mostly along one axis; equal seeds give equal vectors. */
 export function vector(axis: number, tilt = 0): Float32Array {

@@ -8,7 +8,7 @@ import { walkGraph } from '../../../src/adapter/memory/graph.ts';
 import { openStore } from '../../../src/adapter/memory/open-store.ts';
 import { search } from '../../../src/adapter/memory/search/search.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
-import { recordingLog } from './records.ts';
+import { recordingLog } from './recording-log.ts';
 
 test('a folder is synced into the embedded store, searched and walked through, also after a restart', async () => {
   await using folder = await temporaryFolder();

@@ -2,7 +2,8 @@
 // them, or after 20 that failed.
 import { writeSync } from 'node:fs';
 import { openSqliteStore } from '../../../src/adapter/memory/sqlite/open.ts';
-import { recordingLog, turn } from './records.ts';
+import { recordingLog } from './recording-log.ts';
+import { turn } from './records.ts';
 
 const [path = '', size = '0', count = '400'] = process.argv.slice(2);
 const store = await openSqliteStore({ path, log: recordingLog() });

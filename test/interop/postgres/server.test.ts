@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openPostgresStore } from '../../../src/adapter/memory/postgres/open.ts';
 import type { Store } from '../../../src/adapter/memory/store.ts';
-import { recordingLog } from '../../adapter/memory/records.ts';
+import { recordingLog } from '../../adapter/memory/recording-log.ts';
 import { storeContract } from '../../adapter/memory/store-contract.ts';
 import { twoBackends } from '../../adapter/memory/two-backends.ts';
 import { freshDatabase } from './fresh-database.ts';

@@ -1,6 +1,6 @@
 import { openStoreOn } from '../../../../src/adapter/memory/postgres/open.ts';
 import { pgliteServer } from '../../../kit/pglite-pool.ts';
-import { recordingLog } from '../records.ts';
+import { recordingLog } from '../recording-log.ts';
 import { storeContract } from '../store-contract.ts';
 
 storeContract('postgres (in process)', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { openStoreOn } from '../../../../src/adapter/memory/postgres/open.ts';
 import { pgliteServer } from '../../../kit/pglite-pool.ts';
-import { recordingLog } from '../records.ts';
+import { recordingLog } from '../recording-log.ts';
 import { twoBackends } from '../two-backends.ts';
 
 // One session serves both here, so transactions never overlap: test/interop/postgres does this on a real server.

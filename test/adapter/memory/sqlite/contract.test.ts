@@ -1,6 +1,6 @@
 import { openSqliteStore } from '../../../../src/adapter/memory/sqlite/open.ts';
 import { temporaryFolder } from '../../../kit/folder.ts';
-import { recordingLog } from '../records.ts';
+import { recordingLog } from '../recording-log.ts';
 import { storeContract } from '../store-contract.ts';
 
 storeContract('sqlite', async () => {

@@ -11,7 +11,8 @@ import { openSqliteStore } from '../../../../src/adapter/memory/sqlite/open.ts';
 import { MIGRATIONS, migrate } from '../../../../src/adapter/memory/sqlite/schema.ts';
 import { LIMITS } from '../../../../src/core/limits.ts';
 import { temporaryFolder } from '../../../kit/folder.ts';
-import { documentOf, EMBEDDER, entity, recordingLog, turn, vector } from '../records.ts';
+import { recordingLog } from '../recording-log.ts';
+import { documentOf, EMBEDDER, entity, turn, vector } from '../records.ts';
 
 const CHILD = join(import.meta.dirname, '../writing-child.ts');
 
