@@ -210,6 +210,8 @@ export const LIMITS = {
   /** Files of the docs folder, and folders in each other; more are reported as an error of the sync. */
   memoryDocuments: 100_000,
   memoryFolderDepth: 32,
+  /** Documents of a sync on their way at once: four of the longest take half of `memoryQueueBytes`. */
+  memorySyncTogether: 4,
   /** Errors that a sync reports one by one; more are counted. */
   memorySyncErrors: 50,
   /** Candidates of a search: so many by meaning and so many by words. */

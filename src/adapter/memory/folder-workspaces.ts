@@ -7,7 +7,7 @@ import type { NewEntity, Relation } from './store.ts';
 export class FolderWorkspaces {
   readonly #backend: Backend;
   readonly #name: string;
-  readonly #stored = new Set<string>();
+  readonly #stored = new Map<string, Promise<void>>();
 
   /** @param folder the docs folder; its last part names the outermost workspace */
   constructor(backend: Backend, folder: string) {
@@ -19,14 +19,28 @@ export class FolderWorkspaces {
     return workspaceId('folder', folderOf(path));
   }
 
-  /** Stores the folders around a document, each once. */
-  async store(path: string): Promise<void> {
-    const entities: NewEntity[] = [];
+  /** Stores the folders around a document, each once, the outer ones first. Resolves when they are there. */
+  store(path: string): Promise<void> {
+    return this.#store(folderOf(path));
+  }
+
+  #store(folder: string): Promise<void> {
+    let stored = this.#stored.get(folder);
+    if (stored === undefined) {
+      stored = this.#put(folder).catch((error: unknown) => {
+        // The next document of it tries again.
+        this.#stored.delete(folder);
+        throw error;
+      });
+      this.#stored.set(folder, stored);
+    }
+    return stored;
+  }
+
+  async #put(folder: string): Promise<void> {
     const relations: Relation[] = [];
-    for (let folder = folderOf(path); !this.#stored.has(folder); folder = folderOf(folder)) {
-      entities.push(this.#workspace(folder));
-      this.#stored.add(folder);
-      if (folder === '') break;
+    if (folder !== '') {
+      await this.#store(folderOf(folder));
       relations.push({
         fromId: workspaceId('folder', folder),
         toId: workspaceId('folder', folderOf(folder)),
@@ -35,7 +49,7 @@ export class FolderWorkspaces {
       });
     }
     const { store, embedder } = this.#backend;
-    if (entities.length > 0) await store.putEntities(entities, relations, embedder.id);
+    await store.putEntities([this.#workspace(folder)], relations, embedder.id);
   }
 
   #workspace(folder: string): NewEntity {

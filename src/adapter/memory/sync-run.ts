@@ -1,4 +1,5 @@
 import { AppError, messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
 import { type DocsFile, type DocsScan, readDocument, scanDocs } from './docs-scan.ts';
 import { type Backend, putDocument, type StoredDocument } from './documents.ts';
 import { FolderWorkspaces } from './folder-workspaces.ts';
@@ -23,7 +24,8 @@ export class SyncRun {
   readonly #workspaces: FolderWorkspaces;
   readonly #changed = new Set<string>();
   #embedderFailures = 0;
-  #areLinksBehind = false;
+  /** Links of what was stored since may be missing. */
+  #linksMarked: Promise<void> | undefined;
 
   constructor(
     backend: Backend,
@@ -52,6 +54,7 @@ export class SyncRun {
   end(error?: unknown): void {
     const { counts } = this;
     counts.durationMs = Math.round(performance.now() - this.#startedAt);
+    counts.errors.sort((a, b) => (a.path < b.path ? -1 : 1));
     counts.state = error === undefined ? 'done' : 'failed';
     if (error === undefined) return;
     const message = this.#signal.aborted
@@ -76,24 +79,39 @@ export class SyncRun {
   async #documents(scan: DocsScan): Promise<void> {
     const { store, embedder } = this.#backend;
     const wasBehind = (await store.note(LINKS_NOTE)) === 'missing';
-    for (const file of scan.files) {
-      this.#signal.throwIfAborted();
-      await this.#document(file);
-      this.counts.scanned += 1;
-      this.#report();
-    }
+    await this.#each(scan.files);
     await this.#remove(scan);
-    if (!wasBehind && !this.#areLinksBehind) return;
+    if (!wasBehind && this.#linksMarked === undefined) return;
     // Those of a sync that was cut short are not known any more: then all links are looked at.
     const all = await store.documents('docs_dir');
     await relateLinks(store, all, wasBehind ? undefined : this.#changed, embedder.id, this.#signal);
     await store.setNote(LINKS_NOTE, 'complete');
   }
 
-  async #markLinks(): Promise<void> {
-    if (this.#areLinksBehind) return;
-    this.#areLinksBehind = true;
-    await this.#backend.store.setNote(LINKS_NOTE, 'missing');
+  /** Some at a time: while one waits for the disk the next is cut and embedded, and what waits together shares an fsync. */
+  async #each(files: readonly DocsFile[]): Promise<void> {
+    // One list for all; what throws out of a `for` ends it for the others as well.
+    const left = (function* () {
+      yield* files;
+    })();
+    const lane = async (): Promise<void> => {
+      for (const file of left) {
+        this.#signal.throwIfAborted();
+        await this.#document(file);
+        this.counts.scanned += 1;
+        this.#report();
+      }
+    };
+    const ends = await Promise.allSettled(Array.from({ length: LIMITS.memorySyncTogether }, lane));
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  }
+
+  #markLinks(): Promise<void> {
+    this.#linksMarked ??= this.#backend.store.setNote(LINKS_NOTE, 'missing').catch((error: unknown) => {
+      this.#linksMarked = undefined;
+      throw error;
+    });
+    return this.#linksMarked;
   }
 
   async #document({ path, file }: DocsFile): Promise<void> {
@@ -106,22 +124,26 @@ export class SyncRun {
       this.#embedderFailures = 0;
     } catch (error) {
       this.#signal.throwIfAborted();
+      const isOfEmbedder = error instanceof AppError && error.code.startsWith('upstream_');
+      // Those that were on their way when the sync was given up say nothing new.
+      if (isOfEmbedder && this.#embedderFailures >= EMBEDDER_FAILURES) throw error;
       this.#failed(path, messageOf(error));
-      if (!(error instanceof AppError && error.code.startsWith('upstream_'))) return;
+      if (!isOfEmbedder) return;
       this.#embedderFailures += 1;
       if (this.#embedderFailures >= EMBEDDER_FAILURES) throw error;
     }
   }
 
   async #put(path: string, content: string): Promise<StoredDocument> {
-    const before = this.counts.embedded;
+    let told = 0;
     const document = await putDocument(
       this.#backend,
       { origin: 'docs_dir', key: path, path, content, workspace: this.#workspaces.idFor(path) },
       {
         signal: this.#signal,
         embedded: (count) => {
-          this.counts.embedded = before + count;
+          this.counts.embedded += count - told;
+          told = count;
           this.#report();
         },
         beforeWrite: async () => {

@@ -8,6 +8,7 @@ import type { Embedder } from '../../../src/adapter/memory/embed/embedder.ts';
 import { createHashEmbedder } from '../../../src/adapter/memory/embed/hash-embedder.ts';
 import { documentId, workspaceId } from '../../../src/adapter/memory/ids.ts';
 import { AppError } from '../../../src/core/errors.ts';
+import { LIMITS } from '../../../src/core/limits.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { fakeStore } from './fake-store.ts';
 
@@ -162,7 +163,10 @@ describe('a sync', () => {
       await symlink('..data/mounted.md', join(folder, 'mounted.md'));
       await symlink('nowhere.md', join(folder, 'dangling.md'));
       const result = await sync().run();
-      expect((await store.documents('docs_dir')).map(({ key }) => key)).toEqual(['a.md', 'mounted.md']);
+      expect((await store.documents('docs_dir')).map(({ key }) => key).sort()).toEqual([
+        'a.md',
+        'mounted.md',
+      ]);
       expect(result.errors.map(({ path }) => path).sort()).toEqual(['dangling.md', 'out.md', 'up']);
     });
   });
@@ -309,6 +313,30 @@ describe('the embedder', () => {
         content: 'Zebras.',
         metadata: { turnId: 't' },
       });
+    });
+  });
+
+  test('that is slow is asked for some documents at once, and not for all of them', async () => {
+    const files = Object.fromEntries(
+      Array.from({ length: 20 }, (_, index) => [`${index % 3}/${index}.md`, `Text ${index}.`]),
+    );
+    await withDocs(files, async ({ embedder, store, sync }) => {
+      const [full, open] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      let asked = 0;
+      embedder.state.before = async () => {
+        asked += 1;
+        if (asked === LIMITS.memorySyncTogether) full.resolve();
+        await open.promise;
+      };
+      const result = sync().run();
+      await full.promise;
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(asked).toBe(LIMITS.memorySyncTogether);
+      open.resolve();
+      expect(await result).toMatchObject({ state: 'done', added: 20, embedded: 20, failed: 0 });
+      const folders = [...store.relations.keys()].filter((key) => key.endsWith('BELONGS_TO'));
+      for (const folder of ['0', '1', '2'])
+        expect(folders).toContain(`${workspaceId('folder', folder)} ${workspaceId('folder', '')} BELONGS_TO`);
     });
   });
 
