@@ -1,0 +1,134 @@
+// What is measured of one store.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createDocsSync } from '../../src/adapter/memory/docs-sync.ts';
+import { createHashEmbedder } from '../../src/adapter/memory/embed/hash-embedder.ts';
+import { walkGraph } from '../../src/adapter/memory/graph.ts';
+import { search } from '../../src/adapter/memory/search/search.ts';
+import { EMBEDDER, StoreData } from './store-data.mjs';
+
+const PROGRESS = 5_000;
+
+async function timed(times, task) {
+  const taken = [];
+  for (let n = 0; n < times; n++) {
+    const started = performance.now();
+    await task(n);
+    taken.push(performance.now() - started);
+  }
+  taken.sort((a, b) => a - b);
+  const at = (share) => taken[Math.min(taken.length - 1, Math.floor(taken.length * share))].toFixed(2);
+  return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`;
+}
+
+async function duration(task) {
+  const started = performance.now();
+  await task();
+  return performance.now() - started;
+}
+
+/** Says now and then how far it is. */
+function progress(name, what, total) {
+  const started = performance.now();
+  let next = started + PROGRESS;
+  return (done) => {
+    const now = performance.now();
+    if (now < next) return;
+    next = now + PROGRESS;
+    const rate = done / ((now - started) / 1000);
+    const left = rate === 0 ? '' : `, ${((total - done) / rate).toFixed(0)} s left`;
+    process.stderr.write(`${name}: ${what} ${done} of ${total}, ${rate.toFixed(0)}/s${left}\n`);
+  };
+}
+
+/** In seconds; making the documents does not count. */
+async function fill(name, store, data) {
+  const told = progress(name, 'entities', data.count);
+  let taken = 0;
+  for (let number = 0; number < data.documentCount; number++) {
+    const document = data.document(number);
+    taken += await duration(() => store.putDocument(document));
+    told((number + 1) * data.perDocument);
+  }
+  return taken / 1000;
+}
+
+async function syncs(name, store, data, { files, folder }, say) {
+  const docs = join(folder, 'docs');
+  mkdirSync(docs);
+  for (let n = 0; n < files; n++) writeFileSync(join(docs, `file-${n}.md`), data.markdown(n));
+  const told = progress(name, 'documents', files);
+  const sync = createDocsSync(
+    { store, embedder: createHashEmbedder() },
+    { folder: docs, progress: ({ scanned }) => told(scanned) },
+  );
+  for (const what of ['new', 'unchanged']) {
+    const { state, added, unchanged, durationMs, embedded } = await sync.run();
+    if (state !== 'done' || added + unchanged !== files) throw new Error(`the sync ended as ${state}`);
+    const rate = ((files / durationMs) * 1000).toFixed(0);
+    say(`docs folder, ${files} ${what} documents, ${embedded} chunks`, `${rate} documents/s`);
+  }
+}
+
+function residentMegabytes() {
+  const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 0;
+  return Math.round(Number(kilobytes) / 1024);
+}
+
+async function turns(store, say) {
+  const turn = (n) => ({
+    sessionId: `s${n % 20}`,
+    agentId: 'bench',
+    role: 'user',
+    content: `turn ${n} ${'x'.repeat(200)}`,
+  });
+  say('durable turn, one caller', await timed(500, (n) => store.appendTurn(turn(n))));
+  const taken = await duration(() =>
+    Promise.all(
+      Array.from({ length: 32 }, async (_, caller) => {
+        for (let n = 0; n < 100; n++) await store.appendTurn(turn(caller));
+      }),
+    ),
+  );
+  say('durable turns, 32 callers', `${(3_200 / (taken / 1000)).toFixed(0)}/s`);
+}
+
+async function searches(store, data, say) {
+  const queries = Array.from({ length: 50 }, () => data.vector());
+  const first = await duration(() => store.nearest(queries[0], EMBEDDER, { limit: 5 }));
+  say('first search by vector (SQLite reads them)', `${first.toFixed(0)} ms`);
+  const byVector = (n) => store.nearest(queries[n % 50], EMBEDDER, { limit: 5 });
+  say(`search by vector, best 5 of ${data.count}`, await timed(300, byVector));
+  const words = () => [0, 1, 2].map(() => data.word());
+  say('search by three words, best 50', await timed(100, () => store.lexical(words(), { limit: 50 })));
+  const embedder = (n) => ({
+    id: EMBEDDER,
+    scoring: { by: 'words', pivot: 0.33 },
+    embed: async () => [queries[n % 50]],
+  });
+  const whole = (n) =>
+    search({ store, embedder: embedder(n) }, { query: words().join(' '), limit: 5, minScore: 0 });
+  say('search_knowledge, three words, best 5', await timed(100, whole));
+}
+
+/** Prints one line for each figure. */
+export async function measureStore(name, store, size) {
+  const data = new StoreData(size.entities, size.perDocument);
+  const say = (what, result) => process.stdout.write(`${name.padEnd(9)} ${what.padEnd(52)} ${result}\n`);
+  const empty = residentMegabytes();
+  const seconds = await fill(name, store, data);
+  say(
+    `insert ${size.entities} entities, ${4 * size.entities} relations, ${size.perDocument} a commit`,
+    `${(size.entities / seconds).toFixed(0)} entities/s`,
+  );
+  await searches(store, data, say);
+  const walk = () => walkGraph(store, { entityId: data.chunkId(), maxDepth: 2 });
+  say('query_graph, depth 2, at most 200 nodes', await timed(100, walk));
+  await turns(store, say);
+  await syncs(name, store, data, size, say);
+  const { bytes } = await store.stats();
+  say(
+    'memory of this process before and now; on disk',
+    `${empty}, ${residentMegabytes()} MB; ${Math.round(bytes / 2 ** 20)} MB`,
+  );
+}
