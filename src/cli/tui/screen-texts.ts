@@ -63,6 +63,7 @@ const HELP: readonly string[] = [
   '  w  save as JSON Lines                      c  copy this pane',
   'Quit',
   '  q  ctrl-c  esc; one line about the trace stays in the terminal',
+  '  ctrl-z        pause; fg comes back here',
   '',
   'Marks: ✓ ok   ! warning   ✗ error   – skipped   ○ not reached   … running',
 ];

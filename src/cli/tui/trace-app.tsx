@@ -4,6 +4,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { detailLines } from './detail.ts';
 import type { Row, Span } from './row.ts';
 import { screenRows } from './screen.ts';
+import { useSuspend } from './suspend.ts';
 import type { TraceStore, TraceView } from './trace-store.ts';
 import { FIRST_UI, type Key, press, selectedIndex, shownSteps, shownTrace, type Ui } from './ui-state.ts';
 
@@ -26,9 +27,14 @@ export function TraceApp({ store, hasColor, copy }: Props): ReactNode {
   const { columns, rows } = useWindowSize();
   // A pseudo-terminal without a size reports 0.
   const size = { columns: columns || 80, rows: rows || 24 };
+  const suspend = useSuspend();
   useInput((input, key) => {
     if (key.ctrl && input === 'c') {
       exit(INTERRUPTED);
+      return;
+    }
+    if (key.ctrl && input === 'z') {
+      suspend();
       return;
     }
     for (const one of keysOf(input, key)) handle(one);

@@ -127,6 +127,27 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
     await isRestored(term);
   });
 
+  test.each(['Ctrl-Z', 'SIGTSTP'])('%s gives the terminal back; fg draws everything anew', async (how) => {
+    await using admin = await fakeAdmin({ '/debug/trace': streams(frames(DENIED)) });
+    await using term = await terminal();
+    await term.agctl(['proxy', 'trace', '--admin', admin.address]);
+    await term.shows('● done');
+    if (how === 'Ctrl-Z') await term.press('C-z');
+    else process.kill(await term.foreground(), 'SIGTSTP');
+    await term.shows(/^code 148\n[\s\S]*Stopped/m);
+    await isRestored(term);
+    await term.press('f', 'g', 'Enter');
+    const screen = await term.shows('● done');
+    expect(await term.state('alternate_on')).toBe('1');
+    expect(screen.split('\n')[1]).toMatch(/^ POST \/mcp {2}tools\/call echo {3}403, denied by authorization/);
+    // Keys are read again, one by one.
+    await term.press('k');
+    await term.shows('jwt.roles = ["user"]');
+    await term.press('q');
+    await term.shows(/^POST \/mcp {2}tools\/call echo {2}route tools {2}403/m);
+    await isRestored(term);
+  });
+
   test('a saved trace with hostile text in it shows escapes only', async () => {
     const file = join(folder.path, 'hostile.jsonl');
     const event = {
