@@ -19,6 +19,7 @@ export async function traceServer({ watchers }: { readonly watchers: Watchers })
     const opened = openTraceStream(watchers, {
       expression: query.get('expression') ?? undefined,
       follow: query.get('follow') === 'true',
+      count: query.get('count') ?? undefined,
     });
     if ('text' in opened) {
       response.writeHead(opened.status, { 'content-type': 'text/plain' }).end(opened.text);

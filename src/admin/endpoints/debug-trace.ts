@@ -1,7 +1,7 @@
 import { openTraceStream, TRACE_HEADERS } from '../../server/observe/trace-stream.ts';
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
 
-/** Streams what happens to the next request; with `follow=true`, to every one. Upstream's tool sends POST. */
+/** Streams what happens to the next request; with `count=n`, to the next n; with `follow=true`, to every one. Upstream's tool sends POST. */
 export const debugTrace = defineEndpoint({
   path: '/debug/trace',
   methods: ['GET', 'POST'],
@@ -10,6 +10,7 @@ export const debugTrace = defineEndpoint({
     const opened = openTraceStream(gateway.watchers, {
       expression: parameter(request, 'expression'),
       follow: parameter(request, 'follow') === 'true',
+      count: parameter(request, 'count'),
     });
     if ('text' in opened) return sendText(reply, opened.status, opened.text);
     const { stream } = opened;

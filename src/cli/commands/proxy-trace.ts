@@ -1,17 +1,15 @@
-import { appendFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
-import { LIMITS } from '../../core/limits.ts';
-import { escapeControls, escapeInJson } from '../../core/log.ts';
-import { matches } from '../../core/trace/fail-on.ts';
-import { addEvent, EMPTY_TRACE, type TraceModel } from '../../core/trace-model.ts';
+import { escapeControls } from '../../core/log.ts';
+import { createSorter } from '../../core/trace/sorter.ts';
 import type { Context } from '../context.ts';
 import type { Run } from '../program.ts';
 import { readInput } from '../proxy/dump.ts';
 import type { OwnReply } from '../proxy/send-own.ts';
 import { planTrace, type TraceOptions, type TracePlan } from '../proxy/trace-options.ts';
-import { savedEvents, traceOnce } from '../proxy/trace-session.ts';
-import { endText, stepText } from '../proxy/trace-text.ts';
+import { TraceOutput } from '../proxy/trace-output.ts';
+import { savedEvents, traceRequests } from '../proxy/trace-session.ts';
 
 /** Shows what the gateway does with the next request: on a screen, as text, or as the events themselves. */
 export const run: Run<TraceOptions> = async (options, context) => {
@@ -31,8 +29,7 @@ export const run: Run<TraceOptions> = async (options, context) => {
   process.once('SIGINT', interrupted);
   context.stdout.once('close', readerLeft).once('error', readerLeft);
   try {
-    const traces = await traceAll(plan, context, stop.signal);
-    const failed = traces.some((trace) => plan.failOn.some((condition) => matches(trace, condition)));
+    const failed = await traceAll(plan, context, stop.signal);
     return failed ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
   } catch (error) {
     if (!stop.signal.aborted) throw error;
@@ -43,47 +40,50 @@ export const run: Run<TraceOptions> = async (options, context) => {
   }
 };
 
-async function traceAll(
-  plan: TracePlan,
-  context: Context,
-  signal: AbortSignal,
-): Promise<readonly TraceModel[]> {
-  const { source, form } = plan;
+/** Gives whether a trace had what `--fail-on` names. */
+async function traceAll(plan: TracePlan, context: Context, signal: AbortSignal): Promise<boolean> {
+  const { source, form, count } = plan;
+  const output = new TraceOutput(plan, context);
   if ('file' in source) {
     const shown = source.file === '-' ? 'standard input' : escapeControls(source.file);
-    const output = new Output(plan, context);
+    const sorter = createSorter();
     for (const { text, json } of await savedEvents(await readInput(source.file, context.cwd), shown))
-      output.event(text, json);
-    return output.end();
+      output.event(text, json, sorter.of(json));
+    output.end();
+    return output.failed;
   }
-  const traces: TraceModel[] = [];
-  for (let index = 0; index < plan.count; index++) {
-    const output = new Output(plan, context);
-    const armed = (): void => {
-      if (form === 'text' && source.request.own === undefined)
-        context.stderr.write(`waiting for the next request at ${source.address.shown} (Ctrl-C stops)\n`);
-    };
-    let reply: OwnReply | undefined;
-    try {
-      await traceOnce(
-        source.address,
-        source.request,
-        {
-          armed,
-          event: (text, json) => output.event(text, json),
-          replied: (latest) => {
-            reply = latest;
-          },
+  const { address, request } = source;
+  let reply: OwnReply | undefined;
+  const tellReply = (): void => {
+    if (reply !== undefined && form === 'text') context.stderr.write(replyText(reply));
+    reply = undefined;
+  };
+  try {
+    await traceRequests(
+      address,
+      request,
+      count,
+      {
+        armed: () => {
+          if (form === 'text' && request.own === undefined)
+            context.stderr.write(`waiting for the next request at ${address.shown} (Ctrl-C stops)\n`);
         },
-        signal,
-      );
-    } finally {
-      traces.push(...output.end());
-      if (reply !== undefined && form === 'text') context.stderr.write(replyText(reply));
-      await output.saved();
-    }
+        event: (text, json, trace) => output.event(text, json, trace),
+        ended: (trace) => {
+          output.ended(trace);
+          tellReply();
+        },
+        replied: (latest) => {
+          reply = latest;
+        },
+      },
+      signal,
+    );
+  } finally {
+    tellReply();
+    await output.saved();
   }
-  return traces;
+  return output.failed;
 }
 
 /** Empties the file that the traces are written to. @throws CommandError (usage) */
@@ -98,65 +98,6 @@ async function begin(save: string, { cwd }: Context): Promise<void> {
       '--save names another file',
     );
   }
-}
-
-/** Writes events as they come, in the form that was asked for. */
-class Output {
-  readonly #plan: TracePlan;
-  readonly #context: Context;
-  #trace: TraceModel = EMPTY_TRACE;
-  readonly #earlier: TraceModel[] = [];
-  #events = 0;
-  #saving: Promise<void> = Promise.resolve();
-
-  constructor(plan: TracePlan, context: Context) {
-    this.#plan = plan;
-    this.#context = context;
-  }
-
-  event(text: string, json: unknown): void {
-    const { stdout, cwd } = this.#context;
-    const { save, form } = this.#plan;
-    if (save !== undefined)
-      this.#saving = this.#saving.then(() => appendFile(resolve(cwd, save), `${oneLine(text)}\n`));
-    this.#events += 1;
-    if (form === 'raw')
-      stdout.write(`${stdout.isTTY === true ? escapeInJson(oneLine(text)) : oneLine(text)}\n`);
-    if (this.#events > LIMITS.traceEvents) return;
-    const before = this.#trace;
-    const next = addEvent(before, json);
-    const step = next.steps.at(-1);
-    // A file may hold several traces, one after another.
-    if (step !== undefined && step.message.type === 'requestStarted' && before.steps.length > 0) {
-      this.#finish();
-      this.#trace = addEvent(EMPTY_TRACE, json);
-      return;
-    }
-    this.#trace = next;
-    if (form === 'text' && step !== undefined && next.steps !== before.steps)
-      stdout.write(stepText(step, before));
-  }
-
-  /** The traces, after the last line of the last one. */
-  end(): readonly TraceModel[] {
-    if (this.#trace.steps.length > 0) this.#finish();
-    return this.#earlier;
-  }
-
-  saved(): Promise<void> {
-    return this.#saving;
-  }
-
-  #finish(): void {
-    if (this.#plan.form === 'text') this.#context.stdout.write(endText(this.#trace));
-    this.#earlier.push(this.#trace);
-    this.#trace = EMPTY_TRACE;
-  }
-}
-
-/** An event that came over several `data:` lines holds line breaks, between its tokens only. */
-function oneLine(text: string): string {
-  return text.includes('\n') ? text.replaceAll('\n', ' ') : text;
 }
 
 const SHOWN = 400;

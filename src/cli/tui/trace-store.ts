@@ -3,11 +3,12 @@ import { resolve } from 'node:path';
 import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/render/width.ts';
+import { createSorter } from '../../core/trace/sorter.ts';
 import { addEvent, EMPTY_TRACE, type TraceModel } from '../../core/trace-model.ts';
 import { readInput } from '../proxy/dump.ts';
 import type { OwnReply } from '../proxy/send-own.ts';
 import type { TracePlan } from '../proxy/trace-options.ts';
-import { savedEvents, traceOnce } from '../proxy/trace-session.ts';
+import { savedEvents, traceRequests } from '../proxy/trace-session.ts';
 
 export type TracePhase = 'connecting' | 'waiting' | 'live' | 'done' | 'lost';
 
@@ -41,6 +42,8 @@ export class TraceStore {
   #view: TraceView;
   #texts: string[] = [];
   #kept = 0;
+  /** Events are written one after another: they are in order. */
+  #saving: Promise<void> = Promise.resolve();
   #stop = new AbortController();
   /** The failure to start with, when nothing was ever shown: the command ends with it. */
   firstFailure: CommandError | undefined;
@@ -82,14 +85,14 @@ export class TraceStore {
     const { source } = this.#plan;
     if (!('file' in source)) return;
     const traces: TraceModel[] = [];
+    const sorter = createSorter();
     for (const { text, json } of await savedEvents(
       await readInput(source.file, this.#cwd),
       this.#view.source,
     )) {
       this.#texts.push(text);
-      const isNew = (json as { message?: { type?: unknown } }).message?.type === 'requestStarted';
-      if (isNew || traces.length === 0) traces.push(EMPTY_TRACE);
-      traces.push(addEvent(traces.pop() ?? EMPTY_TRACE, json));
+      const trace = sorter.of(json);
+      traces[trace] = addEvent(traces[trace] ?? EMPTY_TRACE, json);
     }
     this.#set({ phase: 'done', traces });
   }
@@ -99,33 +102,34 @@ export class TraceStore {
     const { source, count } = this.#plan;
     const { phase } = this.#view;
     if ('file' in source || phase === 'waiting' || phase === 'live') return;
-    for (let left = Math.max(1, count - this.#view.traces.length); left > 0; left--) {
-      this.#stop = new AbortController();
-      this.#set({ phase: 'connecting', reply: undefined, problem: undefined, note: '' });
-      let isFirst = true;
-      try {
-        await traceOnce(
-          source.address,
-          source.request,
-          {
-            armed: () =>
-              this.#set({ phase: 'waiting', armedAt: performance.now(), heardAt: performance.now() }),
-            alive: () => {
-              this.#view = { ...this.#view, heardAt: performance.now() };
-            },
-            replied: (reply) => this.#set({ reply }),
-            event: (text, json) => {
-              this.#event(text, json, isFirst);
-              isFirst = false;
-            },
+    const before = this.#view.traces.length;
+    this.#stop = new AbortController();
+    this.#set({ phase: 'connecting', reply: undefined, problem: undefined, note: '' });
+    try {
+      await traceRequests(
+        source.address,
+        source.request,
+        Math.max(1, count - before),
+        {
+          armed: () =>
+            this.#set({
+              phase: 'waiting',
+              reply: undefined,
+              armedAt: performance.now(),
+              heardAt: performance.now(),
+            }),
+          alive: () => {
+            this.#view = { ...this.#view, heardAt: performance.now() };
           },
-          this.#stop.signal,
-        );
-        this.#set({ phase: 'done' });
-      } catch (error) {
-        this.#lost(error);
-        return;
-      }
+          replied: (reply) => this.#set({ reply }),
+          event: (text, json, trace) => this.#event(text, json, before + trace),
+          ended: () => undefined,
+        },
+        this.#stop.signal,
+      );
+      this.#set({ phase: 'done' });
+    } catch (error) {
+      this.#lost(error);
     }
   }
 
@@ -152,23 +156,23 @@ export class TraceStore {
     this.#stop.abort();
   }
 
-  #event(text: string, json: unknown, isFirst: boolean): void {
+  #event(text: string, json: unknown, index: number): void {
     const { save } = this.#plan;
     this.#kept += text.length;
     if (this.#texts.length < LIMITS.traceEvents && this.#kept < LIMITS.traceKeptLength)
       this.#texts.push(text);
     if (save !== undefined)
-      appendFile(resolve(this.#cwd, save), `${text.replaceAll('\n', ' ')}\n`).catch((error: Error) =>
-        this.note(`not saved: ${error.message}`),
-      );
+      this.#saving = this.#saving
+        .then(() => appendFile(resolve(this.#cwd, save), `${text.replaceAll('\n', ' ')}\n`))
+        .catch((error: Error) => this.note(`not saved: ${error.message}`));
     const { traces } = this.#view;
-    const current = isFirst ? EMPTY_TRACE : (traces.at(-1) ?? EMPTY_TRACE);
+    const current = traces[index] ?? EMPTY_TRACE;
     // More than anybody reads, and every one of them costs memory: counted only.
     const trace =
       current.steps.length >= LIMITS.traceEvents
         ? { ...current, dropped: current.dropped + 1 }
         : addEvent(current, json);
-    this.#set({ phase: 'live', traces: isFirst ? [...traces, trace] : traces.with(-1, trace) });
+    this.#set({ phase: 'live', traces: traces.toSpliced(index, 1, trace) });
   }
 
   #lost(error: unknown): void {

@@ -7,6 +7,11 @@ export const READY_FRAME = ': ready\n\n';
 /** Every second, also between events. */
 export const KEEPALIVE_FRAME = ': keepalive\n\n';
 
+/** In a stream of several requests: nothing more is told of that one. A comment, which other readers pass over. */
+export function endFrame(requestId: string): string {
+  return `: end ${requestId}\n\n`;
+}
+
 // What could drive a terminal or reorder its text.
 const TERMINAL = /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 

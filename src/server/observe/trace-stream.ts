@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { LIMITS } from '../../core/limits.ts';
 import type { TraceEvent } from '../../core/trace/event.ts';
-import { eventFrame, KEEPALIVE_FRAME, READY_FRAME } from '../../core/trace/frames.ts';
+import { endFrame, eventFrame, KEEPALIVE_FRAME, READY_FRAME } from '../../core/trace/frames.ts';
 import { compileTraceFilter, type Watch, type Watchers } from './watchers.ts';
 
 export interface TraceStreamOptions {
@@ -9,6 +9,8 @@ export interface TraceStreamOptions {
   readonly expression?: string | undefined;
   /** Many requests, not one; each event carries `requestId`. */
   readonly follow?: boolean | undefined;
+  /** So many requests, as text; more than one carry `requestId`, too. The stream ends after the last. */
+  readonly count?: string | undefined;
 }
 
 /** Headers of the answer to `/debug/trace`. */
@@ -25,7 +27,7 @@ export type TraceOpening =
  *
  * To mount it with fastify (a client that leaves destroys the stream, which takes the watcher back):
  *
- *     const opened = openTraceStream(gateway.watchers, { expression: query.expression, follow: query.follow === 'true' });
+ *     const opened = openTraceStream(gateway.watchers, { expression: query.expression, count: query.count });
  *     if ('text' in opened) return reply.code(opened.status).type('text/plain').send(opened.text);
  *     return reply.headers(TRACE_HEADERS).send(opened.stream);
  *
@@ -35,16 +37,20 @@ export type TraceOpening =
  */
 export function openTraceStream(
   watchers: Watchers,
-  { expression, follow }: TraceStreamOptions,
+  { expression, follow, count }: TraceStreamOptions,
 ): TraceOpening {
   const compiled = expression === undefined || expression === '' ? undefined : compileTraceFilter(expression);
   if (compiled !== undefined && 'problem' in compiled)
     return { status: 400, text: `invalid expression: ${compiled.problem}\n` };
-  const stream = new TraceStream(follow === true);
+  if (count !== undefined && !/^[1-9]\d{0,5}$/.test(count))
+    return { status: 400, text: 'invalid count: a number from 1 to 999999\n' };
+  const stream = new TraceStream(follow === true && count === undefined);
   const watch = watchers.watch({
     filter: compiled?.filter,
     follow: follow === true,
+    count: count === undefined ? undefined : Number(count),
     sink: (event) => stream.event(event),
+    requestEnded: (requestId) => stream.requestEnded(requestId),
     ended: () => stream.finish(),
   });
   if (watch === undefined) {
@@ -97,7 +103,13 @@ class TraceStream extends Readable {
     this.#add(frame);
   }
 
-  /** The traced request is over. */
+  requestEnded(requestId: string): void {
+    if (this.#isDone) return;
+    this.#noteDropped(0);
+    this.#add(endFrame(requestId));
+  }
+
+  /** The traced request is over, or the last of several. */
   finish(): void {
     if (this.#isDone) return;
     this.#noteDropped(0);

@@ -18,8 +18,12 @@ export interface WatchOptions {
   readonly filter?: TraceFilter | undefined;
   /** Goes on with further requests; their events carry `requestId`. Without it, one request is all. */
   readonly follow?: boolean;
+  /** So many requests, one after another or at once, each with its `requestId`; one that comes then goes to others. */
+  readonly count?: number | undefined;
   /** Gets every event, in order, at the moment it happens. Must not throw and must not block. */
   sink(event: TraceEvent): void;
+  /** No more events come of that request, where there may be several. */
+  requestEnded?(requestId: string): void;
   /** No more events come. Not called after `cancel`. */
   ended(): void;
 }
@@ -68,14 +72,12 @@ class WatcherList implements Watchers {
     const raw = rawLookup(x);
     for (const watcher of this.#waiting) {
       if (!watcher.wants(raw)) continue;
-      if (watcher.follows) {
-        this.#requests += 1;
-        return watcher.trace(x, String(this.#requests));
-      }
+      const tracer = watcher.trace(x, watcher.isSingle ? undefined : String(++this.#requests));
+      if (!watcher.isSatisfied) return tracer;
       this.#waiting.delete(watcher);
       this.#serving.add(watcher);
       this.active = this.#waiting.size > 0;
-      return watcher.trace(x);
+      return tracer;
     }
     return undefined;
   }
@@ -90,14 +92,23 @@ class WatcherList implements Watchers {
 class Watcher implements Watch {
   readonly #options: WatchOptions;
   readonly #forget: (self: Watcher) => void;
-  readonly follows: boolean;
+  /** One request is all, and its events need no id. */
+  readonly isSingle: boolean;
+  /** Requests that it still wants. */
+  #wanted: number;
+  /** Requests under way. */
   #requests = 0;
   #isOpen = true;
 
   constructor(options: WatchOptions, forget: (self: Watcher) => void) {
     this.#options = options;
     this.#forget = forget;
-    this.follows = options.follow === true;
+    this.#wanted = options.count ?? (options.follow === true ? Number.POSITIVE_INFINITY : 1);
+    this.isSingle = this.#wanted === 1;
+  }
+
+  get isSatisfied(): boolean {
+    return this.#wanted === 0;
   }
 
   wants(raw: Lookup): boolean {
@@ -107,6 +118,7 @@ class Watcher implements Watch {
 
   trace(x: Exchange, requestId?: string): Tracer {
     this.#requests += 1;
+    this.#wanted -= 1;
     return new Tracer(x, {
       ...(requestId === undefined ? {} : { requestId }),
       event: (event) => {
@@ -114,7 +126,9 @@ class Watcher implements Watch {
       },
       ended: () => {
         this.#requests -= 1;
-        if (this.follows || !this.#isOpen) return;
+        if (!this.#isOpen) return;
+        if (requestId !== undefined) this.#options.requestEnded?.(requestId);
+        if (!this.isSatisfied || this.#requests > 0) return;
         this.cancel();
         this.#options.ended();
       },

@@ -1,8 +1,11 @@
-import { afterAll, beforeAll, expect } from 'vitest';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cli } from '../../kit/cli.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import type { TestGateway } from '../../kit/gateway.ts';
 import { type Idp, startIdp } from '../../kit/idp.ts';
 import { openSession } from '../../kit/mcp.ts';
+import { send } from '../../kit/send.ts';
 import { specifiedGateway } from '../../kit/sign-in.ts';
 import { type TraceServer, traceServer } from '../../kit/trace.ts';
 import { until } from '../../kit/until.ts';
@@ -31,7 +34,14 @@ afterAll(async () => {
 async function traced(args: readonly string[], act: () => Promise<unknown>) {
   const live = { stdout: '', stderr: '' };
   const ran = cli(
-    ['proxy', 'trace', '--admin', `127.0.0.1:${server.port}`, '--match', 'request.method == "POST"', ...args],
+    [
+      'proxy',
+      'trace',
+      '--admin',
+      `127.0.0.1:${server.port}`,
+      ...(args.includes('--match') ? [] : ['--match', 'request.method == "POST"']),
+      ...args,
+    ],
     { live },
   );
   await until(() => live.stderr.includes('waiting') || gate.running.watchers.active);
@@ -104,3 +114,22 @@ verifies(
     expect(refused.stdout).toContain('200, MCP error -32603: no disk, answered by stdio:one');
   },
 );
+
+test('--count 20: requests at once are all told, one after another, and saved so that they can be told again', async () => {
+  await using folder = await temporaryFolder();
+  const save = join(folder.path, 'all.jsonl');
+  const paths = Array.from({ length: 20 }, (_, index) => `/r${index}/`);
+  const told = (stdout: string): string[] =>
+    [...stdout.matchAll(/ request +GET (\/r\d+\/)/g)].map(([, path]) => path ?? '');
+  const ran = await traced(
+    ['--count', '20', '--match', 'request.path.startsWith("/r")', '--save', save],
+    () => Promise.all(paths.map((path) => send(`${gate.url}${path}`))),
+  );
+  expect([ran.code, told(ran.stdout).toSorted()]).toEqual([0, paths.toSorted()]);
+  // The first line of a request follows on the last line of the one before.
+  const lines = ran.stdout.split('\n');
+  for (const [index, line] of lines.entries())
+    if (/ request +GET/.test(line) && index > 0) expect(lines[index - 1]).toMatch(/^GET \/r\d+\/ .*ms$/);
+  const again = await cli(['proxy', 'trace', '--file', save]);
+  expect(again.stdout).toBe(ran.stdout);
+});

@@ -121,6 +121,32 @@ describe('a trace stream', () => {
   });
 });
 
+describe('a stream of so many requests', () => {
+  test('has each with its id and says when one is over, ends after the last, and leaves others alone', async () => {
+    await using gate = await gateway(DIRECT);
+    await using server = await traceServer(gate.running);
+    await using trace = await openTrace(server, '?count=3');
+    await using next = await openTrace(server);
+    await Promise.all(['a', 'b', 'c'].map((path) => send(`${gate.url}/${path}`)));
+    await send(`${gate.url}/d`);
+    const events = await trace.all();
+    const ids = [...new Set(events.map(({ requestId }) => requestId))];
+    expect(ids).toHaveLength(3);
+    expect(trace.of('requestFinished')).toHaveLength(3);
+    for (const id of ids)
+      expect(trace.text.split(`\n\n: end ${id}\n\n`)[1]).not.toContain(`"requestId":"${id}"`);
+    expect(JSON.stringify(await next.all())).toContain('"path":"/d"');
+    expect(gate.running.watchers.active).toBe(false);
+  });
+
+  test('must be a number', async () => {
+    await using gate = await gateway(DIRECT);
+    await using server = await traceServer(gate.running);
+    const reply = await send(`${server.url}/debug/trace?count=0`);
+    expect(reply).toMatchObject({ status: 400, text: 'invalid count: a number from 1 to 999999\n' });
+  });
+});
+
 describe('many watchers', () => {
   test('a thousand work; one more is refused in words', async () => {
     await using gate = await gateway(DIRECT);

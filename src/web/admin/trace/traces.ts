@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from 'react';
 import { LIMITS } from '../../../core/limits.ts';
+import { createSorter } from '../../../core/trace/sorter.ts';
 import { addEvent, EMPTY_TRACE, type TraceModel } from '../../../core/trace-model.ts';
 import { ApiError } from '../../shared/api.ts';
 import { readEventStream } from '../../shared/event-stream.ts';
@@ -117,13 +118,10 @@ async function recordAgain(wanted: Wanted, own: AbortController): Promise<void> 
 async function record({ expression, count: wanted }: Wanted, own: AbortController): Promise<void> {
   const query = new URLSearchParams({
     ...(expression.trim() === '' ? {} : { expression }),
-    ...(wanted > 1 ? { follow: 'true' } : {}),
+    ...(wanted > 1 ? { count: String(wanted) } : {}),
   });
-  const ids = new Map<string, number>();
-  // Closing the stream when enough requests are done must not stop what comes after it.
-  const enough = new AbortController();
-  const isOpen = (id: number): boolean =>
-    state.kept.some((trace) => trace.id === id && trace.state === 'live');
+  const sorter = createSorter();
+  const ids: number[] = [];
   try {
     await readEventStream(
       `/debug/trace${query.size === 0 ? '' : `?${query}`}`,
@@ -131,39 +129,24 @@ async function record({ expression, count: wanted }: Wanted, own: AbortControlle
         comment: () => alive(),
         event: (data) => {
           alive();
-          const request = requestOf(data);
-          if (!ids.has(request)) {
-            if (ids.size >= wanted) return;
-            ids.set(request, keep({ at: Date.now(), model: EMPTY_TRACE, lines: [], state: 'live' }));
-          }
-          addLine(ids.get(request) as number, data);
-          if (wanted > 1 && ids.size >= wanted && ![...ids.values()].some(isOpen)) enough.abort();
+          const trace = sorter.of(parsed(data));
+          ids[trace] ??= keep({ at: Date.now(), model: EMPTY_TRACE, lines: [], state: 'live' });
+          addLine(ids[trace], data);
         },
       },
-      AbortSignal.any([own.signal, enough.signal]),
+      own.signal,
     );
-  } catch (error) {
-    if (!enough.signal.aborted) throw error;
   } finally {
-    for (const id of ids.values())
+    for (const id of ids)
       update(id, (trace) => (trace.state === 'live' ? { ...trace, state: 'cut' } : trace));
   }
-  if (ids.size === 0) throw new ApiError('The gateway ended the stream before there was a request.');
+  if (ids.length === 0) throw new ApiError('The gateway ended the stream before there was a request.');
 }
 
 function alive(): void {
   const now = Date.now();
   const { arm: before } = state;
   change({ arm: { kind: 'waiting', since: before.kind === 'waiting' ? before.since : now, alive: now } });
-}
-
-function requestOf(data: string): string {
-  try {
-    const { requestId } = JSON.parse(data) as { requestId?: unknown };
-    return typeof requestId === 'string' ? requestId : '';
-  } catch {
-    return '';
-  }
 }
 
 function addLine(id: number, data: string): void {
@@ -198,11 +181,22 @@ export function load(text: string, file: string): void {
     .map((line) => line.replace(/^data: ?/, '').trim())
     .filter((line) => line.startsWith('{'))
     .slice(0, LIMITS.traceEvents);
-  const events = lines.map(parsed);
-  const model = events.reduce<TraceModel>(addEvent, EMPTY_TRACE);
-  if (model.steps.length === 0)
+  // A file may hold several requests.
+  const sorter = createSorter();
+  const traces: { model: TraceModel; lines: string[]; isDone: boolean }[] = [];
+  for (const line of lines) {
+    const json = parsed(line);
+    const index = sorter.of(json);
+    const trace = traces[index] ?? { model: EMPTY_TRACE, lines: [], isDone: false };
+    traces[index] = trace;
+    trace.model = addEvent(trace.model, json);
+    trace.lines.push(line);
+    trace.isDone ||= isLast(json);
+  }
+  if (!traces.some(({ model }) => model.steps.length > 0))
     throw new Error(
       `${file} has no trace in it. A trace is what "Save" writes here, or agctl proxy trace --save.`,
     );
-  keep({ at: Date.now(), file, model, lines, state: events.some(isLast) ? 'done' : 'cut' });
+  for (const { model, lines: own, isDone } of traces.reverse())
+    keep({ at: Date.now(), file, model, lines: own, state: isDone ? 'done' : 'cut' });
 }
