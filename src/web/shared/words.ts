@@ -1,30 +1,40 @@
-/** Numbers and times as all pages write them, whatever the language of the browser. */
+// Numbers and times as all pages write them, whatever the language of the browser.
 
-export const count = (value: number): string => value.toLocaleString('en');
+/** `12,345.678` */
+export function count(value: number): string {
+  const [whole = '', part] = String(Math.round(value * 1000) / 1000).split('.');
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
+  return part === undefined ? grouped : `${grouped}.${part}`;
+}
 
 export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
-const TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+const two = (value: number): string => String(value).padStart(2, '0');
+
+// By hand: the first page would wait for the browser's tables of all languages otherwise.
+
+/** Time of day to the second, in the reader's zone. @param at ms since 1970 */
+export function clock(at: number): string {
+  const date = new Date(at);
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
 
 /** A time of the server (RFC 3339), in the reader's zone; something else stays as it is. */
 export function time(text: string): string {
   const date = new Date(text);
-  return Number.isNaN(date.getTime()) ? text : TIME.format(date);
+  if (Number.isNaN(date.getTime())) return text;
+  return `${date.getDate()} ${MONTHS[date.getMonth()]} ${date.getFullYear()}, ${clock(date.getTime())}`;
 }
-
-const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
-
-/** Time of day to the second, in the reader's zone. @param at ms since 1970 */
-export const clock = (at: number): string => CLOCK.format(at);
 
 /** From one time to another; what both have in common is said once. */
 export function times(from: string, to: string): string {
   const [first, last] = [time(from), time(to)];
   if (first === last) return first;
   const isSameDay = new Date(from).toDateString() === new Date(to).toDateString();
-  return `${first} – ${isSameDay ? CLOCK.format(new Date(to)) : last}`;
+  return `${first} – ${isSameDay ? clock(Date.parse(to)) : last}`;
 }
 
 /** @param ms in milliseconds */
