@@ -1,6 +1,8 @@
 // Bundles the web pages into dist/web: two small applications, each with an index.html and hashed assets.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
+import { gzipSync } from 'node:zlib';
 import react from '@vitejs/plugin-react';
 import { build } from 'vite';
 import { root } from './run.mjs';
@@ -59,6 +61,13 @@ const namesAtOnce = {
   },
 };
 
+/** Beside each script and style sheet the same compressed, once for all who ask. */
+function compress(folder) {
+  for (const name of readdirSync(folder))
+    if (/\.(?:js|css)$/.test(name))
+      writeFileSync(join(folder, `${name}.gz`), gzipSync(readFileSync(join(folder, name)), { level: 9 }));
+}
+
 const started = performance.now();
 for (const [name, base] of APPLICATIONS) {
   await build({
@@ -80,5 +89,6 @@ for (const [name, base] of APPLICATIONS) {
       modulePreload: { polyfill: false },
     },
   });
+  compress(join(root, 'dist/web', name, 'assets'));
 }
 process.stderr.write(`ok  web pages  (${((performance.now() - started) / 1000).toFixed(1)} s)\n`);

@@ -8,7 +8,14 @@ import type { FastifyInstance } from 'fastify';
  */
 export async function serveWebApp(app: FastifyInstance, folder: string | undefined): Promise<boolean> {
   if (folder === undefined || !existsSync(`${folder}/index.html`)) return false;
-  await app.register(fastifyStatic, { root: folder, serve: false, cacheControl: false, dotfiles: 'deny' });
+  await app.register(fastifyStatic, {
+    root: folder,
+    serve: false,
+    cacheControl: false,
+    dotfiles: 'deny',
+    // Scripts and style sheets stand there compressed as well.
+    preCompressed: true,
+  });
   app.get('/ui', { exposeHeadRoute: false }, (_request, reply) => reply.sendFile('index.html'));
   app.get('/ui/*', { exposeHeadRoute: false }, (request, reply) => {
     const name = (request.params as { '*': string })['*'];

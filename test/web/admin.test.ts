@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ADMIN_PAGES, type AdminUi, adminUi } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
+import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 import { covers } from '../kit/verifies.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
@@ -144,4 +145,18 @@ test('the first load is small', () => {
   expect(first.length).toBeGreaterThan(1);
   const size = first.reduce((sum, name) => sum + gzipSync(readFileSync(`${folder}/${name}`)).length, 0);
   expect(size).toBeLessThan(150 * 1024);
+});
+
+test('scripts are sent compressed to those who can read it', async () => {
+  const page = await send(`${ui.url}/`);
+  const path = /src="\/ui(\/assets\/[^"]+\.js)"/.exec(page.text)?.[1] ?? '';
+  const headersFor = async (encoding: string) =>
+    (await send(`${ui.url}${path}`, { headers: { 'accept-encoding': encoding } })).headers;
+  expect(await headersFor('gzip, br')).toMatchObject({
+    'content-encoding': 'gzip',
+    'content-type': expect.stringContaining('javascript'),
+    'cache-control': expect.stringContaining('immutable'),
+    vary: expect.stringMatching(/accept-encoding/i),
+  });
+  expect(await headersFor('identity')).not.toHaveProperty('content-encoding');
 });

@@ -35,6 +35,8 @@ export async function addPages(app: FastifyInstance, folder: string = BUILT): Pr
       root: `${folder}/assets`,
       prefix: '/ui/assets/',
       immutable: true,
+      // They stand there compressed as well.
+      preCompressed: true,
       maxAge: '365d',
     });
   }
