@@ -14,7 +14,7 @@ export interface Admitted {
 
 /**
  * Refuses what Node's parser lets through but two parties could read differently (measured list:
- * two Host fields, dropped header lines, `HTTP/2.0` in a request line, odd transfer-encodings, absolute targets
+ * two Host fields or one that is no host, dropped header lines, `HTTP/2.0` in a request line, odd transfer-encodings, absolute targets
  * for another authority, dot segments, fragments). Throws `AppError`; a refusal closes the connection.
  */
 export function admitRequest(request: IncomingMessage): Admitted {
@@ -77,8 +77,13 @@ function singleHost(raw: readonly string[]): string {
     seen.add(lower);
     if (lower === 'host') host = (raw[i + 1] as string).toLowerCase();
   }
+  if (host !== undefined && !HOST.test(host))
+    throw refuse('bad_request', 'Host is not host and port', 'the Host header is not a host and a port');
   return host ?? '';
 }
+
+/** RFC 9110 §7.2 and RFC 3986 §3.2.2: a name, or an address in brackets, and a port. In lower case. */
+const HOST = /^(?:[a-z0-9._~!$&'()*+,;=%-]*|\[[0-9a-z:.%_~-]+\])(?::\d{0,5})?$/;
 
 function checkTransferEncoding(request: IncomingMessage): void {
   const encoding = request.headers['transfer-encoding'];

@@ -24,6 +24,17 @@ const TEXTS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'no connection in time',
   EADDRNOTAVAIL: 'no local port is free',
   UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
+  UND_ERR_HEADERS_OVERFLOW: 'the headers of the answer are too large',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer is not as long as it says',
+  CERT_HAS_EXPIRED: 'the certificate has expired',
+  CERT_NOT_YET_VALID: 'the certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is signed by itself',
+  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate comes from an authority that is not trusted',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate comes from an authority that is not trusted',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate comes from an authority that is not trusted',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
   [BODY_IDLE]: 'nothing more came for too long',
   CLIENT_GONE: 'the client left',
 };
@@ -52,7 +63,11 @@ const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT',
 /** Why a call failed, in words and without stack or address. */
 export function explainUpstreamError(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string };
-  return TEXTS[code ?? ''] ?? code ?? message ?? 'unknown failure';
+  const text = TEXTS[code ?? ''];
+  if (text !== undefined) return text;
+  // What follows names a detail of the parser.
+  if (code?.startsWith('HPE_')) return 'the answer is not valid HTTP';
+  return code ?? message ?? 'unknown failure';
 }
 
 /** 503 when nothing was reached, 504 when time ran out, 502 for everything that is not HTTP as it should be. */

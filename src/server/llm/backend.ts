@@ -181,7 +181,7 @@ async function callModel(
   const reply = await callProvider(x, model, { call, body, stats: target?.stats ?? model.stats });
   if (x.trace !== undefined) traceLlmReply(x.trace, call, reply);
   model.changeResponseHeaders?.(reply.headers);
-  return answerOf(x, call, reply, { guardrails: responseGuardrails, stripsUsage, apiKey: model.apiKey });
+  return answerOf(x, call, reply, { guardrails: responseGuardrails, stripsUsage, keyForms: model.keyForms });
 }
 
 function operationOf(path: string): LlmCall['operation'] {

@@ -6,6 +6,7 @@ import { createUpstream, type Upstream } from '../http/upstream.ts';
 import { EndpointStats } from './endpoint-stats.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { compileHealth, type Health, healthSchema } from './health.ts';
+import { keyForms } from './key-echo.ts';
 import { patternProblem } from './models.ts';
 import { findProvider, providerNames } from './providers/index.ts';
 import type { ProviderKind } from './providers/provider.ts';
@@ -105,6 +106,8 @@ export interface Model {
   readonly isPublic: boolean;
   readonly provider: ProviderKind;
   readonly apiKey: string | undefined;
+  /** Spellings in which the provider may repeat it. */
+  readonly keyForms: readonly string[];
   /** Model name for the provider, when it is another than the client's. */
   readonly model: string | undefined;
   readonly upstream: Upstream | undefined;
@@ -154,6 +157,7 @@ export function compileModel(
     isPublic: config.visibility === 'public',
     provider: kind,
     apiKey: params.apiKey,
+    keyForms: params.apiKey === undefined ? [] : keyForms(params.apiKey),
     model: params.model,
     upstream:
       kind.answer !== undefined || url === undefined

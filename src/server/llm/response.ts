@@ -8,6 +8,7 @@ import { checkChoices } from './guardrails/check.ts';
 import { responseTexts } from './guardrails/response-texts.ts';
 import { StreamGuard } from './guardrails/stream-guard.ts';
 import type { Webhook } from './guardrails/webhook.ts';
+import { hideKey, hideKeyInHeaders } from './key-echo.ts';
 import type { LlmCall } from './log-fields.ts';
 import { LlmStream } from './stream.ts';
 import { StreamMeter } from './stream-meter.ts';
@@ -16,7 +17,8 @@ import { readWhole, WholeMeter } from './whole-meter.ts';
 export interface AnswerOptions {
   readonly guardrails: readonly Webhook[];
   readonly stripsUsage: boolean;
-  readonly apiKey: string | undefined;
+  /** Spellings of the provider's key. */
+  readonly keyForms: readonly string[];
 }
 
 /** The provider's reply as the client gets it: counted, guarded, without an echoed key; else byte for byte. */
@@ -28,8 +30,9 @@ export async function answerOf(
 ): Promise<Reply> {
   const { body, headers, status } = reply;
   refuseEncoded(reply);
+  hideKeyInHeaders(headers, options.keyForms);
   call.progress = status < 200 || status > 299 ? 'refused' : 'answered';
-  if (call.progress === 'refused') return withoutKey(reply, options.apiKey);
+  if (call.progress === 'refused') return withoutKey(reply, options.keyForms);
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!(body instanceof UpstreamBody)) {
     // The built-in model: its answer is here already.
@@ -139,21 +142,12 @@ async function guarded(
 }
 
 /** Some providers repeat the key in their error: it is ours, not the client's. Errors are small, so they are read whole. */
-async function withoutKey(reply: Reply, apiKey: string | undefined): Promise<Reply> {
-  if (apiKey === undefined || !(reply.body instanceof UpstreamBody)) return reply;
+async function withoutKey(reply: Reply, forms: readonly string[]): Promise<Reply> {
+  if (forms.length === 0 || !(reply.body instanceof UpstreamBody)) return reply;
   const bytes = await collect(reply.body, undefined, LIMITS.responseBodyBytes);
-  const text = bytes.toString('latin1');
-  const forms = [
-    apiKey,
-    JSON.stringify(apiKey).slice(1, -1),
-    Buffer.from(apiKey).toString('base64').replace(/=+$/, ''),
-    Buffer.from(apiKey).toString('base64url'),
-    encodeURIComponent(apiKey),
-  ];
-  const cleaned = forms.reduce((current, form) => current.replaceAll(form, '<redacted>'), text);
-  if (cleaned === text) return { ...reply, body: bytes };
-  reply.headers.delete('content-length');
-  return { ...reply, body: Buffer.from(cleaned, 'latin1') };
+  const cleaned = hideKey(bytes, forms);
+  if (cleaned !== bytes) reply.headers.delete('content-length');
+  return { ...reply, body: cleaned };
 }
 
 function collect(body: UpstreamBody, call: LlmCall | undefined, limit: number): Promise<Buffer> {

@@ -140,7 +140,7 @@ describe('what clients send stays inside its line', () => {
     await until(() => gate.accessLog.length > 0);
     for (const line of gate.accessLog) expect(line.slice(0, -1)).not.toMatch(/(?!\t)\p{Cc}/u);
     expect(gate.accessLog[0]).toContain(' http.host=evil\\u{9b}31m');
-    expect(gate.accessLog[0]).toContain(' reason=MCP');
+    expect(gate.accessLog[0]).toContain(' reason=InvalidRequest');
   });
 
   test('a JSON line stays JSON', async () => {

@@ -84,6 +84,33 @@ describe('header fields', () => {
     expect(status).toBe(400);
   });
 
+  test.each([
+    'a/b',
+    'a?b',
+    'u@localhost',
+    'a:b',
+    'a:123456',
+    'a:1:2',
+    '::1',
+    '[::1',
+    'a b',
+    'a\\b',
+    '\u00fc',
+  ])('a Host that is no host is refused: %s', async (host) => {
+    const bytes = `GET /mcp HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+    const { text, statuses, closed } = await sendRaw(gate.port, Buffer.from(bytes, 'latin1'));
+    expect({ statuses, closed }).toEqual({ statuses: [400], closed: true });
+    expect(text).toContain('the Host header is not a host and a port');
+  });
+
+  test.each(['[::1]:80', '[fe80::1%25eth0]', 'a_b.example:1', 'EXAMPLE.org.', 'a:', ''])(
+    'any other is taken: %s',
+    async (host) => {
+      const bytes = `GET /nowhere HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+      expect((await sendRaw(gate.port, bytes, { responses: 1 })).statuses).not.toEqual([400]);
+    },
+  );
+
   test.each(['authorization', 'content-type', 'mcp-session-id', 'mcp-protocol-version'])(
     'two %s fields are refused by name',
     async (field) => {

@@ -361,6 +361,22 @@ describe('a refusal of the provider', () => {
     expect(served.log.join('') + served.accessLog.join('')).not.toContain('with+');
   });
 
+  test.each([200, 401])('with status %i has no header with the key', async (status) => {
+    const key = 'sk-key/with+"signs"?';
+    const headers = {
+      'x-key': `Bearer ${key}`,
+      'x-debug': `auth=${encodeURIComponent(key)};`,
+      'x-kept': 'sk-key',
+    };
+    await using provider = await llmProvider(answering('{}', status, headers));
+    await using served = await llmGateway(provider, { params: { apiKey: key } });
+    const reply = await chat(served);
+    expect(reply.status).toBe(status);
+    expect(reply.headers).toMatchObject({ 'x-kept': 'sk-key' });
+    expect(reply.headers).not.toHaveProperty('x-key');
+    expect(reply.headers).not.toHaveProperty('x-debug');
+  });
+
   test('is a refusal when it is compressed, which nothing could look into', async () => {
     await using provider = await llmProvider(answering('gz', 200, { 'content-encoding': 'gzip' }));
     await using served = await llmGateway(provider);
