@@ -39,6 +39,7 @@ export async function startAdmin(
   const heap = new HeapProfiler();
   const requests = new RecentRequests();
   const levels = new LogLevels(log);
+  let opened: readonly OpenAddress[] = [];
   const admin: Admin = {
     ...sources,
     served: () => sources.served(),
@@ -49,9 +50,10 @@ export async function startAdmin(
     heap,
     streams: new Set(),
     startedAt: Date.now(),
+    connections: () => connectionsOf(opened),
   };
   const app = await createApp(admin);
-  const opened = await openAddress(address, handlerOf(app, admin)).catch(async (error: unknown) => {
+  opened = await openAddress(address, handlerOf(app, admin)).catch(async (error: unknown) => {
     await app.close();
     throw error;
   });
@@ -70,6 +72,16 @@ export async function startAdmin(
       await app.close();
     },
   };
+}
+
+async function connectionsOf(opened: readonly OpenAddress[]): Promise<number> {
+  const counts = await Promise.all(
+    opened.map(
+      ({ server }) =>
+        new Promise<number>((resolve) => server.getConnections((_error, count = 0) => resolve(count))),
+    ),
+  );
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** One redactor per configuration that serves. */

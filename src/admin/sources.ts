@@ -1,6 +1,7 @@
 import type { LineSink, Log } from '../core/log.ts';
 import type { Redactor } from '../core/redact.ts';
 import type { Gateway } from '../server/gateway.ts';
+import type { Queued } from '../server/observe/trace-stream.ts';
 import type { ReloadState, Served } from '../server/served.ts';
 import type { LogLevels } from './log-levels.ts';
 import type { HeapProfiler } from './profile/heap-profiler.ts';
@@ -29,6 +30,12 @@ export interface AdminSources {
   stop(): Promise<void>;
 }
 
+/** A stream that is open. `queued`: what waits for its reader, where that is bounded. */
+export interface AdminStream {
+  end(): void;
+  queued?(): Queued;
+}
+
 /** What endpoints get: the sources, and what the admin server keeps itself. */
 export interface Admin extends AdminSources {
   /** Knows the secrets of the configuration that serves. */
@@ -37,7 +44,9 @@ export interface Admin extends AdminSources {
   readonly levels: LogLevels;
   readonly heap: HeapProfiler;
   /** Streams that are open; each is ended when the server closes. */
-  readonly streams: Set<{ end(): void }>;
+  readonly streams: Set<AdminStream>;
+  /** Open connections of its own. */
+  connections(): Promise<number>;
   /** Milliseconds since 1970. */
   readonly startedAt: number;
 }

@@ -14,7 +14,7 @@ export const debugTrace = defineEndpoint({
     });
     if ('text' in opened) return sendText(reply, opened.status, opened.text);
     const { stream } = opened;
-    const entry = { end: () => void stream.destroy() };
+    const entry = { end: () => void stream.destroy(), queued: () => stream.queued };
     streams.add(entry);
     stream.once('close', () => streams.delete(entry));
     return reply.headers(TRACE_HEADERS).send(stream);

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
-import { LIMITS } from '../../core/limits.ts';
+import { boundsOf } from '../bounds.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
-import type { Admin } from '../sources.ts';
 
 /** Memory of the process, and every bounded buffer with its use and its cap. Member names are upstream's. */
 export const memory = defineEndpoint({
@@ -45,50 +44,10 @@ export const memory = defineEndpoint({
       },
       cgroup: await cgroup(),
       smaps: await smaps(),
-      bounds: await bounds(admin),
+      bounds: await boundsOf(admin),
     });
   },
 });
-
-interface ShownBound {
-  readonly name: string;
-  readonly at?: string;
-  readonly used?: number;
-  readonly max: number;
-  /** Lost at the cap. */
-  readonly dropped?: number;
-}
-
-async function bounds(admin: Admin): Promise<ShownBound[]> {
-  const { gateway, requests, streams, sinks } = admin;
-  const { inspection } = admin.served().runtime;
-  const connections = await gateway.connections();
-  return [
-    ...connections.map(({ name, count }) => ({
-      name: 'connections',
-      at: name,
-      used: count,
-      max: LIMITS.connections,
-    })),
-    ...inspection.bounds.map(({ name, at, max, used }) => ({
-      name,
-      ...(at === undefined ? {} : { at }),
-      used: used(),
-      max,
-    })),
-    { name: 'trace.watchers', used: gateway.watchers.count, max: LIMITS.traceWatchers },
-    { name: 'admin.streams', used: streams.size, max: LIMITS.adminStreams },
-    { name: 'admin.recentRequests', used: requests.length, max: LIMITS.recentRequests },
-    { name: 'admin.recentRequestBytes', used: requests.size, max: LIMITS.recentRequestBytes },
-    ...Object.entries(sinks).map(([name, sink]) => ({
-      name: 'log.queueBytes',
-      at: name,
-      ...(sink.queued === undefined ? {} : { used: sink.queued }),
-      max: LIMITS.logQueueBytes,
-      dropped: sink.dropped,
-    })),
-  ];
-}
 
 /** `Rss:  1234 kB` becomes `rss: 1263616`. Null where there is no such file. */
 async function smaps(): Promise<Readonly<Record<string, number>> | null> {

@@ -41,6 +41,11 @@ export class HostLookup {
     });
   };
 
+  /** How many host names are remembered. */
+  get remembered(): number {
+    return this.#hosts.size;
+  }
+
   #hostOf(hostname: string, { hints = 0 }: LookupOptions): Host {
     let host = this.#hosts.get(hostname);
     if (host === undefined) {

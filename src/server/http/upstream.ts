@@ -62,6 +62,8 @@ export interface Upstream {
   request(request: UpstreamRequest): Promise<Dispatcher.ResponseData>;
   /** A response whose body goes on to a client. Rejects with an `AppError` of the right status. */
   relay(request: UpstreamRequest): Promise<UpstreamResponse>;
+  /** Open connections. */
+  readonly connected: number;
   close(): Promise<void>;
 }
 /** Opens nothing yet; connections are made on use and kept, without a limit unless one is given. */
@@ -94,6 +96,9 @@ export function createUpstream(
   return {
     address,
     authority: url.host,
+    get connected() {
+      return pool.stats.connected;
+    },
     request: (request) =>
       onceMore(request, () => ask(pool, request, spanned(request, meter, address), meter)),
     relay: (request) =>

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { LIMITS } from '../../core/limits.ts';
 import { type Backend, defineBackend } from '../backend.ts';
 import type { CompileContext } from '../compile-context.ts';
+import type { Bound } from '../inspection.ts';
 import { checkHostAndOrigin } from './rebinding.ts';
 import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';
@@ -65,12 +67,7 @@ export const mcp = defineBackend({
       context.settings,
     );
     context.inspection.addBackend(context.path, () => sessions.state());
-    context.inspection.bounds.push({
-      name: 'mcp.sessions',
-      at: context.path.join('.'),
-      max: context.settings.maxSessions,
-      used: () => sessions.total,
-    });
+    context.inspection.bounds.push(...boundsOf(sessions, context));
     const backend: Backend = {
       async handle(x) {
         if (config.dnsRebindingProtection !== false)
@@ -93,6 +90,33 @@ export const mcp = defineBackend({
 
 /** Sessions of the backends there are, for those that come in their place. */
 const stores = new WeakMap<Backend, SessionStore>();
+
+/** What one MCP backend holds. Of what is capped a session, the fullest one counts. */
+function boundsOf(sessions: SessionStore, { path, settings }: CompileContext): Bound[] {
+  const at = path.join('.');
+  return [
+    { name: 'mcp.sessions', at, max: settings.maxSessions, used: () => sessions.total },
+    { name: 'mcp.endedSessions', at, max: LIMITS.endedSessions, used: () => sessions.ended },
+    {
+      name: 'mcp.session.inFlight',
+      at,
+      max: LIMITS.inFlightPerSession,
+      used: () => sessions.fullest(({ inFlight }) => inFlight),
+    },
+    {
+      name: 'mcp.session.unanswered',
+      at,
+      max: LIMITS.inFlightPerSession,
+      used: () => sessions.fullest(({ unanswered }) => unanswered),
+    },
+    {
+      name: 'mcp.session.queuedMessages',
+      at,
+      max: LIMITS.queuedMessages,
+      used: () => sessions.fullest(({ queued }) => queued),
+    },
+  ];
+}
 
 function compileTarget(config: McpBackendConfig['targets'][number], context: CompileContext): Target {
   const present = targetKinds.filter(({ key }) => config[key] !== undefined);

@@ -76,6 +76,19 @@ export class SessionStore {
     void this.close();
   }
 
+  /** Ids of ended sessions that are remembered. */
+  get ended(): number {
+    return this.#ended.size;
+  }
+
+  /** Of a figure with a cap a session: that of the session that is nearest to the cap. */
+  fullest(figure: (session: Session) => number): number {
+    let most = 0;
+    for (const session of this.#sessions.values()) most = Math.max(most, figure(session));
+    for (const store of this.#before) most = Math.max(most, store.fullest(figure));
+    return most;
+  }
+
   /** What all sessions together know of each target. */
   state(): BackendState {
     const sessions = [...this.#sessions.values(), ...this.#beginning];

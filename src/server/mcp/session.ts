@@ -59,6 +59,15 @@ export class Session {
     );
   }
 
+  /** Messages that wait for the client to open a stream, and requests of servers that it has yet to answer. */
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  get unanswered(): number {
+    return this.#asked.size;
+  }
+
   get hasOpenStream(): boolean {
     return this.#stream?.isOpen === true;
   }

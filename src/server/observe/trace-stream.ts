@@ -16,8 +16,14 @@ export interface TraceStreamOptions {
 /** Headers of the answer to `/debug/trace`. */
 export const TRACE_HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' } as const;
 
+/** What waits for the reader of a stream. */
+export interface Queued {
+  readonly events: number;
+  readonly bytes: number;
+}
+
 export type TraceOpening =
-  | { readonly stream: Readable }
+  | { readonly stream: Readable & { readonly queued: Queued } }
   /** Refused: `text` is plain and ends with a line break. */
   | { readonly status: 400 | 503; readonly text: string };
 
@@ -78,6 +84,10 @@ class TraceStream extends Readable {
     // Texts go through as they are; what waits is counted here, in characters.
     super({ encoding: 'utf8', highWaterMark: LIMITS.streamHighWaterBytes });
     this.#follows = follows;
+  }
+
+  get queued(): Queued {
+    return { events: this.#frames.length, bytes: this.#length };
   }
 
   begin(watch: Watch): void {

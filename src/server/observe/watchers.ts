@@ -38,6 +38,8 @@ export interface Watchers {
   readonly active: boolean;
   /** Watchers that wait for a request, or still follow. */
   readonly count: number;
+  /** All of them, with those whose last request is under way. */
+  readonly size: number;
   /** Registers at once. Undefined when there are `LIMITS.traceWatchers` already. */
   watch(options: WatchOptions): Watch | undefined;
   /** Gives a request, not yet admitted, to the first watcher that wants it. */
@@ -60,8 +62,12 @@ class WatcherList implements Watchers {
     return this.#waiting.size;
   }
 
+  get size(): number {
+    return this.#waiting.size + this.#serving.size;
+  }
+
   watch(options: WatchOptions): Watch | undefined {
-    if (this.#waiting.size + this.#serving.size >= LIMITS.traceWatchers) return undefined;
+    if (this.size >= LIMITS.traceWatchers) return undefined;
     const watcher = new Watcher(options, (self) => this.#forget(self));
     this.#waiting.add(watcher);
     this.active = true;

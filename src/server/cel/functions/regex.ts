@@ -24,6 +24,9 @@ export function pattern(source: string): RE2JS {
   return regex;
 }
 
+/** How many compiled patterns are kept. */
+export const keptPatterns = (): number => compiled.size;
+
 /** Whether a text can be a pattern, for expressions that hold it literally. */
 export function isPattern(source: string): boolean {
   try {

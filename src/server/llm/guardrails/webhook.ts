@@ -71,6 +71,12 @@ export function compileWebhook(
     connections: LIMITS.guardrailConnections,
     meter: metrics.calls('Policy', 'Guardrail'),
   });
+  context.inspection.bounds.push({
+    name: 'guardrail.connections',
+    at: context.path.join('.'),
+    max: LIMITS.guardrailConnections,
+    used: () => upstream.connected,
+  });
   const count = (action: string): void =>
     guardrails.with([phase === 'request' ? 'Request' : 'Response', action]).add();
   return {

@@ -59,6 +59,11 @@ abstract class SeriesFamily<Series extends { readonly labels: Readonly<Record<st
     return made;
   }
 
+  /** How many combinations of labels there are, without the one for what does not fit. */
+  get size(): number {
+    return this.#series.size;
+  }
+
   samples(): Sample[] {
     const all = [...this.#series.values(), ...(this.#overflow === undefined ? [] : [this.#overflow])];
     return all.flatMap((series) => this.print(series));

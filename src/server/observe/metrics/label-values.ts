@@ -8,6 +8,10 @@ import { OVERFLOW, UNKNOWN } from './family.ts';
 export class LabelValues {
   readonly #known = new Set<string>();
 
+  get size(): number {
+    return this.#known.size;
+  }
+
   /** The value as a label, or `unknown` or `overflow` in its place. */
   of(value: string | undefined, succeeded: boolean): string {
     if (value === undefined || value === '') return UNKNOWN;

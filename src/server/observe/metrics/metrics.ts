@@ -2,6 +2,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import { VERSION } from '../../../core/version.ts';
 import type { CallMeter } from '../../http/call-meter.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import type { Bound } from '../../inspection.ts';
 import type { LlmCall } from '../../llm/log-fields.ts';
 import { createFamilies, type Families } from './families.ts';
 import { type CounterSeries, type Family, Gauge, type HistogramSeries, UNKNOWN } from './family.ts';
@@ -76,6 +77,31 @@ export class Metrics {
 
   configure(policy: MetricsPolicy): void {
     this.#policy = policy;
+  }
+
+  /** Series of each family, and values of each label that others choose. */
+  bounds(): Bound[] {
+    const values: readonly (readonly [string, LabelValues])[] = [
+      ['request models', this.#models],
+      ['response models', this.#responseModels],
+      ['mcp methods', this.#mcpMethods],
+      ['mcp resources', this.#mcpResources],
+      ...this.#custom.map((known, index): readonly [string, LabelValues] => [`added label ${index}`, known]),
+    ];
+    return [
+      ...Object.values(this.families).map((family) => ({
+        name: 'metrics.series',
+        at: family.name,
+        max: LIMITS.metricSeries,
+        used: () => family.size,
+      })),
+      ...values.map(([at, known]) => ({
+        name: 'metrics.labelValues',
+        at,
+        max: LIMITS.metricLabelValues,
+        used: () => known.size,
+      })),
+    ];
   }
 
   /** OpenMetrics text. */

@@ -95,12 +95,16 @@ export const mcpAuthentication = definePolicy({
       onBadKeys,
       meter,
     });
-    context.inspection.bounds.push({
-      name: 'mcpAuthentication.tokens',
-      at: context.path.join('.'),
-      max: LIMITS.validTokens,
-      used: () => validator.remembered,
-    });
+    const at = context.path.join('.');
+    context.inspection.bounds.push(
+      {
+        name: 'mcpAuthentication.tokens',
+        at,
+        max: LIMITS.validTokens,
+        used: () => validator.remembered,
+      },
+      { name: 'mcpAuthentication.keys', at, max: LIMITS.keys, used: () => validator.keys },
+    );
     const provider = providerOf(config.provider);
     const { resource, ...metadata } = config.resourceMetadata;
     reportMissing(config, context);

@@ -67,6 +67,9 @@ function headerOf(part: string): Header {
   return header;
 }
 
+/** How many headers are kept. */
+export const keptHeaders = (): number => headers.size;
+
 /** Providers' headers have about 150 characters. */
 const HEADER_LENGTH = 512;
 

@@ -42,6 +42,11 @@ export class KeySet {
     this.#now = now;
   }
 
+  /** How many keys there are. */
+  get size(): number {
+    return [...(this.#keys?.values() ?? [])].reduce((sum, keys) => sum + keys.length, 0);
+  }
+
   /** The keys of that id, if they are here. */
   get(keyId: string): readonly VerificationKey[] | undefined {
     this.keepFresh();

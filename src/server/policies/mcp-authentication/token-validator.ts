@@ -19,6 +19,11 @@ export class TokenValidator {
     keys.onChanged = () => this.#valid.clear();
   }
 
+  /** How many signing keys are kept. */
+  get keys(): number {
+    return this.#keys.size;
+  }
+
   /** How many valid tokens are remembered. */
   get remembered(): number {
     return this.#valid.size;
