@@ -46,7 +46,7 @@ export function statusPage(overview: Overview, requests: readonly RecentRequest[
 <body>
 <header><h1>agctl</h1><p>${overview.version} · ${overview.config} · up ${duration(overview.uptimeSeconds)} · ${overview.openRequests} open requests · log level ${overview.logLevel}</p></header>
 <main>
-${problems(overview.problems)}
+${problems('Problems', overview.problems)}${problems('The changed configuration is not loaded', overview.reload?.failure)}
 <h2>Gateways</h2>
 ${overview.gateways.map(gateway)}
 <h2>Recent requests</h2>
@@ -81,10 +81,10 @@ interface Problem {
   readonly range: { readonly file: string; readonly start: { readonly line: number } };
 }
 
-function problems({ diagnostics }: Overview['problems']): Html {
-  const found = diagnostics as readonly Problem[];
+function problems(title: string, of: Overview['problems'] | undefined): Html {
+  const found = (of?.['diagnostics'] ?? []) as readonly Problem[];
   if (found.length === 0) return html``;
-  return html`<section class="problems"><h2>Problems</h2><ul>
+  return html`<section class="problems"><h2>${title}</h2><ul>
 ${found.map(
   ({ severity, code, message, help, range }) =>
     html`<li><strong>${severity} ${code}</strong> ${message} <span>${range.file}:${range.start.line}</span>${help === undefined ? '' : html`<br>${help}`}</li>\n`,

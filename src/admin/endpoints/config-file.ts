@@ -2,7 +2,7 @@ import { readConfigFile, writeRefusal } from '../config-file.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
 
 /**
- * The configuration file as it is on disk now, beside what serves: `{path, text, loaded, problem, hash, readOnly}`.
+ * The configuration file as it is on disk now, beside what serves: `{path, text, loaded, problem, hash, readOnly, watching}`.
  * Secrets are placeholders, which `/api/config` and `/api/config/validate` understand.
  */
 export const configFile = defineEndpoint({
@@ -18,6 +18,7 @@ export const configFile = defineEndpoint({
       problem: problem ?? null,
       hash: hash ?? null,
       readOnly: readOnly ?? null,
+      watching: admin.reloadState?.().isWatching === true,
     });
   },
 });

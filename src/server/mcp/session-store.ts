@@ -73,6 +73,8 @@ export class SessionStore {
     const after = this.#after;
     if (after === undefined) return;
     after.#before.delete(this);
+    // Whoever still holds this one, such as the first metrics, must not hold all that came after it.
+    this.#after = undefined;
     void this.close();
   }
 

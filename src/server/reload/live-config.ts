@@ -205,7 +205,9 @@ export class LiveConfig {
       problems: Math.max(1, errors.length),
       ...Object.fromEntries(more.map((text, index) => [`problem.${index + 2}`, text])),
     });
-    const shown: Diagnostic[] = errors.length > 0 ? [...diagnostics] : [this.#fileProblem(problem)];
+    // Whoever asks knows the secrets of what serves only.
+    const shown =
+      errors.length > 0 ? (redactor.value(diagnostics) as Diagnostic[]) : [this.#fileProblem(problem)];
     this.#state = { ...this.#state, failure: { at: Date.now(), diagnostics: shown } };
     gateway.metrics.isSynchronized = false;
   }

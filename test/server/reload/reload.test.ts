@@ -138,10 +138,16 @@ describe('a configuration with a mistake', () => {
   });
 
   test('tells no secret of it', async () => {
-    await using it = await live(yaml(answer('one')));
+    await using it = await live(yaml(answer('one')), { admin: true });
     const key = { keys: [{ key: 'sk-very-secret-1234' }], mode: 'sk-very-secret-1234' };
     expect(await it.become(yaml(answer('x', { apiKey: key })))).toBe(false);
-    expect(it.gate.log.join('')).not.toContain('sk-very-secret');
+    const told = [
+      ...it.gate.log,
+      await text(`${it.gate.admin}/api/overview`),
+      await text(`${it.gate.admin}/ui/`),
+    ];
+    expect(told.join('')).not.toContain('sk-very-secret');
+    expect(told.join('')).toContain('The changed configuration is not loaded');
   });
 
   test('leaves a rate limit of what serves alone', async () => {

@@ -44,7 +44,7 @@ async function watched(): Promise<{ gate: TestGateway; file: string; folder: str
   };
 }
 
-describe('a change is noticed', () => {
+describe.concurrent('a change is noticed', () => {
   test.each<[string, (file: string, text: string) => unknown]>([
     ['written in place', (file, text) => writeFileSync(file, text)],
     [

@@ -72,6 +72,7 @@ export function SaveBar({
       {isReviewing ? (
         <Review
           path={file.path}
+          isWatched={file.watching}
           before={start}
           after={text}
           isSaving={outcome.kind === 'saving'}
@@ -86,6 +87,7 @@ export function SaveBar({
 
 function Review({
   path,
+  isWatched,
   before,
   after,
   isSaving,
@@ -94,6 +96,7 @@ function Review({
   close,
 }: {
   readonly path: string;
+  readonly isWatched: boolean;
   readonly before: string;
   readonly after: string;
   readonly isSaving: boolean;
@@ -109,7 +112,12 @@ function Review({
     <dialog ref={dialog} className="review" aria-labelledby="review" onClose={close}>
       <h2 id="review">What changes</h2>
       <p>
-        <code>{path}</code> <span className="quiet">The gateway has to be restarted to serve it.</span>
+        <code>{path}</code>{' '}
+        <span className="quiet">
+          {isWatched
+            ? 'The gateway serves it as soon as it is written.'
+            : 'The gateway has to be restarted to serve it.'}
+        </span>
       </p>
       <Diff label="What changes" before={before} after={after} />
       {problem === '' ? null : (

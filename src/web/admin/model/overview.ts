@@ -18,6 +18,10 @@ export interface Overview {
     readonly warningCount: number;
     readonly diagnostics: readonly Diagnostic[];
   };
+  /** How reading the configuration again goes; `failure` while the last change could not be used. */
+  readonly reload?: {
+    readonly failure?: { readonly at: string; readonly diagnostics: readonly Diagnostic[] };
+  };
   readonly gateways: readonly GatewayView[];
 }
 

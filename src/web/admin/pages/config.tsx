@@ -22,6 +22,8 @@ export interface ConfigFile {
   readonly hash: string | null;
   /** Why it cannot be saved. */
   readonly readOnly: string | null;
+  /** A change of the file is loaded within a second. */
+  readonly watching: boolean;
 }
 
 /** The configuration file: its problems as one types, what differs from what serves, and saving it. */
@@ -75,7 +77,10 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
       )}
       {isStale ? (
         <p className="panel warn">
-          ! The file differs from what the gateway has loaded. A restart applies it.{' '}
+          ! The file differs from what the gateway has loaded.{' '}
+          {file.watching
+            ? 'It is loaded within a second, unless it has an error: the Overview shows that.'
+            : 'A restart applies it.'}{' '}
           <button type="button" aria-pressed={isComparing} onClick={() => setComparing(!isComparing)}>
             Compare loaded and file
           </button>

@@ -31,6 +31,7 @@ export function Overview(): ReactNode {
       {data === undefined ? null : (
         <>
           <StatusLine overview={data} />
+          <ReloadFailure overview={data} />
           <Problems overview={data} />
           <Topology overview={data} />
         </>
@@ -54,6 +55,29 @@ function StatusLine({ overview }: { readonly overview: Data }): ReactNode {
       </Fact>
       <Fact name="Log level">{logLevel}</Fact>
     </dl>
+  );
+}
+
+function ReloadFailure({ overview }: { readonly overview: Data }): ReactNode {
+  const failure = overview.reload?.failure;
+  if (failure === undefined) return null;
+  const errors = failure.diagnostics.filter(({ severity }) => severity === 'error');
+  return (
+    <section className="panel problem" aria-labelledby="not-loaded">
+      <h2 id="not-loaded">The changed configuration is not loaded</h2>
+      <p>
+        <span className="bad">✗</span> Read at {clock(Date.parse(failure.at))}. The gateway goes on with the
+        one before it.
+      </p>
+      <ul>
+        {errors.map((diagnostic) => (
+          <DiagnosticLine
+            key={`${diagnostic.code}:${diagnostic.range.start.line}:${diagnostic.range.start.column}`}
+            diagnostic={diagnostic}
+          />
+        ))}
+      </ul>
+    </section>
   );
 }
 
