@@ -6,6 +6,9 @@ export const BODY_IDLE = 'UND_ERR_BODY_TIMEOUT';
 /** The system's resolver takes too long. */
 export const UNRESOLVED = 'LOOKUP_TIMEOUT';
 
+/** Bytes of the body would go on although they are encoded. */
+export const UNKNOWN_ENCODING = 'UNSUPPORTED_ENCODING';
+
 /** A failure of our own making. */
 export const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 
@@ -25,6 +28,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'no local port is free',
   UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
   UND_ERR_HEADERS_OVERFLOW: 'the headers of the answer are too large',
+  [UNKNOWN_ENCODING]: 'the answer has a transfer-encoding other than chunked',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer is not as long as it says',
   CERT_HAS_EXPIRED: 'the certificate has expired',
   CERT_NOT_YET_VALID: 'the certificate is not valid yet',
@@ -65,8 +69,8 @@ export function explainUpstreamError(error: unknown): string {
   const { code, message } = error as { code?: string; message?: string };
   const text = TEXTS[code ?? ''];
   if (text !== undefined) return text;
-  // What follows names a detail of the parser.
-  if (code?.startsWith('HPE_')) return 'the answer is not valid HTTP';
+  // Details of the parser.
+  if (code?.startsWith('HPE_') || code === 'ERR_ASSERTION') return 'the answer is not valid HTTP';
   return code ?? message ?? 'unknown failure';
 }
 

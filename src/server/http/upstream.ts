@@ -7,7 +7,13 @@ import { type CallMeter, meteredConnector, spanned } from './call-meter.ts';
 import { HeaderList } from './header-list.ts';
 import { hostLookup } from './host-lookup.ts';
 import { UpstreamBody } from './upstream-body.ts';
-import { BODY_IDLE, explainUpstreamError, failure, upstreamError } from './upstream-error.ts';
+import {
+  BODY_IDLE,
+  explainUpstreamError,
+  failure,
+  UNKNOWN_ENCODING,
+  upstreamError,
+} from './upstream-error.ts';
 
 /** Where an upstream is: `https://host:port`, or a unix socket. */
 export interface UpstreamAddress {
@@ -272,8 +278,7 @@ class Relay implements Dispatcher.DispatchHandler {
     const headers = new HeaderList(textHeaders(controller.rawHeaders));
     const encoding = headers.get('transfer-encoding');
     if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked') {
-      // Its bytes would go on as the body although they are encoded.
-      this.giveUp(failure('UNSUPPORTED_ENCODING', 'transfer-encoding other than chunked'));
+      this.giveUp(failure(UNKNOWN_ENCODING, 'transfer-encoding other than chunked'));
       return;
     }
     this.#body = new UpstreamBody(controller);

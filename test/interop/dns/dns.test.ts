@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, get, type Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
@@ -14,7 +14,11 @@ const SECOND = 1000;
 
 /** A service on its own address of the loopback network, always on the same port. */
 async function service(host: string, keepsFor = 5 * SECOND): Promise<Server & AsyncDisposable> {
-  const server = createServer({ keepAliveTimeout: keepsFor }, (_, response) => response.end(host));
+  const server = createServer({ keepAliveTimeout: keepsFor }, (request, response) => {
+    if (request.url?.endsWith('?stream') !== true) return response.end(host);
+    const timer = setInterval(() => response.write(host), 500);
+    return response.once('close', () => clearInterval(timer));
+  });
   await new Promise<void>((resolve) => server.listen(PORT, host, resolve));
   return Object.assign(server, {
     [Symbol.asyncDispose]: async () => {
@@ -182,11 +186,20 @@ describe('an answer that changes', () => {
     expect((await ask(gate, 'flip.test')).text).toBe('127.0.0.2');
   }, 30_000);
 
-  test('is followed by a host that is never without requests', async () => {
+  test('is followed by a host that is never without requests, and cuts no stream', async () => {
     await using _one = await service('127.0.0.2', 120 * SECOND);
     await using _two = await service('127.0.0.3', 120 * SECOND);
     await using dns = await resolver({ 'flip.test': '127.0.0.2' });
     await using gate = await routesTo(['flip.test']);
+    let streamed = '';
+    const stream = get(`${gate.url}/flip.test?stream`, (response) => {
+      response.setEncoding('utf8').on('data', (text: string) => {
+        streamed += text;
+      });
+    });
+    // Its end is ours.
+    stream.on('error', () => undefined);
+    await until(() => streamed !== '');
     expect((await ask(gate, 'flip.test')).text).toBe('127.0.0.2');
     dns.records.set('flip.test', '127.0.0.3');
     const flipped = performance.now();
@@ -199,6 +212,10 @@ describe('an answer that changes', () => {
       },
       LIMITS.connectionAge + 5 * SECOND,
     );
+    const before = streamed.length;
+    await until(() => streamed.length > before);
+    expect(streamed).not.toContain('127.0.0.3');
+    stream.destroy();
     console.info(`a busy host moved after ${((performance.now() - flipped) / SECOND).toFixed(0)} s`);
   }, 90_000);
 });
