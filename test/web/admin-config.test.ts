@@ -162,8 +162,9 @@ browserTest('problems are fixed with a button, and the outline leads to each par
     'policies',
   ]);
   await outline.getByRole('button', { name: 'hello' }).click();
-  await page.keyboard.type('#');
-  await editorOf(page).getByText('#- name: hello').waitFor();
+  await page.keyboard.type('@');
+  await editorOf(page).getByText('@').waitFor();
+  expect((await editorOf(page).innerText()).split('\n')[6]).toContain('@');
   await expectAccessible(page);
   expect(problems).toEqual([]);
 });

@@ -96,3 +96,21 @@ browserTest('two models are asked the same, and what came of it stands side by s
   await second.waitFor({ state: 'hidden' });
   expect(problems).toEqual([]);
 });
+
+browserTest('without prices, usage says so and how to add them', async (browser) => {
+  const config = {
+    config: { adminAddr: 'off' },
+    llm: { port: 0, models: [{ name: '*', provider: 'echo' }] },
+  };
+  await using free = await gateway(JSON.stringify(config), { admin: true, webApp: ADMIN_PAGES });
+  await fetch(`${free.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'any', messages: [{ role: 'user', content: 'Hi' }] }),
+  });
+  const { page } = await watchedPage(browser, free.admin);
+  await page.goto(`${free.admin}/ui/usage`);
+  await page.getByText('No prices are configured').waitFor();
+  expect(await page.getByLabel('Since the gateway started').innerText()).toContain('Cost\nnot known');
+  await page.getByRole('link', { name: 'config.modelCatalog' }).waitFor();
+});

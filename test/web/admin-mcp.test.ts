@@ -52,6 +52,9 @@ browserTest('a tool is called through its form; its answer and its trace are sho
   await answer(page).getByRole('article', { name: 'Trace' }).getByText('tools/call').first().waitFor();
   await answer(page).getByText('default/open').first().waitFor();
   await expectAccessible(page);
+  // Of equal tools of several servers, the list tells which it was.
+  await page.getByRole('link', { name: 'Requests' }).click();
+  await page.getByRole('row', { name: /tools\/call echo on files/ }).waitFor();
   expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });
 });
 

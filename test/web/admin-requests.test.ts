@@ -10,7 +10,8 @@ import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 const { browserTest } = sharedBrowser('test/web/admin-requests.test.ts');
 
 /** Would be markup, would run, would turn the line around, would ring a bell. */
-const HOSTILE = '<img src=x onerror="document.title=1">\u202e\u0007</table><script>document.title=1</script>';
+const HOSTILE =
+  '=1+1<img src=x onerror="document.title=1">\u202e\u0007</table><script>document.title=1</script>';
 
 let ui: AdminUi;
 beforeAll(async () => {
@@ -43,6 +44,14 @@ browserTest(
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
       { 'http.path': '/private/b', 'http.status': 403 },
     ]);
+
+    const [table] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Export CSV' }).click(),
+    ]);
+    const [head = '', line = '', ...none] = readFileSync(await table.path(), 'utf8').split('\r\n');
+    expect(line.split(',')[head.split(',').indexOf('http.path')]).toBe('/private/b');
+    expect([head.split(',')[0], none]).toEqual(['time', ['']]);
 
     await page.getByLabel('Status').selectOption('');
     await page.getByLabel('Text in any field').fill('');
@@ -105,8 +114,14 @@ browserTest('what clients send is text, whatever it says', async (browser) => {
   });
   for (const path of ['/', '/usage', '/requests?text=onerror']) {
     await page.goto(`${ui.url}${path}`);
-    await page.locator('td, th').getByText('<img src=x').first().waitFor();
+    await page.locator('td, th').getByText('=1+1<img src=x').first().waitFor();
   }
+  const [table] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Export CSV' }).click(),
+  ]);
+  // A spreadsheet is not to compute what a client has sent.
+  expect(readFileSync(await table.path(), 'utf8')).toContain(',"\'=1+1<img src=x onerror=""document');
   await page.getByRole('row', { name: /onerror/ }).click();
   await page.getByRole('dialog').getByText('⟨U+202E⟩␇').first().waitFor();
   expect(await page.locator('img, main script').count()).toBe(0);
@@ -121,8 +136,17 @@ browserTest('a gateway that goes away is named, and found again', async (browser
   await first.get('/files/before.txt');
   await page.goto(`${first.url}/requests`);
   await page.getByRole('row', { name: /before\.txt/ }).waitFor();
+  // The other pages are here before anybody goes there.
+  await until(() =>
+    page.evaluate(
+      "performance.getEntriesByType('resource').some(({ name }) => name.includes('/assets/system-'))",
+    ),
+  );
   await first[Symbol.asyncDispose]();
   await page.getByText(`The gateway does not answer at http://127.0.0.1:${port}`).waitFor();
+  await page.getByRole('link', { name: 'Trace' }).click();
+  await page.getByText('Nothing has been traced yet').waitFor();
+  await page.goBack();
   await using second = await adminUi({ port });
   await page.getByText('The gateway does not answer at').waitFor({ state: 'hidden' });
   await second.get('/files/after.txt');

@@ -44,7 +44,7 @@ export function ProblemList({
               </button>
               {label === undefined && help === undefined ? null : (
                 <p className="quiet">
-                  {visible([label, help].filter((each) => each !== undefined).join('. '))}
+                  {visible([label, help].filter((each) => each !== undefined).join('; '))}
                 </p>
               )}
               {fix === undefined ? null : (

@@ -5,6 +5,7 @@ import { navigate, useLocation } from '../../shared/router.ts';
 import { useShortcuts } from '../../shared/shortcuts.ts';
 import { type Column, VirtualTable } from '../../shared/virtual-table.tsx';
 import { clock, count } from '../../shared/words.ts';
+import { csvLine } from '../model/csv.ts';
 import {
   costOf,
   field,
@@ -32,13 +33,14 @@ export function Requests(): ReactNode {
   const all = held ?? entries;
   const { status, route, model } = filter;
   const rows = useMemo(() => narrow(all, { status, route, model, text }), [all, status, route, model, text]);
+  const models = useMemo(() => valuesOf(all, modelOf), [all]);
   const missed = held === undefined ? 0 : newer(entries, held);
   const togglePause = (): void => setHeld(held === undefined ? entries : undefined);
   useShortcuts([{ keys: 'p', what: 'pause and go on', run: togglePause }]);
   return (
     <>
       <Connection />
-      <FilterBar filter={filter} entries={all} />
+      <FilterBar filter={filter} entries={all} models={models} />
       <div className="row bar">
         <button type="button" aria-pressed={held !== undefined} aria-keyshortcuts="p" onClick={togglePause}>
           {held === undefined ? 'Pause' : `Go on (${missed} new)`}
@@ -46,13 +48,16 @@ export function Requests(): ReactNode {
         <button type="button" disabled={rows.length === 0} onClick={() => exportLines(rows)}>
           Export JSON Lines
         </button>
+        <button type="button" disabled={rows.length === 0} onClick={() => exportTable(rows)}>
+          Export CSV
+        </button>
         <span className="quiet">
           {count(rows.length)} of {count(all.length)} requests
           {held === undefined ? '' : ', paused'}
         </span>
       </div>
       <LiveText text={summary(rows)} />
-      {all.length === 0 ? <NoRequests /> : <RequestTable rows={rows} />}
+      {all.length === 0 ? <NoRequests /> : <RequestTable rows={rows} hasModels={models.length > 0} />}
     </>
   );
 }
@@ -74,6 +79,14 @@ function exportLines(rows: readonly Entry[]): void {
   download('requests.jsonl', lines.join(''), 'application/jsonl');
 }
 
+function exportTable(rows: readonly Entry[]): void {
+  const names = [...new Set(rows.flatMap(({ fields }) => Object.keys(fields)))];
+  const lines = rows
+    .toReversed()
+    .map(({ time, fields }) => csvLine([time, ...names.map((name) => fields[name])]));
+  download('requests.csv', csvLine(['time', ...names]) + lines.join(''), 'text/csv');
+}
+
 const STATUSES = [
   ['', 'any'],
   ['2', '2xx'],
@@ -86,14 +99,15 @@ const STATUSES = [
 function FilterBar({
   filter,
   entries,
+  models,
 }: {
   readonly filter: Filter;
   readonly entries: readonly Entry[];
+  readonly models: readonly string[];
 }): ReactNode {
   const set = (change: Partial<Filter>): void =>
     navigate('/requests', writeFilter({ ...filter, ...change }), { replace: true });
   const routes = useMemo(() => valuesOf(entries, routeOf), [entries]);
-  const models = useMemo(() => valuesOf(entries, modelOf), [entries]);
   return (
     <search className="row">
       <label className="grow">
@@ -153,19 +167,24 @@ function Choice({
 }
 
 const COLUMNS: readonly Column<Entry>[] = [
-  { name: 'Time', width: '6rem', cell: ({ at }) => clock(at) },
+  { name: 'Time', width: '6.4rem', cell: ({ at }) => clock(at) },
   { name: 'Status', width: '6.4rem', cell: (entry) => <Status entry={entry} /> },
-  { name: 'Took', width: '6rem', isWide: true, isNumber: true, cell: tookText },
+  { name: 'Took', width: '5.2rem', isWide: true, isNumber: true, cell: tookText },
   {
     name: 'Request',
-    width: '27%',
+    width: '30%',
     cell: (entry) => `${field(entry, 'http.method')} ${field(entry, 'http.path')}`,
   },
-  { name: 'About', width: '27%', isWide: true, cell: subjectOf },
-  { name: 'Route', width: '16%', isWide: true, cell: (entry) => field(entry, 'route') },
-  { name: 'Tokens', width: '6.5rem', isWide: true, isNumber: true, cell: tokens },
-  { name: 'Cost', width: '6rem', isWide: true, isNumber: true, cell: (entry) => money(costOf(entry)) },
+  { name: 'About', width: '22%', isWide: true, cell: subjectOf },
+  { name: 'Route', width: '18%', isWide: true, cell: (entry) => field(entry, 'route') },
 ];
+
+/** Only where models are called: otherwise they would take the room of the others. */
+const OF_MODELS: readonly Column<Entry>[] = [
+  { name: 'Tokens', width: '6.2rem', isWide: true, isNumber: true, cell: tokens },
+  { name: 'Cost', width: '6.8rem', isWide: true, isNumber: true, cell: (entry) => money(costOf(entry)) },
+];
+const WITH_MODELS = [...COLUMNS, ...OF_MODELS];
 
 function tokens(entry: Entry): string {
   return inputOf(entry) + outputOf(entry) === 0 ? '' : `${inputOf(entry)} → ${outputOf(entry)}`;
@@ -175,7 +194,13 @@ const money = (cost: number | undefined): string => (cost === undefined ? '' : `
 
 const keyOf = ({ key }: Entry): string => key;
 
-function RequestTable({ rows }: { readonly rows: readonly Entry[] }): ReactNode {
+function RequestTable({
+  rows,
+  hasModels,
+}: {
+  readonly rows: readonly Entry[];
+  readonly hasModels: boolean;
+}): ReactNode {
   const [chosen, setChosen] = useState<string>();
   const [opened, setOpened] = useState<string>();
   const at = chosen === undefined ? -1 : rows.findIndex(({ key }) => key === chosen);
@@ -197,7 +222,7 @@ function RequestTable({ rows }: { readonly rows: readonly Entry[] }): ReactNode 
       <VirtualTable
         caption="Requests, newest first"
         rows={rows}
-        columns={COLUMNS}
+        columns={hasModels ? WITH_MODELS : COLUMNS}
         keyOf={keyOf}
         chosen={chosen}
         choose={setChosen}

@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import { Fragment, type ReactNode } from 'react';
 import { CopyButton } from '../../shared/copy.tsx';
 import { Drawer } from '../../shared/drawer.tsx';
 import { Link } from '../../shared/link.tsx';
@@ -81,7 +81,16 @@ export function RequestDrawer({
           </tr>
           {names.map((name) => (
             <tr key={name}>
-              <th scope="row">{name}</th>
+              <th scope="row">
+                {/* A long name goes on in the next line after a dot or underscore, not within a word. */}
+                {name.split(/(?<=[._])/).map((part, index) => (
+                  // biome-ignore lint/suspicious/noArrayIndexKey: a part is its place.
+                  <Fragment key={index}>
+                    {part}
+                    <wbr />
+                  </Fragment>
+                ))}
+              </th>
               <td className="mono">
                 {fields[name] === undefined ? <span className="quiet">–</span> : field(entry, name)}
               </td>
