@@ -27,23 +27,28 @@ async function duration(task) {
   return performance.now() - started;
 }
 
-/** Says now and then how far it is. */
+/** Says now and then how far it is; begins anew with the first. */
 function progress(name, what, total) {
-  const started = performance.now();
-  let next = started + PROGRESS;
+  let started = 0;
+  let next = 0;
   return (done) => {
     const now = performance.now();
+    if (done <= 1) {
+      started = now;
+      next = now + PROGRESS;
+    }
     if (now < next) return;
     next = now + PROGRESS;
     const rate = done / ((now - started) / 1000);
-    const left = rate === 0 ? '' : `, ${((total - done) / rate).toFixed(0)} s left`;
-    process.stderr.write(`${name}: ${what} ${done} of ${total}, ${rate.toFixed(0)}/s${left}\n`);
+    const left = `${((total - done) / rate).toFixed(0)} s left`;
+    process.stderr.write(`${name}: ${what} ${done} of ${total}, ${rate.toFixed(0)}/s, ${left}\n`);
   };
 }
 
 /** In seconds; making the documents does not count. */
 async function fill(name, store, data) {
   const told = progress(name, 'entities', data.count);
+  told(0);
   let taken = 0;
   for (let number = 0; number < data.documentCount; number++) {
     const document = data.document(number);
@@ -53,15 +58,21 @@ async function fill(name, store, data) {
   return taken / 1000;
 }
 
-async function syncs(name, store, data, { files, folder }, say) {
+/** The docs folder, empty yet: the first sync notes the embedder, so that later ones embed nothing that is stored. */
+async function docsFolder(name, store, { files, folder }) {
   const docs = join(folder, 'docs');
   mkdirSync(docs);
-  for (let n = 0; n < files; n++) writeFileSync(join(docs, `file-${n}.md`), data.markdown(n));
   const told = progress(name, 'documents', files);
   const sync = createDocsSync(
-    { store, embedder: createHashEmbedder() },
+    { store, embedder: { ...createHashEmbedder(), id: EMBEDDER } },
     { folder: docs, progress: ({ scanned }) => told(scanned) },
   );
+  await sync.run();
+  return { docs, sync };
+}
+
+async function syncs({ docs, sync }, data, files, say) {
+  for (let n = 0; n < files; n++) writeFileSync(join(docs, `file-${n}.md`), data.markdown(n));
   for (const what of ['new', 'unchanged']) {
     const { state, added, unchanged, durationMs, embedded } = await sync.run();
     if (state !== 'done' || added + unchanged !== files) throw new Error(`the sync ended as ${state}`);
@@ -116,6 +127,7 @@ export async function measureStore(name, store, size) {
   const data = new StoreData(size.entities, size.perDocument);
   const say = (what, result) => process.stdout.write(`${name.padEnd(9)} ${what.padEnd(52)} ${result}\n`);
   const empty = residentMegabytes();
+  const folder = await docsFolder(name, store, size);
   const seconds = await fill(name, store, data);
   say(
     `insert ${size.entities} entities, ${4 * size.entities} relations, ${size.perDocument} a commit`,
@@ -125,7 +137,7 @@ export async function measureStore(name, store, size) {
   const walk = () => walkGraph(store, { entityId: data.chunkId(), maxDepth: 2 });
   say('query_graph, depth 2, at most 200 nodes', await timed(100, walk));
   await turns(store, say);
-  await syncs(name, store, data, size, say);
+  await syncs(folder, data, size.files, say);
   const { bytes } = await store.stats();
   say(
     'memory of this process before and now; on disk',

@@ -10,10 +10,18 @@ export interface Block {
 /** Longest heading that is kept as one. */
 const HEADING = 200;
 
+const IMAGE = /!\[([^\]]{0,400})\](?:\([^)\s]{0,400}(?:\s[^)]{0,400})?\)|\[[^\]]{0,400}\])/g;
+const LINK = /\[([^\]]{0,400})\](?:\([^)\s]{0,400}(?:\s[^)]{0,400})?\)|\[[^\]]{0,400}\])/g;
+
+/** A heading as it is read: without marks, and without the badges beside it; a logo alone is its description. */
 function plain(text: string): string {
+  const start = text.slice(0, 4 * HEADING);
+  return words(start.replace(IMAGE, '')) || words(start.replace(IMAGE, '$1'));
+}
+
+function words(text: string): string {
   return text
-    .slice(0, 4 * HEADING)
-    .replace(/!?\[([^\]]{0,400})\]\([^)\s]{0,400}\)/g, '$1')
+    .replace(LINK, '$1')
     .replace(/\s*\{#[^}]{0,100}\}\s*$/, '')
     .replace(/[`*]+/g, '')
     .replace(/<\/?[A-Za-z][^<>]{0,400}>/g, '')

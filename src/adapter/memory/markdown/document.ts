@@ -4,7 +4,7 @@ import { linksOf } from './links.ts';
 import { withoutJsx } from './mdx.ts';
 
 /** Changes whenever the same document would give other chunks: then every document is read again. */
-export const CHUNKER_VERSION = 1;
+export const CHUNKER_VERSION = 2;
 
 export interface MarkdownDocument {
   readonly title: string;

@@ -34,7 +34,9 @@ export function rarity(count: number, total: number): number {
 
 /** Words of a text up to which one occurrence counts in full; a long table has every word once. */
 const PLAIN_LENGTH = 100;
-const LENGTH_DISCOUNT = 0.4;
+const LENGTH_DISCOUNT = 0.6;
+/** What the words of a query that stand side by side in the text add, when they all do. */
+const BY_NEIGHBOURS = 0.3;
 /**
  * Words are compared when they begin as one of the query does: cutting the ending of every word is slow. A stem always
  * begins with the first two letters of its word: `flies` is `fly`.
@@ -49,44 +51,78 @@ interface Occurrences {
   readonly counts: ReadonlyMap<string, number>;
   /** In the first line: the title and the headings. */
   readonly named: ReadonlySet<string>;
+  /** Words that follow one another in the query and are neighbours here, by the first one's stem. */
+  readonly neighbours: ReadonlySet<string>;
   readonly length: number;
+}
+
+/** The stem after each in the query, by that. */
+function followersOf(stems: Iterable<string>): ReadonlyMap<string, string> {
+  const all = [...stems];
+  return new Map(all.slice(1).map((stem, index) => [all[index] as string, stem]));
 }
 
 function occurrencesOf(weights: ReadonlyMap<string, number>, text: string): Occurrences {
   const beginnings = beginningsOf(weights.keys());
   const counts = new Map<string, number>();
   const named = new Set<string>();
+  const neighbours = new Set<string>();
+  const followers = followersOf(weights.keys());
   let length = 0;
   const lineEnd = text.indexOf('\n');
   const parts = lineEnd === -1 ? [text] : [text.slice(0, lineEnd), text.slice(lineEnd)];
-  for (const [index, part] of parts.entries())
+  for (const [index, part] of parts.entries()) {
+    let previous = '';
     for (const word of wordsOf(part)) {
       length += 1;
-      if (!beginnings.has(word.slice(0, BEGINNING))) continue;
-      const stem = stemOf(word);
-      if (!weights.has(stem)) continue;
+      const stem = beginnings.has(word.slice(0, BEGINNING)) ? stemOf(word) : '';
+      if (!weights.has(stem)) {
+        // `string of a connection` has them side by side.
+        if (previous !== '' && word.length > 1 && !isStopWord(word)) previous = '';
+        continue;
+      }
       counts.set(stem, (counts.get(stem) ?? 0) + 1);
       if (index === 0) named.add(stem);
+      if (followers.get(previous) === stem) neighbours.add(previous);
+      else if (followers.get(stem) === previous) neighbours.add(stem);
+      previous = stem;
     }
-  return { counts, named, length };
+  }
+  return { counts, named, neighbours, length };
 }
 
 /**
  * The share of a query that a text has, its words weighed by rarity. Words of the first line count in full; in a long
- * text one occurrence counts for less.
- * @param weights by stem
+ * text one occurrence counts for less. Words side by side, as in the query, count for more.
+ * @param weights by stem, in the order of the query
  * @returns 0..1; 0 for a query without words
  */
 export function coverage(weights: ReadonlyMap<string, number>, text: string): number {
   let total = 0;
   for (const weight of weights.values()) total += weight;
   if (total === 0) return 0;
-  const { counts, named, length } = occurrencesOf(weights, text);
+  const { counts, named, neighbours, length } = occurrencesOf(weights, text);
   const discount = LENGTH_DISCOUNT * Math.max(0, length / PLAIN_LENGTH - 1);
   let found = 0;
   for (const [stem, count] of counts)
     found += (weights.get(stem) ?? 0) * (named.has(stem) ? 1 : count / (count + discount));
-  return Math.min(1, found / total);
+  return Math.min(1, found / total + BY_NEIGHBOURS * neighbourShare(weights, neighbours));
+}
+
+/** Share of the query's pairs of neighbours; one tells as much as the commoner word of it. */
+function neighbourShare(weights: ReadonlyMap<string, number>, neighbours: ReadonlySet<string>): number {
+  if (neighbours.size === 0) return 0;
+  let [found, total] = [0, 0];
+  let previous: [stem: string, weight: number] | undefined;
+  for (const [stem, weight] of weights) {
+    if (previous !== undefined) {
+      const pair = Math.min(previous[1], weight);
+      total += pair;
+      if (neighbours.has(previous[0])) found += pair;
+    }
+    previous = [stem, weight];
+  }
+  return found / total;
 }
 
 /**

@@ -81,6 +81,16 @@ describe('chunks', () => {
     expect(chunks[1]?.text.startsWith('## Install\n')).toBe(true);
   });
 
+  test.each([
+    ['# escalade ![CI](https://ci.example/badge.svg)', 'escalade'],
+    ['# cliui [![Version][npm-image]][npm-url] [![CI](b.svg "build")](ci)', 'cliui'],
+    ['# ![Our logo](logo.png)', 'Our logo'],
+    ['# The [API](api.md), by [hand][1] {#api}', 'The API, by hand'],
+    ['# `code` and **bold** <br> [1]', 'code and bold [1]'],
+  ])('a heading is what one reads: %j', (line, heading) => {
+    expect(chunksOf(`${line}\n\nText.\n`)[0]?.headings).toEqual([heading]);
+  });
+
   test('a heading goes with the text that follows it', () => {
     const chunks = texts(`Short.\n\n# A\n\n## B\n\n${'long words '.repeat(108)}\n\nEnd.\n`);
     expect(chunks[0]).toBe('Short.');

@@ -69,6 +69,20 @@ describe('coverage', () => {
     expect(often).toBeLessThan(1);
   });
 
+  test('of words side by side, as in the query, is more than of the same words apart', () => {
+    const weights = new Map(['connection', 'string', 'parser'].map((word) => [stemOf(word), 1]));
+    const filler = 'word '.repeat(400);
+    const of = (text: string): number => coverage(weights, `Title\n\n${text} ${filler}`);
+    const apart = of('string makes one connection');
+    expect(of('a new connection string')).toBeCloseTo(apart + 0.15, 9);
+    expect(of('string of a connection')).toBeCloseTo(apart + 0.15, 9);
+    // Neighbours here, but not in the query.
+    expect(of('the parser opens connection')).toBeCloseTo(apart, 9);
+    expect(of('the new parser connection')).toBeCloseTo(apart, 9);
+    expect(coverage(weights, 'connection\nstring')).toBeCloseTo(2 / 3, 9);
+    expect(coverage(weights, 'A connection string parser')).toBe(1);
+  });
+
   test('rare words tell more than frequent ones, unknown ones most, and none tells less than nothing', () => {
     fc.assert(
       fc.property(fc.nat(1_000), fc.nat(1_000), fc.nat(2_000), (a, b, total) => {
