@@ -1,7 +1,8 @@
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import { LIMITS, MEMORY_API_LIMITS } from '../core/limits.ts';
+import { LIMITS } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
+import { MEMORY_API_LIMITS } from '../core/memory-limits.ts';
 import type { Backend } from './backend/backend.ts';
 import { hostProblem } from './host-check.ts';
 import { createMemoryServer } from './mcp-server.ts';

@@ -1,5 +1,6 @@
 import type { Diagnostic, Range } from '../core/diagnostic.ts';
 import { createLog } from '../core/log.ts';
+import type { ProblemsView } from '../core/overview.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { loadConfigText } from '../server/config/load.ts';
 import { redactorOf } from '../server/config/redact.ts';
@@ -26,7 +27,7 @@ export function checkedJson(
   { source, diagnostics }: Checked,
   { env }: Admin,
   range: (range: Range) => Range,
-): Readonly<Record<string, unknown>> {
+): ProblemsView {
   const moved = diagnostics.map(({ fix, ...each }) => ({
     ...each,
     range: range(each.range),

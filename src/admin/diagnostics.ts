@@ -1,12 +1,10 @@
 import type { Diagnostic } from '../core/diagnostic.ts';
+import type { ProblemsView } from '../core/overview.ts';
 import type { Redactor } from '../core/redact.ts';
 import { renderJson } from '../core/render/machine.ts';
 
 /** Diagnostics as `agctl config validate -o json` prints them, in the order of the file, without secrets. */
-export function diagnosticsJson(
-  diagnostics: readonly Diagnostic[],
-  redactor: Redactor,
-): Readonly<Record<string, unknown>> {
+export function diagnosticsJson(diagnostics: readonly Diagnostic[], redactor: Redactor): ProblemsView {
   const ordered = diagnostics.toSorted((a, b) => a.range.start.offset - b.range.start.offset);
-  return redactor.value(JSON.parse(renderJson(ordered))) as Record<string, unknown>;
+  return redactor.value(JSON.parse(renderJson(ordered))) as ProblemsView;
 }

@@ -1,77 +1,11 @@
+import type { BackendView, GatewayView, Overview, RouteView } from '../core/overview.ts';
 import { VERSION } from '../core/version.ts';
 import type { GatewayPlan, RoutePlan } from '../server/config/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
 import { listenerKey, routeNames } from '../server/config-dump/names.ts';
-import type { BackendState, TargetState } from '../server/inspection.ts';
+import type { BackendState } from '../server/inspection.ts';
 import { diagnosticsJson } from './diagnostics.ts';
 import type { Admin } from './sources.ts';
-
-/** One look at a gateway, for `/api/overview` and the status page. Free of secrets. */
-export interface Overview {
-  readonly version: string;
-  readonly pid: number;
-  readonly node: string;
-  /** RFC 3339. */
-  readonly startedAt: string;
-  readonly uptimeSeconds: number;
-  readonly config: string;
-  readonly openRequests: number;
-  readonly logLevel: string;
-  /** What the validator says of the configuration, as `/api/config/validate` puts it. */
-  readonly problems: Readonly<Record<string, unknown>>;
-  /** Whether what serves is the file as it was last read, and if not, why. */
-  readonly reload?: ReloadView;
-  readonly gateways: readonly GatewayView[];
-}
-
-export interface ReloadView {
-  readonly watching: boolean;
-  readonly synchronized: boolean;
-  /** Successful reloads since the start. */
-  readonly count: number;
-  /** Since when this configuration serves, RFC 3339. */
-  readonly servingSince: string;
-  readonly failure?: Readonly<Record<string, unknown>>;
-}
-
-export interface GatewayView {
-  readonly key: string;
-  readonly name: string;
-  readonly port: number;
-  readonly url: string;
-  readonly routes: readonly RouteView[];
-}
-
-export interface RouteView {
-  readonly key: string;
-  readonly name: string;
-  readonly hostnames: readonly string[];
-  readonly matches: readonly string[];
-  /** In the order of evaluation. */
-  readonly policies: readonly string[];
-  readonly line: number;
-  readonly backends: readonly BackendView[];
-}
-
-export interface BackendView {
-  readonly kind: 'mcp' | 'llm' | 'host';
-  readonly weight: number;
-  readonly address?: string;
-  readonly sessions?: number;
-  readonly targets?: readonly (TargetState & { readonly kind: string; readonly at: string })[];
-  readonly models?: readonly ModelView[];
-}
-
-export interface ModelView {
-  readonly name: string;
-  readonly provider: string;
-  readonly address?: string;
-  readonly requests: number;
-  readonly pending: number;
-  readonly failures: number;
-  /** Milliseconds, on average. */
-  readonly latency: number;
-}
 
 export function overviewOf(admin: Admin): Overview {
   const { gateway, levels, startedAt } = admin;

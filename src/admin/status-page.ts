@@ -1,4 +1,4 @@
-import type { BackendView, GatewayView, Overview, RouteView } from './overview.ts';
+import type { BackendView, GatewayView, Overview, RouteView } from '../core/overview.ts';
 import type { RecentRequest } from './recent-requests.ts';
 
 /** HTML that may stand in a page as it is. */

@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { createServer } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type ListenAddress, parseListenAddress } from '../../src/core/listen.ts';
@@ -41,12 +43,22 @@ describe('a server of the process', () => {
     expect(await listenOn(at('off'), hello)).toBeUndefined();
   });
 
-  test('replaces a socket that nobody serves, and no other file', async () => {
+  test('replaces a socket that nobody serves; one of another process and other files stay', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'a.sock');
+    const other = spawn(process.execPath, [
+      '-e',
+      `require('node:net').createServer().listen(${JSON.stringify(path)}, () => console.log('there'))`,
+    ]);
+    await once(other.stdout, 'data');
+    await expect(listenOn(at(`unix:${path}`), hello)).rejects.toThrow(`unix:${path} is already in use`);
+    await new Promise<void>((resolve) => {
+      const visitor = connect(path, () => visitor.destroy()).once('close', () => resolve());
+    });
     // A process that is killed leaves its socket behind.
-    const former = createServer().listen(path);
-    await new Promise((resolve) => former.once('listening', resolve));
+    other.kill('SIGKILL');
+    await once(other, 'close');
+    expect(existsSync(path)).toBe(true);
     const server = await listenOn(at(`unix:${path}`), hello);
     const text = await new Promise((resolve) => {
       request({ socketPath: path }, (response) =>
@@ -55,10 +67,9 @@ describe('a server of the process', () => {
     });
     expect(text).toBe('hello');
     await server?.close();
-    former.close();
     const file = join(folder.path, 'file');
     writeFileSync(file, 'kept');
-    await expect(listenOn(at(`unix:${file}`), hello)).rejects.toThrow('no socket');
+    await expect(listenOn(at(`unix:${file}`), hello)).rejects.toThrow('is not a socket');
     expect(existsSync(file)).toBe(true);
   });
 });

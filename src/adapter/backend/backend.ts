@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { MEMORY_API_LIMITS } from '../../core/limits.ts';
+import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import { BackendFailure, failureOf, timedOut, unexpectedReply, unreachable, type Write } from './failure.ts';
 import { type BackendReply, type BackendRequest, ReplyTooLongError, type Transport } from './transport.ts';
 

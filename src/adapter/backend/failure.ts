@@ -1,4 +1,4 @@
-import { MEMORY_API_LIMITS } from '../../core/limits.ts';
+import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import type { BackendReply } from './transport.ts';
 
 /** What came of a write that failed. */

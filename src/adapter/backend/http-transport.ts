@@ -1,5 +1,5 @@
 import { Pool } from 'undici';
-import { MEMORY_API_LIMITS } from '../../core/limits.ts';
+import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import { type BackendReply, type BackendRequest, ReplyTooLongError, type Transport } from './transport.ts';
 
 /** A backend behind an address, as `memoryApiUrl` gives it. Connections are made on use and kept. */

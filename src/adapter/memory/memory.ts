@@ -1,6 +1,6 @@
 import { messageOf } from '../../core/errors.ts';
-import { MEMORY_API_LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
+import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import { indexTurn } from './chat-index.ts';
 import { createDocsSync, type DocsSync, SYNC_NOTE } from './docs-sync.ts';
 import type { Embedder } from './embed/embedder.ts';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { LIMITS, MEMORY_API_LIMITS } from '../../core/limits.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import { defineTool } from '../tool.ts';
 
 const node = z.looseObject({

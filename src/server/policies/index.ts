@@ -4,7 +4,7 @@ import { authorization } from './authorization.ts';
 import { cors } from './cors.ts';
 import { csrf } from './csrf.ts';
 import { directResponse } from './direct-response.ts';
-import { extAuthz } from './ext-authz.ts';
+import { extAuthz } from './ext-authz/index.ts';
 import { requestHeaderModifier, responseHeaderModifier } from './header-modifiers.ts';
 import { localRateLimit } from './local-rate-limit.ts';
 import { mcpAuthentication } from './mcp-authentication/index.ts';

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { AppError } from '../../../core/errors.ts';
-import { LIMITS, MEMORY_API_LIMITS } from '../../../core/limits.ts';
+import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { MEMORY_API_LIMITS } from '../../../core/memory-limits.ts';
 import type { Memory } from '../memory.ts';
 import { type Access, checkAccess } from './access.ts';
 import type { Endpoint } from './endpoint.ts';

@@ -1,4 +1,4 @@
-import type { RouteView } from './overview.ts';
+import type { RouteView } from '../../../core/overview.ts';
 
 const CHAT = '/chat/completions';
 

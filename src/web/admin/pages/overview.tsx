@@ -1,10 +1,11 @@
 import type { ReactNode } from 'react';
+import type { Overview as Data, ProblemView } from '../../../core/overview.ts';
 import { Link } from '../../shared/link.tsx';
 import { Problem } from '../../shared/problem.tsx';
 import { visible } from '../../shared/visible.ts';
 import { clock, count } from '../../shared/words.ts';
 import { field, isError, subjectOf, tookText } from '../model/fields.ts';
-import { type Overview as Data, type Diagnostic, uptimeText, useOverview } from '../model/overview.ts';
+import { uptimeText, useOverview } from '../model/overview.ts';
 import { useRequests } from '../model/requests.ts';
 import { Connection } from '../parts/connection.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -119,7 +120,7 @@ function Problems({ overview }: { readonly overview: Data }): ReactNode {
   );
 }
 
-function DiagnosticLine({ diagnostic }: { readonly diagnostic: Diagnostic }): ReactNode {
+function DiagnosticLine({ diagnostic }: { readonly diagnostic: ProblemView }): ReactNode {
   const { severity, code, message, range, help } = diagnostic;
   return (
     <li>

@@ -1,10 +1,10 @@
 import { type ReactNode, useMemo } from 'react';
+import type { BackendView, ModelView, Overview, RouteView, TargetView } from '../../../core/overview.ts';
 import { CopyButton } from '../../shared/copy.tsx';
 import { Link } from '../../shared/link.tsx';
 import { visible } from '../../shared/visible.ts';
 import { clientAddress } from '../model/client-address.ts';
 import { field, isError } from '../model/fields.ts';
-import type { BackendView, ModelView, Overview, RouteView, TargetView } from '../model/overview.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
 
 /** Gateways, their routes, and what answers them, with its state. */

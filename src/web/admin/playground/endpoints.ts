@@ -1,5 +1,5 @@
+import type { BackendView, Overview } from '../../../core/overview.ts';
 import { pathTo } from '../model/client-address.ts';
-import type { BackendView, Overview } from '../model/overview.ts';
 
 /** Where a kind of backend can be reached: a port, and a path that leads to it. */
 export interface Endpoint {

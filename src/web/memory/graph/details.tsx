@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from 'react';
-import { MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
+import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
 import { Link } from '../../shared/link.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';

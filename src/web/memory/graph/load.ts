@@ -1,4 +1,5 @@
-import { LIMITS, MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
 import { ask } from '../../shared/api.ts';
 import { count } from '../../shared/words.ts';
 import { API, type EntityType, type Relation } from '../model.ts';

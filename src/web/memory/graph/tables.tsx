@@ -1,5 +1,5 @@
 import { type ReactNode, useDeferredValue, useMemo, useState } from 'react';
-import { MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
+import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
 import { visible } from '../../shared/visible.ts';
 import { count, counted } from '../../shared/words.ts';
 import type { GraphData } from './load.ts';

@@ -1,5 +1,5 @@
 import { type ReactNode, useCallback, useEffect, useState } from 'react';
-import { MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
+import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
 import { ask } from '../../shared/api.ts';
 import { Link } from '../../shared/link.tsx';
 import { visible } from '../../shared/visible.ts';

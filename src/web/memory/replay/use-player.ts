@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'react';
-import { MEMORY_PAGE_LIMITS } from '../../../core/limits.ts';
+import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
 import type { Turn } from '../model.ts';
 
 export const SPEEDS = [

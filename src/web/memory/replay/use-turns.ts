@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { MEMORY_PAGE_LIMITS as LIMITS } from '../../../core/limits.ts';
+import { MEMORY_PAGE_LIMITS as LIMITS } from '../../../core/memory-limits.ts';
 import { ask } from '../../shared/api.ts';
 import { API, type Turn } from '../model.ts';
 

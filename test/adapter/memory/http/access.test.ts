@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MEMORY_API_LIMITS } from '../../../../src/core/limits.ts';
+import { MEMORY_API_LIMITS } from '../../../../src/core/memory-limits.ts';
 import { memoryBackend } from '../../../kit/memory-backend.ts';
 import { send } from '../../../kit/send.ts';
 import { until } from '../../../kit/until.ts';

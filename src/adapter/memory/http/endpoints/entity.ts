@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MEMORY_API_LIMITS as LIMITS } from '../../../../core/limits.ts';
+import { MEMORY_API_LIMITS as LIMITS } from '../../../../core/memory-limits.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { MemoryFailure } from '../failure.ts';
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { LIMITS, MEMORY_API_LIMITS } from '../../../../core/limits.ts';
+import { LIMITS } from '../../../../core/limits.ts';
+import { MEMORY_API_LIMITS } from '../../../../core/memory-limits.ts';
 import { walkGraph } from '../../graph.ts';
 import type { Memory } from '../../memory.ts';
 import { type Answer, defineEndpoint } from '../endpoint.ts';

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
-import { LIMITS, MEMORY_API_LIMITS } from '../../../../core/limits.ts';
+import { LIMITS } from '../../../../core/limits.ts';
+import { MEMORY_API_LIMITS } from '../../../../core/memory-limits.ts';
 import { ingestDocument } from '../../documents.ts';
 import type { Memory } from '../../memory.ts';
 import type { SyncStatus } from '../../sync-status.ts';

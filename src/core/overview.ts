@@ -1,0 +1,99 @@
+/** One look at a gateway: what `/api/overview` answers and pages show. Free of secrets. */
+export interface Overview {
+  readonly version: string;
+  readonly pid: number;
+  readonly node: string;
+  /** RFC 3339. */
+  readonly startedAt: string;
+  readonly uptimeSeconds: number;
+  /** Path of the file. */
+  readonly config: string;
+  readonly openRequests: number;
+  readonly logLevel: string;
+  /** What the validator says of the configuration, as `/api/config/validate` puts it. */
+  readonly problems: ProblemsView;
+  /** Whether what serves is the file as it was last read, and if not, why. */
+  readonly reload?: ReloadView;
+  readonly gateways: readonly GatewayView[];
+}
+
+/** The part of a report of problems that is read by others than people. */
+export interface ProblemsView {
+  readonly errorCount: number;
+  readonly warningCount: number;
+  /** In the order of the file. */
+  readonly diagnostics: readonly ProblemView[];
+}
+
+export interface ProblemView {
+  readonly severity: 'error' | 'warning';
+  readonly code: string;
+  readonly message: string;
+  readonly range: {
+    readonly file: string;
+    readonly start: { readonly line: number; readonly column: number };
+  };
+  readonly help?: string;
+}
+
+export interface ReloadView {
+  readonly watching: boolean;
+  readonly synchronized: boolean;
+  /** Successful reloads since the start. */
+  readonly count: number;
+  /** Since when this configuration serves, RFC 3339. */
+  readonly servingSince: string;
+  /** `at`: RFC 3339. */
+  readonly failure?: ProblemsView & { readonly at: string };
+}
+
+export interface GatewayView {
+  readonly key: string;
+  readonly name: string;
+  readonly port: number;
+  readonly url: string;
+  readonly routes: readonly RouteView[];
+}
+
+export interface RouteView {
+  readonly key: string;
+  readonly name: string;
+  readonly hostnames: readonly string[];
+  readonly matches: readonly string[];
+  /** In the order of evaluation. */
+  readonly policies: readonly string[];
+  readonly line: number;
+  readonly backends: readonly BackendView[];
+}
+
+export interface BackendView {
+  readonly kind: 'mcp' | 'llm' | 'host';
+  readonly weight: number;
+  readonly address?: string;
+  readonly sessions?: number;
+  readonly targets?: readonly TargetView[];
+  readonly models?: readonly ModelView[];
+}
+
+/** An MCP server behind a backend. */
+export interface TargetView {
+  readonly name: string;
+  readonly state: 'idle' | 'connecting' | 'ready' | 'failing';
+  readonly kind: 'stdio' | 'http';
+  /** Its command or host. */
+  readonly at: string;
+  readonly connections: number;
+  /** Why it is not available, where it is not. */
+  readonly problem?: string;
+}
+
+export interface ModelView {
+  readonly name: string;
+  readonly provider: string;
+  readonly address?: string;
+  readonly requests: number;
+  readonly pending: number;
+  readonly failures: number;
+  /** Milliseconds, on average. */
+  readonly latency: number;
+}

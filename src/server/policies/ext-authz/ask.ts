@@ -1,0 +1,161 @@
+import { AppError, messageOf } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { CelEvaluationError } from '../../cel/errors.ts';
+import type { Expression } from '../../cel/expression.ts';
+import type { Exchange, Reply } from '../../http/exchange.ts';
+import { HeaderList, isHeaderValue } from '../../http/header-list.ts';
+import { explainUpstreamError } from '../../http/upstream-error.ts';
+import { type Lookup, lookupIn, ResponseView } from '../../variables.ts';
+import type { Plan } from './plan.ts';
+
+/** What the service said; `body` holds at most `LIMITS.authorizationBody` bytes. */
+interface Answer {
+  readonly status: number;
+  readonly headers: HeaderList;
+  readonly body: Buffer;
+}
+
+/** Asks the service about a request: undefined when it may pass, the reply otherwise. Throws `ext_authz_failed`. */
+export async function ask(x: Exchange, plan: Plan): Promise<Reply | undefined> {
+  const path = requestPath(x, plan);
+  const since = x.trace?.now ?? 0;
+  let answer: Answer;
+  try {
+    answer = await call(x, plan, path);
+  } catch (error) {
+    return unanswered(x, plan, error);
+  }
+  const lookup = lookupIn(x, {
+    response: new ResponseView(answer.status, answer.headers.raw, () => answer.body),
+  });
+  if (answer.status < 200 || answer.status > 299) return refuse(x, plan, answer, lookup);
+  const values = Object.fromEntries(
+    plan.metadata.flatMap(([name, value]) => {
+      const result = attempt(value, lookup);
+      return result === undefined ? [] : [[name, result]];
+    }),
+  );
+  x.extauthz = values;
+  x.changed('extauthz');
+  for (const name of plan.config.protocol?.http.includeResponseHeaders ?? []) {
+    const received = answer.headers.all(name);
+    x.headers.delete(name);
+    for (const value of received) x.headers.append(name, value);
+  }
+  x.trace?.policy({
+    kind: 'extAuthz',
+    action: 'apply',
+    reason: `the service allowed it (${answer.status})`,
+    snapshot: values,
+    since,
+  });
+  return undefined;
+}
+
+/** The path must be a text that can stand in a request line: anything else would ask another question. */
+function requestPath(x: Exchange, plan: Plan): string {
+  if (plan.path === undefined) return x.path + x.query;
+  const path = attempt(plan.path, lookupIn(x));
+  if (typeof path === 'string' && /^\/[\x21-\x7e]*$/.test(path) && !path.includes('#')) return path;
+  throw denial(x, 'extAuthz.protocol.http.path gives no path');
+}
+
+async function call(x: Exchange, { upstream, headers: added, config }: Plan, path: string): Promise<Answer> {
+  let authority = upstream.authority;
+  const headers: string[] = [];
+  for (const name of config.includeRequestHeaders) {
+    // The call has a host and a length of its own: a second one would make it ambiguous.
+    if (name.toLowerCase() === 'host') authority = x.headers.get('host') ?? authority;
+    else if (name.toLowerCase() !== 'content-length')
+      for (const value of x.headers.all(name)) headers.push(name, value);
+  }
+  const lookup = lookupIn(x);
+  for (const [name, expression_] of added) {
+    const value = attempt(expression_, lookup);
+    if (typeof value !== 'string' || !isHeaderValue(value)) continue;
+    if (name === ':authority') authority = value;
+    else if (!name.startsWith(':')) headers.push(name, value);
+  }
+  const request = {
+    method: x.method,
+    path,
+    headers: ['host', authority, ...headers],
+    isReplaySafe: true,
+    span: x.span,
+  };
+  const signal = AbortSignal.any([AbortSignal.timeout(LIMITS.authorizationTimeout), x.signal]);
+  const sent = upstream.request({ ...request, signal });
+  const response = await (x.trace === undefined ? sent : x.trace.call(upstream.address, sent, 'ext_authz'));
+  const body = await readUpTo(response.body, LIMITS.authorizationBody);
+  const raw = Object.entries(response.headers).flatMap(([name, value]) =>
+    [value].flat().flatMap((one) => (one === undefined ? [] : [name, one])),
+  );
+  return { status: response.statusCode, headers: new HeaderList(raw), body };
+}
+
+async function readUpTo(stream: AsyncIterable<Buffer> & { destroy(): void }, limit: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > limit) break;
+  }
+  return Buffer.concat(chunks).subarray(0, limit);
+}
+
+function unanswered(x: Exchange, { config }: Plan, error: unknown): undefined {
+  const problem =
+    error instanceof Error && error.name === 'TimeoutError'
+      ? 'no answer in time'
+      : explainUpstreamError(error);
+  if (config.failureMode === 'allow') {
+    x.trace?.policy({
+      kind: 'extAuthz',
+      action: 'skip',
+      reason: `the service could not be asked (${problem}), which this policy allows`,
+    });
+    return undefined;
+  }
+  const status = typeof config.failureMode === 'object' ? config.failureMode.denyWithStatus : undefined;
+  throw denial(x, `the authorization service could not be asked: ${problem}`, status);
+}
+
+function refuse(x: Exchange, plan: Plan, answer: Answer, lookup: Lookup): Reply {
+  const { status, headers, body } = answer;
+  if (plan.redirect !== undefined && (status === 401 || status === 403)) {
+    const location = attempt(plan.redirect, lookup);
+    if (typeof location !== 'string' || !isHeaderValue(location))
+      throw denial(x, 'extAuthz.protocol.http.redirect gives no URL');
+    x.trace?.policy({
+      kind: 'extAuthz',
+      action: 'respond',
+      reason: `the service answered ${status}: redirect`,
+    });
+    x.reason = 'ExtAuth';
+    return { status: 302, headers: new HeaderList(['location', location]), body: undefined };
+  }
+  if (plan.config.denyResponse === 'fixed') throw denial(x, `the authorization service answered ${status}`);
+  x.trace?.policy({ kind: 'extAuthz', action: 'deny', reason: `the service answered ${status}` });
+  x.reason = 'ExtAuth';
+  x.error = 'external authorization failed';
+  const kept = ['content-type', 'www-authenticate', 'location', 'retry-after'].flatMap((name) =>
+    headers.all(name).flatMap((value) => [name, value]),
+  );
+  return { status, headers: new HeaderList(kept), body };
+}
+
+function denial(x: Exchange, reason: string, status?: number): AppError {
+  x.trace?.policy({ kind: 'extAuthz', action: 'deny', reason });
+  return new AppError('ext_authz_failed', { detail: reason, ...(status === undefined ? {} : { status }) });
+}
+
+/** The value of an expression, or undefined when it cannot be evaluated. */
+function attempt(compiled: Expression, lookup: Lookup): unknown {
+  try {
+    return compiled.evaluate(lookup);
+  } catch (error) {
+    if (error instanceof CelEvaluationError) return undefined;
+    throw new Error(`expression failed: ${messageOf(error)}`, { cause: error });
+  }
+}

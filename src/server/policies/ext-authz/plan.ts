@@ -1,0 +1,68 @@
+import type { Expression } from '../../cel/expression.ts';
+import type { CompileContext } from '../../compile-context.ts';
+import { createUpstream, type Upstream } from '../../http/upstream.ts';
+import { parseAddress } from '../../static/address.ts';
+import type { Config } from './schema.ts';
+
+/** The policy, compiled. */
+export interface Plan {
+  readonly upstream: Upstream;
+  readonly config: Config;
+  readonly path: Expression | undefined;
+  readonly headers: readonly (readonly [name: string, value: Expression])[];
+  readonly redirect: Expression | undefined;
+  readonly metadata: readonly (readonly [name: string, value: Expression])[];
+}
+
+/** Undefined when the configuration has an error that leaves nothing to ask; it is reported. */
+export function compilePlan(config: Config, context: CompileContext): Plan | undefined {
+  const http = config.protocol?.http;
+  if (http === undefined) {
+    context.report({
+      code: 'AGW0103',
+      message: '`protocol.http` is missing',
+      label: 'how to ask the service is not said',
+      help: 'add `protocol: { http: {} }`',
+      notes: ['upstream would speak gRPC here without saying so, which this gateway does not support'],
+    });
+  }
+  if (http?.metadata !== undefined && config.metadata !== undefined) {
+    context.at('metadata').report({
+      code: 'AGW0105',
+      message: '`metadata` stands twice',
+      help: 'keep it either here or under `protocol.http`',
+    });
+  }
+  // What proves to the service who the client is must not show in a trace.
+  for (const name of config.includeRequestHeaders)
+    if (name.toLowerCase() !== 'host') context.settings.secretNames.headers.add(name.toLowerCase());
+  const address = parseAddress(config.host, context.at('host'));
+  if (http === undefined) return undefined;
+  const inHttp = context.at('protocol', 'http');
+  const [source, place] =
+    config.metadata === undefined
+      ? [http.metadata ?? {}, inHttp.at('metadata')]
+      : [config.metadata, context.at('metadata')];
+  const compiled: Omit<Plan, 'upstream'> = {
+    config,
+    path: http.path === undefined ? undefined : inHttp.at('path').cel(http.path, 'request'),
+    headers: Object.entries(http.addRequestHeaders).map(([name, value]) => [
+      name,
+      inHttp.at('addRequestHeaders', name).cel(value, 'request'),
+    ]),
+    redirect:
+      http.redirect === undefined
+        ? undefined
+        : inHttp.at('redirect').cel(http.redirect, 'authorizationReply'),
+    metadata: Object.entries(source).map(([name, value]) => [
+      name,
+      place.at(name).cel(value, 'authorizationReply'),
+    ]),
+  }; // Only now: a wrong address must not hide wrong expressions.
+  return address === undefined
+    ? undefined
+    : {
+        ...compiled,
+        upstream: createUpstream(address, { meter: context.settings.metrics.calls('Policy', 'ExtAuthz') }),
+      };
+}
