@@ -3,11 +3,12 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gateway } from '../../test/kit/gateway.ts';
+import { AUDIENCE, startIdp } from '../../test/kit/idp.ts';
 import { root } from '../run.mjs';
 
 const EVERYTHING = join(root, 'test/kit/everything-server.ts');
 
-const YAML = `# Tools for the agents of the support team, and their models.
+const yaml = (issuer) => `# Tools for the agents of the support team, and their models.
 config:
   adminAddr: off
   modelCatalog:
@@ -30,6 +31,21 @@ gateways:
           targets:
           - name: everything
             stdio: {cmd: node, args: [everything.ts]}
+    - name: crm
+      matches: [{path: {pathPrefix: /crm}}]
+      policies:
+        mcpAuthentication:
+          issuer: ${issuer}
+          audiences: [${AUDIENCE}]
+          resourceMetadata: {resource: http://localhost/crm}
+          provider: {idpx: {}}
+        authorization:
+          rules: ['"crm" in jwt.groups']
+      backends:
+      - mcp:
+          targets:
+          - name: everything
+            stdio: {cmd: node, args: [everything.ts]}
 llm:
   port: 0
   models:
@@ -38,6 +54,8 @@ llm:
     transformation:
       temperature: "0.2"
       max_tokens: "llmRequest.max_tokens < 256 ? llmRequest.max_tokens : 256"
+  - name: plain
+    provider: echo
 `;
 
 const QUESTION = 'Which tools may an agent of the support team call, and who decides that?';
@@ -46,7 +64,8 @@ export const tools = {
   async open() {
     const folder = mkdtempSync(join(tmpdir(), 'agctl-screens-'));
     symlinkSync(EVERYTHING, join(folder, 'everything.ts'));
-    const running = await gateway(YAML, {
+    const idp = await startIdp();
+    const running = await gateway(yaml(idp.issuer), {
       admin: true,
       uiWrite: true,
       folder,
@@ -57,6 +76,7 @@ export const tools = {
       url: running.admin,
       async close() {
         await running.close();
+        await idp[Symbol.asyncDispose]();
         rmSync(folder, { recursive: true });
       },
       pages: [
@@ -104,6 +124,27 @@ export const tools = {
             await page.keyboard.press('Control+Enter');
             await page.getByText('First text after').waitFor();
             await page.getByText('temperature set to').waitFor();
+          },
+        },
+        {
+          name: 'compare',
+          path: '/ui/llm',
+          async prepare(page) {
+            await page.getByLabel('compare two models').check();
+            await page.getByLabel('Message').fill(QUESTION);
+            await page.keyboard.press('Control+Enter');
+            await page.getByText('First text after').nth(1).waitFor();
+            await page.getByText('temperature set to').waitFor();
+          },
+        },
+        {
+          name: 'auth',
+          path: '/ui/auth',
+          async prepare(page) {
+            await page.getByLabel('Bearer token').fill(idp.token({ groups: ['support', 'everyone'] }));
+            await page.getByRole('button', { name: 'Try it' }).click();
+            await page.getByText('let through').waitFor();
+            await page.evaluate(() => scrollTo(0, 0));
           },
         },
       ],

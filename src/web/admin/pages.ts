@@ -51,6 +51,12 @@ export const pages: readonly Page[] = [
     load: async () => (await import('./pages/llm.tsx')).Llm,
   },
   {
+    path: '/auth',
+    title: 'Sign-in',
+    key: 'a',
+    load: async () => (await import('./pages/auth.tsx')).Auth,
+  },
+  {
     path: '/system',
     title: 'System',
     key: 's',

@@ -1,0 +1,63 @@
+import type { Endpoint } from '../playground/endpoints.ts';
+import { readText, sendToGateway } from '../playground/send.ts';
+import { authorization } from '../playground/token.tsx';
+import { watchRequest } from '../playground/watch.ts';
+import type { KeptTrace } from '../trace/traces.ts';
+
+/** What a route said to a token. */
+export interface Tried {
+  readonly verdict: 'let through' | 'refused' | 'unclear';
+  readonly status: number;
+  /** The gateway's words; empty when it let the token through. */
+  readonly reason: string;
+}
+
+/** The statuses of requests that were let in, and then found to ask for nothing. */
+const LET_IN = [400, 406];
+const REFUSED = [401, 403];
+const MOST = 10_000;
+
+/**
+ * Sends a request that every policy of the route sees, and that reaches no MCP server and no model: it does not accept
+ * what an MCP server answers, or names no model. Throws `ApiError` when the admin server does not answer.
+ */
+export async function tryToken(
+  { port, path, host, backends }: Endpoint,
+  token: string,
+  traced: (trace: KeptTrace) => void,
+  signal: AbortSignal,
+): Promise<Tried> {
+  const watch = await watchRequest(traced, () => undefined);
+  const isMcp = backends.some(({ kind }) => kind === 'mcp');
+  const answer = await sendToGateway(
+    {
+      port,
+      path,
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        ...(host === undefined ? {} : { host }),
+        ...authorization(token),
+        ...watch.headers,
+      },
+      body: isMcp ? '' : '{}',
+    },
+    signal,
+  );
+  const text = await readText(answer.body, MOST);
+  const { status } = answer;
+  if (LET_IN.includes(status)) return { verdict: 'let through', status, reason: '' };
+  return { verdict: REFUSED.includes(status) ? 'refused' : 'unclear', status, reason: reasonIn(text) };
+}
+
+function reasonIn(text: string): string {
+  try {
+    const { error, error_description: description } = JSON.parse(text) as {
+      error?: string | { message?: string };
+      error_description?: string;
+    };
+    return description ?? (typeof error === 'string' ? error : (error?.message ?? ''));
+  } catch {
+    return text.trim().slice(0, 500);
+  }
+}

@@ -1,0 +1,199 @@
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { Problem } from '../../shared/problem.tsx';
+import { visible } from '../../shared/visible.ts';
+import { time } from '../../shared/words.ts';
+import { type Jwt, readJwt, remarksOn } from '../auth/jwt.ts';
+import { type Tried, tryToken } from '../auth/try-token.ts';
+import { useOverview } from '../model/overview.ts';
+import { CallTrace } from '../playground/call-trace.tsx';
+import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
+import { TokenField, useToken } from '../playground/token.tsx';
+import type { KeptTrace } from '../trace/traces.ts';
+import '../playground/playground.css';
+
+/** What a token says, and what each route says to it. */
+export function Auth(): ReactNode {
+  const token = useToken();
+  const jwt = readJwt(token);
+  const { data, error, reload } = useOverview();
+  return (
+    <>
+      <div className="panel">
+        <div className="row">
+          <TokenField />
+        </div>
+        {token === '' ? (
+          <p className="quiet">
+            A JWT is taken apart here, in the page; nothing is sent before you ask for it. The playgrounds use
+            the same token.
+          </p>
+        ) : null}
+        {token !== '' && jwt === undefined ? (
+          <p className="quiet">This is not a JWT. It can be tried all the same, as an API key for example.</p>
+        ) : null}
+      </div>
+      {jwt === undefined ? null : <Claims jwt={jwt} />}
+      {data === undefined && error !== undefined ? (
+        <Problem title="The gateway could not be asked" error={error} retry={reload} />
+      ) : null}
+      {data === undefined ? null : (
+        <Routes endpoints={[...endpointsOf(data, 'mcp'), ...endpointsOf(data, 'llm')]} token={token} />
+      )}
+    </>
+  );
+}
+
+const TIMES = new Set(['exp', 'iat', 'nbf', 'auth_time']);
+
+function Claims({ jwt }: { readonly jwt: Jwt }): ReactNode {
+  return (
+    <section className="panel" aria-labelledby="claims">
+      <h2 id="claims">What it says</h2>
+      <ul className="plain-list">
+        {remarksOn(jwt, Date.now()).map((remark) => (
+          <li key={remark} className="warn">
+            ! {remark}
+          </li>
+        ))}
+      </ul>
+      <table className="fields">
+        <caption className="unseen">Header and claims of the token</caption>
+        <tbody>
+          {[...named(jwt.header, 'header.'), ...named(jwt.claims, '')].map(([name, value, at]) => (
+            <tr key={name}>
+              <th scope="row">{visible(name)}</th>
+              <td className="mono">
+                {visible(value)} {at === undefined ? null : <span className="quiet">{at}</span>}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function named(
+  values: Readonly<Record<string, unknown>>,
+  prefix: string,
+): (readonly [name: string, value: string, at: string | undefined])[] {
+  return Object.entries(values).map(([name, value]) => [
+    `${prefix}${name}`,
+    typeof value === 'string' ? value : JSON.stringify(value),
+    TIMES.has(name) && typeof value === 'number' && Math.abs(value) < 1e11
+      ? time(new Date(value * 1000).toISOString())
+      : undefined,
+  ]);
+}
+
+/** What came of a try on a route. */
+interface Outcome {
+  readonly tried?: Tried;
+  readonly problem?: string;
+  readonly trace?: KeptTrace;
+}
+
+function Routes({
+  endpoints,
+  token,
+}: {
+  readonly endpoints: readonly Endpoint[];
+  readonly token: string;
+}): ReactNode {
+  const { outcomes, isRunning, run } = useTries(endpoints, token);
+  if (endpoints.length === 0)
+    return <p className="panel">This gateway has no route to MCP servers or models.</p>;
+  return (
+    <section className="panel" aria-labelledby="routes">
+      <h2 id="routes">What each route says to it</h2>
+      <div className="row bar">
+        <button type="button" className="primary" aria-disabled={isRunning} onClick={run}>
+          {token === '' ? 'Try without a token' : 'Try it'}
+        </button>
+        <span className="quiet">
+          The request passes all policies of a route. It reaches no MCP server and no model.
+        </span>
+      </div>
+      <ul className="routes">
+        {endpoints.map(({ key, name, policies }) => (
+          <li key={key}>
+            <div className="route">
+              <strong>{visible(name)}</strong> <Verdict outcome={outcomes.get(key)} />
+            </div>
+            {policies.length === 0 ? (
+              <span className="quiet">no policies: everybody may use it</span>
+            ) : (
+              <ol className="chips" aria-label="Policies in the order of evaluation">
+                {policies.map((policy) => (
+                  <li key={policy}>{policy}</li>
+                ))}
+              </ol>
+            )}
+            {outcomes.get(key)?.trace === undefined ? null : (
+              <CallTrace trace={outcomes.get(key)?.trace} problem="" isOpen={false} />
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+const MARKS = { 'let through': '✓', refused: '✗', unclear: '!' } as const;
+const TONES = { 'let through': 'good', refused: 'bad', unclear: 'warn' } as const;
+
+function Verdict({ outcome }: { readonly outcome: Outcome | undefined }): ReactNode {
+  const { tried, problem } = outcome ?? {};
+  if (problem !== undefined) return <span className="bad">✗ {visible(problem)}</span>;
+  if (tried === undefined) return null;
+  const { verdict, status, reason } = tried;
+  return (
+    <span className={TONES[verdict]}>
+      {MARKS[verdict]} {verdict === 'unclear' ? 'answered' : verdict}
+      {verdict === 'let through' ? '' : ` ${status}`}
+      {reason === '' ? '' : `: ${visible(reason)}`}
+    </span>
+  );
+}
+
+function useTries(
+  endpoints: readonly Endpoint[],
+  token: string,
+): {
+  readonly outcomes: ReadonlyMap<string, Outcome>;
+  readonly isRunning: boolean;
+  readonly run: () => void;
+} {
+  const [outcomes, setOutcomes] = useState<ReadonlyMap<string, Outcome>>(new Map());
+  const [isRunning, setRunning] = useState(false);
+  const running = useRef<AbortController | undefined>(undefined);
+  // What was said of another token says nothing of this one.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another token is what it is about.
+  useEffect(() => {
+    setOutcomes(new Map());
+    return () => running.current?.abort();
+  }, [token]);
+  const run = (): void => {
+    if (isRunning) return;
+    const own = new AbortController();
+    running.current = own;
+    const note = (key: string, part: Outcome): void => {
+      if (!own.signal.aborted) setOutcomes((all) => new Map(all).set(key, { ...all.get(key), ...part }));
+    };
+    setOutcomes(new Map());
+    setRunning(true);
+    const tryAll = async (): Promise<void> => {
+      for (const endpoint of endpoints) {
+        if (own.signal.aborted) break;
+        const { key } = endpoint;
+        await tryToken(endpoint, token, (trace) => note(key, { trace }), own.signal).then(
+          (tried) => note(key, { tried }),
+          (error: Error) => note(key, { problem: error.message }),
+        );
+      }
+      setRunning(false);
+    };
+    void tryAll();
+  };
+  return { outcomes, isRunning, run };
+}
