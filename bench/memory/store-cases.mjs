@@ -5,6 +5,7 @@ import { createDocsSync } from '../../src/adapter/memory/docs-sync.ts';
 import { createHashEmbedder } from '../../src/adapter/memory/embed/hash-embedder.ts';
 import { walkGraph } from '../../src/adapter/memory/graph.ts';
 import { search } from '../../src/adapter/memory/search/search.ts';
+import { LIMITS } from '../../src/core/limits.ts';
 import { EMBEDDER, StoreData } from './store-data.mjs';
 
 const PROGRESS = 5_000;
@@ -45,17 +46,21 @@ function progress(name, what, total) {
   };
 }
 
-/** In seconds; making the documents does not count. */
+/** Some documents on their way at once, as in a sync. In seconds, with the making of the documents. */
 async function fill(name, store, data) {
   const told = progress(name, 'entities', data.count);
   told(0);
-  let taken = 0;
-  for (let number = 0; number < data.documentCount; number++) {
-    const document = data.document(number);
-    taken += await duration(() => store.putDocument(document));
-    told((number + 1) * data.perDocument);
-  }
-  return taken / 1000;
+  let next = 0;
+  let done = 0;
+  const lane = async () => {
+    while (next < data.documentCount) {
+      await store.putDocument(data.document(next++));
+      done += data.perDocument;
+      told(done);
+    }
+  };
+  const lanes = () => Array.from({ length: LIMITS.memorySyncTogether }, lane);
+  return (await duration(() => Promise.all(lanes()))) / 1000;
 }
 
 /** The docs folder, empty yet: the first sync notes the embedder, so that later ones embed nothing that is stored. */

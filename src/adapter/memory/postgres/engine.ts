@@ -10,6 +10,8 @@ const INSERT_ROWS = 500;
 /** The statements on a pool, or on the one connection of a transaction. */
 export class PostgresEngine implements Engine {
   readonly #connection: Connection;
+  /** Under way, by their terms: a search asks twice at once, for the candidates and for their scores. */
+  readonly #asked = new Map<string, Promise<Frequencies>>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -98,7 +100,17 @@ export class PostgresEngine implements Engine {
     return new Map(rows.map((row) => [row['id'] as string, Number(row['cosine'])]));
   }
 
-  async frequencies(terms: readonly string[]): Promise<{ total: number; counts: Map<string, number> }> {
+  frequencies(terms: readonly string[]): Promise<Frequencies> {
+    const key = JSON.stringify(terms);
+    let asked = this.#asked.get(key);
+    if (asked === undefined) {
+      asked = this.#frequencies(terms).finally(() => this.#asked.delete(key));
+      this.#asked.set(key, asked);
+    }
+    return asked;
+  }
+
+  async #frequencies(terms: readonly string[]): Promise<Frequencies> {
     const rows = await this.all(
       `SELECT t.place, (SELECT count(*) FROM memory_entities
          WHERE words @@ phraseto_tsquery('memory_words', t.term)) AS n
@@ -138,6 +150,8 @@ export class PostgresEngine implements Engine {
     return Number(row?.['bytes']);
   }
 }
+
+type Frequencies = { total: number; counts: Map<string, number> };
 
 function vectorText(vector: Float32Array): string {
   return `[${vector.join(',')}]`;

@@ -77,6 +77,7 @@ export class SqliteEngine implements Engine {
 
   /** After a commit: what was deleted leaves the caches, what is new is read when it is searched. */
   committed(): void {
+    this.#words.changed();
     const gone = this.#prepare('SELECT row FROM gone').all() as { row: number }[];
     if (gone.length === 0) return;
     for (const cache of this.#caches.values()) for (const { row } of gone) cache.remove(row);

@@ -9,7 +9,8 @@ describe('two backends', () => {
   let server: Awaited<ReturnType<typeof pgliteServer>>;
   beforeAll(async () => {
     server = await pgliteServer();
-  });
+    // Compiling PostgreSQL takes half a minute where others want the processor too.
+  }, 120_000);
   afterAll(() => server.close());
   twoBackends(() => openStoreOn(server.pool(), 'PGlite', recordingLog()), 8);
 });
