@@ -21,6 +21,7 @@ const BENCHMARKS = {
   trace: ['trace.mjs', 'what watching requests costs, and what it costs when nobody does'],
   web: ['web.mjs', 'what the browser pages load, how soon they can be used, how smoothly the graph moves'],
   'mcp-churn': ['mcp-session-churn.mjs', 'what many MCP sessions leave behind'],
+  reload: ['reload.mjs', 'reloads under load: nothing lost, nothing left'],
   memory: ['memory.mjs', 'the memory service over stdio, beside server-memory'],
   'memory-store': ['memory-store.mjs', 'its stores: search, durable writes, graph (-- --postgres URL)'],
   'memory-kill': ['memory-kill.mjs', 'kill -9 of a process that writes to memory stores, 10,000 crashes'],

@@ -43,6 +43,8 @@ export interface Gateway {
    * `PortError` when a new port cannot be opened, and nothing has changed; the new runtime is closed then.
    */
   reload(next: Runtime): Promise<void>;
+  /** A stop was asked for. */
+  readonly isClosing: boolean;
   /** Drains: no new connections, open requests finish within the configured time, then children end. */
   close(): Promise<void>;
 }
@@ -68,7 +70,7 @@ class RunningGateway implements Gateway {
   #ports = new Map<string, Port>();
   /** What earlier runtimes leave behind, while it ends. */
   readonly #leaving = new Set<Promise<void>>();
-  #isClosing = false;
+  isClosing = false;
 
   constructor(runtime: Runtime, log: Log, sink: LineSink) {
     this.#runtime = runtime;
@@ -118,7 +120,7 @@ class RunningGateway implements Gateway {
     this.#traceWith(next, tracing);
     this.#leave(removed, old, tracingBefore === tracing ? undefined : tracingBefore);
     // A stop that came meanwhile has closed the ports of before: these would keep the process.
-    if (this.#isClosing) await this.close();
+    if (this.isClosing) await this.close();
   }
 
   get listeners(): Gateway['listeners'] {
@@ -146,7 +148,7 @@ class RunningGateway implements Gateway {
   }
 
   async close(): Promise<void> {
-    this.#isClosing = true;
+    this.isClosing = true;
     const closed = [...this.#ports.values()].map(({ listener }) => listener.close(this.#drainTime));
     this.#runtime.drain();
     await Promise.all([...closed, ...this.#leaving]);

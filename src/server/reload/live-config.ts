@@ -49,6 +49,7 @@ export class LiveConfig {
   #watch: FileWatch | undefined;
   /** Reloads happen one after the other. */
   #last: Promise<unknown> = Promise.resolve();
+  #waiting: { isForced: boolean; done: Promise<boolean> } | undefined;
   #isClosed = false;
 
   constructor(options: LiveConfigOptions) {
@@ -97,23 +98,31 @@ export class LiveConfig {
     else if (files.includes(path)) void this.#enqueue(false);
   }
 
+  /** Who asks while another one still waits gets that one: a storm of signals is two reloads. */
   #enqueue(isForced: boolean): Promise<boolean> {
-    const next = this.#last
-      .then(() => this.#load(isForced))
+    if (this.#waiting !== undefined) {
+      this.#waiting.isForced ||= isForced;
+      return this.#waiting.done;
+    }
+    const waiting = { isForced, done: Promise.resolve(false) };
+    waiting.done = this.#last
+      .then(() => {
+        this.#waiting = undefined;
+        return this.#load(waiting.isForced);
+      })
       .catch((error: unknown) => {
         // A mistake of ours: what serves goes on.
-        this.#failed(
-          [],
-          `internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
-        );
+        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+        this.#failed([], `internal error: ${text}`);
         return false;
       });
-    this.#last = next;
-    return next;
+    this.#waiting = waiting;
+    this.#last = waiting.done;
+    return waiting.done;
   }
 
   async #load(isForced: boolean): Promise<boolean> {
-    if (this.#isClosed) return false;
+    if (this.#isClosed || this.#options.gateway.isClosing) return false;
     const started = performance.now();
     const { path, file, env } = this.#options;
     let text: string;

@@ -13,6 +13,7 @@ import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { freePort, occupy } from '../../kit/ports.ts';
 import { type RouteParts, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
+import { recorded } from '../../kit/trace.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
@@ -97,7 +98,19 @@ describe('a reload', () => {
     expect(await statuses(4)).toEqual([200, 200, 200, 429]);
   });
 
-  test('follows in the configuration dump, the overview and the places of a trace', async () => {
+  test('follows in the places of a trace, also those of what has not changed', async () => {
+    const config = yaml(answer('one', { authorization: { rules: ['request.method == "GET"'] } }));
+    await using it = await live(config);
+    const lines = async (): Promise<Set<unknown>> => {
+      const events = await recorded(it.gate, () => send(it.gate.url));
+      return new Set([...JSON.stringify(events).matchAll(/"configLine":(\d+)/g)].map(([, line]) => line));
+    };
+    expect(await lines()).toEqual(new Set(['1']));
+    expect(await it.become(`# moved\n# twice\n${config}`)).toBe(true);
+    expect(await lines()).toEqual(new Set(['3']));
+  });
+
+  test('follows in the configuration dump and the overview', async () => {
     await using it = await live(yaml(answer('one')), { admin: true });
     await it.become(`# moved\n${yaml({ ...answer('two'), name: 'b' })}`);
     const overview = JSON.parse(await text(`${it.gate.admin}/api/overview`));

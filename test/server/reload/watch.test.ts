@@ -16,6 +16,7 @@ import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { AUDIENCE, startIdp } from '../../kit/idp.ts';
 import { serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
@@ -164,9 +165,45 @@ describe('referenced files', () => {
     await until(() => logged(gate, 'sections="config.modelCatalog"') === 1);
     expect(gate.live.state.isSynchronized).toBe(true);
   });
+
+  test('a key set: what cannot be read leaves the keys as they were, and is logged once', async () => {
+    await using folder = await temporaryFolder();
+    await using idp = await startIdp();
+    const keys = join(folder.path, 'keys.json');
+    const good = JSON.stringify({ keys: [idp.key.jwk] });
+    writeFileSync(keys, good);
+    const mcpAuthentication = {
+      issuer: idp.issuer,
+      audiences: [AUDIENCE],
+      jwks: { file: 'keys.json' },
+      resourceMetadata: { resource: 'http://localhost/mcp' },
+    };
+    const policies = { mcpAuthentication, directResponse: { body: 'in' } };
+    await using gate = await gateway(routesConfig([{ policies }]), { folder: folder.path, live: 'watched' });
+    const headers = { authorization: `Bearer ${idp.token()}` };
+    const status = async (): Promise<number> => (await send(gate.url, { headers })).status;
+    expect(await status()).toBe(200);
+    writeFileSync(keys, '{');
+    await until(() => logged(gate, 'signing keys could not be read') === 1);
+    expect(await status()).toBe(200);
+    writeFileSync(keys, '{"keys":[]}');
+    await until(async () => (await status()) === 401);
+    writeFileSync(keys, good);
+    await until(async () => (await status()) === 200);
+    expect([logged(gate, 'could not be read'), logged(gate, 'agctl::reload')]).toEqual([1, 0]);
+  });
 });
 
 describe('the command', () => {
+  test('takes a storm of signals for few reloads', async () => {
+    await using running = await serve(config('0'));
+    for (let count = 0; count < 200; count += 1) running.kill('SIGHUP');
+    await until(() => running.stderr.includes('configuration reloaded'));
+    running.kill('SIGTERM');
+    await running.finished;
+    expect(running.stderr.split('configuration reloaded').length).toBeLessThan(50);
+  });
+
   test('reloads on SIGHUP alone with --no-watch', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'c.yaml');
