@@ -20,6 +20,8 @@ export const LIMITS = {
   headersTimeout: 10 * SECOND,
   requestTimeout: 60 * SECOND,
   keepAliveTimeout: 65 * SECOND,
+  /** A connection that we have ended, and that the client leaves open. */
+  linger: SECOND,
   /** How often Node looks for connections over those times; its default of 30 s makes 10 s mean 40 s. */
   connectionsCheckingInterval: SECOND,
   /** A request body that is passed on as one piece. */

@@ -61,7 +61,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   // The body decides whether the client is told to go on (see `RequestBody`).
   server.on('checkContinue', onRequest);
   server.on('connect', (_request, socket: Socket) =>
-    socket.end(rawError('405 Method Not Allowed', 'method not allowed')),
+    endWith(socket, rawError('405 Method Not Allowed', 'method not allowed')),
   );
   server.on('clientError', (error, socket) =>
     inFlight.whenNone(socket as Socket, () => onClientError(error, socket as Socket)),
@@ -223,7 +223,18 @@ function onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
     return;
   }
   const [status, text] = CLIENT_ERRORS[error.code ?? ''] ?? ['400 Bad Request', 'bad request'];
-  socket.end(rawError(status, text));
+  endWith(socket, rawError(status, text));
+}
+
+/**
+ * Says a last word and ends the connection. A client that does not end its side, too, would keep it open for ever; one
+ * that is still sending would lose the answer if the connection were cut at once (RFC 9112 §9.6).
+ */
+function endWith(socket: Socket, text: string): void {
+  const cut = setTimeout(() => socket.destroy(), LIMITS.linger);
+  socket.once('close', () => clearTimeout(cut));
+  socket.end(text);
+  socket.resume();
 }
 
 const CLIENT_ERRORS: Readonly<Record<string, readonly [status: string, text: string]>> = {

@@ -1,7 +1,11 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
+import { until } from '../../kit/until.ts';
 
 let gate: TestGateway;
 beforeAll(async () => {
@@ -203,6 +207,26 @@ describe('request lines', () => {
       expect((await sendRaw(gate.port, bytes)).closed).toBe(true);
     }
     expect(gate.accessLog.slice(lines)).toEqual([]);
+  });
+
+  test.each([
+    ['is malformed', 'GET /mcp BROKEN\r\n\r\n', 400],
+    ['wants a tunnel', rawRequest('CONNECT localhost:443 HTTP/1.1'), 405],
+    ['has too long a header', rawRequest('GET /mcp HTTP/1.1', [`X: ${'x'.repeat(20_000)}`]), 431],
+  ])('a client whose request %s cannot keep the connection by never ending it', async (_, bytes, status) => {
+    await using own = await gateway(mcpConfig([chaos('a')]));
+    const socket = connect({ port: own.port, host: '127.0.0.1', allowHalfOpen: true });
+    let text = '';
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      text += chunk;
+    });
+    // Cut at last.
+    socket.on('error', () => undefined);
+    socket.write(bytes);
+    await once(socket, 'end');
+    expect(text).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    await until(async () => (await own.running.connections())[0]?.count === 0, LIMITS.linger + 2_000);
+    socket.destroy();
   });
 
   test('pipelined requests are answered in order up to the malformed one', async () => {
