@@ -8,6 +8,9 @@ import { type CallFrame, PprofBuilder, type Stack } from './pprof.ts';
  * Watches where memory that is still in use was allocated, by sampling one allocation in `LIMITS.heapSampleBytes`
  * bytes. It must run all the time to know of what was allocated before somebody asks; a profile then takes
  * milliseconds, where a snapshot of the heap would stop the process for seconds.
+ *
+ * There is no `alloc_space`: sessions share one sampler, which knows either what is in use or what was ever allocated,
+ * and for the latter keeps every sample for ever (docs/admin.md).
  */
 export class HeapProfiler {
   #session: Session | undefined;
