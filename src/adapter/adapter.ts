@@ -12,6 +12,8 @@ export interface AdapterParts {
   readonly log: Log;
   /** Host names beside the loopback ones that local connections may say. */
   readonly allowedHosts: ReadonlySet<string>;
+  /** Where people look at what is stored; clients and gateways are told. */
+  readonly website?: string;
 }
 
 export const SERVICE_NAME = 'memory-adapter';
@@ -21,7 +23,7 @@ export const AGENT_HEADER = 'x-agent-id';
  * The adapter: MCP at `/mcp`, a server for each POST that ends with its response, and `/health`. It keeps nothing
  * between requests and gives out no session id.
  */
-export function createAdapter({ backend, log, allowedHosts }: AdapterParts): FastifyInstance {
+export function createAdapter({ backend, log, allowedHosts, website }: AdapterParts): FastifyInstance {
   const app = fastify({
     bodyLimit: MEMORY_API_LIMITS.mcpBodyBytes,
     requestTimeout: LIMITS.requestTimeout,
@@ -33,6 +35,7 @@ export function createAdapter({ backend, log, allowedHosts }: AdapterParts): Fas
       createMemoryServer({
         backend,
         log,
+        website,
         agentId: agentId(requestInfo?.headers.get(AGENT_HEADER)),
         gone: requestInfo?.signal,
       }),

@@ -30,3 +30,8 @@ export function memoryApiUrl(value: string = DEFAULT_MEMORY_API_URL): URL {
   url.pathname = path.endsWith(API_PATH) ? path : `${path}${API_PATH}`;
   return url;
 }
+
+/** Where people look at the memory behind that address. */
+export function dashboardUrl({ href }: URL): string {
+  return `${href.slice(0, -API_PATH.length)}/ui/`;
+}

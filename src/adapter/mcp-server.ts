@@ -11,6 +11,8 @@ export interface McpServerParts {
   readonly backend: Backend;
   readonly agentId: string;
   readonly log: Log;
+  /** Where people look at what is stored. */
+  readonly website?: string | undefined;
   /** Aborted when whoever asked has gone. */
   readonly gone?: AbortSignal | undefined;
 }
@@ -26,9 +28,14 @@ const registered = tools.map((tool) => ({
 }));
 
 /** One MCP server with the four tools, for one request over HTTP or one connection over stdio. */
-export function createMemoryServer({ backend, agentId, log, gone }: McpServerParts): McpServer {
+export function createMemoryServer({ backend, agentId, log, gone, website }: McpServerParts): McpServer {
   const server = new McpServer(
-    { name: 'agctl-memory', title: 'Memory', version: VERSION },
+    {
+      name: 'agctl-memory',
+      title: 'Memory',
+      version: VERSION,
+      ...(website === undefined ? {} : { websiteUrl: website }),
+    },
     { instructions: INSTRUCTIONS, capabilities: { tools: {} } },
   );
   for (const { tool, inputSchema, outputSchema } of registered) {

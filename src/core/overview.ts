@@ -85,6 +85,8 @@ export interface TargetView {
   readonly connections: number;
   /** Why it is not available, where it is not. */
   readonly problem?: string;
+  /** A page about it, as it says itself; http or https. */
+  readonly website?: string;
 }
 
 export interface ModelView {

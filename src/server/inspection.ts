@@ -19,6 +19,8 @@ export interface TargetState {
   readonly connections: number;
   /** Why it is not available, where it is not. */
   readonly problem?: string;
+  /** A page about it, as it says itself; http or https. */
+  readonly website?: string;
 }
 
 /** What a backend tells of itself. */

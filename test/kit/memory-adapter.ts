@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { createAdapter } from '../../src/adapter/adapter.ts';
 import { createBackend } from '../../src/adapter/backend/backend.ts';
 import { httpTransport } from '../../src/adapter/backend/http-transport.ts';
-import { memoryApiUrl } from '../../src/adapter/base-url.ts';
+import { dashboardUrl, memoryApiUrl } from '../../src/adapter/base-url.ts';
 import { createLog } from '../../src/core/log.ts';
 import { type McpReply, post } from './mcp.ts';
 
@@ -20,11 +20,13 @@ export async function memoryAdapter(
 ): Promise<TestAdapter> {
   const lines: string[] = [];
   const sink = { write: (line: string) => void lines.push(line), dropped: 0, flush: () => Promise.resolve() };
-  const transport = httpTransport(memoryApiUrl(backendUrl));
+  const base = memoryApiUrl(backendUrl);
+  const transport = httpTransport(base);
   const app = createAdapter({
     backend: createBackend(transport, key),
     log: createLog(sink, 'debug', 'text'),
     allowedHosts: new Set(allowedHosts),
+    website: dashboardUrl(base),
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;

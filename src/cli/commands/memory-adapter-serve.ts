@@ -1,7 +1,7 @@
 import { createAdapter } from '../../adapter/adapter.ts';
 import { createBackend } from '../../adapter/backend/backend.ts';
 import { httpTransport } from '../../adapter/backend/http-transport.ts';
-import { memoryApiUrl } from '../../adapter/base-url.ts';
+import { dashboardUrl, memoryApiUrl } from '../../adapter/base-url.ts';
 import { createLog, fileSink } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import { allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
@@ -29,6 +29,7 @@ export const run: Run<Options> = async ({ port, host, memoryApiUrl: url }, conte
     backend: createBackend(transport, apiKeyFrom(context)),
     log,
     allowedHosts: allowedHostsFrom(context),
+    website: dashboardUrl(base),
   });
   const origin = await listen(app, host, chosenPort);
   const close = async (): Promise<void> => {

@@ -1,7 +1,7 @@
 import { createAdapter } from '../../adapter/adapter.ts';
 import { createBackend } from '../../adapter/backend/backend.ts';
 import { httpTransport } from '../../adapter/backend/http-transport.ts';
-import { memoryApiUrl } from '../../adapter/base-url.ts';
+import { dashboardUrl, memoryApiUrl } from '../../adapter/base-url.ts';
 import { createLog, fileSink } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
@@ -35,7 +35,12 @@ export const run: Run<Options> = async ({ port, backendPort, host, ...options },
     const api = await listen(app, host, apiPort);
     const transport = httpTransport(memoryApiUrl(api));
     const backend = createBackend(transport, apiKeyFrom(context));
-    const adapter = createAdapter({ backend, log, allowedHosts: allowedHostsFrom(context) });
+    const adapter = createAdapter({
+      backend,
+      log,
+      allowedHosts: allowedHostsFrom(context),
+      website: dashboardUrl(memoryApiUrl(api)),
+    });
     const origin = await listen(adapter, host, adapterPort);
     const close = async (): Promise<void> => {
       // The adapter first: what it has begun still needs the backend.

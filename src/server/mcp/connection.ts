@@ -9,7 +9,7 @@ import type { Target } from './target.ts';
 export interface InitializeResult {
   readonly protocolVersion: string;
   readonly capabilities: Readonly<Record<string, unknown>>;
-  readonly serverInfo?: { readonly name?: string };
+  readonly serverInfo?: { readonly name?: string; readonly websiteUrl?: unknown };
   readonly instructions?: string;
 }
 
@@ -45,6 +45,8 @@ export class Connection {
   /** The revision agreed on with the server. */
   version: string | undefined;
   capabilities: Readonly<Record<string, unknown>> | undefined;
+  /** A page about the server, as it says itself. */
+  website: string | undefined;
 
   constructor(
     target: Target,
@@ -137,6 +139,7 @@ export class Connection {
       this.version = result.protocolVersion;
       this.capabilities =
         typeof result.capabilities === 'object' && result.capabilities !== null ? result.capabilities : {};
+      this.website = pageOf(result);
       channel.agreed(result.protocolVersion);
       this.problem = undefined;
       this.#wait = LIMITS.retryFirst;
@@ -164,6 +167,14 @@ export class Connection {
     if (!this.#closed)
       this.#log.warn('mcp', 'target is not available', { target: this.target.name, problem: this.problem });
   }
+}
+
+/** Only an address that a link may lead to: servers are strangers. */
+function pageOf({ serverInfo }: InitializeResult): string | undefined {
+  const url = serverInfo?.websiteUrl;
+  if (typeof url !== 'string' || url.length > LIMITS.logFieldLength || !URL.canParse(url)) return undefined;
+  const { protocol, href } = new URL(url);
+  return protocol === 'https:' || protocol === 'http:' ? href : undefined;
 }
 
 function withTimeout<T>(promise: Promise<T>): Promise<T> {

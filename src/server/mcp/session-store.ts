@@ -263,8 +263,10 @@ export class SessionStore {
 
 /** A target works when it does for one session; its problem is told when it works for none. */
 function targetState(name: string, connections: readonly (Connection | undefined)[]): TargetState {
-  const open = connections.filter((connection) => connection?.peer !== undefined).length;
-  if (open > 0) return { name, state: 'ready', connections: open };
+  const open = connections.filter((connection) => connection?.peer !== undefined);
+  const website = open.find((connection) => connection?.website !== undefined)?.website;
+  if (open.length > 0)
+    return { name, state: 'ready', connections: open.length, ...(website !== undefined && { website }) };
   const problem = connections.find((connection) => connection?.problem !== undefined)?.problem;
   if (problem !== undefined) return { name, state: 'failing', connections: 0, problem };
   return { name, state: connections.length > 0 ? 'connecting' : 'idle', connections: 0 };

@@ -149,7 +149,7 @@ const MARKS: Readonly<Record<string, readonly [mark: string, tone: string]>> = {
 };
 
 function Target({ target }: { readonly target: TargetView }): ReactNode {
-  const { name, state, kind, at, connections, problem } = target;
+  const { name, state, kind, at, connections, problem, website } = target;
   const [mark, tone] = MARKS[state] ?? ['…', 'quiet'];
   return (
     <li>
@@ -161,6 +161,14 @@ function Target({ target }: { readonly target: TargetView }): ReactNode {
         {kind} <code>{visible(at)}</code>
         {connections === 0 ? '' : `, ${connections} ${connections === 1 ? 'connection' : 'connections'}`}
       </span>
+      {website === undefined ? null : (
+        <>
+          {' '}
+          <a href={website} target="_blank" rel="noreferrer" title={visible(website)}>
+            its page
+          </a>
+        </>
+      )}
       {problem === undefined ? null : <div className="bad">{visible(problem)}</div>}
     </li>
   );
