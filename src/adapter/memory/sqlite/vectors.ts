@@ -67,7 +67,7 @@ export class VectorCache {
 
   #add(row: number, type: EntityType, embedding: Uint8Array): void {
     const slot = this.#count++;
-    this.#products.slot(slot).set(vectorOf(embedding));
+    copyInto(this.#products.slot(slot), embedding);
     this.#rows[slot] = row;
     this.#types[slot] = typeBit(type);
     this.#slots.set(row, slot);
@@ -131,12 +131,17 @@ export function blobOf(vector: Float32Array): Uint8Array {
 }
 
 export function vectorOf(blob: Uint8Array): Float32Array {
+  const vector = new Float32Array(DIMENSIONS);
+  copyInto(vector, blob);
+  return vector;
+}
+
+function copyInto(vector: Float32Array, blob: Uint8Array): void {
   if (blob.byteLength !== DIMENSIONS * 4)
     throw new RangeError(`a stored vector has ${blob.byteLength} bytes`);
-  const bytes = Buffer.from(blob);
+  const bytes = Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
+  bytes.set(blob);
   if (!LITTLE_ENDIAN) bytes.swap32();
-  // A copy starts where Float32Array needs it to.
-  return new Float32Array(new Uint8Array(bytes).buffer);
 }
 
 export function cosine(a: Float32Array, b: Float32Array): number {
