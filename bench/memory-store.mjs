@@ -49,26 +49,34 @@ async function sqlite(folder) {
 
 async function postgres(folder) {
   const store = await openPostgresStore({ url: values.postgres, log });
+  const client = new pg.Client({ connectionString: values.postgres });
+  await client.connect();
+  const { rows } = await client.query(
+    `SELECT current_setting('server_version') AS server, extversion, pg_backend_pid() AS pid
+     FROM pg_extension WHERE extname = 'vector'`,
+  );
+  process.stdout.write(`postgres  ${rows[0].server}, pgvector ${rows[0].extversion}\n`);
   await measureStore('postgres', store, size(folder));
-  const server = await serverMegabytes(values.postgres).catch(() => undefined);
-  if (server !== undefined)
-    process.stdout.write(`postgres  memory of the server's processes: ${server} MB\n`);
+  process.stdout.write(`postgres  memory of the server's processes: ${serverMegabytes(rows[0].pid)}\n`);
+  await client.end();
   await store.close();
 }
 
 /** Of all its processes, what they share counted once; only for a server on this machine that may be looked at. */
-async function serverMegabytes(url) {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query('SELECT version() AS version, pg_backend_pid() AS pid');
+function serverMegabytes(backend) {
   const parentOf = (pid) => /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-  const postmaster = parentOf(rows[0].pid);
-  const children = readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && parentOf(pid) === postmaster);
-  const kilobytes = [postmaster, ...children].map((pid) =>
-    Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]),
-  );
-  await client.end();
-  return Math.round(kilobytes.reduce((sum, one) => sum + one, 0) / 1024);
+  const isBackend = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('postgres');
+  try {
+    if (!isBackend(backend)) return 'not of this machine';
+    const postmaster = parentOf(backend);
+    const others = readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && parentOf(pid) === postmaster);
+    const kilobytes = [postmaster, ...others].map((pid) =>
+      Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]),
+    );
+    return `${Math.round(kilobytes.reduce((sum, one) => sum + one, 0) / 1024)} MB`;
+  } catch (error) {
+    return `not known (${error.message})`;
+  }
 }
 
 /** Each store in a process of its own: the memory of one is not that of the other. */

@@ -166,6 +166,8 @@ export const LIMITS = {
   memoryStems: 10_000,
   /** Connections of one memory backend to PostgreSQL. */
   memoryConnections: 10,
+  /** Age of a count of all entities in PostgreSQL that is still taken for rarity. */
+  memoryCountAge: 10 * SECOND,
   /** Time for a connection to PostgreSQL, and for one statement. */
   memoryConnect: 5 * SECOND,
   memoryStatement: 30 * SECOND,

@@ -53,7 +53,8 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
     kind: 'postgres',
     ...operationsOver(async (name, args) => {
       try {
-        if (OPERATIONS[name].writes) return await writing(() => write(pool, name, args));
+        if (OPERATIONS[name].writes)
+          return await writing(() => write(pool, name, args)).finally(() => engine.changed());
         return await reading(() => runOperation(engine, name, args));
       } catch (error) {
         throw callError(error);
