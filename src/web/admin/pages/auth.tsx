@@ -31,15 +31,29 @@ export function Auth(): ReactNode {
         {token !== '' && jwt === undefined ? (
           <p className="quiet">This is not a JWT. It can be tried all the same, as an API key for example.</p>
         ) : null}
+        {jwt === undefined ? null : <Remarks jwt={jwt} />}
       </div>
-      {jwt === undefined ? null : <Claims jwt={jwt} />}
       {data === undefined && error !== undefined ? (
         <Problem title="The gateway could not be asked" error={error} retry={reload} />
       ) : null}
       {data === undefined ? null : (
         <Routes endpoints={[...endpointsOf(data, 'mcp'), ...endpointsOf(data, 'llm')]} token={token} />
       )}
+      {jwt === undefined ? null : <Claims jwt={jwt} />}
     </>
+  );
+}
+
+/** What stands out by itself. */
+function Remarks({ jwt }: { readonly jwt: Jwt }): ReactNode {
+  return (
+    <ul className="plain-list" aria-label="What stands out">
+      {remarksOn(jwt, Date.now()).map((remark) => (
+        <li key={remark} className="warn">
+          ! {remark}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -49,13 +63,6 @@ function Claims({ jwt }: { readonly jwt: Jwt }): ReactNode {
   return (
     <section className="panel" aria-labelledby="claims">
       <h2 id="claims">What it says</h2>
-      <ul className="plain-list">
-        {remarksOn(jwt, Date.now()).map((remark) => (
-          <li key={remark} className="warn">
-            ! {remark}
-          </li>
-        ))}
-      </ul>
       <table className="fields">
         <caption className="unseen">Header and claims of the token</caption>
         <tbody>

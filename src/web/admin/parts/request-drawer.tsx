@@ -76,7 +76,7 @@ export function RequestDrawer({
           <tr>
             <th scope="row">time</th>
             <td>
-              {timeText(time)} <span className="quiet">{time}</span>
+              {timeText(time)} <span className="quiet whole">{time}</span>
             </td>
           </tr>
           {names.map((name) => (
