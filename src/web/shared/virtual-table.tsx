@@ -1,4 +1,5 @@
 import {
+  type CSSProperties,
   type KeyboardEvent,
   type ReactNode,
   type RefObject,
@@ -18,6 +19,8 @@ export interface Column<Row> {
   /** Left out where there is little room. */
   readonly isWide?: boolean;
   readonly isNumber?: boolean;
+  /** Where there is little room, it gets what the others leave. */
+  readonly takesRest?: boolean;
 }
 
 interface VirtualTableProps<Row> {
@@ -63,8 +66,12 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
       <table aria-rowcount={rows.length + 1}>
         <caption className="unseen">{caption}</caption>
         <colgroup>
-          {columns.map(({ name, width, isWide }) => (
-            <col key={name} className={isWide === true ? 'wide' : ''} style={{ width }} />
+          {columns.map(({ name, width, isWide, takesRest }) => (
+            <col
+              key={name}
+              className={isWide === true ? 'wide' : takesRest === true ? 'rest' : ''}
+              style={{ '--width': width } as CSSProperties}
+            />
           ))}
         </colgroup>
         <thead>

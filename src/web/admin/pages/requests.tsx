@@ -172,11 +172,12 @@ const COLUMNS: readonly Column<Entry>[] = [
   { name: 'Took', width: '5.2rem', isWide: true, isNumber: true, cell: tookText },
   {
     name: 'Request',
-    width: '33%',
+    width: '34%',
+    takesRest: true,
     cell: (entry) => `${field(entry, 'http.method')} ${field(entry, 'http.path')}`,
   },
-  { name: 'About', width: '21%', isWide: true, cell: subjectOf },
-  { name: 'Route', width: '16%', isWide: true, cell: (entry) => field(entry, 'route') },
+  { name: 'About', width: '22%', isWide: true, cell: subjectOf },
+  { name: 'Route', width: '18%', isWide: true, cell: (entry) => field(entry, 'route') },
 ];
 
 /** Only where models are called: otherwise they would take the room of the others. */
