@@ -1,3 +1,4 @@
+import { outcomeOfFields } from '../core/outcome.ts';
 import type { BackendView, GatewayView, Overview, RouteView } from '../core/overview.ts';
 import type { RecentRequest } from './recent-requests.ts';
 
@@ -117,12 +118,19 @@ ${targets.map(
 /** Never colour alone. */
 const MARKS = { ready: '✓', connecting: '…', idle: '·', failing: '✗' } as const;
 
-const SHOWN_FIELDS = ['http.method', 'http.path', 'route', 'http.status', 'protocol', 'duration', 'error'];
+const SHOWN_FIELDS = ['http.method', 'http.path', 'route', 'http.status', 'protocol', 'duration'];
+const OUTCOMES = { good: '✓', warn: '!', bad: '✗' } as const;
 
 function recent(requests: readonly RecentRequest[]): Html {
   if (requests.length === 0) return html`<p>None yet.</p>`;
-  return html`<table><thead><tr><th>Time</th>${SHOWN_FIELDS.map((name) => html`<th>${name}</th>`)}</tr></thead><tbody>
-${requests.map(({ time, fields }) => html`<tr><td>${time}</td>${SHOWN_FIELDS.map((name) => html`<td>${fields[name]}</td>`)}</tr>\n`)}</tbody></table>`;
+  return html`<table><thead><tr><th>Time</th>${SHOWN_FIELDS.map((name) => html`<th>${name}</th>`)}<th>outcome</th></tr></thead><tbody>
+${requests.map(requestRow)}</tbody></table>`;
+}
+
+/** What went wrong is not always in the status. */
+function requestRow({ time, fields }: RecentRequest): Html {
+  const { outcome, problem } = outcomeOfFields(fields);
+  return html`<tr><td>${time}</td>${SHOWN_FIELDS.map((name) => html`<td>${fields[name]}</td>`)}<td>${OUTCOMES[outcome]} ${problem ?? ''}</td></tr>\n`;
 }
 
 function duration(seconds: number): string {

@@ -252,6 +252,8 @@ export const LIMITS = {
   /** Events of a trace kept for the screen; the later ones are counted only. */
   traceEvents: 10_000,
   traceKeptLength: 128 * MIB,
+  /** Traces kept for the screen of `--count`; of earlier ones only that they were there. */
+  traceScreens: 200,
   /** Waiting for a request when nobody sits at a terminal. */
   traceWait: 60 * SECOND,
   /** A request that the command sent has been answered, and no event has come. */

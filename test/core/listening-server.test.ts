@@ -39,6 +39,16 @@ describe('a server of the process', () => {
     await taken?.close();
   });
 
+  test('localhost is both loopback addresses or none: whoever means the other must not end up elsewhere', async () => {
+    const taken = await listenOn(at('[::1]:0'), hello);
+    await expect(listenOn(at(`localhost:${taken?.port}`), hello)).rejects.toThrow(
+      `[::1]:${taken?.port} is already in use`,
+    );
+    const again = await listenOn(at(`127.0.0.1:${taken?.port}`), hello);
+    await again?.close();
+    await taken?.close();
+  });
+
   test('off opens nothing', async () => {
     expect(await listenOn(at('off'), hello)).toBeUndefined();
   });

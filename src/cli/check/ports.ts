@@ -1,5 +1,6 @@
 import { createServer } from 'node:net';
-import { parseListenAddress } from '../../core/listen.ts';
+import { type ListenAddress, parseListenAddress } from '../../core/listen.ts';
+import { ListenError, listenOn } from '../../core/listening-server.ts';
 import {
   type CheckContext,
   type CheckGroup,
@@ -39,7 +40,7 @@ function operatorPorts(
       'admin',
       'adminAddr',
       env['ADMIN_ADDR'] || (adminAddr === DEFAULT_ADMIN ? '' : adminAddr),
-      DEFAULT_ADMIN,
+      'localhost:15000',
     ],
     ['stats', 'statsAddr', env['STATS_ADDR'] || statsAddr, ':15020'],
     ['readiness', 'readinessAddr', env['READINESS_ADDR'] || readinessAddr, ':15021'],
@@ -47,8 +48,26 @@ function operatorPorts(
   return servers.flatMap(([name, key, configured, fallback]) => {
     const address = parseListenAddress(configured || fallback);
     if (address?.kind !== 'tcp' || address.port === 0) return [];
-    return [checkPort(address.port, address.hosts[0], name, `config.${key}`, configured ? fail : warn)];
+    return [checkAddress(address, `${address.port} (${name})`, `config.${key}`, configured ? fail : warn)];
   });
+}
+
+/** Opens it as the gateway would, every one of its hosts, and closes it again. */
+async function checkAddress(
+  address: ListenAddress,
+  shown: string,
+  key: string,
+  state: typeof fail,
+): Promise<CheckResult> {
+  try {
+    const server = await listenOn(address, () => undefined);
+    await server?.close();
+    return ok(shown.replace(' ', ' is free '));
+  } catch (error) {
+    if (!(error instanceof ListenError)) throw error;
+    const why = error.code === 'EADDRINUSE' ? 'is in use' : error.reason;
+    return state(`${shown} ${why}`, `stop what uses it, or change ${key}`);
+  }
 }
 
 function checkPort(

@@ -2,7 +2,6 @@ import { writeSync } from 'node:fs';
 import { render } from 'ink';
 import { createElement } from 'react';
 import { EXIT_CODES } from '../../core/exit-codes.ts';
-import { matches } from '../../core/trace/fail-on.ts';
 import { type Context, wantsColor } from '../context.ts';
 import type { TracePlan } from '../proxy/trace-options.ts';
 import { endText } from '../proxy/trace-text.ts';
@@ -63,8 +62,7 @@ export async function showTrace(
   const last = traces.at(-1);
   if (last !== undefined) stdout.write(endText(last));
   if (endCode !== undefined) return endCode;
-  const failed = traces.some((trace) => plan.failOn.some((condition) => matches(trace, condition)));
-  return failed ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
+  return store.failed ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 }
 
 /** Resolves when there is something to show, or when it is known that there will be nothing. */

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/render/width.ts';
+import { matches } from '../../core/trace/fail-on.ts';
 import { createSorter } from '../../core/trace/sorter.ts';
 import { addEvent, EMPTY_TRACE, type TraceModel } from '../../core/trace-model.ts';
 import { readInput } from '../proxy/dump.ts';
@@ -45,6 +46,8 @@ export class TraceStore {
   /** Events are written one after another: they are in order. */
   #saving: Promise<void> = Promise.resolve();
   #stop = new AbortController();
+  /** A trace had what `--fail-on` names. */
+  failed = false;
   /** The failure to start with, when nothing was ever shown: the command ends with it. */
   firstFailure: CommandError | undefined;
 
@@ -94,6 +97,7 @@ export class TraceStore {
       const trace = sorter.of(json);
       traces[trace] = addEvent(traces[trace] ?? EMPTY_TRACE, json);
     }
+    for (const trace of traces) this.#judge(trace);
     this.#set({ phase: 'done', traces });
   }
 
@@ -123,7 +127,7 @@ export class TraceStore {
           },
           replied: (reply) => this.#set({ reply }),
           event: (text, json, trace) => this.#event(text, json, before + trace),
-          ended: () => undefined,
+          ended: (trace) => this.#judge(this.#view.traces[before + trace]),
         },
         this.#stop.signal,
       );
@@ -152,6 +156,11 @@ export class TraceStore {
     this.#set({ note: escapeControls(note) });
   }
 
+  #judge(trace: TraceModel | undefined): void {
+    const { failOn } = this.#plan;
+    this.failed ||= trace !== undefined && failOn.some((condition) => matches(trace, condition));
+  }
+
   stop(): void {
     this.#stop.abort();
   }
@@ -172,7 +181,10 @@ export class TraceStore {
       current.steps.length >= LIMITS.traceEvents
         ? { ...current, dropped: current.dropped + 1 }
         : addEvent(current, json);
-    this.#set({ phase: 'live', traces: traces.toSpliced(index, 1, trace) });
+    const kept = traces.toSpliced(index, 1, trace);
+    const forgotten = index - LIMITS.traceScreens;
+    if (forgotten >= 0) kept[forgotten] = EMPTY_TRACE;
+    this.#set({ phase: 'live', traces: kept });
   }
 
   #lost(error: unknown): void {

@@ -102,14 +102,14 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
       },
     });
     await using term = await terminal();
-    await term.agctl(['proxy', 'trace', '--admin', admin.address, '--count', '2']);
+    await term.agctl(['proxy', 'trace', '--admin', admin.address, '--count', '2', '--fail-on', 'deny']);
     await term.shows('Request 2 of 2: the next request is traced');
     await term.press('[');
     await term.shows('403, denied by authorization');
     await term.press(']');
     await term.shows('Request 2 of 2');
     await term.press('q');
-    await term.shows('code 0');
+    await term.shows('code 1');
   });
 
   test.each([

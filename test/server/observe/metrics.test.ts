@@ -117,13 +117,17 @@ describe('metrics of MCP requests', () => {
     for (let i = 0; i < 5; i++) await session.request('tools/call', { name: `invented${i}` });
     await session.request('made/up');
     await session.request('tools/call', { name: 'a_echo', arguments: {} });
-    await ended(gate, 9);
+    // Servers may say in a result, and not as an error, that there is no such tool.
+    await session.request('tools/call', { name: 'b_fail', arguments: {} });
+    await ended(gate, 10);
     const families = await scrape(gate);
     const name = 'gw_mcp_requests_total';
     const call = { method: 'tools/call', resource_type: 'tool' };
     expect(sampleValue(families, name, { ...call, server: 'a', resource: 'echo' })).toBe(1);
     expect(JSON.stringify([...families.values()])).not.toMatch(/invented|made/);
-    expect(sampleValue(families, name, { resource_type: 'tool', resource: 'unknown' })).toBe(5);
+    const invented = { resource_type: 'tool', server: 'unknown', resource: 'unknown' };
+    expect(sampleValue(families, name, invented)).toBe(5);
+    expect(sampleValue(families, name, { ...call, server: 'b', resource: 'unknown' })).toBe(1);
   });
 });
 

@@ -103,6 +103,20 @@ describe('a trace', () => {
     expect(sink.headers[0]).toMatchObject({ path: '/v1/traces', 'x-key': 'k' });
   });
 
+  test('of a tool that says that it failed is an error, in both spans', async () => {
+    await using sink = await collector('http');
+    const more = tracing(sink.url, { otlpProtocol: 'http' }) as { config: object };
+    const gate = await gateway(mcpConfig([chaos('a')], more));
+    const session = await openSession(`${gate.url}/mcp`);
+    await session.request('tools/call', { name: 'fail', arguments: {} });
+    await until(() => gate.accessLog.length === 3);
+    await gate.close();
+    const spans = sink.spans.filter(({ attributes }) => attributes['mcp.method.name'] === 'tools/call');
+    for (const span of [server(spans), client(spans)])
+      expect(span.status).toEqual({ code: 2, message: 'the tool says that it failed (isError)' });
+    expect(server(spans).attributes).toMatchObject({ 'error.type': 'tool_error', 'http.status': 200 });
+  });
+
   test('continues that of the client, whose own header goes no further, and tells failures', async () => {
     await using sink = await collector('grpc');
     await using upstream = await httpUpstream((_, response) => response.writeHead(503).end());

@@ -1,4 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
+import { mcpProblem } from '../../../core/outcome.ts';
 import { VERSION } from '../../../core/version.ts';
 import type { CallMeter } from '../../http/call-meter.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -135,7 +136,7 @@ export class Metrics {
 
   recordMcp(mcp: NonNullable<Exchange['mcp']>, labels: readonly string[]): void {
     if (mcp.method === undefined) return;
-    const succeeded = mcp.errorCode === undefined;
+    const succeeded = mcpProblem(mcp) === undefined;
     const resource = this.#mcpResources.of(mcp.tool ?? mcp.prompt ?? mcp.resourceUri, succeeded);
     const method = this.#mcpMethods.of(mcp.method, succeeded);
     this.families.mcpRequests

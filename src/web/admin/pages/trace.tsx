@@ -2,6 +2,7 @@ import { type FormEvent, type ReactNode, useEffect, useId, useState } from 'reac
 import { LIMITS } from '../../../core/limits.ts';
 import { requestLine } from '../../../core/trace/request-line.ts';
 import { verdictText } from '../../../core/trace/verdict.ts';
+import type { TraceModel } from '../../../core/trace-model.ts';
 import { LiveText } from '../../shared/live-text.tsx';
 import { Command } from '../../shared/problem.tsx';
 import { useLocation } from '../../shared/router.ts';
@@ -204,7 +205,10 @@ function TraceList({
               onClick={() => choose(trace.id)}
             >
               <span className="quiet">{clock(trace.at)}</span>{' '}
-              <span className={toneOf(trace.model)}>{trace.model.verdict?.status ?? '…'}</span>{' '}
+              <span className={toneOf(trace.model)}>
+                {isHidden(trace.model) ? '✗ ' : ''}
+                {trace.model.verdict?.status ?? '…'}
+              </span>{' '}
               {visible(requestLine(trace.model.state)) || visible(trace.file ?? 'request')}
             </button>
           </li>
@@ -213,6 +217,10 @@ function TraceList({
     </nav>
   );
 }
+
+/** It failed, and its status does not say so. */
+const isHidden = ({ verdict }: TraceModel): boolean =>
+  verdict?.error !== undefined && (verdict.status ?? 0) < 400;
 
 function spoken(state: ArmState, newest: KeptTrace | undefined): string {
   if (state.kind === 'waiting' && newest?.state !== 'live') return 'Armed: waiting for a request';
