@@ -147,6 +147,8 @@ export class LiveConfig {
       this.#failed(diagnostics, '', source);
       return false;
     }
+    // Checking and compiling take their time, and requests wait meanwhile: not for both at once.
+    await new Promise((resolve) => setImmediate(resolve));
     const done = await this.#serve({ config, source, diagnostics }, started);
     if (done) {
       const { reloads } = this.#state;

@@ -206,6 +206,16 @@ describe('ports', () => {
     await until(() => it.gate.accessLog.some((line) => line.includes('gateway=default/g1')));
   });
 
+  test('keep their address, which only a restart changes', async () => {
+    const port = await freePort();
+    const at = (address: object): string =>
+      JSON.stringify({ gateways: { g: { port, ...address, routes: [answer('one')] } } });
+    await using it = await live(at({}));
+    expect(await it.become(at({ address: '127.0.0.1' }))).toBe(false);
+    expect(it.gate.log.at(-1)).toContain('only a restart changes the address of a port');
+    expect(await text(it.gate.url)).toBe('one');
+  });
+
   test('that are removed let requests under way finish', async () => {
     const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
     await using backend = await httpUpstream((_, response) => resolve(response));

@@ -17,6 +17,7 @@ import { LIMITS } from '../../../src/core/limits.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { AUDIENCE, startIdp } from '../../kit/idp.ts';
+import { freePort } from '../../kit/ports.ts';
 import { serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
@@ -219,12 +220,18 @@ describe('the command', () => {
     expect((await running.finished).code).toBe(0);
   });
 
-  test('watches its file, and stops while it does', async () => {
-    await using running = await serve(config('0'));
+  test('watches its file, is ready also when it holds a mistake, and stops', async () => {
+    const [readiness, stats] = [await freePort(), await freePort()];
+    const env = { READINESS_ADDR: `127.0.0.1:${readiness}`, STATS_ADDR: `127.0.0.1:${stats}` };
+    await using running = await serve(config('0'), { env });
     const [file] = /\/\S*agctl-serve-\S*config\.yaml/.exec(running.stderr) ?? [];
     writeFileSync(file as string, config('1'));
     await until(() => running.stderr.includes('configuration reloaded'));
     expect((await send(running.url)).text).toBe('1');
+    writeFileSync(file as string, 'gateways: 7');
+    await until(() => running.stderr.includes('Failed to reload config: '));
+    expect((await send(`http://127.0.0.1:${readiness}/healthz/ready`)).status).toBe(200);
+    expect((await send(`http://127.0.0.1:${stats}/metrics`)).text).toContain('gw_config_synchronized 0');
     running.kill('SIGTERM');
     expect((await running.finished).code).toBe(0);
   });
