@@ -1,11 +1,11 @@
 // The victim of kill-harness.ts: opens a store, says what it found, then writes and says what was acknowledged, until
-// it is killed. A line is one write to a pipe, so it leaves whole or not at all.
+// it is killed. A short line is one write to a pipe, so it leaves whole or not at all (POSIX: PIPE_BUF).
 import { writeSync } from 'node:fs';
 import { openSqliteStore } from '../../../src/adapter/memory/sqlite/open.ts';
 import type { Store } from '../../../src/adapter/memory/store.ts';
 import type { Log } from '../../../src/core/log.ts';
 import { LogDirectives } from '../../../src/core/log-directives.ts';
-import { DOCUMENT, documentText, type Found, type Line, SESSION } from './kill-lines.ts';
+import { brief, DOCUMENT, documentText, type Found, type Line, SESSION } from './kill-lines.ts';
 import { documentOf, turn, vector } from './records.ts';
 
 const nothing = (): void => undefined;
@@ -20,13 +20,12 @@ const SILENT: Log = {
 };
 
 function say(line: Line): void {
-  const text = `${JSON.stringify(line)}\n`;
-  for (;;) {
+  let rest = Buffer.from(`${JSON.stringify(line)}\n`);
+  while (rest.length > 0) {
     try {
-      writeSync(1, text);
-      return;
+      rest = rest.subarray(writeSync(1, rest));
     } catch (error) {
-      // The parent is behind, and the pipe full. A short line is never written in part (POSIX: PIPE_BUF).
+      // The parent is behind, and the pipe full.
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
     }
   }
@@ -48,7 +47,7 @@ async function found(store: Store): Promise<Found> {
     turns,
     hash: record?.hash,
     promised: record?.chunks ?? 0,
-    chunks: chunks.map(({ content }) => content).sort(),
+    chunks: chunks.map(({ content }) => brief(content)).sort(),
     vectors: vectors.length,
     edges: edges.length,
   };

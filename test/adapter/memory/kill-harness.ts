@@ -2,16 +2,18 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import type { Readable } from 'node:stream';
-import { documentText, type Found, type Line } from './kill-lines.ts';
+import { brief, documentText, type Found, type Line } from './kill-lines.ts';
 import { buildVictim } from './kill-victim.ts';
 
 /** Processes at once: one starts while the other waits for the disk. */
 const LANES = 2;
-/** Kills of the owners of one file before it is checked page by page and a new one begins. */
-const GENERATION = 20;
+/**
+ * Kills of the owners of one file before it is checked page by page and a new one begins: enough that the log of writes
+ * is written back between them, also where the machine is busy and each owner writes little.
+ */
+const GENERATION = 60;
 /** A process dies so long after it has opened its store, in ms, at most. */
 const FUSE = 60;
 /** Share of the processes that die while they open it. */
@@ -110,10 +112,14 @@ class Victim {
     this.ended = once(this.process, 'exit').then(([code, signal]) => signal ?? code);
   }
 
-  /** Until it has closed its output. */
+  /** Until it has closed its output. A line without its end was cut by the kill. */
   async read(take: (line: Line) => void): Promise<void> {
-    for await (const text of createInterface({ input: this.process.stdout as Readable }))
-      take(JSON.parse(text) as Line);
+    let rest = '';
+    for await (const chunk of (this.process.stdout as Readable).setEncoding('utf8')) {
+      const lines = `${rest}${chunk}`.split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) take(JSON.parse(line) as Line);
+    }
   }
 }
 
@@ -135,7 +141,9 @@ function compare(known: Expected, found: Found, report: Report): void {
   const version = Number(found.hash);
   if (version < known.version) problem(`document version ${known.version} is lost, ${version} is there`);
   known.version = version;
-  const whole = Array.from({ length: found.promised }, (_, part) => documentText(version, part)).sort();
+  const whole = Array.from({ length: found.promised }, (_, part) =>
+    brief(documentText(version, part)),
+  ).sort();
   if (JSON.stringify(whole) !== JSON.stringify(found.chunks))
     problem(`version ${version} of the document has parts ${found.chunks.join(' | ')}`);
   if (found.vectors !== found.promised || found.edges !== found.promised)

@@ -15,5 +15,5 @@ test(`${KILLS} times kill -9: nothing acknowledged is lost, nothing is there in 
   const report = await killLoop(folder.path, KILLS);
   expect(report.problems).toEqual([]);
   expect(report.kills).toBe(KILLS);
-  expect(report.acknowledged).toBeGreaterThan(KILLS);
+  expect(report.acknowledged).toBeGreaterThan(KILLS / 2);
 });

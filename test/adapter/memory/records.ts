@@ -34,7 +34,7 @@ export function documentOf(
   const file = entity({ id: `file:${key}`, name: key, type: 'doc_file', content: key });
   const chunks = texts.map((text, index) =>
     entity({
-      id: `chunk:${key}:${index}:${text}`,
+      id: `chunk:${key}:${index}:${text.slice(0, 100)}`,
       name: `${key} > ${index}`,
       type: 'doc_chunk',
       content: text,
