@@ -20,6 +20,8 @@ export const LIMITS = {
   headersTimeout: 10 * SECOND,
   requestTimeout: 60 * SECOND,
   keepAliveTimeout: 65 * SECOND,
+  /** Requests of one connection that wait for their turn; more are not read, besides what one read brings. */
+  pipelinedRequests: 16,
   /** A connection that we have ended, and that the client leaves open. */
   linger: SECOND,
   /** How often Node looks for connections over those times; its default of 30 s makes 10 s mean 40 s. */

@@ -78,7 +78,11 @@ export async function openPort(
     port,
     address,
     handle: (x) => handle(x, state.serving),
-    ended,
+    ended: (x, status, bodyBytes) => {
+      // A request whose connection ended before its turn came.
+      x.serving ??= state.serving;
+      ended(x, status, bodyBytes);
+    },
     connected: () => state.serving.bind?.connected(),
     disconnected: (received, sent) => state.serving.bind?.disconnected(received, sent),
   }).catch((error: unknown) => {

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { LIMITS } from '../../core/limits.ts';
 import { Exchange, type Reply } from './exchange.ts';
 import { HeaderList } from './header-list.ts';
+import { type Line, Turns, type Waiting } from './turns.ts';
 
 export interface ListenerOptions {
   readonly gateway: string;
@@ -43,19 +44,31 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   // Node would drop lines over its count silently, Authorization among them; admission counts and refuses.
   server.maxHeadersCount = 0;
   server.maxConnections = LIMITS.connections;
-  const inFlight = new InFlight();
+  const finished = (response: GatewayResponse): void => {
+    const { exchange: x } = response;
+    // Once: newer versions of Node.js also close responses whose turn never came.
+    if (x === undefined || response.isEnded) return;
+    response.isEnded = true;
+    if (!response.writableFinished) x.abandon();
+    options.ended(x, response.headersSent ? response.statusCode : 0, response.bodyBytes);
+  };
+  const turns = new Turns<GatewayResponse>(finished);
   // One function for all responses: a closure each would keep whole requests alive until a full collection.
   function onClosed(this: GatewayResponse): void {
-    const { exchange: x } = this;
-    if (x === undefined) return;
-    inFlight.remove(x.request);
-    if (!this.writableFinished) x.abandon();
-    options.ended(x, this.headersSent ? this.statusCode : 0, this.bodyBytes);
+    finished(this);
+    const next = turns.leave(this);
+    if (next !== undefined) void serve(next, options);
   }
   const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {
-    inFlight.add(request);
     response.once('close', onClosed);
-    void serve(request, response, options);
+    response.exchange = new Exchange(
+      request,
+      response,
+      options.gateway,
+      options.listener,
+      new HeaderList(request.rawHeaders),
+    );
+    if (turns.enter(response)) void serve(response, options);
   };
   server.on('request', onRequest);
   // The body decides whether the client is told to go on (see `RequestBody`).
@@ -64,7 +77,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     endWith(socket, rawError('405 Method Not Allowed', 'method not allowed')),
   );
   server.on('clientError', (error, socket) =>
-    inFlight.whenNone(socket as Socket, () => onClientError(error, socket as Socket)),
+    turns.whenNone(socket as Socket, () => onClientError(error, socket as Socket)),
   );
   if (options.connected !== undefined) {
     function onSocketClosed(this: Socket): void {
@@ -84,8 +97,10 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
 }
 
 /** A response that knows what it answers. */
-class GatewayResponse extends ServerResponse {
+class GatewayResponse extends ServerResponse implements Waiting {
+  line: Line<this> | undefined;
   exchange: Exchange | undefined;
+  isEnded = false;
   /** Of the body, before chunks are framed. */
   bodyBytes = 0;
 
@@ -105,22 +120,12 @@ type Written = string | Uint8Array;
 const lengthOf = (chunk: Written): number =>
   typeof chunk === 'string' ? Buffer.byteLength(chunk) : chunk.byteLength;
 
-async function serve(
-  request: IncomingMessage,
-  response: GatewayResponse,
-  options: ListenerOptions,
-): Promise<void> {
-  const x = new Exchange(
-    request,
-    response,
-    options.gateway,
-    options.listener,
-    new HeaderList(request.rawHeaders),
-  );
-  response.exchange = x;
+async function serve(response: GatewayResponse, options: ListenerOptions): Promise<void> {
+  const { exchange: x } = response;
+  if (x === undefined) return;
   const reply = await options.handle(x);
   if (response.destroyed) return discard(reply);
-  writeReply(request, response, reply);
+  writeReply(x.request, response, reply);
 }
 
 function writeReply(
@@ -183,37 +188,6 @@ function closeServer(server: Server, deadline: number): Promise<void> {
     });
     server.closeIdleConnections();
   });
-}
-
-/**
- * Requests under way per connection. Node reports a malformed request at once, also while earlier ones of the same
- * connection (pipelining, RFC 9112 §9.3.2) are still to be answered: their answers come first.
- */
-class InFlight {
-  readonly #open = new WeakMap<Socket, { count: number; last: IncomingMessage; whenNone?: () => void }>();
-
-  add(request: IncomingMessage): void {
-    // Of the request: a response that waits for its turn has no socket yet.
-    const { socket } = request;
-    const entry = this.#open.get(socket) ?? { count: 0, last: request };
-    this.#open.set(socket, entry);
-    entry.count += 1;
-    entry.last = request;
-  }
-
-  remove({ socket }: IncomingMessage): void {
-    const entry = this.#open.get(socket);
-    if (entry === undefined) return;
-    entry.count -= 1;
-    if (entry.count === 0) entry.whenNone?.();
-  }
-
-  /** Acts once the requests before a malformed one are answered; at once when it is the last one's own body. */
-  whenNone(socket: Socket, action: () => void): void {
-    const entry = this.#open.get(socket);
-    if (entry === undefined || entry.count === 0 || !entry.last.complete) action();
-    else entry.whenNone = action;
-  }
 }
 
 /** What Node's parser refuses never becomes a request: it is answered here and the connection ends. */
