@@ -27,12 +27,12 @@ const FILES = [
   {
     name: 'first',
     priority: 2,
-    test: /shared\/(api|page|router|event-stream)\.ts|core\/limits\.ts|model\/(requests|follow|paths)\.ts|memory\/(key|model)\.ts|vite\/preload-helper|node_modules\/(react|eventsource-parser)\//,
+    test: /shared\/(api|page|router|event-stream)\.ts|core\/limits\.ts|model\/(requests|follow|paths)\.ts|(admin|memory)\/pages\.ts|memory\/(key|model)\.ts|vite\/preload-helper|rolldown.runtime|node_modules\/(react|eventsource-parser)\//,
   },
   {
     name: 'app',
     priority: 1,
-    test: /node_modules\/(react-dom|scheduler)\/|web\/shared\/(?!chart|virtual-table|drawer|tabs)[\w-]+\.tsx?|admin\/(model|parts)\/|pages\/overview\.tsx/,
+    test: /node_modules\/(react-dom|scheduler)\/|web\/shared\/(?!chart|virtual-table|drawer|tabs)[\w-]+\.tsx?|admin\/(model|parts)\/|pages\/overview\.tsx|web\/\w+\/(app|frame|key-gate)\.tsx/,
   },
 ];
 
@@ -48,8 +48,9 @@ const namesAtOnce = {
         wanted.add(fileName);
         chunk.imports.forEach(add);
       };
-      for (const { type, fileName, facadeModuleId } of Object.values(bundle))
-        if (type === 'chunk' && AT_ONCE.some((path) => facadeModuleId?.endsWith(path))) add(fileName);
+      for (const { type, fileName, moduleIds } of Object.values(bundle))
+        if (type === 'chunk' && moduleIds.some((id) => AT_ONCE.some((path) => id.endsWith(path))))
+          add(fileName);
       return [...wanted]
         .filter((fileName) => !html.includes(fileName))
         .map((fileName) => ({

@@ -138,6 +138,21 @@ describe('system', () => {
   });
 });
 
+browserTest('the data is asked for while the application is on its way, and once', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  const overview = page.waitForRequest('**/api/overview');
+  const requests = page.waitForRequest('**/api/requests');
+  await page.route('**/assets/app-*', async (route) => {
+    await Promise.all([overview, requests]);
+    await route.continue();
+  });
+  await page.goto(`${ui.url}/`);
+  await shows(page, 'default/private');
+  expect(asked.filter((path) => path === '/api/overview')).toHaveLength(1);
+});
+
 test('the first load is small', () => {
   const folder = `${ADMIN_PAGES}/assets`;
   const page = readFileSync(`${ADMIN_PAGES}/index.html`, 'utf8');
