@@ -168,6 +168,8 @@ export const LIMITS = {
   memoryStems: 10_000,
   /** Connections of one memory backend to PostgreSQL. */
   memoryConnections: 10,
+  /** Entities with words of a query whose occurrences PostgreSQL counts: those with the most telling words. */
+  memoryRanked: 1_000,
   /** Age of a count of all entities in PostgreSQL that is still taken for rarity. */
   memoryCountAge: 10 * SECOND,
   /** Time for a connection to PostgreSQL, and for one statement. */

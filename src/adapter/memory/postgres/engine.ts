@@ -148,14 +148,17 @@ export class PostgresEngine implements Engine {
     const weights = used.map(([, count]) => Math.log(1 + (total - count + 0.5) / (count + 0.5)));
     const types = scope.types === undefined ? [] : [scope.types];
     const rows = await this.all(
-      // Materialised, or the query would be made again for every row.
+      // Materialised, or the query would be made again for every row. Only the best by weight alone are ranked: reading
+      // the words of a row is most of what it costs.
       `WITH t AS MATERIALIZED (SELECT phraseto_tsquery('memory_words', term) AS query, weight
-         FROM unnest($1::text[], $2::float8[]) AS listed (term, weight))
-       SELECT e.id, sum(t.weight * (1 + ts_rank(e.words, t.query, 1))) AS rank
-       FROM t JOIN memory_entities AS e ON e.words @@ t.query
-       ${scope.types === undefined ? '' : 'WHERE e.type = ANY($4)'}
+         FROM unnest($1::text[], $2::float8[]) AS listed (term, weight)),
+       hits AS MATERIALIZED (SELECT e.row, t.query, t.weight FROM t JOIN memory_entities AS e ON e.words @@ t.query
+         ${scope.types === undefined ? '' : 'WHERE e.type = ANY($5)'}),
+       best AS MATERIALIZED (SELECT row FROM hits GROUP BY row ORDER BY sum(weight) DESC, row LIMIT $4)
+       SELECT e.id, sum(hits.weight * (1 + ts_rank(e.words, hits.query, 1))) AS rank
+       FROM best JOIN hits USING (row) JOIN memory_entities AS e USING (row)
        GROUP BY e.id ORDER BY rank DESC, e.id LIMIT $3`,
-      [used.map(([term]) => plainWords(term)), weights, scope.limit, ...types],
+      [used.map(([term]) => plainWords(term)), weights, scope.limit, LIMITS.memoryRanked, ...types],
     );
     return rows.map((row) => ({ id: row['id'] as string, rank: Number(row['rank']) }));
   }
