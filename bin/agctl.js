@@ -2,7 +2,10 @@
 // Plain and old syntax up to the version check, so that an old Node can say what it needs.
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
-  process.stderr.write(`agctl needs Node.js 22.19 or newer; this is ${process.versions.node}.\n`);
+  process.stderr.write(
+    `agctl needs Node.js 22.19 or newer; this is ${process.versions.node}.\n` +
+      `Get one from https://nodejs.org, or use one for this command alone: npx -y node@26 ${process.argv[1]}\n`,
+  );
   process.exitCode = 2;
 } else {
   // libuv starts its threads once, and Node.js 22 reads modules with them: hence CommonJS, which is read without. Half

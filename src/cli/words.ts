@@ -8,12 +8,30 @@ export class Words extends Command {
     return new Words(name);
   }
 
-  /** Commander calls this. `serve --fiel x` lacks `--file`, and `--fiel` is why. */
+  /** Of an option that takes one value Commander uses the last and says nothing of the others: here it is an error. */
+  override addOption(option: Option): this {
+    super.addOption(option);
+    if (!option.required && !option.optional) return this;
+    let isGiven = false;
+    return this.on(`option:${option.name()}`, () => {
+      // One that may be repeated collects its values in a list.
+      if (isGiven && !Array.isArray(this.getOptionValue(option.attributeName())))
+        this.error(`error: option '${option.flags}' is given twice, and takes one value`, {
+          code: 'commander.conflictingOption',
+        });
+      isGiven = true;
+    });
+  }
+
+  /** Commander calls this. `serve --fiel x` lacks `--file`, and `--fiel` is why; `serve x` lacks the `-f` before it. */
   missingMandatoryOptionValue(option: Option): void {
     const unknown = this.args.find((word) => word.length > 1 && word.startsWith('-'));
     if (unknown !== undefined && this.args.length > this.registeredArguments.length)
       this.error(unknownOption(this, unknown), { code: 'commander.unknownOption' });
-    this.error(`error: required option '${option.flags}' not specified`, {
+    const [operand] = this.args;
+    const hint =
+      option.long === '--file' && operand !== undefined ? `\n(Did you mean ${option.short} ${operand}?)` : '';
+    this.error(`error: required option '${option.flags}' not specified${hint}`, {
       code: 'commander.missingMandatoryOptionValue',
     });
   }

@@ -176,6 +176,26 @@ describe('check', () => {
     ]);
   });
 
+  test('the key of a busy port is the one in the file', async () => {
+    const busy = createServer().listen(0);
+    await once(busy, 'listening');
+    const { port } = busy.address() as { port: number };
+    const file = join(folder.path, 'llm.yaml');
+    const config = { adminAddr: 'off', statsAddr: 'off', readinessAddr: 'off' };
+    const models = [{ name: '*', provider: 'echo' }];
+    writeFileSync(file, JSON.stringify({ config, llm: { port, models } }));
+    const { stdout } = await agctl(['check', '-f', file, '--only', 'ports', '-o', 'json']);
+    busy.close();
+    expect(JSON.parse(stdout).checks).toEqual([
+      {
+        group: 'ports',
+        status: 'fail',
+        message: `${port} (gateway llm) is in use`,
+        fix: 'stop what uses it, or change llm.port',
+      },
+    ]);
+  });
+
   test('--offline asks nobody, --only runs what is named, unknown names are refused', async () => {
     const before = idp.upstream.received.length;
     const { all } = await check({ args: ['--offline', '--only', 'idp,targets'] });

@@ -9,12 +9,16 @@ const systemVersion = existsSync(SYSTEM_NODE)
   : undefined;
 const isOld = systemVersion !== undefined && Number(systemVersion.split('.')[0]) < 22;
 
-test.skipIf(!isOld)('an old Node gets one line that says what is needed, and exit code 2', async () => {
+const tooOld = (version: string): string =>
+  `agctl needs Node.js 22.19 or newer; this is ${version}.\n` +
+  `Get one from https://nodejs.org, or use one for this command alone: npx -y node@26 ${AGCTL}\n`;
+
+test.skipIf(!isOld)('an old Node is told what is needed and how to get it, with exit code 2', async () => {
   expect(await agctl(['version'], { node: SYSTEM_NODE })).toEqual({
     code: 2,
     signal: null,
     stdout: '',
-    stderr: `agctl needs Node.js 22.19 or newer; this is ${systemVersion}.\n`,
+    stderr: tooOld(systemVersion ?? ''),
   });
 });
 
@@ -34,5 +38,5 @@ test.each([
   );
   expect(status).toBe(expected);
   expect(stdout === '').toBe(expected !== 0);
-  expect(stderr).toBe(expected === 0 ? '' : `agctl needs Node.js 22.19 or newer; this is ${version}.\n`);
+  expect(stderr).toBe(expected === 0 ? '' : tooOld(version));
 });

@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { pathText } from '../../core/diagnostic.ts';
 import { type ListenAddress, parseListenAddress } from '../../core/listen.ts';
 import { ListenError, listenOn } from '../../core/listening-server.ts';
 import {
@@ -19,8 +20,15 @@ export const ports: CheckGroup = {
     if (config === undefined) return [notKnown];
     const fixed = gateways.filter(({ port }) => port !== 0);
     const found = await Promise.all([
-      ...fixed.map(({ port, address, name }) =>
-        checkPort(port, address, `gateway ${name}`, `gateways.${name}.port`, fail),
+      ...fixed.map(({ port, address, name, portPath }) =>
+        // A short form that names no port has its own: there the key is to be added.
+        checkPort(
+          port,
+          address,
+          `gateway ${name}`,
+          portPath.length === 1 ? `${name}.port` : pathText(portPath),
+          fail,
+        ),
       ),
       ...operatorPorts(config.config, env),
     ]);

@@ -21,8 +21,13 @@ export function replyToError(thrown: unknown, x: Exchange): Reply {
   return { status: error.status, headers, body: text };
 }
 
+/** Clients wait and try again when they read this; after another 4xx they give up. */
+const RATE_LIMITED = 'rate_limit_exceeded';
+
 /** Clients of LLM routes expect the envelope of the OpenAI API whoever refuses them. */
 function errorBody(error: AppError, x: Exchange): { type: string; text: string } {
+  if (x.protocol === 'llm' && error.code === 'rate_limited')
+    return envelope(error.message, RATE_LIMITED, RATE_LIMITED);
   if (x.protocol === 'llm')
     return envelope(error.message, error.status < 500 ? 'invalid_request_error' : 'api_error', error.code);
   return { type: 'text/plain; charset=utf-8', text: error.message };

@@ -18,10 +18,11 @@ import { requestTexts } from './guardrails/request-texts.ts';
 import type { Webhook } from './guardrails/webhook.ts';
 import type { LlmCall } from './log-fields.ts';
 import { compileModel, type Model, modelSchema, providerEntrySchema } from './model.ts';
-import { bySpecificity, matchesModel } from './models.ts';
+import { bySpecificity, isModelList, matchesModel } from './models.ts';
 import { answerOf, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';
 import { changeFields } from './transform.ts';
+import { reportUnreachedModels } from './unreached-models.ts';
 import {
   chooseTarget,
   compileVirtualModels,
@@ -62,6 +63,7 @@ export const llm = defineBackend({
       (model, index) => compileModel(model, config.providers, context.at('models', index)) ?? [],
     );
     refuseDuplicateEntries(config.providers, context);
+    reportUnreachedModels(config.models, config.virtualModels, context);
     const virtual = compileVirtualModels(config.virtualModels, compiled, context.at('virtualModels'));
     const guardrails =
       config.guardrails === undefined
@@ -109,7 +111,7 @@ function noSuchCall({ method, path }: Exchange): Error {
 
 async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   x.protocol = 'llm';
-  if (/^(?:\/v1)?\/models(?:\/|$)/.test(x.path)) return listModels(x, runtime);
+  if (isModelList(x.path)) return listModels(x, runtime);
   // The OpenAI API has no other call without a body whose model we could choose by.
   if (x.method === 'GET' || x.method === 'HEAD') throw noSuchCall(x);
   const body = await readRequest(x);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nearest } from '../../core/suggest.ts';
 import type { CompileContext } from '../compile-context.ts';
 import { headerChanges, headerChangesSchema } from '../http/header-changes.ts';
 import type { HeaderList } from '../http/header-list.ts';
@@ -131,10 +132,12 @@ export function compileModel(
   const kind = kindName === undefined ? undefined : findProvider(kindName);
   if (kind === undefined) {
     if (kindName !== undefined) {
+      const near = nearest(kindName, providerNames);
       context.at('provider').report({
         code: 'AGW0104',
         message: `unknown provider \`${kindName}\``,
-        help: `providers: ${providerNames.join(', ')}`,
+        ...(near === undefined ? {} : { help: `a provider with a similar name exists: \`${near}\`` }),
+        notes: [`providers: ${providerNames.join(', ')}`],
       });
     }
     return undefined;

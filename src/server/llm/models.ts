@@ -7,6 +7,11 @@ export function matchesModel(pattern: string, name: string): boolean {
   return pattern === name;
 }
 
+/** Whether a path is that of the list of models, which is answered here. */
+export function isModelList(path: string): boolean {
+  return /^(?:\/v1)?\/models(?:\/|$)/.test(path);
+}
+
 /** What is wrong with a pattern, or undefined. */
 export function patternProblem(pattern: string): string | undefined {
   const stars = pattern.split('*').length - 1;
@@ -19,6 +24,10 @@ export function patternProblem(pattern: string): string | undefined {
 
 /** Models in the order in which they are tried: most characters besides the wildcard first, then as configured. */
 export function bySpecificity(models: readonly Model[]): Model[] {
-  const weight = ({ name }: Model): number => name.replace('*', '').length;
-  return models.toSorted((a, b) => weight(b) - weight(a));
+  return models.toSorted((a, b) => weightOf(b.name) - weightOf(a.name));
+}
+
+/** How specific a pattern is: its characters besides the wildcard. */
+export function weightOf(name: string): number {
+  return name.replace('*', '').length;
 }

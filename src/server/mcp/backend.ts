@@ -152,7 +152,7 @@ function refuseDuplicates({ targets }: McpBackendConfig, context: CompileContext
     context.at('targets', index, 'name').report({
       code: 'AGW0106',
       message: `two targets are called \`${name}\``,
-      label: `the first is targets.${first}`,
+      label: `the first is in line ${context.at('targets', first, 'name').place().configLine}`,
       help: 'give each target its own name',
     });
   }

@@ -14,11 +14,13 @@ import {
   chat,
   chunk,
   completion,
+  errorOf,
   llmGateway,
   llmProvider,
   modelsGateway,
   streaming,
 } from '../../kit/llm-provider.ts';
+import { send } from '../../kit/send.ts';
 
 const document = (rates: object | undefined, more: object = {}, model = 'm') =>
   catalogSchema.parse({
@@ -229,5 +231,11 @@ describe('a limit', () => {
     expect(third.status).toBe(429);
     expect(third.headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0' });
     expect(Number(third.headers['x-ratelimit-reset'])).toBeGreaterThan(3000);
+    expect(errorOf(third)).toEqual({
+      message: 'rate limit exceeded',
+      type: 'rate_limit_exceeded',
+      code: 'rate_limit_exceeded',
+    });
+    expect((await send(`${served.url}/v1/models`)).status).toBe(200);
   });
 });

@@ -14,4 +14,8 @@ export function findProvider(name: string): ProviderKind | undefined {
   );
 }
 
-export const providerNames: readonly string[] = providerKinds.map(({ key }) => key);
+/** Every name that `provider:` may have, in one spelling each. */
+export const providerNames: readonly string[] = providerKinds.flatMap(({ key, aliases }) => [
+  key,
+  ...aliases,
+]);
