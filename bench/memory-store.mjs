@@ -97,6 +97,9 @@ async function postgresInProcess() {
     return;
   }
   const { env, stop } = await start();
+  // The server is in a group of its own, which Ctrl-C does not reach.
+  const interrupted = () => stop().finally(() => process.exit(130));
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, interrupted);
   try {
     await inProcess('postgres', '--postgres', env.MEMORY_DATABASE_URL);
   } finally {
