@@ -50,10 +50,19 @@ export const LIMITS = {
   sessionSweep: 30 * SECOND,
   /** Child processes of stdio targets, over all sessions; more is 503. */
   children: 64,
-  /** Time for a target to answer `initialize`; generous, because `npx` may download first. */
-  initializeTimeout: 60 * SECOND,
-  /** A target that has not answered by then is left out of a session's beginning or a list, unless failure is to be seen. */
+  /** Time for a target to answer `initialize`; generous, because `npx` may download first. The client need not wait so long. */
+  initializeTimeout: 180 * SECOND,
+  /**
+   * A target that has not answered by then is left out of a list, and of a session's beginning when another one has,
+   * unless failure is to be seen. A call of a target that is not connected waits as long.
+   */
   slowTarget: 10 * SECOND,
+  /** When all are slower: how long the first one that answers then waits for the others. */
+  slowTogether: 2 * SECOND,
+  /** A session begins by then or fails: clients give up after 60 s (default of the official SDKs), and learn nothing. */
+  sessionBegin: 55 * SECOND,
+  /** A page of a target's list that is merged. The client is answered without it before, unless failure is to be seen. */
+  listAnswer: 60 * SECOND,
   /** Requests in flight per session; more is a JSON-RPC error. */
   inFlightPerSession: 256,
   /** Pages followed when a target's list is merged (upstream). */

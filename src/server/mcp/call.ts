@@ -67,7 +67,7 @@ export async function forward(
 
 /** Connects to a target that is not connected. */
 function begun({ trace, headers }: ClientCall, connection: Connection): Promise<Ready> {
-  const ready = connection.ready(headers);
+  const ready = connection.readySoon(headers);
   return trace === undefined ? ready : traced(trace, connection.target, ready);
 }
 

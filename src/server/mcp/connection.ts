@@ -1,7 +1,8 @@
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
-import type { RpcMessage } from './message.ts';
+import { inTime, noAnswer } from './in-time.ts';
+import { parseMessage, type RpcMessage } from './message.ts';
 import { Peer } from './peer.ts';
 import { notificationMessage } from './protocol.ts';
 import type { Target } from './target.ts';
@@ -12,6 +13,8 @@ export interface InitializeResult {
   readonly serverInfo?: { readonly name?: string; readonly websiteUrl?: unknown };
   readonly instructions?: string;
 }
+
+const INITIALIZED = 'notifications/initialized';
 
 /** An initialized server: the peer to talk to, and what it said of itself. */
 export interface Ready {
@@ -38,6 +41,10 @@ export class Connection {
   #wait: number = LIMITS.retryFirst;
   #closed = false;
   #late = false;
+  /** The server knows that its `initialize` was accepted. */
+  #isConfirmed = false;
+  /** Why lists do without the target: it could not be connected to, or has taken too long. Undefined once it is there. */
+  #missing: string | undefined;
   /** Headers for receiving what the server sends on its own, once a client wants that. */
   #listens: readonly string[] | undefined;
   /** Why the target is not available, or undefined while it is. */
@@ -75,12 +82,30 @@ export class Connection {
     return this.#ready;
   }
 
+  /**
+   * The same for what the client waits for: rejects after `LIMITS.slowTarget`, while the target goes on starting. With
+   * `isList`, a target that failed to connect last time is not waited for at all.
+   */
+  readySoon(headers: readonly string[], isList = false): Promise<Ready> {
+    const ready = this.ready(headers);
+    if (!isList || this.#missing === undefined || this.#peer !== undefined) return inTime(ready);
+    ready.catch(() => undefined);
+    return Promise.reject(new Error(this.#missing));
+  }
+
   /** The session begins without this target: once it is ready, the gateway confirms `initialize` for the client. */
   isLate(): void {
     this.#late = true;
+    this.#missing = noAnswer(LIMITS.slowTarget);
     this.#log.warn('mcp', 'target is slow to begin; the session begins without it', {
       target: this.target.name,
     });
+  }
+
+  /** Passes a notification of the client on, if the target is connected. Beginnings are confirmed once. */
+  notify({ method, text }: RpcMessage, headers: readonly string[]): void {
+    if (method === INITIALIZED && this.#isConfirmed) return;
+    this.#peer?.send(text, headers);
   }
 
   /** Receives what the server sends on its own, now and after every new beginning. */
@@ -128,6 +153,7 @@ export class Connection {
   async #connect(headers: readonly string[], isFirst: boolean): Promise<Ready> {
     const peer = this.#createPeer();
     this.#connecting = peer;
+    const slow = isFirst ? undefined : setTimeout(() => this.#isSlow(), LIMITS.slowTarget);
     try {
       const channel = await this.target.open(peer.events);
       peer.bind(channel);
@@ -147,15 +173,36 @@ export class Connection {
       this.#peer = peer;
       if (this.#listens !== undefined) channel.listen(this.#listens);
       // On the first connection the client's own notification follows; later ones it knows nothing of.
-      if (!isFirst || this.#late) peer.send(notificationMessage('notifications/initialized'), headers);
+      this.#isConfirmed = !isFirst || this.#late;
+      if (this.#isConfirmed) peer.send(notificationMessage(INITIALIZED), headers);
+      this.#joined();
       return { peer, result, message };
     } catch (error) {
       this.#fail(error);
+      this.#missing = messageOf(error);
       void peer.close();
       throw error;
     } finally {
+      clearTimeout(slow);
       this.#connecting = undefined;
     }
+  }
+
+  #isSlow(): void {
+    this.#missing = noAnswer(LIMITS.slowTarget);
+  }
+
+  /** Tells the client to list again what it was given without this target. */
+  #joined(): void {
+    if (this.#missing === undefined) return;
+    this.#missing = undefined;
+    for (const kind of ['tools', 'prompts', 'resources'])
+      if (kind in (this.capabilities ?? {})) this.changed(kind);
+  }
+
+  /** Tells the client that a list is not the one that it was given. */
+  changed(kind: string): void {
+    this.#unrelated(this, parseMessage(notificationMessage(`notifications/${kind}/list_changed`)));
   }
 
   #fail(error: unknown): void {

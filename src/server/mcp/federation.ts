@@ -1,6 +1,7 @@
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerError, forward } from './call.ts';
 import type { Connection } from './connection.ts';
+import { inTime } from './in-time.ts';
 import { type Edit, edit, elements, valueAt } from './json-text.ts';
 import { filterList, type Listing, listAll, renamedItem, UNAVAILABLE_META_KEY } from './lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
@@ -201,8 +202,10 @@ async function runOnEach(call: ClientCall, capability: string): Promise<void> {
   const paramsSpan = valueAt(message.text, ['params']);
   const params = paramsSpan && message.text.slice(paramsSpan.start, paramsSpan.end);
   const outcomes = await Promise.allSettled(
-    able.map(async (connection) =>
-      (await connection.ready(headers)).peer.call(message.method, params, headers),
+    able.map((connection) =>
+      inTime(
+        connection.readySoon(headers, true).then(({ peer }) => peer.call(message.method, params, headers)),
+      ),
     ),
   );
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');

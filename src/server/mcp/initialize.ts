@@ -44,7 +44,10 @@ export async function initializeResponse(
   ]);
   const merged = {
     protocolVersion: version,
-    capabilities: mergedCapabilities(results.map(({ result }) => result)),
+    capabilities: mergedCapabilities([
+      ...results.map(({ result }) => result),
+      ...(ready.length < session.connections.length ? [{ capabilities: UNKNOWN }] : []),
+    ]),
     serverInfo: { name: 'agctl', version: VERSION },
     instructions: instructions(results, session.options.prefixed),
   };
@@ -58,10 +61,19 @@ function lowest(versions: readonly string[]): string {
   return SESSION_REVISIONS[known.length === 0 ? SESSION_REVISIONS.length - 1 : Math.min(...known)] as string;
 }
 
+/** Of a target that joins later: a client asks for no list, and hears of no change, that was not announced. */
+const UNKNOWN = {
+  tools: { listChanged: true },
+  prompts: { listChanged: true },
+  resources: { listChanged: true },
+};
+
 const MERGED = ['tools', 'prompts', 'resources', 'logging', 'completions'] as const;
 
 /** What any target can do, the gateway can; options of a capability hold when one target has them. */
-function mergedCapabilities(results: readonly InitializeResult[]): Record<string, Record<string, unknown>> {
+function mergedCapabilities(
+  results: readonly Pick<InitializeResult, 'capabilities'>[],
+): Record<string, Record<string, unknown>> {
   const merged: Record<string, Record<string, unknown>> = {};
   for (const { capabilities } of results) {
     for (const key of MERGED) {

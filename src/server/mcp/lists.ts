@@ -70,7 +70,7 @@ async function listPages(
   method: string,
   list: ListMethod,
 ): Promise<TargetItems['items']> {
-  const { peer } = await connection.ready(call.headers);
+  const { peer } = await connection.readySoon(call.headers, true);
   // Servers answer "method not found" for what they did not announce: asking would only make noise in their logs.
   const capability = method.split('/')[0] as string;
   if (connection.capabilities !== undefined && !(capability in connection.capabilities)) return [];

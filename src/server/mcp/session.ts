@@ -1,15 +1,11 @@
-import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { EventStream } from '../../core/sse.ts';
-import type { Tracer } from '../observe/trace/tracer.ts';
 import { Connection } from './connection.ts';
-import { inTime } from './in-time.ts';
 import { edit, valueAt } from './json-text.ts';
 import { type RpcMessage, withId } from './message.ts';
 import { outwardName } from './names.ts';
 import type { Target } from './target.ts';
-import { traced } from './traced.ts';
 
 /** What every session of one MCP backend shares. */
 export interface SessionOptions {
@@ -96,6 +92,8 @@ export class Session {
       taker.send(text);
       return;
     }
+    // Once is enough, and a target that comes and goes must not push out what others have to say.
+    if (message.method.endsWith('/list_changed') && this.#queue.includes(text)) return;
     if (this.#queue.length >= LIMITS.queuedMessages) this.#queue.shift();
     this.#queue.push(text);
   }
@@ -148,55 +146,3 @@ export class Session {
     ]);
   }
 }
-
-/**
- * Opens all connections of a new session at once. A target that fails is left out and tried again later
- * (`failOpen`), unless all fail or the backend is fail-closed: then the session fails with every reason.
- */
-export async function connectAll(
-  session: Session,
-  headers: readonly string[],
-  trace?: Tracer,
-): Promise<void> {
-  const isPatient = session.options.failClosed || session.connections.length === 1;
-  const outcomes = await Promise.all(
-    session.connections.map((connection) => begin(connection, headers, isPatient, trace)),
-  );
-  const failures = outcomes.filter((outcome) => outcome.problem !== undefined);
-  if (failures.length === 0) return;
-  if (failures.length < outcomes.length && !session.options.failClosed) return;
-  const [first] = failures;
-  if (first?.problem instanceof AppError) throw first.problem;
-  const single = session.connections.length === 1 && first !== undefined;
-  if (single && isUpstreamStatus(first.problem)) throw first.problem;
-  const reasons = failures
-    .map(({ target, problem }) => `target "${target}": ${messageOf(problem)}`)
-    .join('; ');
-  throw new AppError('mcp_session_failed', { message: `mcp: failed to create session: ${reasons}` });
-}
-
-interface Outcome {
-  readonly target: string;
-  readonly problem?: unknown;
-}
-
-/** Connects one target. One that is slow goes on connecting while the session begins without it. */
-async function begin(
-  connection: Connection,
-  headers: readonly string[],
-  isPatient: boolean,
-  trace: Tracer | undefined,
-): Promise<Outcome> {
-  const target = connection.target.name;
-  try {
-    const begun = connection.ready(headers, true);
-    const ready = trace === undefined ? begun : traced(trace, connection.target, begun);
-    await (isPatient ? ready : inTime(ready, () => connection.isLate()));
-    return { target };
-  } catch (problem) {
-    return { target, problem };
-  }
-}
-
-const isUpstreamStatus = (error: unknown): error is Error =>
-  error instanceof Error && error.name === 'UpstreamStatusError';

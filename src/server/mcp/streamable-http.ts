@@ -5,6 +5,7 @@ import { EventStream } from '../../core/sse.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
 import { endToEnd } from '../http/header-list.ts';
 import { emptyReply } from '../http/respond.ts';
+import { connectAll } from './begin.ts';
 import { initializeParams, initializeResponse } from './initialize.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import {
@@ -16,7 +17,7 @@ import {
   VERSION_HEADER,
 } from './protocol.ts';
 import { eventStreamReply, runCall, upstreamReply } from './running-call.ts';
-import { connectAll, type Session } from './session.ts';
+import type { Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
 import { UpstreamStatusError } from './targets/http-channel.ts';
 
@@ -166,7 +167,7 @@ function notify(session: Session, message: RpcMessage, headers: readonly string[
     cancelCall(session, message);
     return;
   }
-  for (const { peer } of session.connections) peer?.send(message.text, headers);
+  for (const connection of session.connections) connection.notify(message, headers);
 }
 
 /** The client's id means nothing to a target, which knows the call by ours. */

@@ -1,18 +1,58 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
-import { gateway } from '../../kit/gateway.ts';
-import { INITIALIZE, openSession, post } from '../../kit/mcp.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { INITIALIZE, type Json, type McpSession, openSession, post } from '../../kit/mcp.ts';
+import { until } from '../../kit/until.ts';
 
-// The bound is ten seconds; what happens then is the same after one and a half, in which the other target is up.
-const limits = LIMITS as { slowTarget: number };
-const { slowTarget } = limits;
+// The bounds are many seconds; what happens then is the same after one and a half, in which the other target is up.
+const limits = LIMITS as {
+  -readonly [Key in
+    | 'slowTarget'
+    | 'slowTogether'
+    | 'sessionBegin'
+    | 'initializeTimeout'
+    | 'retryFirst']: number;
+};
+const { slowTarget, slowTogether, sessionBegin, initializeTimeout, retryFirst } = limits;
 beforeEach(() => {
   limits.slowTarget = 1_500;
 });
 afterEach(() => {
-  limits.slowTarget = slowTarget;
+  Object.assign(limits, { slowTarget, slowTogether, sessionBegin, initializeTimeout, retryFirst });
 });
+
+const { path: folder, remove } = await temporaryFolder();
+afterAll(remove);
+let files = 0;
+const newFile = (): string => join(folder, `file-${++files}`);
+
+const UNAVAILABLE = 'agctl/unavailableTargets';
+const toolsOf = (result: Json): string[] => result.tools.map(({ name }: Json) => name);
+const list = async (session: McpSession): Promise<Json> => (await session.request('tools/list')).result;
+
+/** How long it took, in ms. */
+async function took(work: Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work;
+  return performance.now() - started;
+}
+
+/** Begins a session; `isBegun` says whether it has. */
+function beginning(gate: TestGateway): { readonly session: Promise<McpSession>; isBegun(): boolean } {
+  let isBegun = false;
+  const session = openSession(`${gate.url}/mcp`);
+  session.then(
+    () => {
+      isBegun = true;
+    },
+    () => undefined,
+  );
+  return { session, isBegun: () => isBegun };
+}
 
 describe('a target that does not answer initialize', () => {
   test('does not hold up the others, and lists say that it is missing', async () => {
@@ -22,11 +62,8 @@ describe('a target that does not answer initialize', () => {
       gate.log.some((line) => line.includes('target is slow to begin') && line.includes('target="dumb"')),
     ).toBe(true);
     const { result } = await session.request('tools/list');
-    expect(result.tools.every(({ name }: { name: string }) => name.startsWith('well_'))).toBe(true);
-    expect(result.tools).not.toEqual([]);
-    expect(result._meta['agctl/unavailableTargets']).toEqual([
-      { name: 'dumb', error: expect.stringContaining('no answer within 1.5 s') },
-    ]);
+    expect(toolsOf(result)).toEqual(['well_echo']);
+    expect(result._meta[UNAVAILABLE]).toEqual([{ name: 'dumb', error: 'no answer within 1.5 s' }]);
     const { result: called } = await session.request('tools/call', {
       name: 'well_echo',
       arguments: { message: 'hi' },
@@ -34,15 +71,127 @@ describe('a target that does not answer initialize', () => {
     expect(called.content[0].text).toBe('hi');
   });
 
+  test('costs its time once, not with every list, also while it is tried again', async () => {
+    limits.initializeTimeout = 2_000;
+    limits.retryFirst = 10;
+    const mark = newFile();
+    await using gate = await gateway(mcpConfig([chaos('dumb', '--silent', `--mark=${mark}`), chaos('well')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const starts = (): number => readFileSync(mark, 'utf8').split('\n').length - 1;
+    let longest = 0;
+    await until(async () => {
+      longest = Math.max(longest, await took(list(session)));
+      return starts() > 1;
+    });
+    for (const method of ['tools/list', 'prompts/list', 'logging/setLevel'])
+      longest = Math.max(longest, await took(session.request(method, { level: 'info' })));
+    expect(longest).toBeLessThan(limits.slowTarget / 2);
+  });
+
+  test('fails its calls after a while, with the reason', async () => {
+    await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const { error } = await session.request('tools/call', { name: 'dumb_echo' });
+    expect(error).toEqual({
+      code: -32603,
+      message: 'target "dumb" is not available: no answer within 1.5 s',
+    });
+  });
+
+  test.each([
+    ['alone', [chaos('dumb', '--silent')], 'target "dumb": no answer within 2 s'],
+    [
+      'beside others that do not work',
+      [chaos('dumb', '--silent'), chaos('dead', '--exit=7')],
+      /target "dumb": no answer within 2 s; target "dead": .* exited with code 7/,
+    ],
+  ])('%s: no session begins, and the client is told', async (_, targets, reason) => {
+    limits.sessionBegin = 2_000;
+    await using gate = await gateway(mcpConfig(targets));
+    const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
+    expect(status).toBe(500);
+    expect(error.code).toBe(-32603);
+    expect(error.message).toMatch(reason);
+    expect(error.message).not.toContain('others');
+  });
+
   test('is waited for when failure is to be seen', async () => {
+    limits.sessionBegin = 2_500;
     await using gate = await gateway(
       mcpConfig([chaos('dumb', '--silent'), chaos('well')], { backend: { failureMode: 'failClosed' } }),
     );
-    const leave = new AbortController();
-    const opening = post(`${gate.url}/mcp`, INITIALIZE, {}, { signal: leave.signal }).catch(
-      () => 'still waiting',
-    );
-    setTimeout(() => leave.abort(), limits.slowTarget * 2);
-    expect(await opening).toBe('still waiting');
+    const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
+    expect(status).toBe(500);
+    expect(error.message).toBe('failed to create session: target "dumb": no answer within 2.5 s');
   });
 });
+
+describe('a target that is slow to start', () => {
+  test('joins the session when it is ready, and the client is told to list again', async () => {
+    const start = newFile();
+    await using gate = await gateway(
+      mcpConfig([chaos('slow', `--starts-with=${start}`, '--prompts=p'), chaos('well')]),
+    );
+    const session = await openSession(`${gate.url}/mcp`);
+    const { capabilities } = session.initialize.result;
+    expect(capabilities).toMatchObject({ tools: { listChanged: true }, prompts: { listChanged: true } });
+    expect((await list(session))._meta[UNAVAILABLE]).toHaveLength(1);
+    const heard = changes(session);
+    writeFileSync(start, '');
+    expect(await heard).toEqual(['notifications/tools/list_changed', 'notifications/prompts/list_changed']);
+    const { _meta, ...rest } = await list(session);
+    expect(toolsOf(rest)).toEqual(['slow_echo', 'well_echo']);
+    expect(_meta).toBeUndefined();
+    const { result } = await session.request('tools/call', { name: 'slow_received' });
+    const lines = JSON.parse(result.content[0].text).map((line: string) => JSON.parse(line).method);
+    expect(lines).toEqual(['initialize', 'notifications/initialized', 'tools/list', 'tools/call']);
+  });
+
+  test('is waited for as long as no other is up, and is started once', async () => {
+    const [start, mark] = [newFile(), newFile()];
+    limits.slowTarget = 200;
+    await using gate = await gateway(
+      mcpConfig(['one', 'two'].map((name) => chaos(name, `--starts-with=${start}`, `--mark=${mark}`))),
+    );
+    const { session, isBegun } = beginning(gate);
+    await until(() => readFileSync(mark, { encoding: 'utf8', flag: 'a+' }).split('\n').length === 3);
+    expect(await took(until(isBegun, limits.slowTarget * 3).catch(() => undefined))).toBeGreaterThan(500);
+    expect(isBegun()).toBe(false);
+    writeFileSync(start, '');
+    // Both began as slowly: the first one to answer waits for the other.
+    expect(toolsOf(await list(await session))).toEqual(['one_echo', 'two_echo']);
+    expect(readFileSync(mark, 'utf8').split('\n')).toHaveLength(3);
+  });
+
+  test('later than the first one to be up: the session begins without it', async () => {
+    const start = newFile();
+    Object.assign(limits, { slowTarget: 200, slowTogether: 100 });
+    await using gate = await gateway(
+      mcpConfig([chaos('one', `--starts-with=${start}`), chaos('two', '--silent')]),
+    );
+    const { session } = beginning(gate);
+    writeFileSync(start, '');
+    const { tools, _meta } = await list(await session);
+    expect(toolsOf({ tools })).toEqual(['one_echo']);
+    expect(_meta[UNAVAILABLE]).toEqual([{ name: 'two', error: 'no answer within 0.2 s' }]);
+  });
+});
+
+/** The first two notifications on the session's own stream. */
+async function changes({ url, id }: McpSession): Promise<string[]> {
+  const leave = new AbortController();
+  const response = await fetch(url, {
+    headers: { accept: 'text/event-stream', 'mcp-session-id': id },
+    signal: leave.signal,
+  });
+  let text = '';
+  const methods = (): string[] =>
+    [...text.matchAll(/"method":"([^"]*)"/g)].map(([, method]) => method as string);
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body as ReadableStream<Uint8Array>) {
+    text += decoder.decode(chunk, { stream: true });
+    if (methods().length >= 2) break;
+  }
+  leave.abort();
+  return methods();
+}

@@ -1,0 +1,98 @@
+import { AppError, messageOf } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Tracer } from '../observe/trace/tracer.ts';
+import type { Connection } from './connection.ts';
+import { noAnswer } from './in-time.ts';
+import type { Session } from './session.ts';
+import { traced } from './traced.ts';
+
+/**
+ * Opens all connections of a new session at once. A target that fails, or is slower than `LIMITS.slowTarget` while
+ * another one is up, is left out and joins later (`failOpen`). While none is up, the session waits on, as it does for
+ * every target of a fail-closed backend, up to `LIMITS.sessionBegin`; then it fails with every reason.
+ */
+export async function connectAll(
+  session: Session,
+  headers: readonly string[],
+  trace?: Tracer,
+): Promise<void> {
+  const { failClosed } = session.options;
+  const attempts = session.connections.map((connection) => new Attempt(connection));
+  await enough(attempts, headers, trace, failClosed);
+  const missing = attempts.filter(({ isUp }) => !isUp);
+  if (missing.length === 0) return;
+  if (missing.length < attempts.length && !failClosed) {
+    for (const { connection, isOpen } of missing) if (isOpen) connection.isLate();
+    return;
+  }
+  const problems = missing.map(({ connection: { target }, isOpen, problem }) => ({
+    target: target.name,
+    problem: isOpen ? new Error(noAnswer(LIMITS.sessionBegin)) : problem,
+  }));
+  const known = problems.find(({ problem }) => problem instanceof AppError);
+  if (known !== undefined) throw known.problem;
+  const [first] = problems;
+  if (attempts.length === 1 && isUpstreamStatus(first?.problem)) throw first.problem;
+  const reasons = problems
+    .map(({ target, problem }) => `target "${target}": ${messageOf(problem)}`)
+    .join('; ');
+  throw new AppError('mcp_session_failed', { message: `mcp: failed to create session: ${reasons}` });
+}
+
+/** The first try to connect to one target. */
+class Attempt {
+  readonly connection: Connection;
+  isOpen = true;
+  problem: unknown;
+
+  constructor(connection: Connection) {
+    this.connection = connection;
+  }
+
+  get isUp(): boolean {
+    return !this.isOpen && this.problem === undefined;
+  }
+
+  /** Never rejects. */
+  async run(headers: readonly string[], trace: Tracer | undefined): Promise<void> {
+    try {
+      const begun = this.connection.ready(headers, true);
+      await (trace === undefined ? begun : traced(trace, this.connection.target, begun));
+    } catch (problem) {
+      this.problem = problem;
+    }
+    this.isOpen = false;
+  }
+}
+
+/** Waits until the session can begin, or until it is clear that it cannot. */
+function enough(
+  attempts: readonly Attempt[],
+  headers: readonly string[],
+  trace: Tracer | undefined,
+  needsAll: boolean,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const timers: NodeJS.Timeout[] = [];
+    const done = (): void => {
+      for (const timer of timers) clearTimeout(timer);
+      resolve();
+    };
+    let isSlow = false;
+    const isOneUp = (): boolean => !needsAll && attempts.some(({ isUp }) => isUp);
+    const slow = (): void => {
+      isSlow = true;
+      if (isOneUp()) done();
+    };
+    const settled = (): void => {
+      if (attempts.every(({ isOpen }) => !isOpen)) done();
+      // Others that were as slow to begin are likely to be about to answer, too.
+      else if (isSlow && isOneUp()) timers.push(setTimeout(done, LIMITS.slowTogether));
+    };
+    timers.push(setTimeout(slow, LIMITS.slowTarget), setTimeout(done, LIMITS.sessionBegin));
+    for (const attempt of attempts) void attempt.run(headers, trace).then(settled);
+  });
+}
+
+const isUpstreamStatus = (error: unknown): error is Error =>
+  error instanceof Error && error.name === 'UpstreamStatusError';
