@@ -8,6 +8,7 @@ import type { YamlSource } from '../core/yaml/source.ts';
 import { type ContextOptions, createContext, locate, type RuntimeSettings } from './compile-context.ts';
 import { compileRoute } from './compile-route.ts';
 import { lint } from './config/lint.ts';
+import { noPortProblem, ownPortProblems } from './config/own-ports.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts';
 import { redactorOf } from './config/redact.ts';
 import type { Config } from './config/schema.ts';
@@ -83,6 +84,10 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const config = previous === undefined ? loaded : withProcessOf(previous.config, loaded);
   const diagnostics: Diagnostic[] = [];
   const { gateways, problems } = planGateways(config);
+  problems.push(...ownPortProblems(gateways, config, source, options.env));
+  // One that has no port to lose may stay without.
+  if (gateways.length === 0 && problems.length === 0)
+    problems.push(noPortProblem(previous !== undefined && previous.gateways.length > 0, source));
   for (const { path, ...problem } of problems) diagnostics.push(locate(source, path, problem));
   diagnostics.push(...lint(loaded, source));
   const inspection = new Inspection();

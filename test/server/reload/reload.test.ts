@@ -49,6 +49,16 @@ const isSynchronized = async ({ running }: TestGateway): Promise<number | undefi
   sampleValue(parseMetrics(await running.metrics.render()), 'gw_config_synchronized');
 
 describe('a reload', () => {
+  test.each(['gateways: {}', 'config: { adminAddr: "off" }'])(
+    'keeps its ports when %s names none',
+    async (next) => {
+      await using it = await live(yaml(answer('one')));
+      expect(await it.become(next)).toBe(false);
+      expect(await text(it.gate.url)).toBe('one');
+      expect(it.gate.log.join('')).toMatch(/Failed to reload config: .*no port is configured/);
+    },
+  );
+
   test('serves the new configuration on the connections that are open, and says what changed', async () => {
     await using it = await live(yaml(answer('one'), { ...answer('gone'), name: 'b', hostnames: ['b.test'] }));
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
