@@ -2,6 +2,7 @@ import type { Diagnostic, Range } from '../core/diagnostic.ts';
 import { type DiagnosticFormat, renderDiagnostics } from '../core/render/diagnostics.ts';
 import { diagnosticSource } from '../core/render/source.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
+import { secretArguments } from '../server/config/lint.ts';
 import type { LoadedConfig } from '../server/config/load.ts';
 import { configSchema } from '../server/config/schema.ts';
 
@@ -20,9 +21,13 @@ export function report(
   const sources = new Map(
     loaded.map(({ source }) => {
       const shown = diagnosticSource(source, configSchema);
+      const inArguments = secretArguments(source).map((path) => source.valueRange(path));
       return [
         source.file,
-        { ...shown, secretRanges: [...(shown.secretRanges ?? []), ...passwordRanges(source)] },
+        {
+          ...shown,
+          secretRanges: [...(shown.secretRanges ?? []), ...inArguments, ...passwordRanges(source)],
+        },
       ];
     }),
   );

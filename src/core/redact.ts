@@ -28,6 +28,13 @@ const QUERY =
 // A challenge names the scheme too, with parameters in place of a credential (RFC 9110 §11.6.1).
 const BEARER = /\b(Bearer|Basic)\s+(?!(?:realm|error|scope|resource_metadata)=")[A-Za-z0-9._~+/-]{8,}=*/g;
 const OPTION = /^(--?[\w-]{0,64})=/;
+// What programs print: `password=x`, `"api_key": "x"`, `Authorization: Bearer x`, `--token x`.
+const WORDS = `(?:secret|passw|passphrase|pwd|credential|token|api[-_]?key|private[-_]?key|access[-_]?key|authorization|cookie)`;
+const ASSIGNED = new RegExp(
+  String.raw`(${WORDS}\w{0,32}\\?["']?\s{0,4}[=:]\s{0,4})(?:(?:Bearer|Basic)\s+\S+|"[^"]*"|'[^']*'|\S+)`,
+  'gi',
+);
+const OPTION_VALUE = new RegExp(String.raw`(--?[\w-]{0,64}${WORDS}\s+)(?!-)(?:"[^"]*"|'[^']*'|\S+)`, 'gi');
 
 /**
  * Takes secrets out of what is shown. It knows the secrets of one configuration by value, wherever they turn up
@@ -57,6 +64,14 @@ export class Redactor {
       .replace(USERINFO, `$1${REDACTED}@`)
       .replace(QUERY, `$1${REDACTED}`)
       .replace(BEARER, `$1 ${REDACTED}`);
+  }
+
+  /**
+   * A line that a program printed, without secrets. Stricter than `text`: what is assigned to a telling name goes, too,
+   * however it is written; in a configuration that would take names of variables and files for secrets.
+   */
+  line(value: string): string {
+    return this.text(value).replace(ASSIGNED, `$1${REDACTED}`).replace(OPTION_VALUE, `$1${REDACTED}`);
   }
 
   /** Where in a text `text()` puts `<redacted>`: half-open offsets, in no order, possibly overlapping. */
@@ -102,7 +117,7 @@ export function credentialsIn(value: unknown, name = ''): string[] {
       const [, option, assigned] =
         /^(--?[\w-]{1,64})=(.+)$/s.exec(typeof item === 'string' ? item : '') ?? [];
       if (option !== undefined && isTellingName(option)) return [assigned ?? ''];
-      return credentialsIn(item, typeof before === 'string' && before.startsWith('-') ? before : '');
+      return credentialsIn(item, typeof before === 'string' && /^--?[\w-]+$/.test(before) ? before : '');
     });
   }
   if (value === null || typeof value !== 'object') return [];

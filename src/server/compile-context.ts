@@ -1,5 +1,6 @@
 import type { Diagnostic, DiagnosticCode, Path } from '../core/diagnostic.ts';
 import type { Log } from '../core/log.ts';
+import type { Redactor } from '../core/redact.ts';
 import type { TracePlace } from '../core/trace/event.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression, type Expression } from './cel/expression.ts';
@@ -21,6 +22,8 @@ export interface CompileContext {
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly settings: RuntimeSettings;
+  /** Takes the secrets of the configuration out of what is logged. Made when first asked for. */
+  readonly redactor: () => Redactor;
   /** Where a part with a cap or a state says so, for the admin server. */
   readonly inspection: Inspection;
   /** Host names, lower case, under which the configuration says this route is reached. */
@@ -64,7 +67,7 @@ export interface RuntimeSettings {
 }
 
 export interface ContextOptions
-  extends Pick<CompileContext, 'log' | 'folder' | 'env' | 'settings' | 'inspection'> {
+  extends Pick<CompileContext, 'log' | 'folder' | 'env' | 'settings' | 'redactor' | 'inspection'> {
   readonly source: YamlSource;
   /** Receives every problem with its place. */
   report(path: Path, problem: Problem): void;
@@ -79,7 +82,7 @@ export function createContext(
   hostnames: ReadonlySet<string>,
   expressions: Expression[],
 ): CompileContext {
-  const { log, folder, env, settings, inspection } = options;
+  const { log, folder, env, settings, redactor, inspection } = options;
   const report = (problem: Problem): void => options.report(path, problem);
   const place = (at: 'key' | 'value'): TracePlace => {
     const found = placeOf(options.source, path, at);
@@ -91,6 +94,7 @@ export function createContext(
     folder,
     env,
     settings,
+    redactor,
     inspection,
     path,
     hostnames,

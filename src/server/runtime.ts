@@ -45,7 +45,7 @@ export interface Runtime {
   readonly catalog: PriceCatalog;
   /** Names that the configuration gives to places of credentials. */
   readonly secretNames: SecretNames;
-  /** Knows the secrets of the configuration by value; made when a request is first watched. */
+  /** Knows the secrets of the configuration by value; made when first asked for. */
   readonly redactor: () => Redactor;
   readonly metrics: Metrics;
   /** What its parts tell of themselves. */
@@ -93,9 +93,15 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const inspection = new Inspection();
   const metrics = previous?.metrics ?? new Metrics(Object.keys(config.config.metrics.fields.add));
   const settings = runtimeSettings(config, metrics, previous?.settings);
+  let known: Redactor | undefined;
+  const redactor = (): Redactor => {
+    known ??= redactorOf(source, options.env);
+    return known;
+  };
   const contextOptions: ContextOptions = {
     ...options,
     settings,
+    redactor,
     inspection,
     report: (path, problem) => void diagnostics.push(locate(source, path, problem)),
   };
@@ -107,11 +113,6 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const { readsRequestBody } = shared.accessLog;
   const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, parts, readsRequestBody));
   parts.compiled();
-  let known: Redactor | undefined;
-  const redactor = (): Redactor => {
-    known ??= redactorOf(source, options.env);
-    return known;
-  };
   return {
     runtime: {
       config,

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../kit/folder.ts';
+import type { Json } from '../kit/mcp.ts';
 import { agctl, type Finished } from '../kit/process.ts';
 
 const { path: folder, remove } = await temporaryFolder();
@@ -54,6 +55,34 @@ describe('text, for people', () => {
     expect(stderr).toContain('bad.yaml: 3 errors\n');
     expect(stderr).not.toContain('not-a-key');
     expect(stderr).not.toContain('\u001b');
+  });
+
+  test('warns of literal secrets in what a stdio server is started with', async () => {
+    const stdio = `{
+      cmd: server,
+      args: ["--token", "sk-1", "--api-key=sk-2", "postgres://u:sk-3@db/x", "--token=$T", "--token", "$T",
+        "--token", "--verbose", "--token-file", "/run/t", "https://host/x?y=1"],
+      env: { DB_PASSWORD: sk-4, REDIS_URL: "redis://:sk-5@cache", TOKEN: $T, API_KEY_FILE: /run/k, LEVEL: debug },
+    }`;
+    const yaml = GOOD.replace('{ cmd: server }', () => stdio.replaceAll(/\n\s+/g, ' '));
+    writeFileSync(join(folder, 'secrets.yaml'), yaml);
+    const env = { T: 'from-the-environment' };
+    const [text, json] = await Promise.all([
+      agctl(['config', 'validate', '-f', 'secrets.yaml'], { cwd: folder, env }),
+      agctl(['config', 'validate', '-f', 'secrets.yaml', '-o', 'json'], { cwd: folder, env }),
+    ]);
+    expect([text.code, json.code]).toEqual([0, 0]);
+    const { diagnostics } = JSON.parse(json.stdout);
+    const found = diagnostics.map(({ code, path }: Json) => `${code} ${path.split('/stdio/')[1]}`);
+    expect(found.toSorted()).toEqual([
+      'AGW0302 args/1',
+      'AGW0302 args/2',
+      'AGW0302 args/3',
+      'AGW0302 env/DB_PASSWORD',
+      'AGW0302 env/REDIS_URL',
+    ]);
+    expect(text.stderr).toContain('["--token", ****, ****, ****, "--token=$T"');
+    expect(text.stderr + text.stdout + json.stdout).not.toMatch(/sk-\d/);
   });
 
   test('counts warnings, which fail with --strict only', async () => {

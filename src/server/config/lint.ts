@@ -1,27 +1,84 @@
-import type { Diagnostic } from '../../core/diagnostic.ts';
+import type { Diagnostic, Path } from '../../core/diagnostic.ts';
+import { isTellingName } from '../../core/redact.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { type Config, configSchema } from './schema.ts';
 
 /** Warnings about what is valid but probably not wanted. */
 export function lint(_config: Config, source: YamlSource): Diagnostic[] {
-  return literalKeys(source);
+  return [...literalKeys(source), ...literalArguments(source)];
 }
 
-/** Keys of others' services; what a stdio server gets in `env` is often no secret at all. */
 const KEY_NAMES = new Set(['key', 'apiKey']);
 
+/** Keys of others' services. What a stdio server gets in `env` is one only by its name or its form. */
 function literalKeys(source: YamlSource): Diagnostic[] {
   return secretPaths(configSchema, source.value)
-    .filter((path) => KEY_NAMES.has(String(path.at(-1))) && !source.isFromEnvironment(path))
-    .map((path) => ({
-      severity: 'warning',
-      code: 'AGW0302',
-      file: source.file,
-      path,
-      range: source.valueRange(path),
-      message: 'literal secret in the configuration file',
-      label: 'anyone who can read the file can read it',
-      help: `read it from the environment: \`${String(path.at(-1))}: $NAME\``,
-    }));
+    .filter((path) => (path.at(-2) === 'env' ? isCredential(source, path) : KEY_NAMES.has(nameOf(path))))
+    .filter((path) => !source.isFromEnvironment(path))
+    .map((path) => literal(source, path, `read it from the environment: \`${nameOf(path)}: $NAME\``));
+}
+
+const nameOf = (path: Path): string => String(path.at(-1));
+
+function isCredential(source: YamlSource, path: Path): boolean {
+  const value = valueAt(source.value, path);
+  if (value === '') return false;
+  return isSecretName(nameOf(path)) || hasPassword(value);
+}
+
+/** `API_KEY_FILE` says where the key is. */
+const isSecretName = (name: string): boolean => isTellingName(name) && !/(?:file|path|dir)$/i.test(name);
+
+const hasPassword = (value: unknown): boolean =>
+  typeof value === 'string' && /:\/\/[^\s/:@]{0,512}:[^\s/@]{1,512}@/.test(value);
+
+/** Arguments of commands: every user of the machine can read those of a running process. */
+function literalArguments(source: YamlSource): Diagnostic[] {
+  return secretArguments(source).map((path) =>
+    literal(source, path, 'give it to the server in `env`, or read it from the environment: `$NAME`'),
+  );
+}
+
+/** Where arguments of commands are that hold a secret, other than through variables. */
+export function secretArguments(source: YamlSource): Path[] {
+  return argumentPaths(source.value, []).filter((path) => !source.isFromEnvironment(path));
+}
+
+function argumentPaths(value: unknown, path: Path): Path[] {
+  if (value === null || typeof value !== 'object') return [];
+  if (path.at(-1) === 'args' && Array.isArray(value))
+    return value.flatMap((_, index) => (isSecretArgument(value, index) ? [[...path, index]] : []));
+  const entries: [string | number, unknown][] = Array.isArray(value)
+    ? [...value.entries()]
+    : Object.entries(value);
+  return entries.flatMap(([key, child]) => argumentPaths(child, [...path, key]));
+}
+
+/** `x` of `--token x`, `--token=x`, `https://user:password@host`. */
+function isSecretArgument(args: readonly unknown[], index: number): boolean {
+  const [before, arg] = [args[index - 1], args[index]];
+  if (typeof arg !== 'string') return false;
+  if (hasPassword(arg)) return true;
+  const [, option] = /^(--?[\w-]{1,64})=./s.exec(arg) ?? [];
+  if (option !== undefined) return isSecretName(option);
+  const isValue = typeof before === 'string' && /^--?[\w-]{1,64}$/.test(before) && !arg.startsWith('-');
+  return isValue && arg !== '' && isSecretName(before);
+}
+
+function literal(source: YamlSource, path: Path, help: string): Diagnostic {
+  return {
+    severity: 'warning',
+    code: 'AGW0302',
+    file: source.file,
+    path,
+    range: source.valueRange(path),
+    message: 'literal secret in the configuration file',
+    label: 'anyone who can read the file can read it',
+    help,
+  };
+}
+
+function valueAt(root: unknown, path: Path): unknown {
+  return path.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], root);
 }

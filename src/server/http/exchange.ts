@@ -41,6 +41,8 @@ export interface McpLogFields {
   sessionId?: string;
   errorCode?: number;
   errorMessage?: string;
+  /** More of it, for the log only; without secrets. */
+  errorDetail?: string;
   /** The result of the tool says that the call failed. */
   isToolError?: boolean;
 }

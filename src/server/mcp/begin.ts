@@ -1,9 +1,10 @@
-import { AppError, messageOf } from '../../core/errors.ts';
+import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Tracer } from '../observe/trace/tracer.ts';
 import type { Connection } from './connection.ts';
 import { noAnswer } from './in-time.ts';
 import type { Session } from './session.ts';
+import { detailOf, publicProblem, TargetFailure } from './target-failure.ts';
 import { traced } from './traced.ts';
 
 /**
@@ -33,10 +34,14 @@ export async function connectAll(
   if (known !== undefined) throw known.problem;
   const [first] = problems;
   if (attempts.length === 1 && isUpstreamStatus(first?.problem)) throw first.problem;
-  const reasons = problems
-    .map(({ target, problem }) => `target "${target}": ${messageOf(problem)}`)
-    .join('; ');
-  throw new AppError('mcp_session_failed', { message: `mcp: failed to create session: ${reasons}` });
+  const reasons = problems.map(({ target, problem }) => publicProblem(target, problem)).join('; ');
+  const details = problems
+    .filter(({ problem }) => problem instanceof TargetFailure)
+    .map(({ target, problem }) => `target "${target}": ${detailOf(problem)}`);
+  throw new AppError('mcp_session_failed', {
+    message: `mcp: failed to create session: ${reasons}`,
+    ...(details.length > 0 && { detail: details.join('; ') }),
+  });
 }
 
 /** The first try to connect to one target. */

@@ -1,4 +1,4 @@
-import { ERRORS, messageOf } from '../../core/errors.ts';
+import { ERRORS } from '../../core/errors.ts';
 import { mcpProblem } from '../../core/outcome.ts';
 import type { EventStream } from '../../core/sse.ts';
 import type { ItemAccess, McpLogFields } from '../http/exchange.ts';
@@ -10,6 +10,7 @@ import type { CallHandler, Peer } from './peer.ts';
 import { errorMessage, RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
+import { publicProblem, TargetFailure } from './target-failure.ts';
 import { UpstreamSessionLost, UpstreamStatusError } from './targets/http-channel.ts';
 import { callSpan, withTraceMeta } from './trace-context.ts';
 import { statusOf, traced, traceName } from './traced.ts';
@@ -149,13 +150,9 @@ function fail(call: ClientCall, connection: Connection, error: unknown): void {
     call.refused(error);
     return;
   }
-  answerError(
-    call,
-    new RpcError(
-      RPC.internalError,
-      `target "${connection.target.name}" is not available: ${messageOf(error)}`,
-    ),
-  );
+  if (error instanceof TargetFailure) call.log.errorDetail = error.detail;
+  const text = publicProblem(connection.target.name, error, ' is not available:');
+  answerError(call, new RpcError(RPC.internalError, text));
 }
 
 /** Ends a call with a JSON-RPC error. */

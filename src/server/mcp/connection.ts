@@ -6,6 +6,7 @@ import { parseMessage, type RpcMessage } from './message.ts';
 import { Peer } from './peer.ts';
 import { notificationMessage } from './protocol.ts';
 import type { Target } from './target.ts';
+import { detailOf, TargetFailure } from './target-failure.ts';
 
 export interface InitializeResult {
   readonly protocolVersion: string;
@@ -38,6 +39,8 @@ export class Connection {
   #peer: Peer | undefined;
   #connecting: Peer | undefined;
   #failedAt = 0;
+  /** What failed last. */
+  #failure: unknown;
   #wait: number = LIMITS.retryFirst;
   #closed = false;
   #late = false;
@@ -47,7 +50,7 @@ export class Connection {
   #missing: string | undefined;
   /** Headers for receiving what the server sends on its own, once a client wants that. */
   #listens: readonly string[] | undefined;
-  /** Why the target is not available, or undefined while it is. */
+  /** Why the target is not available, as the log and the admin server may say it; undefined while it is. */
   problem: string | undefined;
   /** The revision agreed on with the server. */
   version: string | undefined;
@@ -77,7 +80,8 @@ export class Connection {
     if (this.#closed) return Promise.reject(new Error('the session ended'));
     if (this.#ready !== undefined) return this.#ready;
     const since = performance.now() - this.#failedAt;
-    if (this.problem !== undefined && since < this.#wait) return Promise.reject(new Error(this.problem));
+    if (this.problem !== undefined && since < this.#wait)
+      return Promise.reject(this.#failure instanceof TargetFailure ? this.#failure : new Error(this.problem));
     this.#ready = this.#connect(headers, isFirst);
     return this.#ready;
   }
@@ -142,7 +146,7 @@ export class Connection {
   }
 
   #createPeer(): Peer {
-    const peer = new Peer(this.target.name, this.#log, (message) => this.#unrelated(this, message));
+    const peer = new Peer(this.target, this.#log, (message) => this.#unrelated(this, message));
     peer.onClosed = (error) => {
       // While connecting, the attempt itself reports the failure.
       if (this.#peer === peer) this.#fail(error);
@@ -210,7 +214,8 @@ export class Connection {
     this.#failedAt = performance.now();
     this.#ready = undefined;
     this.#peer = undefined;
-    this.problem = messageOf(error);
+    this.#failure = error;
+    this.problem = detailOf(error);
     if (!this.#closed)
       this.#log.warn('mcp', 'target is not available', { target: this.target.name, problem: this.problem });
   }

@@ -3,7 +3,7 @@ import type { Log } from '../../core/log.ts';
 import { edit, members } from './json-text.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
 import { notificationMessage, RpcError, requestMessage } from './protocol.ts';
-import type { Channel, ChannelEvents, SendOptions } from './target.ts';
+import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
 
 /** What happens to a request that was passed on. Exactly one of its last three is called, once. */
 export interface CallHandler {
@@ -30,7 +30,7 @@ export type Unrelated = (message: RpcMessage) => void;
  * callers never meet, and finds the caller of each response again.
  */
 export class Peer {
-  readonly #name: string;
+  readonly #target: Pick<Target, 'name' | 'clean'>;
   readonly #log: Log;
   readonly #pending = new Map<number, PendingCall>();
   readonly #unrelated: Unrelated;
@@ -40,8 +40,8 @@ export class Peer {
   #retired = false;
   onClosed: ((error: Error) => void) | undefined;
 
-  constructor(name: string, log: Log, unrelated: Unrelated) {
-    this.#name = name;
+  constructor(target: Pick<Target, 'name' | 'clean'>, log: Log, unrelated: Unrelated) {
+    this.#target = target;
     this.#log = log;
     this.#unrelated = unrelated;
   }
@@ -139,9 +139,9 @@ export class Peer {
       message = parseMessage(text, TARGET_BOUNDS);
     } catch (error) {
       this.#log.warn('mcp', 'target sent something that is not a JSON-RPC message; it was dropped', {
-        target: this.#name,
+        target: this.#target.name,
         problem: messageOf(error),
-        start: text.slice(0, 120),
+        start: this.#start(text),
       });
       const id = Number(idIn(text));
       this.#take(id)?.handler.failure(new Error(`the server's answer cannot be used: ${messageOf(error)}`));
@@ -156,7 +156,7 @@ export class Peer {
     const call = this.#take(Number(message.id));
     if (call === undefined) {
       this.#log.debug('mcp', 'response to an unknown or cancelled request was dropped', {
-        target: this.#name,
+        target: this.#target.name,
         id: message.id,
       });
       return;
@@ -166,6 +166,12 @@ export class Peer {
       idSpan === undefined ? text : edit(text, [{ ...idSpan, text: call.originalId }]),
       message,
     );
+  }
+
+  /** The beginning of a message for the log. Secrets go first: a part of one would not be found any more. */
+  #start(text: string): string {
+    const start = text.slice(0, 4_096);
+    return (this.#target.clean?.(start) ?? start).slice(0, 120);
   }
 
   /**

@@ -157,6 +157,7 @@ function withRpcBody(error: unknown, message: RpcMessage): unknown {
   const text = errorMessage(message.id ?? 'null', RPC.internalError, messageOf(error).replace(/^mcp: /, ''));
   return new AppError(error.code, {
     message: error.message,
+    ...(error.detail !== undefined && { detail: error.detail }),
     headers: error.headers,
     body: { type: 'application/json', text },
   });

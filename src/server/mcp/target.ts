@@ -45,6 +45,8 @@ export interface Target {
   readonly endpoint: string | undefined;
   /** Opens a channel; rejects with the reason in words when the server cannot be started or reached. */
   open(events: ChannelEvents, sessionId?: string): Promise<Channel>;
+  /** Takes secrets out of what the server sent, before it is logged. */
+  clean?(text: string): string;
   close(): Promise<void>;
 }
 

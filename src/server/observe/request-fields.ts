@@ -41,7 +41,7 @@ export function requestFields(x: Exchange, status: number): Field[] {
     ['error.type', mcp?.isToolError ? TOOL_ERROR : undefined],
     ...llmFieldsOf(x),
     ['error', x.error, 'quoted'],
-    ['error.detail', x.errorDetail, 'quoted'],
+    ['error.detail', x.errorDetail ?? mcp?.errorDetail, 'quoted'],
     ['reason', x.reason === 'Upstream' ? undefined : x.reason],
     ['duration', `${Math.round(performance.now() - x.startedClock)}ms`],
   ];

@@ -1,21 +1,26 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { LIMITS } from '../../../core/limits.ts';
+import { TargetFailure } from '../target-failure.ts';
+import { StderrLines } from './stderr-lines.ts';
 
 export interface Command {
   readonly cmd: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
+  /** Takes secrets out of a line that the process wrote, and out of arguments. */
+  clean(line: string): string;
+  cleanArguments(args: readonly string[]): readonly string[];
 }
 
 export interface ChildEvents {
   /** One line of stdout, without its line break. */
   line(bytes: Buffer): void;
-  /** One line of stderr, rate-limited; `suppressed` lines were left out before it. */
+  /** One line of stderr without secrets, rate-limited; `suppressed` lines were left out before it. */
   errorLine(text: string, suppressed: number): void;
-  /** The process is gone: `reason` says how, in words, with its last lines on stderr. Called once. */
-  gone(reason: string): void;
+  /** The process is gone; the failure says how. Called once. */
+  gone(failure: TargetFailure): void;
 }
 
 /** A running command in a process group of its own, so that what it started ends with it. */
@@ -37,44 +42,55 @@ process.on('exit', () => {
   for (const group of GROUPS) killGroup(group, 'SIGKILL');
 });
 
-/** Starts a command. Rejects with the reason in words when it cannot be started. */
+/** Starts a command. Rejects with a `TargetFailure` when it cannot be started. */
 export function startChild(command: Command, events: ChildEvents): Promise<Child> {
   return new Promise((resolve, reject) => {
-    const child: Process = spawn(command.cmd, command.args, {
+    const child = spawnIn(command, reject);
+    child?.once('error', (error) => reject(explainSpawnError(error, command)));
+    child?.once('spawn', () => resolve(supervise(child, command, events)));
+  });
+}
+
+/** Some failures, such as a command line that is too long, are thrown and not told. */
+function spawnIn(command: Command, failed: (failure: TargetFailure) => void): Process | undefined {
+  try {
+    return spawn(command.cmd, command.args, {
       cwd: command.cwd,
       env: command.env,
       detached: process.platform !== 'win32',
       windowsHide: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     });
-    child.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new Error(explainSpawnError(error, command))),
-    );
-    child.once('spawn', () => resolve(supervise(child, command, events)));
-  });
+  } catch (error) {
+    failed(explainSpawnError(error as NodeJS.ErrnoException, command));
+    return undefined;
+  }
 }
 
 function supervise(child: Process, command: Command, events: ChildEvents): Child {
   const pid = child.pid as number;
   GROUPS.add(pid);
-  const errors = new StderrLines(events);
+  const errors = new StderrLines(
+    (line) => command.clean(line),
+    (text, suppressed) => events.errorLine(text, suppressed),
+  );
   splitLines(child.stdout, events);
   child.stderr.on('data', (chunk: Buffer) => errors.push(chunk));
   // A write to a child that has closed its stdin: its exit tells more.
   child.stdin.on('error', () => undefined);
   let stopping = false;
   let isGone = false;
-  const gone = (reason: string): void => {
+  const gone = (how: string): void => {
     if (isGone) return;
     isGone = true;
-    events.gone(stopping ? 'stopped by the gateway' : reason);
+    events.gone(ended(stopping ? 'was stopped by the gateway' : how, command, stopping ? '' : errors.last()));
   };
   // Without its output it can answer nothing any more.
   child.stdout.once('end', () => {
     // An exit, which tells more, usually follows at once.
     setTimeout(() => {
       if (GROUPS.has(pid)) killGroup(pid, 'SIGKILL');
-      gone(`the server "${shown(command)}" closed its output`);
+      gone('closed its output');
     }, LIMITS.childExitGrace).unref();
   });
   const exited = new Promise<void>((resolve) => {
@@ -86,7 +102,7 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
       setImmediate(() => {
         child.stdout.destroy();
         child.stderr.destroy();
-        gone(explainExit(command, code, signal, errors.last()));
+        gone(signal === null ? `exited with code ${code}` : `was ended by ${signal}`);
         resolve();
       });
     });
@@ -155,67 +171,35 @@ function splitLines(stdout: Readable, events: ChildEvents): void {
 /** Handed to `line` in place of a line over the limit. */
 export const OVERSIZED: Buffer = Buffer.alloc(0);
 
-/** Splits stderr into lines, keeps the last of them, and passes on so many a second. */
-class StderrLines {
-  readonly #events: ChildEvents;
-  #rest = '';
-  #kept = '';
-  #second = 0;
-  #inSecond = 0;
-  #suppressed = 0;
-
-  constructor(events: ChildEvents) {
-    this.#events = events;
-  }
-
-  push(chunk: Buffer): void {
-    const text = chunk.toString('utf8');
-    this.#kept = (this.#kept + text).slice(-LIMITS.childErrorBytes);
-    const lines = (this.#rest + text).slice(-LIMITS.childErrorBytes).split('\n');
-    this.#rest = lines.pop() ?? '';
-    for (const line of lines) if (line.trim() !== '') this.#pass(line.trimEnd());
-  }
-
-  #pass(line: string): void {
-    const second = Math.floor(performance.now() / 1000);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#inSecond = 0;
-    }
-    this.#inSecond += 1;
-    if (this.#inSecond > LIMITS.childErrorLinesPerSecond) {
-      this.#suppressed += 1;
-      return;
-    }
-    this.#events.errorLine(line, this.#suppressed);
-    this.#suppressed = 0;
-  }
-
-  /** The last three lines, for an explanation. */
-  last(): string {
-    return this.#kept.trim().split('\n').slice(-3).join(' | ').slice(-500);
-  }
-}
-
-const shown = ({ cmd, args }: Command): string => [cmd, ...args].join(' ').slice(0, 200);
-
-function explainSpawnError(error: NodeJS.ErrnoException, command: Command): string {
+function explainSpawnError(error: NodeJS.ErrnoException, command: Command): TargetFailure {
   switch (error.code) {
     case 'ENOENT':
-      return `failed to start stdio server: command not found: "${command.cmd}" (looked for it on PATH, working folder ${command.cwd})`;
+      return notStarted(
+        'command not found',
+        `command not found: "${shown(command)}" (looked for it on PATH, working folder ${command.cwd})`,
+      );
     case 'EACCES':
-      return `failed to start stdio server: "${command.cmd}" is not executable`;
+      return notStarted('the command is not executable', `"${shown(command)}" is not executable`);
     default:
-      return `failed to start stdio server: "${shown(command)}": ${error.message}`;
+      return notStarted(
+        error.code ?? 'unknown error',
+        `"${shown(command)}": ${command.clean(error.message)}`,
+      );
   }
 }
 
-function explainExit(
-  command: Command,
-  code: number | null,
-  signal: NodeJS.Signals | null,
-  lastLines: string,
-): string {
-  const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
-  return `the server "${shown(command)}" ${how}${lastLines === '' ? '' : `; last on stderr: ${lastLines}`}`;
+function notStarted(message: string, detail: string): TargetFailure {
+  const begin = 'failed to start stdio server: ';
+  return new TargetFailure(begin + message, begin + detail);
+}
+
+/** How a process ended: in words for clients, with the command and its last lines on stderr for the log. */
+function ended(how: string, command: Command, lastLines: string): TargetFailure {
+  const last = lastLines === '' ? '' : `; last on stderr: ${lastLines}`;
+  return new TargetFailure(how, `the server "${shown(command)}" ${how}${last}`, true);
+}
+
+/** The command line without secrets. They go before it is cut: a part of one would not be found any more. */
+function shown({ cmd, args, clean, cleanArguments }: Command): string {
+  return clean([cmd, ...cleanArguments(args)].join(' ')).slice(0, 200);
 }

@@ -46,6 +46,7 @@ export const mcp = defineTarget({
             sessionId,
           ),
         ),
+      clean: (text) => context.redactor().line(text),
       close: () => upstream.close(),
     };
   },

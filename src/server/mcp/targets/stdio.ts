@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import { Redactor } from '../../../core/redact.ts';
 import type { CompileContext } from '../../compile-context.ts';
 import { type Channel, type ChannelEvents, defineTarget } from '../target.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
@@ -40,12 +41,14 @@ export const stdio = defineTarget({
       args: config.args,
       env: { ...baseEnvironment(config, context.env), ...config.env },
       cwd: context.folder,
+      ...cleaners(context, () => command.env),
     };
     return {
       name,
       resumable: false,
       endpoint: undefined,
       open: (events) => openChannel(name, command, events, context),
+      clean: command.clean,
       close: () => Promise.resolve(),
     };
   },
@@ -62,6 +65,24 @@ function baseEnvironment(
   if (clear_env) return {};
   const entries = Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined);
   return Object.fromEntries(inheritEnv ? entries : entries.filter(([key]) => INHERITED.test(key)));
+}
+
+/** Names of variables whose values a server may print, and logs must not show. */
+const SECRET_VARIABLE = /key|secret|token|passw|credential|auth/i;
+
+/** What the configuration holds is known to its redactor; what the server inherits is not. */
+function cleaners(
+  { redactor }: CompileContext,
+  env: () => Command['env'],
+): Pick<Command, 'clean' | 'cleanArguments'> {
+  let inherited: Redactor | undefined;
+  const clean = (line: string): string => {
+    inherited ??= new Redactor(
+      Object.entries(env()).flatMap(([name, value]) => (SECRET_VARIABLE.test(name) ? [value] : [])),
+    );
+    return redactor().line(inherited.text(line));
+  };
+  return { clean, cleanArguments: (args) => redactor().value(args, 'args') as string[] };
 }
 
 async function openChannel(
@@ -89,10 +110,10 @@ async function openChannel(
           stream: 'stderr',
           ...(suppressed > 0 ? { suppressed } : {}),
         }),
-      gone: (reason) => {
+      gone: (failure) => {
         children.count -= 1;
-        log.debug('mcp::stdio', 'target ended', { target: name, reason });
-        events.closed(new Error(reason));
+        log.debug('mcp::stdio', 'target ended', { target: name, reason: failure.detail });
+        events.closed(failure);
       },
     });
   } catch (error) {

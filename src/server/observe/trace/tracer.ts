@@ -245,7 +245,8 @@ export class Tracer {
     if (raw !== undefined && !raw.isEmpty) this.body('llm raw response', raw.bytes, raw.truncated);
     const tap = this.#response;
     if (tap !== undefined && !tap.isEmpty) this.body('response', tap.bytes, tap.truncated);
-    const { error, errorDetail, mcp } = this.#x;
+    const { error, mcp } = this.#x;
+    const errorDetail = this.#x.errorDetail ?? mcp?.errorDetail;
     this.emit({
       type: 'requestFinished',
       status: status === 0 ? null : status,
