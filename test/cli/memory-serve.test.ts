@@ -113,9 +113,20 @@ describe('agctl memory serve', () => {
     await using _third = await service(['memory-backend', 'serve', '--port', '0', '--data', data]);
   });
 
+  test('a port of the backend in use names the option that changes it', async () => {
+    await using folder = await temporaryFolder();
+    await using first = await memoryServe(folder.path);
+    const port = new URL(addressOf(first, 'api')).port;
+    const args = ['--port', '0', '--backend-port', port, '--data', join(folder.path, 'second')];
+    const { code, stderr } = await agctl(['memory', 'serve', ...args]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('--backend-port or MEMORY_BACKEND_PORT')]);
+  });
+
   test('a docs folder that is not there is said, and removes nothing', async () => {
     await using folder = await temporaryFolder();
-    await using memory = await memoryServe(folder.path);
+    await using memory = await service(['memory-backend', 'serve', '--port', '0'], {
+      env: { MEMORY_DATA_DIR: join(folder.path, 'data'), MEMORY_DOCS_DIR: join(folder.path, 'docs') },
+    });
     await syncedBy(memory);
     const { sync } = await json(`${addressOf(memory, 'api')}/ingest/status`);
     expect(sync.errors[0].message).toContain('docs folder');
@@ -128,6 +139,8 @@ describe('agctl memory serve', () => {
     [['memory-backend', 'serve', '--port', 'x'], {}, '--port must be a port'],
     [['memory-backend', 'serve'], { MEMORY_INDEX_CHAT: 'maybe' }, 'MEMORY_INDEX_CHAT'],
     [['memory-backend', 'serve'], { EMBEDDINGS_URL: 'ftp://x' }, 'EMBEDDINGS_URL'],
+    [['memory-backend', 'serve', '--docs', '/no/such'], {}, '--docs: there is no folder /no/such'],
+    [['memory', 'serve', '--backend-port', 'x'], {}, '--backend-port must be a port'],
     [['memory'], {}, undefined],
   ])('%j %j: exit code 2 for wrong usage, 0 for help', async (args, env, message) => {
     await using folder = await temporaryFolder();
@@ -178,5 +191,31 @@ describe('agctl memory-adapter stdio --embedded', () => {
     // Everything on stdout was protocol.
     expect(noise).toEqual([]);
     await until(() => !existsSync(join(folder.path, 'data', 'memory.db.lock')));
+  });
+
+  test('answers what was asked before stdin ended, and ends', async () => {
+    await using folder = await temporaryFolder();
+    const turn = { sessionId: 's', role: 'user', content: 'hello' };
+    const lines = [
+      {
+        id: 1,
+        method: 'initialize',
+        params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'a', version: '1' } },
+      },
+      { method: 'notifications/initialized' },
+      { id: 2, method: 'tools/call', params: { name: 'store_episodic', arguments: turn } },
+      { id: 3, method: 'tools/call', params: { name: 'store_episodic', arguments: turn } },
+    ];
+    const { code, stdout } = await agctl(
+      ['memory-adapter', 'stdio', '--embedded', '--data', join(folder.path, 'data')],
+      { input: lines.map((line) => `${JSON.stringify({ jsonrpc: '2.0', ...line })}\n`).join('') },
+    );
+    const answers: Json[] = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(answers.map(({ id }) => id).sort()).toEqual([1, 2, 3]);
+    const seqs = answers.slice(1).map(({ result }) => result.structuredContent.seq);
+    expect([code, seqs.sort()]).toEqual([0, [1, 2]]);
   });
 });

@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryFolder } from './folder.ts';
 import { writeFiles } from './memory-backend.ts';
@@ -44,6 +45,7 @@ export async function memoryProcesses(docs: Readonly<Record<string, string>>): P
 
 /** `agctl memory serve` on free ports. */
 export function memoryServe(folder: string, options: RunOptions = {}): Promise<ServeProcess> {
+  mkdirSync(join(folder, 'docs'), { recursive: true });
   const args = [
     '--port',
     '0',

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { constants, type Dirent } from 'node:fs';
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
@@ -133,8 +134,8 @@ export async function scanDocs(folder: string, signal?: AbortSignal): Promise<Do
 }
 
 /**
- * Reads a document as text; bytes that are not UTF-8 become replacement characters.
- * @throws AppError `body_too_large`, and the system's errors
+ * Reads a document as text.
+ * @throws AppError `body_too_large`, an error for what is not UTF-8, and the system's errors
  */
 export async function readDocument(file: string): Promise<string> {
   // What was a file when listed may be a link or a pipe by now.
@@ -143,7 +144,9 @@ export async function readDocument(file: string): Promise<string> {
     const status = await handle.stat();
     if (!status.isFile()) throw new Error('it is not a file any more');
     checkDocumentSize(status.size);
-    return await handle.readFile('utf8');
+    const bytes = await handle.readFile();
+    if (!isUtf8(bytes)) throw new Error('it is not UTF-8 text: save it as UTF-8');
+    return bytes.toString('utf8');
   } finally {
     await handle.close();
   }

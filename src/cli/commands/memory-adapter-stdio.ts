@@ -1,3 +1,4 @@
+import { pipeline } from 'node:stream';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { createBackend } from '../../adapter/backend/backend.ts';
 import { httpTransport } from '../../adapter/backend/http-transport.ts';
@@ -10,6 +11,7 @@ import type { Context } from '../context.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
 import { apiKeyFrom } from '../memory/options.ts';
 import { drain, untilStopped } from '../memory/service.ts';
+import { stdioTransport } from '../memory/stdio-transport.ts';
 import type { Run } from '../program.ts';
 
 interface Options extends BackendOptions {
@@ -24,7 +26,7 @@ interface Ends {
   close(): Promise<void>;
 }
 
-/** Speaks MCP on stdin and stdout until stdin ends. Nothing else is written to stdout. */
+/** Speaks MCP on stdin and stdout until stdin ends and what came is answered. Nothing else is written to stdout. */
 export const run: Run<Options> = async (options, context) => {
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
@@ -33,8 +35,10 @@ export const run: Run<Options> = async (options, context) => {
     : remote(options, context);
   const backend = createBackend(transport, apiKeyFrom(context));
   const agentId = context.env['MEMORY_AGENT_ID'] || 'unknown';
-  const connection = serveStdio(() => createMemoryServer({ backend, agentId, log }));
-  const ended = new Promise<number>((resolve) => process.stdin.once('close', () => resolve(0)));
+  const { transport: stdio, input } = stdioTransport(process.stdout);
+  const connection = serveStdio(() => createMemoryServer({ backend, agentId, log }), { transport: stdio });
+  // An end that is none, such as a broken pipe, is an end as well.
+  const ended = new Promise<void>((resolve) => pipeline(process.stdin, input, () => resolve()));
   const finish = async (): Promise<void> => {
     await connection.close();
     await close();

@@ -23,7 +23,13 @@ const DEFAULT_BACKEND_PORT = 3006;
 export const run: Run<Options> = async ({ port, backendPort, host, ...options }, context) => {
   const started = performance.now();
   const adapterPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
-  const apiPort = portFrom(backendPort, context, 'MEMORY_BACKEND_PORT', DEFAULT_BACKEND_PORT);
+  const apiPort = portFrom(
+    backendPort,
+    context,
+    'MEMORY_BACKEND_PORT',
+    DEFAULT_BACKEND_PORT,
+    '--backend-port',
+  );
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
   const { app, memory, lines } = await openBackend(options, context, log, host);
@@ -32,7 +38,7 @@ export const run: Run<Options> = async ({ port, backendPort, host, ...options },
     await memory.close();
   };
   try {
-    const api = await listen(app, host, apiPort);
+    const api = await listen(app, host, apiPort, '--backend-port or MEMORY_BACKEND_PORT');
     const transport = httpTransport(memoryApiUrl(api));
     const backend = createBackend(transport, apiKeyFrom(context));
     const adapter = createAdapter({

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
@@ -72,11 +72,20 @@ function dataFolder({ data }: BackendOptions, { env, cwd }: Context): string {
   return join(env['XDG_DATA_HOME'] || join(env['HOME'] || homedir(), '.local', 'share'), 'agctl', 'memory');
 }
 
-/** The folder that was named, which may appear later; else the bundled one, where there is one. */
+/**
+ * The folder that was named; else the bundled one, where there is one. That of the variable may appear later, as a
+ * volume does; one that somebody has just typed must be there.
+ */
 function docsFolderFrom({ docs }: BackendOptions, { env, cwd }: Context): string | undefined {
+  if (docs !== undefined && !isFolder(resolve(cwd, docs)))
+    throw new CommandError('usage', `--docs: there is no folder ${resolve(cwd, docs)}`);
   const set = docs ?? (env['MEMORY_DOCS_DIR'] || undefined);
   if (set !== undefined) return resolve(cwd, set);
   return existsSync(BUNDLED_DOCS) ? BUNDLED_DOCS : undefined;
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function flag(value: string | undefined, name: string): boolean {

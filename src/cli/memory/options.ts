@@ -7,12 +7,13 @@ export function portFrom(
   context: Context,
   variable: string,
   fallback: number,
+  flag = '--port',
 ): number {
   const set = option ?? context.env[variable];
   if (set === undefined) return fallback;
   const port = Number(set);
   if (!/^\d{1,5}$/.test(set) || port > 65_535) {
-    const name = option === undefined ? variable : '--port';
+    const name = option === undefined ? variable : flag;
     throw new CommandError(
       'usage',
       `${name} must be a port, 0 to 65535, and not ${JSON.stringify(set.slice(0, 20))}`,

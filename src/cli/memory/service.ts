@@ -6,8 +6,17 @@ import { isLoopback } from '../../core/listen.ts';
 import type { Log } from '../../core/log.ts';
 import type { Context } from '../context.ts';
 
-/** Listens, and returns the origin that it can be reached under from this machine. */
-export async function listen(app: FastifyInstance, host: string, port: number): Promise<string> {
+/**
+ * Listens, and returns the origin that it can be reached under from this machine.
+ *
+ * @param setBy What sets the port, for who is told that it is in use.
+ */
+export async function listen(
+  app: FastifyInstance,
+  host: string,
+  port: number,
+  setBy = '--port or PORT',
+): Promise<string> {
   try {
     await app.listen({ host, port });
   } catch (error) {
@@ -16,7 +25,7 @@ export async function listen(app: FastifyInstance, host: string, port: number): 
       throw new CommandError(
         'not_ok',
         `port ${port} is already in use`,
-        'stop the other process, or take another port with --port or PORT',
+        `stop the other process, or take another port with ${setBy}`,
       );
     }
     throw new CommandError('not_ok', `cannot listen on ${host}:${port}: ${message}`);

@@ -55,6 +55,18 @@ async function withDocs(
 const GUIDE = { 'a.md': '# A\n\nFirst.\n', 'sub/b.mdx': '# B\n\nSecond, see [a](../a).\n', 'c.txt': 'no' };
 
 describe('a sync', () => {
+  test('counts a file that is not UTF-8 text as failed, and says so', async () => {
+    const files = { 'a.md': '# A', 'latin.md': Buffer.from('# Caf\xe9', 'latin1') };
+    await withDocs(files, async ({ sync }) => {
+      expect(await sync().run()).toMatchObject({
+        state: 'done',
+        added: 1,
+        failed: 1,
+        errors: [{ path: 'latin.md', message: 'it is not UTF-8 text: save it as UTF-8' }],
+      });
+    });
+  });
+
   test('stores .md and .mdx with their folders and links, and tells what it did', async () => {
     await withDocs(GUIDE, async ({ store, sync }) => {
       const result = await sync().run();
@@ -141,15 +153,16 @@ describe('a sync', () => {
       expect(result).toMatchObject({
         state: 'done',
         scanned: 4,
-        added: 2,
+        added: 1,
         unchanged: 1,
-        failed: 1,
+        failed: 2,
         removed: 0,
       });
       expect(result.errors).toEqual([
         { path: 'a.md', message: 'the document has 10485760 bytes, at most 2097152 are taken: split it' },
+        { path: 'binary.md', message: 'it is not UTF-8 text: save it as UTF-8' },
       ]);
-      expect(await store.documents('docs_dir')).toHaveLength(4);
+      expect(await store.documents('docs_dir')).toHaveLength(3);
     });
   });
 

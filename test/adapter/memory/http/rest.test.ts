@@ -324,13 +324,20 @@ describe('ingest/docs', () => {
       release = resolve;
     });
     const real = createHashEmbedder();
-    const embedder: Embedder = { ...real, embed: (...args) => released.then(() => real.embed(...args)) };
+    const embedder: Embedder = {
+      ...real,
+      embed: (texts, ...more) =>
+        (texts[0] === 'asked early' ? Promise.resolve() : released).then(() => real.embed(texts, ...more)),
+    };
     await using own = await memoryBackend({ docs: DOCS, embedder, isStarting: true });
+    const search = async () => (await own.post('search', { query: 'asked early' })).body;
+    expect((await search()).hint).toContain('the first sync of the documents is still running');
     expect((await own.get('stats')).body).toMatchObject({ ready: false, sync: { state: 'running' } });
     expect((await own.post('chat', { sessionId: 's', role: 'user', content: 'x' })).status).toBe(201);
     release();
     await until(async () => (await own.get('stats')).body.ready);
     expect((await own.get('ingest/status')).body.sync).toMatchObject({ state: 'done', added: 2 });
+    expect((await search()).hint).not.toContain('sync');
   });
 
   test('answers 202 when the sync takes longer than it waits, and finishes it', async () => {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../../core/limits.ts';
+import type { Memory } from '../../memory.ts';
 import { search as searchStore } from '../../search/search.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { entityType } from '../fields.ts';
@@ -15,5 +16,20 @@ export const search = defineEndpoint({
     types: z.array(entityType).min(1).optional(),
     debug: z.boolean().default(false),
   }),
-  run: async ({ body, memory, signal }) => ({ body: await searchStore(memory, body, signal) }),
+  run: async ({ body, memory, signal }) => {
+    const reading = firstSync(memory);
+    const found = await searchStore(memory, body, signal);
+    if (reading === undefined) return { body: found };
+    return {
+      body: { ...found, hint: [reading, found.hint].filter((hint) => hint !== undefined).join('; ') },
+    };
+  },
 });
+
+/** Why something may be missing that the documents have: they are still being read. */
+function firstSync({ isReady, sync }: Memory): string | undefined {
+  const { state, scanned, total } = sync.status();
+  if (isReady || state !== 'running') return undefined;
+  const far = total === 0 ? '' : ` (${scanned} of ${total})`;
+  return `the first sync of the documents is still running${far}: ask again later for what is missing`;
+}
