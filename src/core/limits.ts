@@ -57,7 +57,10 @@ export const LIMITS = {
    * unless failure is to be seen. A call of a target that is not connected waits as long.
    */
   slowTarget: 10 * SECOND,
-  /** When all are slower: how long the first one that answers then waits for the others. */
+  /**
+   * When all are slower: how long the first one that answers then waits for the others. And the time of a target that
+   * an earlier session began without: none may hold up every session.
+   */
   slowTogether: 2 * SECOND,
   /** A session begins by then or fails: clients give up after 60 s (default of the official SDKs), and learn nothing. */
   sessionBegin: 55 * SECOND,

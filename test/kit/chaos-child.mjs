@@ -1,7 +1,7 @@
 // A stub MCP server on stdin and stdout that misbehaves on demand:
 //   node chaos-child.mjs [--name=x] [--tools=a,b] [--prompts=a] [--resources=u,v] [--pages=n] [--endless]
 //     [--exit=code] [--mute] [--silent] [--ignore-term] [--linger] [--refuse] [--revision=2024-11-05] [--mark=file]
-//     [--needs=file] [--starts-with=file]
+//     [--needs=file] [--starts-with=file] [--lists-with=file]
 // Every tool it is asked to call exists; the ones in `actions` do what their name says, all others say their name.
 import { spawn } from 'node:child_process';
 import { appendFileSync, closeSync, existsSync, writeSync } from 'node:fs';
@@ -29,6 +29,8 @@ const { values: flags } = parseArgs({
     needs: { type: 'string' },
     // Answers `initialize` once this file is there.
     'starts-with': { type: 'string' },
+    // The same for lists.
+    'lists-with': { type: 'string' },
   },
 });
 
@@ -214,6 +216,8 @@ async function answer({ id, method, params = {} }) {
   }
   while (method === 'initialize' && flags['starts-with'] !== undefined && !existsSync(flags['starts-with']))
     await pause(20);
+  const wanted = method.endsWith('/list') ? flags['lists-with'] : undefined;
+  while (wanted !== undefined && !existsSync(wanted)) await pause(20);
   const handler = requests[method];
   if (handler === undefined) send({ id, error: { code: -32601, message: `no method ${method}` } });
   else send({ id, result: handler(params) });

@@ -4,6 +4,7 @@ import type { Tracer } from '../observe/trace/tracer.ts';
 import type { Connection } from './connection.ts';
 import { noAnswer } from './in-time.ts';
 import type { Session } from './session.ts';
+import type { Target } from './target.ts';
 import { detailOf, publicProblem, TargetFailure } from './target-failure.ts';
 import { traced } from './traced.ts';
 
@@ -23,7 +24,11 @@ export async function connectAll(
   const missing = attempts.filter(({ isUp }) => !isUp);
   if (missing.length === 0) return;
   if (missing.length < attempts.length && !failClosed) {
-    for (const { connection, isOpen } of missing) if (isOpen) connection.isLate();
+    for (const { connection, isOpen } of missing) {
+      if (!isOpen) continue;
+      connection.isLate();
+      slowLastTime.add(connection.target);
+    }
     return;
   }
   const problems = missing.map(({ connection: { target }, isOpen, problem }) => ({
@@ -44,6 +49,9 @@ export async function connectAll(
   });
 }
 
+/** Targets that a session began without. The next one gives them less time, until they have been fast again. */
+const slowLastTime = new WeakSet<Target>();
+
 /** The first try to connect to one target. */
 class Attempt {
   readonly connection: Connection;
@@ -61,8 +69,11 @@ class Attempt {
   /** Never rejects. */
   async run(headers: readonly string[], trace: Tracer | undefined): Promise<void> {
     try {
+      const { target } = this.connection;
+      const since = performance.now();
       const begun = this.connection.ready(headers, true);
-      await (trace === undefined ? begun : traced(trace, this.connection.target, begun));
+      await (trace === undefined ? begun : traced(trace, target, begun));
+      if (performance.now() - since < LIMITS.slowTarget) slowLastTime.delete(target);
     } catch (problem) {
       this.problem = problem;
     }
@@ -84,17 +95,29 @@ function enough(
       resolve();
     };
     let isSlow = false;
+    let isKnown = false;
     const isOneUp = (): boolean => !needsAll && attempts.some(({ isUp }) => isUp);
+    const areKnown = (): boolean =>
+      attempts.every(({ isOpen, connection }) => !isOpen || slowLastTime.has(connection.target));
+    const known = (): void => {
+      isKnown = true;
+      if (isOneUp() && areKnown()) done();
+    };
     const slow = (): void => {
       isSlow = true;
       if (isOneUp()) done();
     };
     const settled = (): void => {
       if (attempts.every(({ isOpen }) => !isOpen)) done();
+      else if (isKnown && isOneUp() && areKnown()) done();
       // Others that were as slow to begin are likely to be about to answer, too.
       else if (isSlow && isOneUp()) timers.push(setTimeout(done, LIMITS.slowTogether));
     };
-    timers.push(setTimeout(slow, LIMITS.slowTarget), setTimeout(done, LIMITS.sessionBegin));
+    timers.push(
+      setTimeout(known, LIMITS.slowTogether),
+      setTimeout(slow, LIMITS.slowTarget),
+      setTimeout(done, LIMITS.sessionBegin),
+    );
     for (const attempt of attempts) void attempt.run(headers, trace).then(settled);
   });
 }

@@ -2,6 +2,7 @@ import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { inTime, noAnswer } from './in-time.ts';
+import { LateLists } from './late-lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import { Peer } from './peer.ts';
 import { notificationMessage } from './protocol.ts';
@@ -50,6 +51,7 @@ export class Connection {
   #missing: string | undefined;
   /** Headers for receiving what the server sends on its own, once a client wants that. */
   #listens: readonly string[] | undefined;
+  readonly lateLists = new LateLists();
   /** Why the target is not available, as the log and the admin server may say it; undefined while it is. */
   problem: string | undefined;
   /** The revision agreed on with the server. */

@@ -3,7 +3,6 @@ import { LIMITS } from '../../core/limits.ts';
 import { withContext } from '../observe/otlp/span.ts';
 import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
-import { inTime } from './in-time.ts';
 import { type Edit, edit, elements, valueAt } from './json-text.ts';
 import { type ListMethod, outwardName } from './names.ts';
 import type { Peer } from './peer.ts';
@@ -33,9 +32,12 @@ export async function listAll(call: ClientCall, method: string, list: ListMethod
   const unavailable: { name: string; error: string }[] = [];
   const results = await Promise.allSettled(
     call.session.connections.map((connection) => {
-      const own = listTarget(connection, call, method, list);
-      const listing = call.trace === undefined ? own : traced(call.trace, connection.target, own);
-      return call.session.options.failClosed ? listing : inTime(listing);
+      const ask = (): Promise<TargetItems['items']> => {
+        const own = listTarget(connection, call, method, list);
+        return call.trace === undefined ? own : traced(call.trace, connection.target, own);
+      };
+      if (call.session.options.failClosed) return ask();
+      return connection.lateLists.inTime(method, ask, () => connection.changed(capabilityOf(method)));
     }),
   );
   for (const [index, result] of results.entries()) {
@@ -45,6 +47,8 @@ export async function listAll(call: ClientCall, method: string, list: ListMethod
   }
   return { listed, unavailable };
 }
+
+const capabilityOf = (method: string): string => method.split('/')[0] as string;
 
 async function listTarget(
   connection: Connection,
@@ -72,7 +76,7 @@ async function listPages(
 ): Promise<TargetItems['items']> {
   const { peer } = await connection.readySoon(call.headers, true);
   // Servers answer "method not found" for what they did not announce: asking would only make noise in their logs.
-  const capability = method.split('/')[0] as string;
+  const capability = capabilityOf(method);
   if (connection.capabilities !== undefined && !(capability in connection.capabilities)) return [];
   const span = callSpan(call, connection.target.name, { method });
   if (span === undefined) return readPages(connection, call, method, list, { peer, headers: call.headers });
@@ -109,6 +113,7 @@ async function readPages(
       method,
       cursor === undefined && meta === undefined ? undefined : JSON.stringify({ ...meta, cursor }),
       headers,
+      LIMITS.listAnswer,
     );
     items.push(...itemsOf(text, list));
     const next = (result as { nextCursor?: unknown } | null)?.nextCursor;

@@ -1,5 +1,6 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { noAnswer } from './in-time.ts';
 import { edit, members } from './json-text.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
 import { notificationMessage, RpcError, requestMessage } from './protocol.ts';
@@ -74,22 +75,35 @@ export class Peer {
     return id;
   }
 
-  /** A request of the gateway's own. Rejects with `RpcError` for an error response. `params` is JSON text. */
-  call(method: string, params: string | undefined, headers: readonly string[]): Promise<RpcMessage> {
-    return new Promise((resolve, reject) => {
+  /**
+   * A request of the gateway's own. Rejects with `RpcError` for an error response. `params` is JSON text. It is
+   * cancelled when there is no answer within that many ms.
+   */
+  call(
+    method: string,
+    params: string | undefined,
+    headers: readonly string[],
+    within?: number,
+  ): Promise<RpcMessage> {
+    let id = 0;
+    const answer = new Promise<RpcMessage>((resolve, reject) => {
       const text =
         params === undefined
           ? requestMessage('0', method)
           : `{"jsonrpc":"2.0","id":0,"method":${JSON.stringify(method)},"params":${params}}`;
-      this.forward(parseMessage(text), headers, {
+      id = this.forward(parseMessage(text), headers, {
         related: (message) => this.#unrelated(message),
         response: (_text, message) => {
           if (message.error) reject(new RpcError(message.error.code, message.error.message));
           else resolve(message);
         },
         failure: reject,
+        cancelled: () => reject(new Error(noAnswer(within ?? 0))),
       });
     });
+    if (within === undefined) return answer;
+    const timer = setTimeout(() => this.cancel(id, 'no answer'), within);
+    return answer.finally(() => clearTimeout(timer));
   }
 
   /** Tells the server that nobody waits any more, and forgets the call; a late response is dropped. */

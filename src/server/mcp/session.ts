@@ -85,6 +85,8 @@ export class Session {
 
   /** Sends a server's notification or request to the client: on the stream of its call, else on the session's own. */
   deliver(connection: Connection, message: RpcMessage, stream?: EventStream): void {
+    const isChange = message.method.endsWith('/list_changed');
+    if (isChange) connection.lateLists.changed();
     const text =
       message.kind === 'request' ? this.#ask(connection, message) : this.#renamed(connection, message);
     const taker = stream?.isOpen ? stream : this.#stream;
@@ -93,7 +95,7 @@ export class Session {
       return;
     }
     // Once is enough, and a target that comes and goes must not push out what others have to say.
-    if (message.method.endsWith('/list_changed') && this.#queue.includes(text)) return;
+    if (isChange && this.#queue.includes(text)) return;
     if (this.#queue.length >= LIMITS.queuedMessages) this.#queue.shift();
     this.#queue.push(text);
   }

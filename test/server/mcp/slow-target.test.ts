@@ -8,21 +8,17 @@ import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { INITIALIZE, type Json, type McpSession, openSession, post } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 
-// The bounds are many seconds; what happens then is the same after one and a half, in which the other target is up.
-const limits = LIMITS as {
-  -readonly [Key in
-    | 'slowTarget'
-    | 'slowTogether'
-    | 'sessionBegin'
-    | 'initializeTimeout'
-    | 'retryFirst']: number;
-};
-const { slowTarget, slowTogether, sessionBegin, initializeTimeout, retryFirst } = limits;
+// The bounds are many seconds; what happens then is the same after one, in which the other target is up.
+const limits = LIMITS as Record<
+  'slowTarget' | 'slowTogether' | 'sessionBegin' | 'initializeTimeout' | 'listAnswer' | 'retryFirst',
+  number
+>;
+const before = { ...LIMITS };
 beforeEach(() => {
-  limits.slowTarget = 1_500;
+  limits.slowTarget = 1_000;
 });
 afterEach(() => {
-  Object.assign(limits, { slowTarget, slowTogether, sessionBegin, initializeTimeout, retryFirst });
+  Object.assign(limits, before);
 });
 
 const { path: folder, remove } = await temporaryFolder();
@@ -63,7 +59,7 @@ describe('a target that does not answer initialize', () => {
     ).toBe(true);
     const { result } = await session.request('tools/list');
     expect(toolsOf(result)).toEqual(['well_echo']);
-    expect(result._meta[UNAVAILABLE]).toEqual([{ name: 'dumb', error: 'no answer within 1.5 s' }]);
+    expect(result._meta[UNAVAILABLE]).toEqual([{ name: 'dumb', error: 'no answer within 1 s' }]);
     const { result: called } = await session.request('tools/call', {
       name: 'well_echo',
       arguments: { message: 'hi' },
@@ -72,7 +68,7 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('costs its time once, not with every list, also while it is tried again', async () => {
-    limits.initializeTimeout = 2_000;
+    limits.initializeTimeout = 1_500;
     limits.retryFirst = 10;
     const mark = newFile();
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent', `--mark=${mark}`), chaos('well')]));
@@ -88,25 +84,33 @@ describe('a target that does not answer initialize', () => {
     expect(longest).toBeLessThan(limits.slowTarget / 2);
   });
 
+  test('holds up the first session only', async () => {
+    Object.assign(limits, { slowTarget: 1_500, slowTogether: 400 });
+    await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
+    const begin = (): Promise<unknown> => openSession(`${gate.url}/mcp`);
+    expect(await took(begin())).toBeGreaterThan(limits.slowTarget - 100);
+    expect(await took(begin())).toBeLessThan(limits.slowTarget - 100);
+  });
+
   test('fails its calls after a while, with the reason', async () => {
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
     const { error } = await session.request('tools/call', { name: 'dumb_echo' });
     expect(error).toEqual({
       code: -32603,
-      message: 'target "dumb" is not available: no answer within 1.5 s',
+      message: 'target "dumb" is not available: no answer within 1 s',
     });
   });
 
   test.each([
-    ['alone', [chaos('dumb', '--silent')], 'target "dumb": no answer within 2 s'],
+    ['alone', [chaos('dumb', '--silent')], 'target "dumb": no answer within 1.5 s'],
     [
       'beside others that do not work',
       [chaos('dumb', '--silent'), chaos('dead', '--exit=7')],
-      /target "dumb": no answer within 2 s; target "dead" exited with code 7/,
+      /target "dumb": no answer within 1.5 s; target "dead" exited with code 7/,
     ],
   ])('%s: no session begins, and the client is told', async (_, targets, reason) => {
-    limits.sessionBegin = 2_000;
+    limits.sessionBegin = 1_500;
     await using gate = await gateway(mcpConfig(targets));
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(status).toBe(500);
@@ -116,13 +120,13 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('is waited for when failure is to be seen', async () => {
-    limits.sessionBegin = 2_500;
+    limits.sessionBegin = 1_500;
     await using gate = await gateway(
       mcpConfig([chaos('dumb', '--silent'), chaos('well')], { backend: { failureMode: 'failClosed' } }),
     );
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(status).toBe(500);
-    expect(error.message).toBe('failed to create session: target "dumb": no answer within 2.5 s');
+    expect(error.message).toBe('failed to create session: target "dumb": no answer within 1.5 s');
   });
 });
 
@@ -177,8 +181,50 @@ describe('a target that is slow to start', () => {
   });
 });
 
-/** The first two notifications on the session's own stream. */
-async function changes({ url, id }: McpSession): Promise<string[]> {
+describe('a target that is slow to list', () => {
+  test('costs its time once, and what comes late is in the next list', async () => {
+    const go = newFile();
+    await using gate = await gateway(
+      mcpConfig([chaos('slow', '--prompts=p', `--lists-with=${go}`), chaos('well')]),
+    );
+    const session = await openSession(`${gate.url}/mcp`);
+    expect(await took(list(session))).toBeGreaterThan(limits.slowTarget - 100);
+    const again = list(session);
+    expect(await took(again)).toBeLessThan(limits.slowTarget / 2);
+    expect((await again)._meta[UNAVAILABLE]).toEqual([{ name: 'slow', error: 'no answer within 1 s' }]);
+    const heard = changes(session, 1);
+    writeFileSync(go, '');
+    expect(await heard).toEqual(['notifications/tools/list_changed']);
+    expect(toolsOf(await list(session))).toEqual(['slow_echo', 'well_echo']);
+    expect(await asked(session)).toEqual(['tools/list']);
+    expect(toolsOf(await list(session))).toEqual(['slow_echo', 'well_echo']);
+    expect(await asked(session)).toEqual(['tools/list', 'tools/list']);
+  });
+
+  test('is asked again when it owes an answer for too long, and nobody waits for that', async () => {
+    limits.listAnswer = 1_200;
+    await using gate = await gateway(mcpConfig([chaos('slow', `--lists-with=${newFile()}`), chaos('well')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    await list(session);
+    let longest = 0;
+    await until(async () => {
+      longest = Math.max(longest, await took(list(session)));
+      return (await asked(session)).length > 2;
+    });
+    expect(longest).toBeLessThan(limits.slowTarget / 2);
+    expect(await asked(session)).toEqual(['tools/list', 'notifications/cancelled', 'tools/list']);
+  });
+});
+
+/** What the target `slow` received about lists. */
+async function asked(session: McpSession): Promise<string[]> {
+  const { result } = await session.request('tools/call', { name: 'slow_received' });
+  const methods = JSON.parse(result.content[0].text).map((line: string) => JSON.parse(line).method);
+  return methods.filter((method: string) => /list|cancelled/.test(method));
+}
+
+/** The first notifications on the session's own stream. */
+async function changes({ url, id }: McpSession, count = 2): Promise<string[]> {
   const leave = new AbortController();
   const response = await fetch(url, {
     headers: { accept: 'text/event-stream', 'mcp-session-id': id },
@@ -190,7 +236,7 @@ async function changes({ url, id }: McpSession): Promise<string[]> {
   const decoder = new TextDecoder();
   for await (const chunk of response.body as ReadableStream<Uint8Array>) {
     text += decoder.decode(chunk, { stream: true });
-    if (methods().length >= 2) break;
+    if (methods().length >= count) break;
   }
   leave.abort();
   return methods();
