@@ -213,6 +213,8 @@ export const LIMITS = {
   ownServerHeadersTimeout: 2 * SECOND,
   /** SIGTERM: how long open requests may take to finish. */
   drain: 10 * SECOND,
+  /** After that: how long the errors that say so may take to reach clients that read slowly. */
+  lastWords: SECOND / 2,
   /** A changed configuration is read when it was quiet for so long (upstream), as editors write in several steps. */
   reloadQuiet: 250,
   /** One that is never quiet is read after that long all the same; a file that is written byte by byte is whole by then. */

@@ -149,11 +149,22 @@ class RunningGateway implements Gateway {
 
   async close(): Promise<void> {
     this.isClosing = true;
-    const closed = [...this.#ports.values()].map(({ listener }) => listener.close(this.#drainTime));
+    const closed = this.#closePorts([...this.#ports.values()]);
     this.#runtime.drain();
     await Promise.all([...closed, ...this.#leaving]);
     await this.#tracing?.close();
     await this.#runtime.close();
+  }
+
+  /** Drains ports. What is still open at the deadline is told so and cut, for all of them at once. */
+  #closePorts(ports: readonly Port[]): Promise<void>[] {
+    const numbers = new Set(ports.map(({ listener }) => listener.port));
+    let isAnswering: boolean | undefined;
+    const beforeCut = (): boolean => {
+      isAnswering ??= this.#requests.cut(numbers, this.#log);
+      return isAnswering;
+    };
+    return ports.map(({ listener }) => listener.close(this.#drainTime, beforeCut));
   }
 
   get #drainTime(): number {
@@ -212,11 +223,11 @@ class RunningGateway implements Gateway {
   #leave(removed: readonly Port[], { unused, inherited }: OldParts, tracing: Tracing | undefined): void {
     if (removed.length + unused.length + inherited.length === 0 && tracing === undefined) return;
     for (const { value } of unused) value.drain?.();
-    const closed = removed.map(({ listener, serving }) => {
+    for (const { listener, serving } of removed) {
       const bind = `bind/${listener.port}`;
       this.#log.info('proxy::gateway', 'stopping bind', { bind, gateway: serving.gateway.plan.name });
-      return listener.close(this.#drainTime);
-    });
+    }
+    const closed = this.#closePorts(removed);
     const left = Promise.all([...closed, this.#requests.afterAll(this.#drainTime)])
       .then(async () => {
         for (const { value } of inherited) value.retired?.();

@@ -1,3 +1,4 @@
+import type { Log } from '../core/log.ts';
 import type { Exchange } from './http/exchange.ts';
 
 /** Requests whose response has not ended, and who waits for the end of those that are open now. */
@@ -17,6 +18,17 @@ export class OpenRequests {
     this.#all.delete(x);
     if (this.#waiting.size === 0) return;
     for (const { open, done } of this.#waiting) if (open.delete(x) && open.size === 0) done();
+  }
+
+  /**
+   * Says of the requests that are open on these ports that they are cut. Those that can still answer do so, with an
+   * error. Whether there was one.
+   */
+  cut(ports: ReadonlySet<number>, log: Log): boolean {
+    const open = [...this.#all].filter(({ request }) => ports.has(request.socket.localPort ?? 0));
+    if (open.length === 0) return false;
+    log.warn('proxy::gateway', `${open.length} requests were cut at the deadline`);
+    return open.filter(({ runs }) => runs?.expired?.() === true).length > 0;
   }
 
   /** Resolves when every request that is open now has ended, at the latest after so many ms. */

@@ -114,17 +114,48 @@ describe('SIGTERM', () => {
     await until(() => !isAlive(running.pid), 1_500);
   });
 
-  test('cuts what is still open at the deadline', async () => {
+  test('answers calls that are still open at the deadline with an error, and says how many were cut', async () => {
     const short = { connectionTerminationDeadline: '300ms' };
     await using running = await serve(mcpConfig([chaos('a')], { config: short }));
     const session = await openSession(`${running.url}/mcp`);
-    const call = session.send(HANG);
-    call.catch(() => undefined);
+    // One whose response has not begun, and one whose events are on their way.
+    const calls = [
+      session.send(HANG),
+      session.send({
+        id: 2,
+        method: 'tools/call',
+        params: { name: 'progress', arguments: { steps: 100_000 }, _meta: { progressToken: 'p' } },
+      }),
+    ];
     await session.request('ping');
     running.kill('SIGTERM');
+    const error = {
+      code: -32603,
+      message: 'the gateway closes this port, and the time for open requests is over',
+    };
+    const [hanging, streaming] = await Promise.all(calls);
+    expect(hanging).toMatchObject({ status: 200, messages: [{ id: 1, error }] });
+    expect(streaming?.messages.length).toBeGreaterThan(2);
+    expect(streaming?.messages.at(-1)).toMatchObject({ id: 2, error });
+    const { code, stdout, stderr } = await running.finished;
+    expect(code).toBe(0);
+    expect(stdout.match(/gen_ai\.tool\.name=(?:hang|progress) .*mcp\.error\.code=-32603/g)).toHaveLength(2);
+    expect(stderr.match(/\twarn\t.*requests were cut.*/g)).toEqual([
+      expect.stringContaining('\twarn\tproxy::gateway\t2 requests were cut at the deadline'),
+    ]);
+  });
+
+  test('cuts at the deadline what cannot be answered any more', async () => {
+    const short = { connectionTerminationDeadline: '300ms', logging: { level: 'debug' } };
+    await using running = await serve(mcpConfig([chaos('a', '--silent')], { config: short }));
+    const call = openSession(`${running.url}/mcp`);
+    call.catch(() => undefined);
+    await until(() => running.stderr.includes('target started'));
+    running.kill('SIGTERM');
     await expect(call).rejects.toThrow();
-    expect((await running.finished).code).toBe(0);
-    expect(running.stdout.match(/gen_ai\.tool\.name=hang/g)).toHaveLength(1);
+    const { code, stderr } = await running.finished;
+    expect(code).toBe(0);
+    expect(stderr).toContain('1 requests were cut at the deadline');
   });
 
   test.each([

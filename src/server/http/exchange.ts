@@ -112,7 +112,13 @@ export class Exchange {
   secretParameters: ReadonlySet<string> | undefined;
 
   /** What runs for the request elsewhere and should end when the client leaves. */
-  runs: { abandoned(): void } | undefined;
+  runs:
+    | {
+        abandoned(): void;
+        /** The request is about to be cut: answers with an error while that is possible. Whether it did. */
+        expired?(): boolean;
+      }
+    | undefined;
 
   error: string | undefined;
   errorDetail: string | undefined;

@@ -26,8 +26,11 @@ export interface Listener {
   readonly port: number;
   /** Connections that are open. */
   connections(): Promise<number>;
-  /** Stops accepting, lets open requests finish until the deadline (ms), then cuts what is left. */
-  close(deadline: number): Promise<void>;
+  /**
+   * Stops accepting, lets open requests finish until the deadline (ms), then cuts what is left. `beforeCut` is called at
+   * the deadline when something is; while it says that answers are on their way, they get `LIMITS.lastWords`.
+   */
+  close(deadline: number, beforeCut?: () => boolean): Promise<void>;
 }
 
 /** Opens a port. Rejects with Node's error (`EADDRINUSE`, `EACCES`, …) when that is not possible. */
@@ -92,7 +95,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   return {
     port: (server.address() as AddressInfo).port,
     connections: promisify(server.getConnections.bind(server)),
-    close: (deadline) => closeServer(server, deadline),
+    close: (deadline, beforeCut) => closeServer(server, deadline, beforeCut),
   };
 }
 
@@ -176,9 +179,13 @@ function listen(server: Server, { port, address }: ListenerOptions): Promise<voi
   });
 }
 
-function closeServer(server: Server, deadline: number): Promise<void> {
+function closeServer(server: Server, deadline: number, beforeCut?: () => boolean): Promise<void> {
   return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), deadline);
+    const cutAll = (): void => server.closeAllConnections();
+    let cut = setTimeout(() => {
+      if (beforeCut?.() === true) cut = setTimeout(cutAll, LIMITS.lastWords);
+      else cutAll();
+    }, deadline);
     // Connections that become idle meanwhile would be kept for the client's next request.
     const idle = setInterval(() => server.closeIdleConnections(), 50);
     server.close(() => {

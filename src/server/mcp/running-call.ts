@@ -125,6 +125,14 @@ class RunningCall implements ClientCall, EventStreamOwner {
     this.#resolve?.(reply);
   }
 
+  expired(): boolean {
+    if (!this.stream.isOpen) return false;
+    const text = 'the gateway closes this port, and the time for open requests is over';
+    answerError(this, new RpcError(RPC.internalError, text));
+    this.#peer?.cancel(this.#id, text);
+    return true;
+  }
+
   abandoned(): void {
     if (this.#peer === undefined) this.stream.end();
     else this.#peer.cancel(this.#id, 'the client disconnected');

@@ -241,6 +241,30 @@ describe('ports', () => {
     response.end('late');
     expect((await slow).text).toBe('late');
   });
+
+  test('that are removed cut their requests at the deadline, and no others', async () => {
+    const port = await freePort();
+    const deadline = { connectionTerminationDeadline: '200ms' };
+    const config = (gateways: object): string => JSON.stringify({ config: deadline, gateways });
+    const routes = (name: string): object[] => [{ name, backends: [{ mcp: { targets: [chaos(name)] } }] }];
+    const first = { port: 0, routes: routes('a') };
+    await using it = await live(config({ first, second: { port, routes: routes('b') } }));
+    const staying = await openSession(`${it.gate.url}/mcp`);
+    const leaving = await openSession(`http://127.0.0.1:${port}/mcp`);
+    const wait = { name: 'later', arguments: { ms: 1_000, message: 'done' } };
+    const calls = [staying, leaving].map((session) => session.request('tools/call', wait));
+    await Promise.all([staying.request('ping'), leaving.request('ping')]);
+    expect(await it.become(config({ first }))).toBe(true);
+    const [stays, leaves] = await Promise.all(calls);
+    expect(leaves?.error).toMatchObject({
+      code: -32603,
+      message: expect.stringContaining('closes this port'),
+    });
+    expect(stays?.result.content[0].text).toBe('done');
+    expect(it.gate.log.filter((line) => line.includes('1 requests were cut at the deadline'))).toHaveLength(
+      1,
+    );
+  });
 });
 
 describe('MCP sessions', () => {
