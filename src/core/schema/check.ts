@@ -2,7 +2,8 @@ import type { z } from 'zod';
 import type { Diagnostic, Path, Range } from '../diagnostic.ts';
 import type { YamlSource } from '../yaml/source.ts';
 import { fixFor } from './fix.ts';
-import { type Finding, IssueTranslator, MAX_FINDINGS, valueAt } from './issue.ts';
+import { type Finding, IssueTranslator, MAX_FINDINGS } from './issue.ts';
+import { valueAt } from './walk.ts';
 
 export interface SchemaResult<T> {
   /** Undefined when there are problems, here or already in the YAML. */

@@ -4,10 +4,11 @@ import { nearest } from '../suggest.ts';
 import type { YamlSource } from '../yaml/source.ts';
 import type { Remedy } from './fix.ts';
 import { adviseOnKey, type Base, schemasIn } from './keys.ts';
+import { mappingAdvice } from './mapping.ts';
 import { isSecretAt } from './secrets.ts';
 import { type CheckWords, describeFormat, describeSize } from './size.ts';
 import { judgeUnion, rivalOf, unionBranches } from './union.ts';
-import { fittingObjects, keysOf, type Schema } from './walk.ts';
+import { fittingObjects, keysOf, type Schema, valueAt } from './walk.ts';
 import { joinWords, kindOf, placeholder, schemaWords, typeWords } from './words.ts';
 
 type Issue = z.core.$ZodIssue;
@@ -59,7 +60,15 @@ export class IssueTranslator {
       case 'unrecognized_keys':
         return this.#unknownKeys(fittingObjects(schemasIn(base, path), value), path, issue.keys);
       case 'invalid_type':
-        return [this.#wrongType(path, this.#expected(path, base, issue.expected), value, issue.message)];
+        return [
+          this.#wrongType(
+            path,
+            this.#expected(path, base, issue.expected),
+            value,
+            issue.message,
+            schemasIn(base, path),
+          ),
+        ];
       case 'invalid_value':
         return [this.#wrongValue(path, issue.values, value, issue.message)];
       case 'invalid_union':
@@ -127,16 +136,26 @@ export class IssueTranslator {
     };
   }
 
-  #wrongType(path: Path, expected: string, value: unknown, message: string): Finding {
+  #wrongType(
+    path: Path,
+    expected: string,
+    value: unknown,
+    message: string,
+    schemas: readonly Schema[] = [],
+  ): Finding {
     if (value === null && path.length === 0) {
       return { code: 'AGW0102', path, at: 'value', message: 'the file is empty' };
     }
+    const help = this.#typeHelp(path, expected, value);
     return {
       code: 'AGW0102',
       path,
       at: 'value',
       message: message || `expected ${expected}, found ${kindOf(value)}`,
-      ...this.#typeHelp(path, expected, value),
+      ...(help.help === undefined &&
+        expected === 'a mapping' &&
+        mappingAdvice(schemas, this.#isPrivate(path) ? undefined : value)),
+      ...help,
     };
   }
 
@@ -191,8 +210,11 @@ export class IssueTranslator {
   /** The value in backquotes, unless it could be a secret or would fill the screen. */
   #shown(path: Path, value: unknown): string {
     const text = String(value);
-    const isPrivate = this.#source.isFromEnvironment(path) || isSecretAt(this.#root, path);
-    return isPrivate || text.length > 60 || text === '' ? 'this' : `\`${text}\``;
+    return this.#isPrivate(path) || text.length > 60 || text === '' ? 'this' : `\`${text}\``;
+  }
+
+  #isPrivate(path: Path): boolean {
+    return this.#source.isFromEnvironment(path) || isSecretAt(this.#root, path);
   }
 
   #wrongKey(path: Path, inner: Issue | undefined): Finding {
@@ -220,7 +242,7 @@ export class IssueTranslator {
     const verdict = judgeUnion(branches, value);
     switch (verdict.kind) {
       case 'type':
-        return [this.#wrongType(path, joinWords(schemas.map(schemaWords)), value, issue.message)];
+        return [this.#wrongType(path, joinWords(schemas.map(schemaWords)), value, issue.message, schemas)];
       case 'values':
         return [this.#wrongValue(path, verdict.values, value, issue.message)];
       case 'branch': {
@@ -271,13 +293,4 @@ function exclusive(path: Path, key: string, other: string): Finding {
     message: `\`${key}\` and \`${other}\` exclude each other`,
     help: 'keep one of the two',
   };
-}
-
-/** The plain value at `path`, or undefined. */
-export function valueAt(root: unknown, path: Path): unknown {
-  return path.reduce<unknown>((at, segment) => {
-    return at !== null && typeof at === 'object' && Object.hasOwn(at, segment)
-      ? (at as Record<string | number, unknown>)[segment]
-      : undefined;
-  }, root);
 }

@@ -121,3 +121,12 @@ export function layerMeta(schema: Schema): readonly SchemaMeta[] {
   alternatives(schema, layers);
   return layers.map(metaOf);
 }
+
+/** The plain value at `path`, or undefined. */
+export function valueAt(root: unknown, path: Path): unknown {
+  return path.reduce<unknown>((at, segment) => {
+    return at !== null && typeof at === 'object' && Object.hasOwn(at, segment)
+      ? (at as Record<string | number, unknown>)[segment]
+      : undefined;
+  }, root);
+}

@@ -7,7 +7,8 @@ const DURATION = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/;
 export const durationSchema = z
   .string()
   .regex(DURATION, { error: 'expected a duration such as `300ms`, `5m` or `1h30m`' })
-  .transform(toMilliseconds);
+  .transform(toMilliseconds)
+  .meta({ examples: ['30s'] });
 
 /** A number of milliseconds in that form, for defaults. */
 export function durationText(milliseconds: number): string {
