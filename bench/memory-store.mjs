@@ -90,7 +90,10 @@ async function inProcess(store, ...more) {
 }
 
 async function postgresInProcess() {
-  if (values.postgres !== '') return inProcess('postgres', '--postgres', values.postgres);
+  if (values.postgres !== '') {
+    await inProcess('postgres', '--postgres', values.postgres);
+    return;
+  }
   const reason = missing();
   if (reason !== undefined) {
     process.stdout.write(`postgres  SKIPPED: ${reason}\n`);

@@ -12,7 +12,7 @@ if (major < 22 || (major === 22 && minor < 19)) {
   // of the threads may look up host names, each for as long as a resolver is silent; with libuv's own number, four,
   // two names that hang would keep all others waiting.
   if (!process.env.UV_THREADPOOL_SIZE) process.env.UV_THREADPOOL_SIZE = '24';
-  import('../dist/cli/main.js')
+  void import('../dist/cli/main.js')
     .then(({ main }) => main(process.argv.slice(2)))
     .then((code) => {
       process.exitCode = code;

@@ -150,14 +150,14 @@ describe('check', () => {
   test('commands, servers and ports that are not there', async () => {
     const busy = createServer().listen(0);
     const { port } = busy.address() as { port: number };
-    const alsoBusy = createServer().listen(0, '::1');
-    await once(alsoBusy, 'listening');
-    const { port: second } = alsoBusy.address() as { port: number };
+    const others = [createServer().listen(0, '127.0.0.1'), createServer().listen(0, '::1')];
+    await Promise.all(others.map((server) => once(server, 'listening')));
+    const [stats, readiness] = others.map((server) => (server.address() as { port: number }).port);
     const closed = await refusingPort();
     const { failed, code } = await check({
       port,
       // The other one of localhost's addresses.
-      env: { STATS_ADDR: `127.0.0.1:${port}`, READINESS_ADDR: `localhost:${second}` },
+      env: { STATS_ADDR: `127.0.0.1:${stats}`, READINESS_ADDR: `localhost:${readiness}` },
       targets: [
         { name: 'gone', stdio: { cmd: 'no-such-command' } },
         { name: 'far', mcp: { host: `http://127.0.0.1:${closed}/mcp` } },
@@ -165,12 +165,12 @@ describe('check', () => {
       ],
     });
     busy.close();
-    alsoBusy.close();
+    for (const server of others) server.close();
     expect(code).toBe(1);
     expect(failed.map(({ message }) => message)).toEqual([
       `${port} (gateway default) is in use`,
-      `${port} (stats) is in use`,
-      `${second} (readiness) is in use`,
+      `${stats} (stats) is in use`,
+      `${readiness} (readiness) is in use`,
       'gone   command not found: no-such-command',
       expect.stringMatching(new RegExp(`^far   127.0.0.1:${closed}: .*ECONNREFUSED`)),
     ]);
