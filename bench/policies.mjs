@@ -84,13 +84,12 @@ function serving(config) {
   const lines = new AccessLog({
     sink: { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
     format: 'text',
-    policy: runtime.accessLog,
     directives: new LogDirectives('info'),
   });
   return async () => {
     const x = new Exchange(request, {}, 'default/default', 'default', new HeaderList(request.rawHeaders));
     const reply = await handleRequest(x, { routes, router });
-    lines.ended(x, reply.status);
+    lines.ended(x, reply.status, runtime.accessLog);
     if (reply.status !== 200) throw new Error(`refused with ${reply.status}: ${x.error}`);
   };
 }
