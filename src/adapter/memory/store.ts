@@ -3,23 +3,22 @@
  * one contract suite holds both to it. A promise that resolves means: on disk.
  */
 
-export const ENTITY_TYPES = ['workspace', 'doc_file', 'doc_chunk', 'chat_message'] as const;
-export type EntityType = (typeof ENTITY_TYPES)[number];
-export const RELATION_TYPES = ['BELONGS_TO', 'REFERENCES', 'DEPENDS_ON'] as const;
-export type RelationType = (typeof RELATION_TYPES)[number];
-export const ROLES = ['user', 'assistant', 'system'] as const;
-export type Role = (typeof ROLES)[number];
+import type { Entity, EntityType, Relation, Role, Session, Stats, Turn } from '../../core/memory-model.ts';
+
+export type {
+  Entity,
+  EntityType,
+  Relation,
+  RelationType,
+  Role,
+  Session,
+  Stats,
+  Turn,
+} from '../../core/memory-model.ts';
+export { ENTITY_TYPES, RELATION_TYPES, ROLES } from '../../core/memory-model.ts';
 
 /** Length of every embedding (spec, Collection `entities`). */
 export const DIMENSIONS = 128;
-
-export interface Entity {
-  readonly id: string;
-  readonly name: string;
-  readonly type: EntityType;
-  readonly content: string;
-  readonly metadata: Readonly<Record<string, unknown>>;
-}
 
 /** An entity to be stored. Vectors of different embedders are never compared. */
 export interface NewEntity extends Entity {
@@ -29,13 +28,6 @@ export interface NewEntity extends Entity {
   readonly searchText: string;
 }
 
-export interface Relation {
-  readonly fromId: string;
-  readonly toId: string;
-  readonly relationType: RelationType;
-  readonly weight: number;
-}
-
 export interface NewTurn {
   readonly sessionId: string;
   readonly agentId: string;
@@ -43,26 +35,6 @@ export interface NewTurn {
   readonly content: string;
   /** A repeated call with the same key stores nothing and returns the first turn. */
   readonly idempotencyKey?: string | undefined;
-}
-
-export interface Turn {
-  readonly id: string;
-  /** Grows with every turn of the store; pages are keyed by it. */
-  readonly seq: number;
-  readonly sessionId: string;
-  readonly agentId: string;
-  readonly role: Role;
-  readonly content: string;
-  /** RFC 3339, UTC. */
-  readonly createdAt: string;
-}
-
-export interface Session {
-  readonly sessionId: string;
-  readonly turns: number;
-  readonly firstAt: string;
-  readonly lastAt: string;
-  readonly agentIds: readonly string[];
 }
 
 /** Where a document came from: the docs folder, which a sync may remove again, or a call, which it may not. */
@@ -88,16 +60,6 @@ export interface DocumentRecord {
   /** Id of its `doc_file`. */
   readonly id: string;
   readonly chunks: number;
-}
-
-export interface Stats {
-  readonly entities: Readonly<Record<EntityType, number>>;
-  readonly relations: Readonly<Record<RelationType, number>>;
-  readonly turns: number;
-  readonly sessions: number;
-  readonly documents: number;
-  /** Bytes on disk. */
-  readonly bytes: number;
 }
 
 export interface SearchScope {
