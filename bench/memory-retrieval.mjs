@@ -13,8 +13,8 @@ import { createHashEmbedder } from '../src/adapter/memory/embed/hash-embedder.ts
 import { openStore } from '../src/adapter/memory/open-store.ts';
 import { queryWords } from '../src/adapter/memory/search/score.ts';
 import { search } from '../src/adapter/memory/search/search.ts';
-import { LIMITS } from '../src/core/limits.ts';
 import { createLog } from '../src/core/log.ts';
+import { MEMORY_STORE_LIMITS } from '../src/core/memory-limits.ts';
 import { DEVELOPMENT, HELD_OUT } from './memory/corpora.mjs';
 import { OFF_TOPIC } from './memory/questions.mjs';
 
@@ -40,7 +40,7 @@ async function measure(name, pages) {
     for (const { file, title, rest } of pages)
       chunks += (await ingestDocument({ store, embedder }, { title, content: rest, source: file })).chunks;
     const byWords = async (query) => {
-      const terms = queryWords(query, LIMITS.memoryQueryWords).map(({ word }) => word);
+      const terms = queryWords(query, MEMORY_STORE_LIMITS.queryWords).map(({ word }) => word);
       return store.entities((await store.lexical(terms, { limit: LIMIT })).map(({ id }) => id));
     };
     const ask = (query, minScore) => search({ store, embedder }, { query, limit: LIMIT, minScore });

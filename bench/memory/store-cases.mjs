@@ -5,7 +5,7 @@ import { createDocsSync } from '../../src/adapter/memory/docs-sync.ts';
 import { createHashEmbedder } from '../../src/adapter/memory/embed/hash-embedder.ts';
 import { walkGraph } from '../../src/adapter/memory/graph.ts';
 import { search } from '../../src/adapter/memory/search/search.ts';
-import { LIMITS } from '../../src/core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../src/core/memory-limits.ts';
 import { EMBEDDER, StoreData } from './store-data.mjs';
 
 const PROGRESS = 5_000;
@@ -59,7 +59,7 @@ async function fill(name, store, data) {
       told(done);
     }
   };
-  const lanes = () => Array.from({ length: LIMITS.memorySyncTogether }, lane);
+  const lanes = () => Array.from({ length: MEMORY_STORE_LIMITS.syncTogether }, lane);
   return (await duration(() => Promise.all(lanes()))) / 1000;
 }
 

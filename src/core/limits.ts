@@ -160,34 +160,6 @@ export const LIMITS = {
   traceFollowed: 64,
   traceFollowTime: 3600 * SECOND,
 
-  /** Calls waiting for the memory store, and what they carry; more fails at once (503). */
-  memoryQueue: 4_096,
-  memoryQueueBytes: 64 * MIB,
-  /** Waiting writes that are made durable together; each is acknowledged after that. */
-  memoryBatch: 256,
-  /** Vectors that the embedded store scans for one embedder (1 GiB); more needs PostgreSQL. */
-  memoryVectors: 2_000_000,
-  /** Rows of one page or list asked of the memory store. */
-  memoryPage: 5_000,
-  /** UTF-8 bytes of an id, and of a name or key: PostgreSQL indexes at most 2,704 bytes, and an edge holds two ids. */
-  memoryIdBytes: 1_000,
-  memoryNameBytes: 2_000,
-  /** Agents named for one session in a list. */
-  memorySessionAgents: 50,
-  /** Names compared when one was not found. */
-  memoryNearNames: 200,
-  /** How words were cut into stems, kept for the next query. */
-  memoryStems: 10_000,
-  /** Connections of one memory backend to PostgreSQL. */
-  memoryConnections: 10,
-  /** Entities with words of a query whose occurrences PostgreSQL counts: those with the most telling words. */
-  memoryRanked: 1_000,
-  /** Age of a count of all entities in PostgreSQL that is still taken for rarity. */
-  memoryCountAge: 10 * SECOND,
-  /** Time for a connection to PostgreSQL, and for one statement. */
-  memoryConnect: 5 * SECOND,
-  memoryStatement: 30 * SECOND,
-
   /** Access-log and log lines waiting for a slow reader of stdout or stderr; more are dropped and counted. */
   logQueueBytes: MIB,
   /** Lines are written together: when there are so many bytes, or after so long. */
@@ -227,37 +199,6 @@ export const LIMITS = {
   /** Names, and problems, of one reload in the log; more are counted. */
   reloadNames: 20,
   reloadProblems: 10,
-
-  /** Memory: one document, ingested or in the docs folder. Hostile Markdown of that size is read in 2 s. */
-  memoryDocumentBytes: 2 * MIB,
-  /** Files of the docs folder, and folders in each other; more are reported as an error of the sync. */
-  memoryDocuments: 100_000,
-  memoryFolderDepth: 32,
-  /** Documents of a sync on their way at once: four of the longest take half of `memoryQueueBytes`. */
-  memorySyncTogether: 4,
-  /** Errors that a sync reports one by one; more are counted. */
-  memorySyncErrors: 50,
-  /** Candidates of a search: so many by meaning and so many by words. */
-  memoryCandidates: 50,
-  /** Different words of a query that count; a longer query is taken by its first ones. */
-  memoryQueryWords: 64,
-  memoryQueryLength: 2_000,
-  memoryResults: 50,
-  /** Characters of one result: five of them stay far below the 25,000 tokens that clients take. */
-  memoryResultLength: 2_000,
-  /** Walks through the graph. A hub of 10^5 edges must not become an answer. */
-  memoryGraphDepth: 5,
-  memoryGraphNodes: 500,
-  memoryGraphNodesDefault: 200,
-  memoryGraphEdges: 2_000,
-  /** Remote embeddings: texts and characters of one call, time for its answer, its size, attempts. */
-  embeddingInputs: 64,
-  embeddingInputLength: 8_000,
-  embeddingTimeout: 30 * SECOND,
-  embeddingResponseBytes: 16 * MIB,
-  embeddingAttempts: 3,
-  /** Longest wait that a service may ask for with Retry-After; more fails the call. */
-  embeddingRetryAfter: 20 * SECOND,
 
   /** `agctl proxy`: silence of an admin server before it counts as not answering. */
   adminAnswer: 10 * SECOND,

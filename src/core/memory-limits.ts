@@ -60,3 +60,64 @@ export const MEMORY_PAGE_LIMITS = {
   replayGap: 2_000,
   replayStep: 40,
 } as const;
+
+/** Bounds of the store, of what is read into it, and of what it answers. */
+export const MEMORY_STORE_LIMITS = {
+  /** Calls waiting for the memory store, and what they carry; more fails at once (503). */
+  queue: 4_096,
+  queueBytes: 64 * MIB,
+  /** Waiting writes that are made durable together; each is acknowledged after that. */
+  batch: 256,
+  /** Vectors that the embedded store scans for one embedder (1 GiB); more needs PostgreSQL. */
+  vectors: 2_000_000,
+  /** Rows of one page or list asked of the memory store. */
+  page: 5_000,
+  /** UTF-8 bytes of an id, and of a name or key: PostgreSQL indexes at most 2,704 bytes, and an edge holds two ids. */
+  idBytes: 1_000,
+  nameBytes: 2_000,
+  /** Agents named for one session in a list. */
+  sessionAgents: 50,
+  /** Names compared when one was not found. */
+  nearNames: 200,
+  /** How words were cut into stems, kept for the next query. */
+  stems: 10_000,
+  /** Connections of one memory backend to PostgreSQL. */
+  connections: 10,
+  /** Entities with words of a query whose occurrences PostgreSQL counts: those with the most telling words. */
+  ranked: 1_000,
+  /** Age of a count of all entities in PostgreSQL that is still taken for rarity. */
+  countAge: 10 * SECOND,
+  /** Time for a connection to PostgreSQL, and for one statement. */
+  connect: 5 * SECOND,
+  statement: 30 * SECOND,
+  /** One document, ingested or in the docs folder. Hostile Markdown of that size is read in 2 s. */
+  documentBytes: 2 * MIB,
+  /** Files of the docs folder, and folders in each other; more are reported as an error of the sync. */
+  documents: 100_000,
+  folderDepth: 32,
+  /** Documents of a sync on their way at once: four of the longest take half of `queueBytes`. */
+  syncTogether: 4,
+  /** Errors that a sync reports one by one; more are counted. */
+  syncErrors: 50,
+  /** Candidates of a search: so many by meaning and so many by words. */
+  candidates: 50,
+  /** Different words of a query that count; a longer query is taken by its first ones. */
+  queryWords: 64,
+  queryLength: 2_000,
+  results: 50,
+  /** Characters of one result: five of them stay far below the 25,000 tokens that clients take. */
+  resultLength: 2_000,
+  /** Walks through the graph. A hub of 10^5 edges must not become an answer. */
+  graphDepth: 5,
+  graphNodes: 500,
+  graphNodesDefault: 200,
+  graphEdges: 2_000,
+  /** Remote embeddings: texts and characters of one call, time for its answer, its size, attempts. */
+  embeddingInputs: 64,
+  embeddingInputLength: 8_000,
+  embeddingTimeout: 30 * SECOND,
+  embeddingResponseBytes: 16 * MIB,
+  embeddingAttempts: 3,
+  /** Longest wait that a service may ask for with Retry-After; more fails the call. */
+  embeddingRetryAfter: 20 * SECOND,
+} as const;

@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import {
   DIMENSIONS,
   ENTITY_TYPES,
@@ -39,14 +39,14 @@ export function checkLookups(args: readonly unknown[], where: string): void {
   }
 }
 
-export function checkName(value: string, where: string, most: number = LIMITS.memoryNameBytes): void {
+export function checkName(value: string, where: string, most: number = MEMORY_STORE_LIMITS.nameBytes): void {
   checkText(value, where);
   if (value === '') refuse(where, 'is empty');
   if (Buffer.byteLength(value) > most) refuse(where, `is longer than ${most} bytes of UTF-8: shorten it`);
 }
 
 function checkId(value: string, where: string): void {
-  checkName(value, where, LIMITS.memoryIdBytes);
+  checkName(value, where, MEMORY_STORE_LIMITS.idBytes);
 }
 
 function checkOneOf(value: string, allowed: readonly string[], where: string): void {
@@ -64,8 +64,8 @@ export function checkVector(vector: Float32Array, where: string): void {
 }
 
 export function checkLimit(limit: number, where = 'limit'): void {
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIMITS.memoryPage)
-    refuse(where, `expected a whole number from 1 to ${LIMITS.memoryPage}`);
+  if (!Number.isInteger(limit) || limit < 1 || limit > MEMORY_STORE_LIMITS.page)
+    refuse(where, `expected a whole number from 1 to ${MEMORY_STORE_LIMITS.page}`);
 }
 
 export function checkTurn(turn: NewTurn): void {

@@ -3,7 +3,7 @@ import { constants, type Dirent } from 'node:fs';
 import { open, readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { checkDocumentSize } from './documents.ts';
 
 export interface DocsFile {
@@ -60,9 +60,12 @@ class Scan {
       signal?.throwIfAborted();
       if (this.#seen.has(folder.file)) continue;
       this.#seen.add(folder.file);
-      if (folder.depth > LIMITS.memoryFolderDepth) {
+      if (folder.depth > MEMORY_STORE_LIMITS.folderDepth) {
         this.isComplete = false;
-        this.#fail(folder.path, `more than ${LIMITS.memoryFolderDepth} folders in each other are not read`);
+        this.#fail(
+          folder.path,
+          `more than ${MEMORY_STORE_LIMITS.folderDepth} folders in each other are not read`,
+        );
         continue;
       }
       waiting.push(...(await this.#folder(folder)));
@@ -98,8 +101,9 @@ class Scan {
 
   #document({ path, file }: DocsFile): void {
     if (!DOCUMENT.test(path) || this.#seen.has(file)) return;
-    if (this.files.length >= LIMITS.memoryDocuments) {
-      if (this.isComplete) this.#fail(path, `more than ${LIMITS.memoryDocuments} documents are not read`);
+    if (this.files.length >= MEMORY_STORE_LIMITS.documents) {
+      if (this.isComplete)
+        this.#fail(path, `more than ${MEMORY_STORE_LIMITS.documents} documents are not read`);
       this.isComplete = false;
       return;
     }

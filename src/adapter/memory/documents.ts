@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { type Embedder, searchable } from './embed/embedder.ts';
 import { chunkId, documentId } from './ids.ts';
 import { CHUNKER_VERSION, type MarkdownDocument, markdownDocument } from './markdown/document.ts';
@@ -56,9 +56,9 @@ export function documentHash(content: string, embedder: string): string {
 
 /** Refuses a document that is too long. */
 export function checkDocumentSize(bytes: number): void {
-  if (bytes <= LIMITS.memoryDocumentBytes) return;
+  if (bytes <= MEMORY_STORE_LIMITS.documentBytes) return;
   throw new AppError('body_too_large', {
-    message: `the document has ${bytes} bytes, at most ${LIMITS.memoryDocumentBytes} are taken: split it`,
+    message: `the document has ${bytes} bytes, at most ${MEMORY_STORE_LIMITS.documentBytes} are taken: split it`,
   });
 }
 

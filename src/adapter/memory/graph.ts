@@ -1,9 +1,9 @@
-import { LIMITS } from '../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { ENTITY_TYPES, type Entity, type EntityType, type Relation, type Store } from './store.ts';
 
 export type Direction = 'out' | 'in' | 'both';
 
-/** What is asked. Depth and limit are cut to `LIMITS.memoryGraphDepth` and `LIMITS.memoryGraphNodes`. */
+/** What is asked. Depth and limit are cut to `MEMORY_STORE_LIMITS.graphDepth` and `MEMORY_STORE_LIMITS.graphNodes`. */
 export interface GraphRequest {
   /** An id, an exact name, or the path or source of a document. */
   readonly entityId: string;
@@ -65,8 +65,12 @@ export async function walkGraph(store: Store, request: GraphRequest): Promise<Gr
   const [root, ...others] = found;
   if (root === undefined)
     return { root: undefined, nearNames: await store.nearNames(request.entityId, NEAR_NAMES) };
-  const maxDepth = clamp(request.maxDepth, 0, LIMITS.memoryGraphDepth);
-  const limit = clamp(request.limit ?? LIMITS.memoryGraphNodesDefault, 1, LIMITS.memoryGraphNodes);
+  const maxDepth = clamp(request.maxDepth, 0, MEMORY_STORE_LIMITS.graphDepth);
+  const limit = clamp(
+    request.limit ?? MEMORY_STORE_LIMITS.graphNodesDefault,
+    1,
+    MEMORY_STORE_LIMITS.graphNodes,
+  );
   const walk: Walk = { nodes: new Map([[root.id, nodeOf(root, 0)]]), edges: new Map(), isTruncated: false };
   let level: readonly string[] = [root.id];
   for (let depth = 1; depth <= maxDepth && level.length > 0; depth += 1)
@@ -108,8 +112,8 @@ async function nextLevel(
   }: { readonly depth: number; readonly limit: number; readonly direction: Direction },
 ): Promise<readonly string[]> {
   // One more than fits, to know whether there are more; those already taken may come again.
-  const edges = await store.edges(level, direction, LIMITS.memoryGraphEdges + 1);
-  if (edges.length > LIMITS.memoryGraphEdges) walk.isTruncated = true;
+  const edges = await store.edges(level, direction, MEMORY_STORE_LIMITS.graphEdges + 1);
+  if (edges.length > MEMORY_STORE_LIMITS.graphEdges) walk.isTruncated = true;
   const fresh = new Set<string>();
   for (const { fromId, toId } of edges)
     for (const id of [fromId, toId]) if (!walk.nodes.has(id)) fresh.add(id);
@@ -122,7 +126,7 @@ async function nextLevel(
     if (!walk.nodes.has(edge.fromId) || !walk.nodes.has(edge.toId)) continue;
     const key = JSON.stringify([edge.fromId, edge.toId, edge.relationType]);
     if (walk.edges.has(key)) continue;
-    if (walk.edges.size >= LIMITS.memoryGraphEdges) walk.isTruncated = true;
+    if (walk.edges.size >= MEMORY_STORE_LIMITS.graphEdges) walk.isTruncated = true;
     else walk.edges.set(key, edge);
   }
   return added.map(({ id }) => id);

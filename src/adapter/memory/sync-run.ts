@@ -1,5 +1,5 @@
 import { AppError, messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { type DocsFile, type DocsScan, readDocument, scanDocs } from './docs-scan.ts';
 import { type Backend, putDocument, type StoredDocument } from './documents.ts';
 import { FolderWorkspaces } from './folder-workspaces.ts';
@@ -102,7 +102,7 @@ export class SyncRun {
         this.#report();
       }
     };
-    const ends = await Promise.allSettled(Array.from({ length: LIMITS.memorySyncTogether }, lane));
+    const ends = await Promise.allSettled(Array.from({ length: MEMORY_STORE_LIMITS.syncTogether }, lane));
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
 

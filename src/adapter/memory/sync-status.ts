@@ -1,4 +1,4 @@
-import { LIMITS } from '../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import type { SyncError, SyncStatus } from '../../core/memory-model.ts';
 
 export type { SyncError, SyncStatus } from '../../core/memory-model.ts';
@@ -25,5 +25,5 @@ export function noSync(): SyncCounts {
 
 /** Keeps the first errors; more are counted only. */
 export function noteError(counts: SyncCounts, path: string, message: string): void {
-  if (counts.errors.length < LIMITS.memorySyncErrors) counts.errors.push({ path, message });
+  if (counts.errors.length < MEMORY_STORE_LIMITS.syncErrors) counts.errors.push({ path, message });
 }

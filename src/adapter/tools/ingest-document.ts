@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { LIMITS } from '../../core/limits.ts';
-import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
+import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { defineTool } from '../tool.ts';
 
 export const ingestDocument = defineTool({
@@ -11,11 +10,15 @@ export const ingestDocument = defineTool({
     'documentation folder again. A document with the same source (or title, without one) is replaced.',
   input: z.strictObject({
     title: z.string().min(1).max(MEMORY_API_LIMITS.nameLength).describe('Title of the document.'),
-    content: z.string().min(1).max(LIMITS.memoryDocumentBytes).describe('Its text, plain or Markdown.'),
+    content: z
+      .string()
+      .min(1)
+      .max(MEMORY_STORE_LIMITS.documentBytes)
+      .describe('Its text, plain or Markdown.'),
     source: z
       .string()
       .min(1)
-      .max(LIMITS.memoryQueryLength)
+      .max(MEMORY_STORE_LIMITS.queryLength)
       .optional()
       .describe('URL or other origin, kept in its metadata.'),
   }),

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { LIMITS } from '../../core/limits.ts';
-import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
+import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { defineTool } from '../tool.ts';
 
 const node = z.looseObject({
@@ -32,7 +31,7 @@ export const queryGraph = defineTool({
     maxDepth: z
       .int()
       .min(1)
-      .max(LIMITS.memoryGraphDepth)
+      .max(MEMORY_STORE_LIMITS.graphDepth)
       .default(2)
       .describe('Maximum number of relationship hops.'),
   }),

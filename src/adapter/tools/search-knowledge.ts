@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { LIMITS } from '../../core/limits.ts';
-import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
+import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { defineTool } from '../tool.ts';
 
 const result = z.looseObject({
@@ -20,8 +19,12 @@ export const searchKnowledge = defineTool({
     'Searches all indexed documents by meaning and by words and returns the passages that fit best, with a similarity score ' +
     'and their source. When nothing reaches minScore, the reply says how many were below and how near the best one came.',
   input: z.strictObject({
-    query: z.string().min(1).max(LIMITS.memoryQueryLength).describe('What to look for, in natural language.'),
-    limit: z.int().min(1).max(LIMITS.memoryResults).default(5).describe('Maximum number of results.'),
+    query: z
+      .string()
+      .min(1)
+      .max(MEMORY_STORE_LIMITS.queryLength)
+      .describe('What to look for, in natural language.'),
+    limit: z.int().min(1).max(MEMORY_STORE_LIMITS.results).default(5).describe('Maximum number of results.'),
     minScore: z
       .number()
       .min(0)
@@ -49,9 +52,9 @@ export const searchKnowledge = defineTool({
   shorten: (reply) => ({
     ...reply,
     results: reply.results.map((found) =>
-      found.content.length <= LIMITS.memoryResultLength
+      found.content.length <= MEMORY_STORE_LIMITS.resultLength
         ? found
-        : { ...found, content: found.content.slice(0, LIMITS.memoryResultLength), truncated: true },
+        : { ...found, content: found.content.slice(0, MEMORY_STORE_LIMITS.resultLength), truncated: true },
     ),
   }),
 });

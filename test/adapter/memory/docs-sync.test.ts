@@ -8,7 +8,7 @@ import type { Embedder } from '../../../src/adapter/memory/embed/embedder.ts';
 import { createHashEmbedder } from '../../../src/adapter/memory/embed/hash-embedder.ts';
 import { documentId, workspaceId } from '../../../src/adapter/memory/ids.ts';
 import { AppError } from '../../../src/core/errors.ts';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../src/core/memory-limits.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { fakeStore } from './fake-store.ts';
 
@@ -338,13 +338,13 @@ describe('the embedder', () => {
       let asked = 0;
       embedder.state.before = async () => {
         asked += 1;
-        if (asked === LIMITS.memorySyncTogether) full.resolve();
+        if (asked === MEMORY_STORE_LIMITS.syncTogether) full.resolve();
         await open.promise;
       };
       const result = sync().run();
       await full.promise;
       await new Promise((resolve) => setImmediate(resolve));
-      expect(asked).toBe(LIMITS.memorySyncTogether);
+      expect(asked).toBe(MEMORY_STORE_LIMITS.syncTogether);
       open.resolve();
       expect(await result).toMatchObject({ state: 'done', added: 20, embedded: 20, failed: 0 });
       const folders = [...store.relations.keys()].filter((key) => key.endsWith('BELONGS_TO'));

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DIMENSIONS, type NewEntity, type Store } from '../../../src/adapter/memory/store.ts';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../src/core/memory-limits.ts';
 import { documentOf, EMBEDDER, entity, turn, vector } from './records.ts';
 
 /** Where a kind of store keeps its data. `open` may be called again after `close` and finds what was stored. */
@@ -471,7 +471,7 @@ function refusals(store: () => Store): void {
     await expect(store().cosines(bad, EMBEDDER, ['x'])).rejects.toMatchObject(refused('vector'));
   });
 
-  test.each([0, -1, 1.5, Number.NaN, Infinity, LIMITS.memoryPage + 1])(
+  test.each([0, -1, 1.5, Number.NaN, Infinity, MEMORY_STORE_LIMITS.page + 1])(
     'limit %s is refused',
     async (limit) => {
       await expect(store().sessions({ limit })).rejects.toMatchObject(refused('limit'));

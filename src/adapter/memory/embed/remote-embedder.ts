@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, type Dispatcher } from 'undici';
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { DIMENSIONS } from '../store.ts';
 import type { Embedder } from './embedder.ts';
 import { vectorsIn } from './remote-response.ts';
@@ -44,8 +45,8 @@ interface Failure {
 export function createRemoteEmbedder(options: RemoteOptions): Embedder {
   const agent = new Agent({
     connect: { timeout: LIMITS.connectTimeout },
-    headersTimeout: LIMITS.embeddingTimeout,
-    bodyTimeout: LIMITS.embeddingTimeout,
+    headersTimeout: MEMORY_STORE_LIMITS.embeddingTimeout,
+    bodyTimeout: MEMORY_STORE_LIMITS.embeddingTimeout,
     maxHeaderSize: LIMITS.headerBytes,
   });
   return {
@@ -55,10 +56,10 @@ export function createRemoteEmbedder(options: RemoteOptions): Embedder {
       // A service refuses an empty text; it has no direction anyway.
       const wanted = [...texts.keys()].filter((index) => (texts[index] ?? '').trim() !== '');
       const vectors: Float32Array[] = texts.map(() => new Float32Array(DIMENSIONS));
-      for (let start = 0; start < wanted.length; start += LIMITS.embeddingInputs) {
-        const batch = wanted.slice(start, start + LIMITS.embeddingInputs);
+      for (let start = 0; start < wanted.length; start += MEMORY_STORE_LIMITS.embeddingInputs) {
+        const batch = wanted.slice(start, start + MEMORY_STORE_LIMITS.embeddingInputs);
         const inputs = batch.map((index) =>
-          (texts[index] ?? '').slice(0, LIMITS.embeddingInputLength).toWellFormed(),
+          (texts[index] ?? '').slice(0, MEMORY_STORE_LIMITS.embeddingInputLength).toWellFormed(),
         );
         const got = await withRetries(() => call(agent, options, inputs, signal), signal);
         for (const [place, index] of batch.entries())
@@ -81,7 +82,7 @@ async function withRetries(
     const outcome = await attempt();
     if (Array.isArray(outcome)) return outcome;
     signal?.throwIfAborted();
-    if (outcome.wait === undefined || tried >= LIMITS.embeddingAttempts) throw outcome.error;
+    if (outcome.wait === undefined || tried >= MEMORY_STORE_LIMITS.embeddingAttempts) throw outcome.error;
     const backoff = FIRST_WAIT * 2 ** (tried - 1) * (1 + Math.random());
     await sleep(Math.max(outcome.wait, backoff), undefined, signal === undefined ? {} : { signal });
   }
@@ -94,7 +95,7 @@ async function call(
   signal: AbortSignal | undefined,
 ): Promise<Float32Array[] | Failure> {
   const { url, model, apiKey, truncate } = options;
-  const deadline = AbortSignal.timeout(LIMITS.embeddingTimeout);
+  const deadline = AbortSignal.timeout(MEMORY_STORE_LIMITS.embeddingTimeout);
   const headers = ['content-type', 'application/json', 'accept', 'application/json'];
   if (apiKey !== undefined) headers.push('authorization', `Bearer ${apiKey}`);
   try {
@@ -108,7 +109,8 @@ async function call(
     });
     if (response.statusCode !== 200) return await refused(url, response);
     const body = await read(response.body);
-    if (body === undefined) return final(url, `sent more than ${LIMITS.embeddingResponseBytes} bytes`);
+    if (body === undefined)
+      return final(url, `sent more than ${MEMORY_STORE_LIMITS.embeddingResponseBytes} bytes`);
     const vectors = vectorsIn(body, input.length, truncate);
     return Array.isArray(vectors) ? vectors : final(url, vectors.problem);
   } catch (cause) {
@@ -122,7 +124,7 @@ async function refused(url: URL, { statusCode, headers, body }: Dispatcher.Respo
   if (!PASSING.has(statusCode)) return failure;
   const wait = Number(headers['retry-after'] ?? 0) * 1000;
   if (!(wait >= 0)) return { ...failure, wait: 0 };
-  return wait > LIMITS.embeddingRetryAfter ? failure : { ...failure, wait };
+  return wait > MEMORY_STORE_LIMITS.embeddingRetryAfter ? failure : { ...failure, wait };
 }
 
 function final(url: URL, what: string): Failure {
@@ -134,7 +136,7 @@ function unanswered(url: URL, cause: unknown, isLate: boolean): Failure {
   const { code } = cause as { code?: unknown };
   const isSlow = isLate || code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT';
   const why = isSlow
-    ? `did not answer within ${LIMITS.embeddingTimeout / 1000} s`
+    ? `did not answer within ${MEMORY_STORE_LIMITS.embeddingTimeout / 1000} s`
     : `cannot be reached${typeof code === 'string' ? ` (${code})` : ''}: check EMBEDDINGS_URL`;
   const message = `the embedding service at ${url.host} ${why}`;
   return {
@@ -149,7 +151,7 @@ async function read(body: Dispatcher.ResponseData['body']): Promise<string | und
   let length = 0;
   for await (const part of body as AsyncIterable<Buffer>) {
     length += part.length;
-    if (length > LIMITS.embeddingResponseBytes) return undefined;
+    if (length > MEMORY_STORE_LIMITS.embeddingResponseBytes) return undefined;
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');

@@ -45,7 +45,7 @@ function cut(text: string): string {
 
 /**
  * Reads Markdown or MDX. Never fails: what is not well-formed is text. Time grows with the length only; the length
- * is the caller's to bound (`LIMITS.memoryDocumentBytes`).
+ * is the caller's to bound (`MEMORY_STORE_LIMITS.documentBytes`).
  * @param path in the docs folder, or the name of the document; `.mdx` at its end means MDX
  * @param title known from elsewhere; otherwise of the front matter, the first heading or the file name
  */

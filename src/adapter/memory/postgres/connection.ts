@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 
 /** The part of `pg` that the store uses, so that tests can put another server behind it. */
 export interface Connection {
@@ -31,9 +31,9 @@ export const SETTINGS = [
 export function createPool(url: string, onError: (error: Error) => void): Pool {
   const pool = new pg.Pool({
     connectionString: url,
-    max: LIMITS.memoryConnections,
-    connectionTimeoutMillis: LIMITS.memoryConnect,
-    statement_timeout: LIMITS.memoryStatement,
+    max: MEMORY_STORE_LIMITS.connections,
+    connectionTimeoutMillis: MEMORY_STORE_LIMITS.connect,
+    statement_timeout: MEMORY_STORE_LIMITS.statement,
     application_name: 'agctl-memory',
     keepAlive: true,
     onConnect: async (client) => {

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { ENTITY_COLUMNS, type Engine, entityValues, type Insert, type Row, type Value } from '../sql/sql.ts';
 import { tellingTerms } from '../sql/telling-terms.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
@@ -127,7 +127,8 @@ export class PostgresEngine implements Engine {
   /** Counting is 40 ms for 100,000; what others add meanwhile makes words rarer or commoner by next to nothing. */
   async #searchable(): Promise<number> {
     const known = this.#total;
-    if (known !== undefined && performance.now() - known.at < LIMITS.memoryCountAge) return known.count;
+    if (known !== undefined && performance.now() - known.at < MEMORY_STORE_LIMITS.countAge)
+      return known.count;
     const at = performance.now();
     const [row] = await this.all('SELECT count(*) AS n FROM memory_entities WHERE words IS NOT NULL');
     const count = Number(row?.['n']);
@@ -158,7 +159,7 @@ export class PostgresEngine implements Engine {
        SELECT e.id, sum(hits.weight * (1 + ts_rank(e.words, hits.query, 1))) AS rank
        FROM best JOIN hits USING (row) JOIN memory_entities AS e USING (row)
        GROUP BY e.id ORDER BY rank DESC, e.id LIMIT $3`,
-      [used.map(([term]) => plainWords(term)), weights, scope.limit, LIMITS.memoryRanked, ...types],
+      [used.map(([term]) => plainWords(term)), weights, scope.limit, MEMORY_STORE_LIMITS.ranked, ...types],
     );
     return rows.map((row) => ({ id: row['id'] as string, rank: Number(row['rank']) }));
   }

@@ -1,5 +1,5 @@
-import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { exclusiveNames } from '../exclusive-names.ts';
 import { OPERATIONS, type Operation, operationsOver, runOperation } from '../sql/operations.ts';
 import type { Store } from '../store.ts';
@@ -14,8 +14,8 @@ const SCOPE = 'memory::postgres';
 const TRIES = 5;
 const WAIT = 5;
 /** Of the connections; those left over are for tasks that run under a lock. */
-const WRITERS = Math.floor(LIMITS.memoryConnections * 0.5);
-const READERS = Math.floor(LIMITS.memoryConnections * 0.3);
+const WRITERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.5);
+const READERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.3);
 
 /** Opens the store on a server with pgvector. Rejects with `memory_not_opened`; its message holds no secret. */
 export async function openPostgresStore({ url, log }: { url: string; log: Log }): Promise<Store> {

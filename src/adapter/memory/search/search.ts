@@ -1,11 +1,11 @@
-import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { placed } from '../../../core/search-places.ts';
 import type { Embedder } from '../embed/embedder.ts';
 import type { Entity, EntityType, Store } from '../store.ts';
 import { hintFor } from './hint.ts';
 import { coverage, type QueryWord, queryWords, rarity, scoreOf } from './score.ts';
 
-/** What is asked. Bounds are the caller's to check: `LIMITS.memoryQueryLength`, `LIMITS.memoryResults`. */
+/** What is asked. Bounds are the caller's to check: `MEMORY_STORE_LIMITS.queryLength`, `MEMORY_STORE_LIMITS.results`. */
 export interface SearchRequest {
   readonly query: string;
   readonly limit: number;
@@ -89,8 +89,8 @@ async function scored(
   { query, types }: SearchRequest,
   signal: AbortSignal | undefined,
 ): Promise<Scored[]> {
-  const scope = { types, limit: LIMITS.memoryCandidates };
-  const words = queryWords(query, LIMITS.memoryQueryWords);
+  const scope = { types, limit: MEMORY_STORE_LIMITS.candidates };
+  const words = queryWords(query, MEMORY_STORE_LIMITS.queryWords);
   const terms = words.map(({ word }) => word);
   // In one line: the first line of a text weighs more, and a query has none.
   const [vector = new Float32Array()] = await embedder.embed([query.replace(/\s+/g, ' ').trim()], signal);
@@ -138,12 +138,12 @@ async function wordWeights(store: Store, words: readonly QueryWord[]): Promise<R
 
 function shown({ entity, score, cosine, covered }: Scored, isDebug: boolean): SearchResult {
   const { id, name, type, content, metadata } = entity;
-  const isLong = content.length > LIMITS.memoryResultLength;
+  const isLong = content.length > MEMORY_STORE_LIMITS.resultLength;
   return {
     id,
     name,
     type,
-    content: isLong ? content.slice(0, LIMITS.memoryResultLength).toWellFormed() : content,
+    content: isLong ? content.slice(0, MEMORY_STORE_LIMITS.resultLength).toWellFormed() : content,
     ...(isLong ? { truncated: true } : {}),
     score: rounded(score),
     cosine: rounded(cosine),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import type { NewTurn, Role, Session, Turn } from '../store.ts';
 import { number, type Row, type Sql, text } from './sql.ts';
 
@@ -74,7 +74,7 @@ async function agentsOf(sql: Sql, ids: readonly string[]): Promise<Map<string, s
        SELECT session_id, agent_id, row_number() OVER (PARTITION BY session_id ORDER BY agent_id) AS place
        FROM memory_session_agents WHERE ${sql.among('session_id', '$1')}) AS numbered
      WHERE place <= $2 ORDER BY session_id, place`,
-    [sql.list(ids), LIMITS.memorySessionAgents],
+    [sql.list(ids), MEMORY_STORE_LIMITS.sessionAgents],
   );
   const agents = new Map<string, string[]>();
   for (const row of rows) {

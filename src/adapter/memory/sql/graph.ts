@@ -1,4 +1,4 @@
-import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { editDistance } from '../../../core/suggest.ts';
 import type { Entity, EntityType, Relation, RelationType } from '../store.ts';
 import { number, type Row, type Sql, text } from './sql.ts';
@@ -47,7 +47,7 @@ export async function nearNames(sql: Sql, name: string, limit: number): Promise<
     `SELECT name, max(hits) AS likeness FROM
        (SELECT name, ${hits} AS hits FROM memory_entities WHERE type IN ('workspace', 'doc_file')) AS counted
      WHERE hits > 0 GROUP BY name ORDER BY likeness DESC, name LIMIT $1`,
-    [LIMITS.memoryNearNames, ...patterns],
+    [MEMORY_STORE_LIMITS.nearNames, ...patterns],
   );
   return rows
     .map((row) => ({ name: text(row, 'name'), likeness: number(row, 'likeness') }))

@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { AppError } from '../../../core/errors.ts';
-import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { exclusiveNames } from '../exclusive-names.ts';
 import { operationsOver } from '../sql/operations.ts';
 import type { Store } from '../store.ts';
@@ -76,8 +76,8 @@ class StoreThread {
     const bytes = sizeOf(args);
     if (
       name !== 'close' &&
-      (this.#waiting.size >= LIMITS.memoryQueue ||
-        (this.#waiting.size > 0 && this.#bytes + bytes > LIMITS.memoryQueueBytes))
+      (this.#waiting.size >= MEMORY_STORE_LIMITS.queue ||
+        (this.#waiting.size > 0 && this.#bytes + bytes > MEMORY_STORE_LIMITS.queueBytes))
     )
       return Promise.reject(new AppError('memory_busy'));
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();

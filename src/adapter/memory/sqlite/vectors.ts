@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { AppError } from '../../../core/errors.ts';
-import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { DIMENSIONS, ENTITY_TYPES, type EntityType, type SearchScope } from '../store.ts';
 import { DotProducts } from './dot-products.ts';
 
@@ -38,9 +38,9 @@ export class VectorCache {
       .prepare('SELECT count(*) AS n FROM memory_entities WHERE row > ? AND embedder = ?')
       .get(this.#last, this.#embedder) as { n: number };
     if (total === 0) return;
-    if (this.#count + total > LIMITS.memoryVectors)
+    if (this.#count + total > MEMORY_STORE_LIMITS.vectors)
       throw new AppError('memory_unavailable', {
-        message: `more than ${LIMITS.memoryVectors} vectors: use PostgreSQL (MEMORY_DATABASE_URL) for so many`,
+        message: `more than ${MEMORY_STORE_LIMITS.vectors} vectors: use PostgreSQL (MEMORY_DATABASE_URL) for so many`,
       });
     this.#reserve(this.#count + total);
     const rows = this.#database

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { tellingTerms } from '../sql/telling-terms.ts';
 import type { SearchScope } from '../store.ts';
 
@@ -40,7 +40,7 @@ export class WordIndex {
       this.#probe.run(term);
       stems = this.#cut.all().map((row) => row['term'] as string);
       this.#empty.run();
-      if (this.#stems.size >= LIMITS.memoryStems) this.#stems.clear();
+      if (this.#stems.size >= MEMORY_STORE_LIMITS.stems) this.#stems.clear();
       this.#stems.set(term, stems);
     }
     return stems;
@@ -56,7 +56,7 @@ export class WordIndex {
     let count = this.#counts.get(stem);
     if (count === undefined) {
       count = Number(this.#count.get(stem)?.['doc'] ?? 0);
-      if (this.#counts.size >= LIMITS.memoryStems) this.#counts.clear();
+      if (this.#counts.size >= MEMORY_STORE_LIMITS.stems) this.#counts.clear();
       this.#counts.set(stem, count);
     }
     return count;

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { AppError, type ErrorCode } from '../../../core/errors.ts';
-import { LIMITS } from '../../../core/limits.ts';
 import type { LogFields } from '../../../core/log.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { OPERATIONS, type Operation, runOperation } from '../sql/operations.ts';
 import { type OpenDatabase, openDatabase } from './database.ts';
 import { SqliteEngine } from './engine.ts';
@@ -80,7 +80,7 @@ class Owner {
     const batch = [first];
     for (
       let next = this.#queue[0];
-      next !== undefined && batch.length < LIMITS.memoryBatch;
+      next !== undefined && batch.length < MEMORY_STORE_LIMITS.batch;
       next = this.#queue[0]
     ) {
       if (next.name === 'close' || !OPERATIONS[next.name].writes) break;

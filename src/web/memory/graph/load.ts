@@ -1,5 +1,4 @@
-import { LIMITS } from '../../../core/limits.ts';
-import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
+import { MEMORY_PAGE_LIMITS, MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { ask } from '../../shared/api.ts';
 import { count } from '../../shared/words.ts';
 import { API, type EntityType, type Relation } from '../model.ts';
@@ -57,13 +56,13 @@ export async function loadWalk(entityId: string, maxDepth: number, signal: Abort
   const query = new URLSearchParams({
     entityId,
     maxDepth: String(maxDepth),
-    limit: String(LIMITS.memoryGraphNodes),
+    limit: String(MEMORY_STORE_LIMITS.graphNodes),
   });
   const { root, nodes, edges, truncated, ambiguous } = await ask<Walk>(`${API}/graph?${query}`, { signal });
   const notes: string[] = [];
   if (truncated)
     notes.push(
-      `There is more than shown: one walk takes at most ${count(LIMITS.memoryGraphNodes)} entities and ${count(LIMITS.memoryGraphEdges)} relations. Choose a smaller depth, or start elsewhere.`,
+      `There is more than shown: one walk takes at most ${count(MEMORY_STORE_LIMITS.graphNodes)} entities and ${count(MEMORY_STORE_LIMITS.graphEdges)} relations. Choose a smaller depth, or start elsewhere.`,
     );
   return graphOf(nodes, edges, notes, { id: root.id, namesakes: ambiguous ?? [] });
 }
@@ -79,7 +78,7 @@ export async function loadTopology(
   let cursor: string | null = null;
   let isCut = false;
   do {
-    const query = new URLSearchParams({ limit: String(LIMITS.memoryGraphNodes) });
+    const query = new URLSearchParams({ limit: String(MEMORY_STORE_LIMITS.graphNodes) });
     if (cursor !== null) query.set('cursor', cursor);
     page = await ask<TopologyPage>(`${API}/graph?${query}`, { signal });
     nodes.push(...page.nodes);
@@ -100,7 +99,7 @@ export async function loadTopology(
     );
   if (isCut)
     notes.push(
-      `Some relations are left out: each part of the graph brings at most ${count(LIMITS.memoryGraphEdges)}.`,
+      `Some relations are left out: each part of the graph brings at most ${count(MEMORY_STORE_LIMITS.graphEdges)}.`,
     );
   return graphOf(nodes, edges, notes);
 }

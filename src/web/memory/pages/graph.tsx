@@ -1,5 +1,5 @@
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
-import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { ApiError } from '../../shared/api.ts';
 import { Link } from '../../shared/link.tsx';
 import { navigate, useLocation } from '../../shared/router.ts';
@@ -13,7 +13,7 @@ import { type GraphData, loadTopology, loadWalk } from '../graph/load.ts';
 import { GraphTables } from '../graph/tables.tsx';
 import { Unreachable } from '../unreachable.tsx';
 
-const DEPTHS = Array.from({ length: LIMITS.memoryGraphDepth }, (_none, index) => index + 1);
+const DEPTHS = Array.from({ length: MEMORY_STORE_LIMITS.graphDepth }, (_none, index) => index + 1);
 
 /** Entities and their relations: all of them, or what is around one. */
 export function Graph(): ReactNode {

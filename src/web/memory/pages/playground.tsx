@@ -1,5 +1,5 @@
 import { type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
-import { LIMITS } from '../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { placed } from '../../../core/search-places.ts';
 import { ask } from '../../shared/api.ts';
 import { CopyButton } from '../../shared/copy.tsx';
@@ -32,7 +32,7 @@ export function Playground(): ReactNode {
     // One call brings everything that could be shown, so that the threshold can be moved without another.
     ask<SearchReply>(`${API}/search`, {
       method: 'POST',
-      body: { query, limit: LIMITS.memoryResults, minScore: 0, debug: true },
+      body: { query, limit: MEMORY_STORE_LIMITS.results, minScore: 0, debug: true },
     })
       .then(
         (reply) => {
@@ -53,18 +53,27 @@ export function Playground(): ReactNode {
       <form className="row" onSubmit={submit}>
         <label className="wide">
           Query
-          <input data-filter name="query" type="search" required maxLength={LIMITS.memoryQueryLength} />
+          <input
+            data-filter
+            name="query"
+            type="search"
+            required
+            maxLength={MEMORY_STORE_LIMITS.queryLength}
+          />
         </label>
         <label>
           limit
           <input
             type="number"
             min={1}
-            max={LIMITS.memoryResults}
+            max={MEMORY_STORE_LIMITS.results}
             value={limit}
             onChange={(event) =>
               setLimit(
-                Math.min(LIMITS.memoryResults, Math.max(1, Math.trunc(event.target.valueAsNumber) || 1)),
+                Math.min(
+                  MEMORY_STORE_LIMITS.results,
+                  Math.max(1, Math.trunc(event.target.valueAsNumber) || 1),
+                ),
               )
             }
           />

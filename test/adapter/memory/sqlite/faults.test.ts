@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { openDatabase } from '../../../../src/adapter/memory/sqlite/database.ts';
 import { openSqliteStore } from '../../../../src/adapter/memory/sqlite/open.ts';
 import { MIGRATIONS, migrate } from '../../../../src/adapter/memory/sqlite/schema.ts';
-import { LIMITS } from '../../../../src/core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../../src/core/memory-limits.ts';
 import { temporaryFolder } from '../../../kit/folder.ts';
 import { recordingLog } from '../recording-log.ts';
 import { documentOf, EMBEDDER, entity, turn, vector } from '../records.ts';
@@ -252,12 +252,12 @@ test.skipIf(process.getuid?.() === 0)('a folder that cannot be written is named'
 test('calls beyond what may wait are refused at once; those that wait are answered', async () => {
   await using folder = await temporaryFolder();
   const store = await openSqliteStore({ dataDir: folder.path, log: recordingLog() });
-  const calls = Array.from({ length: LIMITS.memoryQueue + 50 }, (_, n) => store.note(`${n}`));
+  const calls = Array.from({ length: MEMORY_STORE_LIMITS.queue + 50 }, (_, n) => store.note(`${n}`));
   const results = await Promise.allSettled(calls);
   const busy = results.filter(({ status }) => status === 'rejected');
   expect(busy).toHaveLength(50);
   expect((busy[0] as PromiseRejectedResult).reason).toMatchObject({ code: 'memory_busy', status: 503 });
-  const big = 'x'.repeat(LIMITS.memoryQueueBytes / 8);
+  const big = 'x'.repeat(MEMORY_STORE_LIMITS.queueBytes / 8);
   const texts = await Promise.allSettled(Array.from({ length: 6 }, () => store.appendTurn(turn('big', big))));
   expect(texts.filter(({ status }) => status === 'rejected').length).toBeGreaterThan(0);
   expect(texts[0]?.status).toBe('fulfilled');

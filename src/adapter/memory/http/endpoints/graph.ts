@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { LIMITS } from '../../../../core/limits.ts';
-import { MEMORY_API_LIMITS } from '../../../../core/memory-limits.ts';
+import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import { walkGraph } from '../../graph.ts';
 import type { Memory } from '../../memory.ts';
 import { type Answer, defineEndpoint } from '../endpoint.ts';
@@ -9,9 +8,9 @@ import { cursor, entityTypes, wholeNumber } from '../fields.ts';
 
 const query = z.strictObject({
   entityId: z.string().min(1).max(MEMORY_API_LIMITS.nameLength).optional(),
-  maxDepth: wholeNumber(0, LIMITS.memoryGraphDepth, 2),
+  maxDepth: wholeNumber(0, MEMORY_STORE_LIMITS.graphDepth, 2),
   direction: z.enum(['out', 'in', 'both']).default('both'),
-  limit: wholeNumber(1, LIMITS.memoryGraphNodes, LIMITS.memoryGraphNodesDefault),
+  limit: wholeNumber(1, MEMORY_STORE_LIMITS.graphNodes, MEMORY_STORE_LIMITS.graphNodesDefault),
   types: entityTypes,
   cursor,
 });
@@ -40,13 +39,13 @@ async function topology({ store }: Memory, page: Omit<z.output<typeof query>, 'e
   const { types, limit, cursor: after } = page;
   const { nodes, nextCursor } = await store.topology({ types, limit, cursor: after });
   const ids = nodes.map(({ id }) => id);
-  const edges = ids.length === 0 ? [] : await store.edges(ids, 'out', LIMITS.memoryGraphEdges + 1);
+  const edges = ids.length === 0 ? [] : await store.edges(ids, 'out', MEMORY_STORE_LIMITS.graphEdges + 1);
   const { entities, relations } = await store.stats();
   return {
     body: {
       nodes,
-      edges: edges.slice(0, LIMITS.memoryGraphEdges),
-      truncated: edges.length > LIMITS.memoryGraphEdges,
+      edges: edges.slice(0, MEMORY_STORE_LIMITS.graphEdges),
+      truncated: edges.length > MEMORY_STORE_LIMITS.graphEdges,
       totals: { entities, relations },
       nextCursor,
     },

@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
-import { LIMITS } from '../../../../core/limits.ts';
-import { MEMORY_API_LIMITS } from '../../../../core/memory-limits.ts';
+import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import { ingestDocument } from '../../documents.ts';
 import type { Memory } from '../../memory.ts';
 import type { SyncStatus } from '../../sync-status.ts';
@@ -11,7 +10,7 @@ import { checked } from '../failure.ts';
 const document = z.strictObject({
   title: z.string().min(1).max(MEMORY_API_LIMITS.nameLength),
   content: z.string().min(1),
-  source: z.string().min(1).max(LIMITS.memoryQueryLength).optional(),
+  source: z.string().min(1).max(MEMORY_STORE_LIMITS.queryLength).optional(),
 });
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LIMITS } from '../../../../core/limits.ts';
+import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import type { Memory } from '../../memory.ts';
 import { search as searchStore } from '../../search/search.ts';
 import { defineEndpoint } from '../endpoint.ts';
@@ -10,8 +10,8 @@ export const search = defineEndpoint({
   method: 'POST',
   path: '/search',
   body: z.strictObject({
-    query: z.string().min(1).max(LIMITS.memoryQueryLength),
-    limit: z.int().min(1).max(LIMITS.memoryResults).default(5),
+    query: z.string().min(1).max(MEMORY_STORE_LIMITS.queryLength),
+    limit: z.int().min(1).max(MEMORY_STORE_LIMITS.results).default(5),
     minScore: z.number().min(0).max(1).default(0.7),
     types: z.array(entityType).min(1).optional(),
     debug: z.boolean().default(false),
