@@ -39,6 +39,8 @@ export const LIMITS = {
 
   /** A response that the client does not read: pause the source over this, destroy after that long. */
   streamHighWaterBytes: 64 * KIB,
+  /** Pieces of one write are joined up to this: what Node.js writes from its stack, without memory of its own for it. */
+  joinedWriteBytes: 16 * KIB,
   writeStall: 30 * SECOND,
   /** Comment line on an idle event stream: balancers and clients drop streams silent for 60 to 300 s. */
   heartbeat: 15 * SECOND,

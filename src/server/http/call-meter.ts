@@ -1,6 +1,7 @@
 import { buildConnector } from 'undici';
 import type { CallKind, CallSubtype } from '../observe/metrics/metrics.ts';
 import type { CallSpan } from '../observe/otlp/span.ts';
+import { joinSmallWrites } from './joined-writes.ts';
 import type { UpstreamRequest } from './upstream.ts';
 
 /** Told of the calls of one upstream. Resolved when the configuration is compiled. */
@@ -14,17 +15,18 @@ export interface CallMeter {
 }
 
 /** Opens connections as undici does, and tells how long that took. */
-export function meteredConnector(
+export function upstreamConnector(
   options: buildConnector.BuildOptions,
-  meter: CallMeter,
+  meter: CallMeter | undefined,
 ): buildConnector.connector {
   const connect = buildConnector(options);
   return (target, callback) => {
     const started = performance.now();
-    connect(target, ((...result: Parameters<buildConnector.Callback>) => {
-      if (result[0] === null)
-        meter.connected(target.protocol === 'https:' ? 'tls' : 'plaintext', performance.now() - started);
-      callback(...result);
+    connect(target, ((...[error, socket]: Parameters<buildConnector.Callback>) => {
+      if (error !== null) return callback(error, null);
+      meter?.connected(target.protocol === 'https:' ? 'tls' : 'plaintext', performance.now() - started);
+      joinSmallWrites(socket);
+      callback(null, socket);
     }) as buildConnector.Callback);
   };
 }

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { LIMITS } from '../../core/limits.ts';
 import { Exchange, type Reply } from './exchange.ts';
 import { HeaderList } from './header-list.ts';
+import { joinSmallWrites } from './joined-writes.ts';
 import { type Line, Turns, type Waiting } from './turns.ts';
 
 export interface ListenerOptions {
@@ -73,6 +74,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     );
     if (turns.enter(response)) void serve(response, options);
   };
+  server.on('connection', joinSmallWrites);
   server.on('request', onRequest);
   // The body decides whether the client is told to go on (see `RequestBody`).
   server.on('checkContinue', onRequest);

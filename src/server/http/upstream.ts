@@ -3,7 +3,7 @@ import { type Dispatcher, Pool } from 'undici';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { type CallSpan, type RequestSpan, withContext } from '../observe/otlp/span.ts';
-import { type CallMeter, meteredConnector, spanned } from './call-meter.ts';
+import { type CallMeter, spanned, upstreamConnector } from './call-meter.ts';
 import { HeaderList } from './header-list.ts';
 import { hostLookup } from './host-lookup.ts';
 import { UpstreamBody } from './upstream-body.ts';
@@ -85,7 +85,7 @@ export function createUpstream(
   };
   const isNamed = socketPath === undefined && isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0;
   const pool = new Pool(origin, {
-    connect: meter === undefined ? connect : meteredConnector(connect, meter),
+    connect: upstreamConnector(connect, meter),
     headersTimeout: LIMITS.upstreamHeadersTimeout,
     bodyTimeout: 0,
     maxHeaderSize: LIMITS.headerBytes,

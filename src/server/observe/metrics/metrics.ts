@@ -8,6 +8,7 @@ import type { LlmCall } from '../../llm/log-fields.ts';
 import { createFamilies, type Families } from './families.ts';
 import { type CounterSeries, type Family, Gauge, type HistogramSeries, UNKNOWN } from './family.ts';
 import { LabelValues } from './label-values.ts';
+import { LlmSeriesByLabels } from './llm-series.ts';
 import type { MetricsPolicy } from './metrics-policy.ts';
 import { processFamilies } from './process.ts';
 import { renderFamilies } from './render.ts';
@@ -43,10 +44,12 @@ export class Metrics {
   readonly #mcpResources = new LabelValues();
   readonly #custom: readonly LabelValues[];
   readonly #first: readonly Family[];
+  readonly #llm: LlmSeriesByLabels;
 
   /** `custom`: labels that the configuration adds, whose values come with `configure`. */
   constructor(custom: readonly string[] = []) {
     this.families = createFamilies(custom);
+    this.#llm = new LlmSeriesByLabels(this.families);
     this.#custom = custom.map(() => new LabelValues());
     this.#first = [
       new Gauge(
@@ -145,31 +148,12 @@ export class Metrics {
   }
 
   recordLlm(call: LlmCall, seconds: number, succeeded: boolean, labels: readonly string[]): void {
-    const { usage, cost, firstTokenAfter, lastTokenAfter } = call;
-    const of = [
-      call.operation,
-      call.provider,
-      this.#models.of(call.requestModel, succeeded),
-      this.#responseModels.of(call.responseModel, succeeded),
-      ...labels,
+    const { operation, provider, requestModel, responseModel } = call;
+    const models = [
+      this.#models.of(requestModel, succeeded),
+      this.#responseModels.of(responseModel, succeeded),
     ];
-    const { families } = this;
-    if (cost !== undefined) families.catalogLookups.with([cost.status, ...of]).add();
-    if (cost?.parts?.['total'] !== undefined) families.cost.with(of).add(cost.parts['total']);
-    families.modelDuration.with(of).observe(seconds);
-    if (usage !== undefined) {
-      const tokens = (type: string, count: number | undefined): void => {
-        if (count !== undefined) families.tokenUsage.with([type, ...of]).observe(count);
-      };
-      tokens('input', usage.input);
-      tokens('output', usage.output);
-      tokens('input_cache_read', usage.cachedInput);
-      tokens('input_cache_write', usage.cacheWrite);
-    }
-    if (!call.streaming || firstTokenAfter === undefined) return;
-    families.firstToken.with(of).observe(firstTokenAfter / 1000);
-    if (lastTokenAfter !== undefined && usage !== undefined && usage.output > 0)
-      families.perOutputToken.with(of).observe((lastTokenAfter - firstTokenAfter) / usage.output / 1000);
+    this.#llm.with([operation, provider, ...models, ...labels]).record(call, seconds);
   }
 }
 
