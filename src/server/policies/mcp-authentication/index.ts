@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { CompileContext } from '../../compile-context.ts';
@@ -10,11 +9,12 @@ import type { CallMeter } from '../../http/call-meter.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { definePolicy } from '../../policy.ts';
 import { credentialLocation, locationSchema } from '../credential-location.ts';
-import { createDiscovery, type Discovery } from './discovery.ts';
+import { createDiscovery } from './discovery.ts';
 import { DocumentClient, readDocument } from './document.ts';
-import { type Claims, TokenError } from './jwt.ts';
-import { KeySet, KeySetUnavailable, type KeySource } from './key-set.ts';
+import type { Claims } from './jwt.ts';
+import { KeySet, type KeySource } from './key-set.ts';
 import { providerOf, providerSchema } from './provider.ts';
+import { insufficientScope, invalidToken, withoutToken } from './refusal.ts';
 import { TokenValidator } from './token-validator.ts';
 
 const url = z.url({ protocol: /^https?$/, error: 'expected an http or https URL' });
@@ -133,7 +133,7 @@ export const mcpAuthentication = definePolicy({
         if (answer !== undefined) return answer;
         x.scopeChallenge = shared ?? challenge(discovery.metadataUrl(x));
         const token = credential.read(x);
-        if (token === undefined) return withoutToken(x, config, discovery);
+        if (token === undefined) return withoutToken(x, config.mode, discovery);
         // Also one that mode `permissive` lets through unchecked: it may be meant for another service.
         x.trace?.hide(token);
         credential.remove(x);
@@ -141,12 +141,12 @@ export const mcpAuthentication = definePolicy({
         try {
           claims = validator.validate(token);
         } catch (error) {
-          return invalid(x, config, discovery, error);
+          return invalidToken(x, config.mode, discovery, error);
         }
         if (!(claims instanceof Promise)) return accept(x, config, token, claims);
         return claims.then(
           (valid) => accept(x, config, token, valid),
-          (error: unknown) => invalid(x, config, discovery, error),
+          (error: unknown) => invalidToken(x, config.mode, discovery, error),
         );
       },
       response: discovery.share,
@@ -235,69 +235,9 @@ function reportMissing({ jwks, resourceMetadata }: McpAuthenticationConfig, cont
     });
 }
 
-function withoutToken(x: Exchange, { mode }: McpAuthenticationConfig, discovery: Discovery): undefined {
-  if (mode !== 'strict') {
-    x.trace?.policy({
-      kind: 'mcpAuthentication',
-      action: 'skip',
-      reason: `no token, which mode ${mode} allows`,
-    });
-    return undefined;
-  }
-  x.trace?.policy({ kind: 'mcpAuthentication', action: 'deny', reason: 'no token' });
-  // Header and body word for word as in the specification.
-  throw new AppError('token_missing', {
-    headers: ['www-authenticate', `Bearer resource_metadata="${discovery.metadataUrl(x)}"`],
-    body: json({ error: 'unauthorized', error_description: 'JWT token required' }),
-  });
-}
-
-function invalid(
-  x: Exchange,
-  { mode }: McpAuthenticationConfig,
-  discovery: Discovery,
-  error: unknown,
-): undefined {
-  const unavailable = error instanceof KeySetUnavailable;
-  if (!(unavailable || error instanceof TokenError)) throw error;
-  x.trace?.policy({
-    kind: 'mcpAuthentication',
-    action: mode === 'permissive' ? 'skip' : 'deny',
-    reason: error.message,
-  });
-  if (mode === 'permissive') return undefined;
-  if (unavailable)
-    throw new AppError('keys_unavailable', {
-      detail: error.message,
-      headers: ['retry-after', String(LIMITS.retryLast / 1000)],
-    });
-  throw new AppError('token_invalid', {
-    detail: error.message,
-    headers: [
-      'www-authenticate',
-      `Bearer resource_metadata="${discovery.metadataUrl(x)}", error="invalid_token", error_description="${error.message.replace(/["\\]/g, '')}"`,
-    ],
-    body: json({ error: 'invalid_token', error_description: error.message }),
-  });
-}
-
 /** Who the token is about. Nobody says that two tokens without a subject are about the same person. */
 function subjectOf({ sub }: Claims, token: string): string {
   return typeof sub === 'string' ? `sub ${sub}` : `token ${hash('sha256', token, 'base64url')}`;
-}
-
-const json = (value: object): { type: string; text: string } => ({
-  type: 'application/json',
-  text: JSON.stringify(value),
-});
-
-/** RFC 6750 §3.1, for a rule on scopes that did not hold: names the scopes which that rule asks for, no others. */
-function insufficientScope(metadataUrl: string, known: readonly string[], ruleSource: string): string {
-  const asked = known.filter(
-    (scope) => ruleSource.includes(`"${scope}"`) || ruleSource.includes(`'${scope}'`),
-  );
-  const scope = asked.length === 0 ? '' : `, scope="${asked.join(' ')}"`;
-  return `Bearer error="insufficient_scope"${scope}, resource_metadata="${metadataUrl}"`;
 }
 
 function snakeCase(name: string): string {

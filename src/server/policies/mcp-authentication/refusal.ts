@@ -1,0 +1,65 @@
+import { AppError } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { Discovery } from './discovery.ts';
+import { TokenError } from './jwt.ts';
+import { KeySetUnavailable } from './key-set.ts';
+
+type Mode = 'strict' | 'optional' | 'permissive';
+
+/** No token came: goes on where the mode allows it, throws the 401 that begins a sign-in otherwise. */
+export function withoutToken(x: Exchange, mode: Mode, discovery: Discovery): undefined {
+  if (mode !== 'strict') {
+    x.trace?.policy({
+      kind: 'mcpAuthentication',
+      action: 'skip',
+      reason: `no token, which mode ${mode} allows`,
+    });
+    return undefined;
+  }
+  x.trace?.policy({ kind: 'mcpAuthentication', action: 'deny', reason: 'no token' });
+  // Header and body word for word as in the specification.
+  throw new AppError('token_missing', {
+    headers: ['www-authenticate', `Bearer resource_metadata="${discovery.metadataUrl(x)}"`],
+    body: json({ error: 'unauthorized', error_description: 'JWT token required' }),
+  });
+}
+
+/** The token does not hold, or cannot be checked: goes on in mode `permissive`, throws 401 or 503 otherwise. */
+export function invalidToken(x: Exchange, mode: Mode, discovery: Discovery, error: unknown): undefined {
+  const unavailable = error instanceof KeySetUnavailable;
+  if (!(unavailable || error instanceof TokenError)) throw error;
+  x.trace?.policy({
+    kind: 'mcpAuthentication',
+    action: mode === 'permissive' ? 'skip' : 'deny',
+    reason: error.message,
+  });
+  if (mode === 'permissive') return undefined;
+  if (unavailable)
+    throw new AppError('keys_unavailable', {
+      detail: error.message,
+      headers: ['retry-after', String(LIMITS.retryLast / 1000)],
+    });
+  throw new AppError('token_invalid', {
+    detail: error.message,
+    headers: [
+      'www-authenticate',
+      `Bearer resource_metadata="${discovery.metadataUrl(x)}", error="invalid_token", error_description="${error.message.replace(/["\\]/g, '')}"`,
+    ],
+    body: json({ error: 'invalid_token', error_description: error.message }),
+  });
+}
+
+const json = (value: object): { type: string; text: string } => ({
+  type: 'application/json',
+  text: JSON.stringify(value),
+});
+
+/** RFC 6750 §3.1, for a rule on scopes that did not hold: names the scopes which that rule asks for, no others. */
+export function insufficientScope(metadataUrl: string, known: readonly string[], ruleSource: string): string {
+  const asked = known.filter(
+    (scope) => ruleSource.includes(`"${scope}"`) || ruleSource.includes(`'${scope}'`),
+  );
+  const scope = asked.length === 0 ? '' : `, scope="${asked.join(' ')}"`;
+  return `Bearer error="insufficient_scope"${scope}, resource_metadata="${metadataUrl}"`;
+}
