@@ -1,4 +1,5 @@
 import { type KeyboardEvent, type ReactNode, useState } from 'react';
+import { SendOrStop } from '../playground/send-or-stop.tsx';
 
 /** Where one writes; Ctrl or Cmd and Enter sends. */
 export function Composer({
@@ -41,19 +42,7 @@ export function Composer({
         />
       </label>
       <div className="row bar">
-        <button
-          type="submit"
-          className="primary"
-          disabled={isRunning}
-          aria-keyshortcuts="Control+Enter Meta+Enter"
-        >
-          Send
-        </button>
-        {isRunning ? (
-          <button type="button" onClick={stop}>
-            Stop
-          </button>
-        ) : null}
+        <SendOrStop verb="Send" isRunning={isRunning} stop={stop} shortcut="Control+Enter Meta+Enter" />
         <button type="button" onClick={clear}>
           New conversation
         </button>

@@ -1,6 +1,7 @@
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
+import { SendOrStop } from '../playground/send-or-stop.tsx';
 import { CALLS, type Item, type ItemKind, idOf, paramsOf, schemaOf } from './item.ts';
 import { argumentsOf, fieldsOf, initialText } from './schema.ts';
 import { SchemaForm } from './schema-form.tsx';
@@ -126,31 +127,10 @@ function ItemForm({
           ✗ {visible(problem)}
         </p>
       )}
-      <SendRow verb={verb} isRunning={isRunning} stop={stop} />
+      <div className="row">
+        <SendOrStop verb={verb} isRunning={isRunning} stop={stop} />
+      </div>
     </form>
-  );
-}
-
-function SendRow({
-  verb,
-  isRunning,
-  stop,
-}: {
-  readonly verb: string;
-  readonly isRunning: boolean;
-  readonly stop: () => void;
-}): ReactNode {
-  return (
-    <div className="row">
-      <button type="submit" className="primary">
-        {verb}
-      </button>
-      {isRunning ? (
-        <button type="button" onClick={stop}>
-          Stop
-        </button>
-      ) : null}
-    </div>
   );
 }
 
@@ -186,7 +166,9 @@ function Raw({ isRunning, send, stop }: Sending): ReactNode {
           ✗ {visible(problem)}
         </p>
       )}
-      <SendRow verb="Send" isRunning={isRunning} stop={stop} />
+      <div className="row">
+        <SendOrStop verb="Send" isRunning={isRunning} stop={stop} />
+      </div>
     </form>
   );
 }
