@@ -177,6 +177,8 @@ export const LIMITS = {
   spanExportTimeout: 5 * SECOND,
   spanFlush: 2 * SECOND,
   spanWarning: 60 * SECOND,
+  /** Time between two warnings that the same upstream cannot be reached: each request has its access-log line. */
+  upstreamWarning: 60 * SECOND,
   /** Label combinations of one metric; what comes after is counted together as `overflow`. */
   metricSeries: 2_000,
   /** Values of one label that clients or providers choose, and their length. */

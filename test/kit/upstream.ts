@@ -32,6 +32,8 @@ export interface UpstreamOptions {
   readonly socket?: true | string;
   /** Address to listen on; 127.0.0.1 by default. */
   readonly host?: string;
+  /** Any free one by default. */
+  readonly port?: number;
   /** Leaves the request body to the answer. */
   readonly streaming?: boolean;
 }
@@ -39,7 +41,7 @@ export interface UpstreamOptions {
 /** An HTTP service in this process that records what it gets. Answers 200 `ok` unless told otherwise. */
 export async function httpUpstream(
   answer: Answer = (_, response) => response.end('ok'),
-  { socket, host = '127.0.0.1', streaming = false }: UpstreamOptions = {},
+  { socket, host = '127.0.0.1', port: wanted = 0, streaming = false }: UpstreamOptions = {},
 ): Promise<HttpUpstream> {
   const received: Received[] = [];
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -58,7 +60,7 @@ export async function httpUpstream(
   });
   const folder = socket === true ? await temporarySocket() : undefined;
   const path = folder?.path ?? (typeof socket === 'string' ? socket : undefined);
-  await listening(server, path === undefined ? { port: 0, host } : { path });
+  await listening(server, path === undefined ? { port: wanted, host } : { path });
   const port = path === undefined ? (server.address() as AddressInfo).port : 0;
   const close = async (): Promise<void> => {
     server.closeAllConnections();

@@ -181,6 +181,7 @@ export class Exchange {
   bodyBroken(why: string, isTimeout: boolean): void {
     this.reason = isTimeout ? 'Timeout' : 'UpstreamFailure';
     this.error = `upstream call failed: ${why}`;
+    if (!this.#isAbandoned) this.errorDetail = `${this.endpoint}: ${why}`;
   }
 
   /** Whether the client has left or the request was given up. */

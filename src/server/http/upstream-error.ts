@@ -9,6 +9,9 @@ export const UNRESOLVED = 'LOOKUP_TIMEOUT';
 /** Bytes of the body would go on although they are encoded. */
 export const UNKNOWN_ENCODING = 'UNSUPPORTED_ENCODING';
 
+/** The client left, or its request was given up. */
+export const CLIENT_GONE = 'CLIENT_GONE';
+
 /** A failure of our own making. */
 export const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 
@@ -40,7 +43,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
   [BODY_IDLE]: 'nothing more came for too long',
-  CLIENT_GONE: 'the client left',
+  [CLIENT_GONE]: 'the client left',
 };
 
 /** No connection was made: nothing reached the upstream. */
@@ -74,14 +77,35 @@ export function explainUpstreamError(error: unknown): string {
   return code ?? message ?? 'unknown failure';
 }
 
-/** 503 when nothing was reached, 504 when time ran out, 502 for everything that is not HTTP as it should be. */
-export function upstreamError(error: Error & { code?: string }): AppError {
+/** For logs: which upstream (`host:port`) failed, and why. */
+export const locatedProblem = (address: string, error: unknown): string =>
+  `${address}: ${explainUpstreamError(error)}`;
+
+/**
+ * 503 when nothing was reached, 504 when time ran out, 502 for everything that is not HTTP as it should be. The client
+ * learns why; the log also at which address.
+ */
+export function upstreamError(error: Error & { code?: string }, address: string): AppError {
   const code = error.code ?? '';
-  const detail = explainUpstreamError(error);
-  if (TIMED_OUT.has(code)) return new AppError('upstream_timeout', { detail, cause: error });
+  const message = `upstream call failed: ${explainUpstreamError(error)}`;
+  // A client that leaves is nobody's failure.
+  const located = code === CLIENT_GONE ? {} : { detail: locatedProblem(address, error) };
+  if (TIMED_OUT.has(code)) return new AppError('upstream_timeout', { ...located, cause: error });
   if (NOT_CONNECTED.has(code) || isLookupFailure(code))
-    return new AppError('upstream_unreachable', { message: `upstream call failed: ${detail}`, cause: error });
-  return new AppError('upstream_invalid', { message: `upstream call failed: ${detail}`, cause: error });
+    return new AppError('upstream_unreachable', { message, ...located, cause: error });
+  return new AppError('upstream_invalid', { message, ...located, cause: error });
+}
+
+/** Whether there is no connection to be had: nobody there, no such name, a certificate that is refused. */
+export function isUnreachable(error: unknown): boolean {
+  const { code = '' } = error as { code?: string };
+  return (
+    NOT_CONNECTED.has(code) ||
+    isLookupFailure(code) ||
+    code === 'UND_ERR_CONNECT_TIMEOUT' ||
+    code === 'ETIMEDOUT' ||
+    /CERT|_SSL_|_TLS_|SIGNATURE/.test(code)
+  );
 }
 
 /** Whether a call to an upstream failed before anything of it could have been sent. */

@@ -2,13 +2,16 @@ import { isIP } from 'node:net';
 import { type Dispatcher, Pool } from 'undici';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import type { Log } from '../../core/log.ts';
 import { type CallSpan, type RequestSpan, withContext } from '../observe/otlp/span.ts';
 import { type CallMeter, spanned, upstreamConnector } from './call-meter.ts';
 import { HeaderList } from './header-list.ts';
 import { hostLookup } from './host-lookup.ts';
+import { Reachability } from './reachability.ts';
 import { UpstreamBody } from './upstream-body.ts';
 import {
   BODY_IDLE,
+  CLIENT_GONE,
   explainUpstreamError,
   failure,
   UNKNOWN_ENCODING,
@@ -72,10 +75,26 @@ export interface Upstream {
   readonly connected: number;
   close(): Promise<void>;
 }
+
+/** What all calls of one upstream share. */
+interface Destination {
+  readonly pool: Pool;
+  readonly address: string;
+  readonly meter: CallMeter | undefined;
+  readonly reachability: Reachability | undefined;
+}
+
+export interface UpstreamOptions {
+  readonly connections?: number;
+  readonly meter?: CallMeter;
+  /** Told when relays no longer reach it, and when they do again. */
+  readonly log?: Log;
+}
+
 /** Opens nothing yet; connections are made on use and kept, without a limit unless one is given. */
 export function createUpstream(
   { origin, socketPath }: UpstreamAddress,
-  { connections, meter }: { readonly connections?: number; readonly meter?: CallMeter } = {},
+  { connections, meter, log }: UpstreamOptions = {},
 ): Upstream {
   const url = new URL(origin);
   const connect = {
@@ -99,16 +118,16 @@ export function createUpstream(
     socketPath === undefined
       ? `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
       : `unix:${socketPath}`;
+  const reachability = log === undefined ? undefined : new Reachability(address, log);
+  const to: Destination = { pool, address, meter, reachability };
   return {
     address,
     authority: url.host,
     get connected() {
       return pool.stats.connected;
     },
-    request: (request) =>
-      onceMore(request, () => ask(pool, request, spanned(request, meter, address), meter)),
-    relay: (request) =>
-      onceMore(request, () => relay(pool, request, spanned(request, meter, address), meter)),
+    request: (request) => onceMore(request, () => ask(to, request, spanned(request, meter, address))),
+    relay: (request) => onceMore(request, () => relay(to, request, spanned(request, meter, address))),
     close: () => pool.destroy(),
   };
 }
@@ -152,10 +171,9 @@ function dispatchOptions(request: UpstreamRequest, span: CallSpan | undefined): 
 }
 
 async function ask(
-  pool: Pool,
+  { pool, meter }: Destination,
   request: UpstreamRequest,
   span: CallSpan | undefined,
-  meter: CallMeter | undefined,
 ): Promise<Dispatcher.ResponseData> {
   const started = performance.now();
   try {
@@ -173,14 +191,13 @@ async function ask(
 }
 
 function relay(
-  pool: Pool,
+  to: Destination,
   request: UpstreamRequest,
   span: CallSpan | undefined,
-  meter: CallMeter | undefined,
 ): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
-    const call = new Relay(request, span, meter, resolve, reject);
-    if (!call.isOver) pool.dispatch(dispatchOptions(request, span), call);
+    const call = new Relay(request, span, to, resolve, reject);
+    if (!call.isOver) to.pool.dispatch(dispatchOptions(request, span), call);
   });
 }
 
@@ -195,7 +212,7 @@ class Relay implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #body: UpstreamBody | undefined;
   #informational = 0;
-  readonly #meter: CallMeter | undefined;
+  readonly #to: Destination;
   readonly #span: CallSpan | undefined;
   readonly #client: RelayClient | undefined;
   readonly #startedAt = performance.now();
@@ -204,11 +221,11 @@ class Relay implements Dispatcher.DispatchHandler {
   constructor(
     { client, timeout }: UpstreamRequest,
     span: CallSpan | undefined,
-    meter: CallMeter | undefined,
+    to: Destination,
     resolve: (response: UpstreamResponse) => void,
     reject: (error: unknown) => void,
   ) {
-    this.#meter = meter;
+    this.#to = to;
     this.#span = span;
     this.#client = client;
     if (client !== undefined) client.calledAt ??= this.#startedAt;
@@ -226,7 +243,7 @@ class Relay implements Dispatcher.DispatchHandler {
 
   /** The client has left. */
   abandoned(): void {
-    this.giveUp(failure('CLIENT_GONE', 'the client left'));
+    this.giveUp(failure(CLIENT_GONE, 'the client left'));
   }
 
   /** Also before there is a connection, when the dispatcher cannot be told yet. */
@@ -235,13 +252,20 @@ class Relay implements Dispatcher.DispatchHandler {
     this.#controller?.abort(error);
     this.#settle();
     this.#span?.fail(explainUpstreamError(error));
-    if (this.#body === undefined) this.#reject(upstreamError(error));
+    if (this.#body === undefined) this.#refuse(error);
+  }
+
+  /** There is no answer. */
+  #refuse(error: Error): void {
+    this.#to.reachability?.failed(error);
+    this.#reject(upstreamError(error, this.#to.address));
   }
 
   #answered(status: number): void {
     const now = performance.now();
     if (this.#client !== undefined) this.#client.answeredAt = now;
-    this.#meter?.answered(now - this.#startedAt);
+    this.#to.meter?.answered(now - this.#startedAt);
+    this.#to.reachability?.answered();
     this.#span?.end(status);
   }
 
@@ -263,7 +287,9 @@ class Relay implements Dispatcher.DispatchHandler {
     // We asked for none: an unsolicited 101 must not become a tunnel.
     socket.destroy();
     this.#settle();
-    this.#reject(new AppError('upstream_invalid', { detail: 'unsolicited protocol switch' }));
+    this.#reject(
+      new AppError('upstream_invalid', { detail: `${this.#to.address}: unsolicited protocol switch` }),
+    );
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
@@ -300,7 +326,7 @@ class Relay implements Dispatcher.DispatchHandler {
   onResponseError(_controller: unknown, error: Error): void {
     this.#settle();
     this.#span?.fail(explainUpstreamError(error));
-    if (this.#body === undefined) this.#reject(upstreamError(error));
+    if (this.#body === undefined) this.#refuse(error);
     else this.#body.fail(explainUpstreamError(error), (error as { code?: string }).code === BODY_IDLE);
   }
 }

@@ -165,7 +165,10 @@ export function compileModel(
     upstream:
       kind.answer !== undefined || url === undefined
         ? undefined
-        : createUpstream({ origin: url.origin }, { meter: context.settings.metrics.calls('Primary', 'Llm') }),
+        : createUpstream(
+            { origin: url.origin },
+            { meter: context.settings.metrics.calls('Primary', 'Llm'), log: context.log },
+          ),
     basePath: url?.pathname.replace(/\/+$/, '') ?? '',
     fields: {
       overrides: Object.entries({ ...entry?.overrides, ...config.overrides }),

@@ -32,7 +32,7 @@ export async function answerOf(
   refuseEncoded(reply);
   hideKeyInHeaders(headers, options.keyForms);
   call.progress = status < 200 || status > 299 ? 'refused' : 'answered';
-  if (call.progress === 'refused') return withoutKey(reply, options.keyForms);
+  if (call.progress === 'refused') return withoutKey(x, reply, options.keyForms);
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!(body instanceof UpstreamBody)) {
     // The built-in model: its answer is here already.
@@ -50,7 +50,7 @@ export async function answerOf(
     body.watcher = x;
     return reply;
   }
-  return guarded(x, call, reply, await collect(body, call, LIMITS.responseBodyBytes), options.guardrails);
+  return guarded(x, call, reply, await collect(x, body, call), options.guardrails);
 }
 
 /**
@@ -142,15 +142,15 @@ async function guarded(
 }
 
 /** Some providers repeat the key in their error: it is ours, not the client's. Errors are small, so they are read whole. */
-async function withoutKey(reply: Reply, forms: readonly string[]): Promise<Reply> {
+async function withoutKey(x: Exchange, reply: Reply, forms: readonly string[]): Promise<Reply> {
   if (forms.length === 0 || !(reply.body instanceof UpstreamBody)) return reply;
-  const bytes = await collect(reply.body, undefined, LIMITS.responseBodyBytes);
+  const bytes = await collect(x, reply.body, undefined);
   const cleaned = hideKey(bytes, forms);
   if (cleaned !== bytes) reply.headers.delete('content-length');
   return { ...reply, body: cleaned };
 }
 
-function collect(body: UpstreamBody, call: LlmCall | undefined, limit: number): Promise<Buffer> {
+function collect(x: Exchange, body: UpstreamBody, call: LlmCall | undefined): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -158,7 +158,7 @@ function collect(body: UpstreamBody, call: LlmCall | undefined, limit: number): 
       push(chunk) {
         size += chunk.length;
         if (call !== undefined) call.saidBytes = size;
-        if (size > limit) {
+        if (size > LIMITS.responseBodyBytes) {
           body.discard();
           reject(
             new AppError('upstream_invalid', { message: 'failed to process LLM response: it is too large' }),
@@ -171,6 +171,7 @@ function collect(body: UpstreamBody, call: LlmCall | undefined, limit: number): 
         reject(
           new AppError(isTimeout ? 'upstream_timeout' : 'upstream_invalid', {
             message: `upstream call failed: the provider broke the response off: ${why}`,
+            ...(x.isAbandoned ? {} : { detail: `${x.endpoint}: ${why}` }),
           }),
         ),
     });

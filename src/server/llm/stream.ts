@@ -48,14 +48,11 @@ export class LlmStream {
       this.#upstream.discard();
     });
     this.#response = responseSink(response, this.#upstream);
-    this.#stall = setTimeout(
-      () => this.#abort('the provider sent nothing for too long', 'timeout_error', 'stream_idle', 'Timeout'),
-      LIMITS.streamIdle,
-    );
+    this.#stall = setTimeout(() => this.#silent(), LIMITS.streamIdle);
     this.#upstream.consume({
       push: (chunk) => this.#push(chunk),
       end: () => this.#end(),
-      fail: () => this.#abort(this.#whyBroken(), 'api_error', 'upstream_failed'),
+      fail: (why) => this.#broken(why),
     });
   }
 
@@ -64,10 +61,23 @@ export class LlmStream {
   }
 
   /** A client that leaves makes us leave the provider, which then looks as if it had broken off. */
-  #whyBroken(): string {
-    return this.#x.isAbandoned
+  #broken(why: string): void {
+    const isOurs = this.#x.isAbandoned;
+    if (!isOurs) this.#locate(why);
+    const message = isOurs
       ? 'the client left before the end of the response'
       : 'the provider broke the stream off';
+    this.#abort(message, 'api_error', 'upstream_failed');
+  }
+
+  #silent(): void {
+    this.#locate(`nothing more came for ${LIMITS.streamIdle / 1000} s`);
+    this.#abort('the provider sent nothing for too long', 'timeout_error', 'stream_idle', 'Timeout');
+  }
+
+  /** Tells the log which provider it was, and why. */
+  #locate(why: string): void {
+    if (!this.#isDone) this.#x.errorDetail ??= `${this.#x.endpoint}: ${why}`;
   }
 
   #push(chunk: Buffer): boolean {

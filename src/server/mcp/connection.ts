@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
-import { inTime, noAnswer } from './in-time.ts';
+import { inTime, lateFailure, noAnswer } from './in-time.ts';
 import { LateLists } from './late-lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import { Peer } from './peer.ts';
@@ -94,7 +94,8 @@ export class Connection {
    */
   readySoon(headers: readonly string[], isList = false): Promise<Ready> {
     const ready = this.ready(headers);
-    if (!isList || this.#missing === undefined || this.#peer !== undefined) return inTime(ready);
+    if (!isList || this.#missing === undefined || this.#peer !== undefined)
+      return inTime(ready, undefined, this.target);
     ready.catch(() => undefined);
     return Promise.reject(new Error(this.#missing));
   }
@@ -164,7 +165,10 @@ export class Connection {
       const channel = await this.target.open(peer.events);
       peer.bind(channel);
       if (this.#closed) throw new Error('the session ended');
-      const message = await withTimeout(peer.call('initialize', this.#initializeParams, headers));
+      const message = await withTimeout(
+        this.target,
+        peer.call('initialize', this.#initializeParams, headers),
+      );
       const result = message.result as InitializeResult;
       if (typeof result?.protocolVersion !== 'string')
         throw new Error('its initialize result has no protocolVersion');
@@ -231,12 +235,10 @@ function pageOf({ serverInfo }: InitializeResult): string | undefined {
   return protocol === 'https:' || protocol === 'http:' ? href : undefined;
 }
 
-function withTimeout<T>(promise: Promise<T>): Promise<T> {
+function withTimeout<T>(target: Target, promise: Promise<T>): Promise<T> {
+  const text = `no answer to initialize within ${LIMITS.initializeTimeout / 1000} s`;
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => reject(new Error(`no answer to initialize within ${LIMITS.initializeTimeout / 1000} s`)),
-      LIMITS.initializeTimeout,
-    );
+    const timer = setTimeout(() => reject(lateFailure(target, text)), LIMITS.initializeTimeout);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

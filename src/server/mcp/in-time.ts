@@ -1,14 +1,25 @@
 import { LIMITS } from '../../core/limits.ts';
+import type { Target } from './target.ts';
+import { TargetFailure } from './target-failure.ts';
 
 /** What is said of a target that has been waited for so long, in ms. */
 export const noAnswer = (milliseconds: number): string => `no answer within ${milliseconds / 1000} s`;
 
+/** The failure of a target that did not do something in time. The log is told at which address. */
+export function lateFailure({ endpoint }: Pick<Target, 'endpoint'>, message: string): Error {
+  return endpoint === undefined ? new Error(message) : new TargetFailure(message, `${endpoint}: ${message}`);
+}
+
 /** The outcome of a promise, or a rejection when a target takes longer than `LIMITS.slowTarget`; `onLate` runs then. */
-export function inTime<T>(promise: Promise<T>, onLate?: () => void): Promise<T> {
+export function inTime<T>(
+  promise: Promise<T>,
+  onLate?: () => void,
+  target: Pick<Target, 'endpoint'> = { endpoint: undefined },
+): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       onLate?.();
-      reject(new Error(noAnswer(LIMITS.slowTarget)));
+      reject(lateFailure(target, noAnswer(LIMITS.slowTarget)));
     }, LIMITS.slowTarget);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });

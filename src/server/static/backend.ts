@@ -20,7 +20,10 @@ export const host = defineBackend({
     if (parsed === undefined) {
       return { handle: () => Promise.reject(new AppError('no_backend')), close: () => Promise.resolve() };
     }
-    const upstream = createUpstream(parsed, { meter: context.settings.metrics.calls('Primary', 'Http') });
+    const upstream = createUpstream(parsed, {
+      meter: context.settings.metrics.calls('Primary', 'Http'),
+      log: context.log,
+    });
     return { handle: (x) => proxy(x, upstream), close: () => upstream.close() };
   },
 });

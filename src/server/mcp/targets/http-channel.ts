@@ -4,9 +4,10 @@ import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Upstream } from '../../http/upstream.ts';
-import { explainUpstreamError } from '../../http/upstream-error.ts';
+import { explainUpstreamError, locatedProblem } from '../../http/upstream-error.ts';
 import { SESSION_HEADER, VERSION_HEADER } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
+import { detailOf, TargetFailure } from '../target-failure.ts';
 
 interface HttpTarget {
   readonly name: string;
@@ -66,16 +67,22 @@ export function openHttpChannel(target: HttpTarget, events: ChannelEvents, known
       });
       if (method === 'initialize') sessionId = header(response, SESSION_HEADER) ?? sessionId;
       await receive(response, id);
-      if (id !== undefined) events.failed(id, new Error('the server ended its answer without a response'));
+      if (id !== undefined) {
+        const problem = 'the server ended its answer without a response';
+        events.failed(id, new TargetFailure(problem, `${upstream.address}: ${problem}`));
+      }
     } catch (error) {
       if (abort.signal.aborted || closed.signal.aborted) return;
       const failure = isOurs(error)
         ? error
-        : new Error(`the call to the server failed: ${explainUpstreamError(error)}`);
+        : new TargetFailure(
+            `the call to the server failed: ${explainUpstreamError(error)}`,
+            locatedProblem(upstream.address, error),
+          );
       if (id === undefined)
         log.warn('mcp::http', 'a notification did not reach the target', {
           target: name,
-          problem: failure.message,
+          problem: detailOf(failure),
         });
       else events.failed(id, failure);
     } finally {
@@ -119,7 +126,7 @@ export function openHttpChannel(target: HttpTarget, events: ChannelEvents, known
         if (closed.signal.aborted) return;
         log.debug('mcp::http', 'the stream of the target broke off', {
           target: name,
-          problem: explainUpstreamError(error),
+          problem: locatedProblem(upstream.address, error),
         });
       }
       await pause(wait, closed.signal);
@@ -170,7 +177,7 @@ async function endSession(
   } catch (error) {
     log.debug('mcp::http', 'the session could not be ended at the target', {
       target: name,
-      problem: explainUpstreamError(error),
+      problem: locatedProblem(upstream.address, error),
     });
   }
 }

@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { mcpConfig } from '../../kit/config.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { CHAT, chat, chunk, errorOf, modelsGateway } from '../../kit/llm-provider.ts';
+import { INITIALIZE, post } from '../../kit/mcp.ts';
+import { proxyGateway } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+import { until } from '../../kit/until.ts';
+import { httpUpstream, refusingPort } from '../../kit/upstream.ts';
+
+// A plain service, a provider of models and an MCP server fail in the same ways: the client learns why, the log also where.
+
+/** A gateway in front of one upstream, and one request to it: its status and what it says. */
+interface Kind {
+  open(origin: string, policies?: object): Promise<TestGateway>;
+  ask(gate: TestGateway): Promise<{ status: number; text: string }>;
+  /** Status for an upstream that was not reached, and for one that is not what it should be. */
+  readonly statuses: { readonly unreachable: number; readonly invalid: number };
+  /** What the gateway says about itself when it cannot reach the upstream. */
+  readonly warning: string;
+}
+
+const plain: Kind = {
+  open: (origin, policies) => proxyGateway(origin, policies),
+  ask: ({ url }) => send(url).then(({ status, text }) => ({ status, text })),
+  statuses: { unreachable: 503, invalid: 502 },
+  warning: 'an upstream cannot be reached',
+};
+const llm: Kind = {
+  open: (origin, policies = {}) =>
+    modelsGateway([{ name: '*', provider: 'oaiCompat', params: { baseUrl: `${origin}/v1` } }], {
+      policies,
+    }),
+  ask: async (gate) => {
+    const reply = await chat(gate);
+    return { status: reply.status, text: reply.status === 200 ? '' : errorOf(reply).message };
+  },
+  statuses: { unreachable: 503, invalid: 502 },
+  warning: 'an upstream cannot be reached',
+};
+const mcp: Kind = {
+  open: (origin) => gateway(mcpConfig([{ name: 'a', mcp: { host: `${origin}/mcp` } }])),
+  ask: async ({ url }) => {
+    const { status, error } = await post(`${url}/mcp`, INITIALIZE);
+    return { status, text: error.message };
+  },
+  // Of a session that could not be begun.
+  statuses: { unreachable: 500, invalid: 500 },
+  warning: 'target is not available',
+};
+
+describe.each([
+  ['a plain service', plain],
+  ['a provider of models', llm],
+  ['an MCP server', mcp],
+] as const)('%s', (_, { open, ask, statuses, warning }) => {
+  /** Asks once: the client is told why, without the address; the log and the access log are told both. */
+  async function failsWith(origin: string, status: number, why: string): Promise<void> {
+    const address = origin.replace(/^https?:\/\//, '');
+    await using gate = await open(origin);
+    const reply = await ask(gate);
+    expect(reply.status).toBe(status);
+    expect(reply.text).toContain(why);
+    expect(reply.text).not.toContain(address);
+    expect((await gate.accessLine(1))['error.detail']).toContain(`${address}: ${why}`);
+    const lines = gate.log.filter((line) => line.includes(warning));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(address);
+    expect(lines[0]).toContain(why);
+  }
+
+  test('that refuses connections', async () => {
+    await failsWith(`http://127.0.0.1:${await refusingPort()}`, statuses.unreachable, 'connection refused');
+  });
+
+  test('whose name does not resolve', async () => {
+    await failsWith('http://nowhere.invalid:8080', statuses.unreachable, 'the host name does not resolve');
+  });
+
+  test('that does not speak TLS', async () => {
+    await using upstream = await httpUpstream();
+    await failsWith(`https://${upstream.address}`, statuses.invalid, 'it does not speak TLS');
+  });
+
+  test('that closes the connection', async () => {
+    await using upstream = await httpUpstream((request) => request.socket.destroy());
+    await using gate = await open(`http://${upstream.address}`);
+    expect((await ask(gate)).text).toContain('the connection was closed before an answer');
+    const detail = `${upstream.address}: the connection was closed before an answer`;
+    expect((await gate.accessLine(1))['error.detail']).toContain(detail);
+  });
+});
+
+describe.each([
+  ['a plain service', plain],
+  ['a provider of models', llm],
+] as const)('%s', (_, { open, ask }) => {
+  test('that does not answer in time', async () => {
+    await using upstream = await httpUpstream(() => undefined);
+    const timeout = { backendRequestTimeout: '100ms' };
+    await using gate = await open(`http://${upstream.address}`, { timeout });
+    expect(await ask(gate)).toEqual({ status: 504, text: 'upstream call timeout' });
+    expect((await gate.accessLine(1))['error.detail']).toBe(`${upstream.address}: no answer in time`);
+    // It was reached: that is no news for the log.
+    expect(gate.log.filter((line) => line.includes('\twarn\t'))).toEqual([]);
+  });
+
+  test('is told of once while it is away, and once when it is back', async () => {
+    const port = await refusingPort();
+    await using gate = await open(`http://127.0.0.1:${port}`);
+    for (let turn = 0; turn < 3; turn += 1) expect((await ask(gate)).status).toBe(503);
+    const news = (): string[] =>
+      gate.log
+        .filter((line) => line.includes('proxy::upstream'))
+        .map((line) => line.split('\t')[3] as string);
+    expect(news()).toEqual(['an upstream cannot be reached']);
+    await using _back = await httpUpstream((_request, response) => response.end('{"error":{}}'), { port });
+    await ask(gate);
+    expect(news()).toEqual(['an upstream cannot be reached', 'an upstream answers again']);
+  });
+});
+
+describe('an MCP server', () => {
+  const limits = LIMITS as { sessionBegin: number };
+  const { sessionBegin } = limits;
+  beforeEach(() => {
+    limits.sessionBegin = 200;
+  });
+  afterEach(() => {
+    limits.sessionBegin = sessionBegin;
+  });
+
+  test('that does not answer in time', async () => {
+    await using upstream = await httpUpstream(() => undefined);
+    await using gate = await mcp.open(`http://${upstream.address}`);
+    expect((await mcp.ask(gate)).text).toContain('no answer within 0.2 s');
+    expect((await gate.accessLine(1))['error.detail']).toBe(
+      `target "a": ${upstream.address}: no answer within 0.2 s`,
+    );
+  });
+});
+
+test.each([
+  ['a whole response', {}, 'text/plain'],
+  ['a stream', { stream: true }, 'text/event-stream'],
+])('a provider that breaks off %s is named in the log', async (_, more, type) => {
+  await using provider = await httpUpstream((_request, response) => {
+    response.writeHead(200, { 'content-type': type });
+    response.write(chunk({ content: 'Hel' }), () => response.destroy());
+  });
+  await using gate = await llm.open(`http://${provider.address}`);
+  await chat(gate, { ...CHAT, ...more }).catch(() => undefined);
+  expect((await gate.accessLine(1))['error.detail']).toBe(
+    `${provider.address}: the connection was closed before an answer`,
+  );
+});
+
+test('a client that leaves is not blamed on the provider', async () => {
+  let asked = false;
+  await using provider = await httpUpstream(() => {
+    asked = true;
+  });
+  await using gate = await llm.open(`http://${provider.address}`);
+  const leaving = new AbortController();
+  const call = fetch(`${gate.url}/v1/chat/completions`, {
+    method: 'POST',
+    body: JSON.stringify(CHAT),
+    signal: leaving.signal,
+  });
+  await until(() => asked);
+  leaving.abort();
+  await expect(call).rejects.toThrow();
+  expect((await gate.accessLine(1))['error.detail']).toBeUndefined();
+});
