@@ -63,6 +63,11 @@ export const ERRORS = {
   // The text is the specification's ("error" of the access log).
   rate_limited: entry(429, 'RateLimit', 'rate limit exceeded'),
   overloaded: entry(503, 'Internal', 'the gateway is at its limit, try again later'),
+  gateway_closing: entry(
+    503,
+    'Timeout',
+    'the gateway closes this port, and the time for open requests is over',
+  ),
   no_backend: entry(500, 'Internal', 'no valid backends'),
   internal: entry(500, 'Internal', 'internal error'),
   upstream_unreachable: entry(503, 'UpstreamFailure', 'upstream call failed'),

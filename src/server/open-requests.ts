@@ -1,5 +1,8 @@
+import { AppError } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { Exchange } from './http/exchange.ts';
+import { cutShort } from './http/pipeline.ts';
+import { writeReply } from './http/write-reply.ts';
 
 /** Requests whose response has not ended, and who waits for the end of those that are open now. */
 export class OpenRequests {
@@ -28,7 +31,7 @@ export class OpenRequests {
     const open = [...this.#all].filter(({ request }) => ports.has(request.socket.localPort ?? 0));
     if (open.length === 0) return false;
     log.warn('proxy::gateway', `${open.length} requests were cut at the deadline`);
-    return open.filter(({ runs }) => runs?.expired?.() === true).length > 0;
+    return open.filter(saysLast).length > 0;
   }
 
   /** Resolves when every request that is open now has ended, at the latest after so many ms. */
@@ -45,4 +48,23 @@ export class OpenRequests {
     this.#waiting.add(waiter);
     return promise;
   }
+}
+
+/**
+ * Tells the client of an open request that its time is over. Whether that was possible: a body of which a part has left
+ * has no place for it, unless it is a stream of events.
+ */
+function saysLast(x: Exchange): boolean {
+  const { request, response, runs } = x;
+  if (runs?.expired?.() === true) return true;
+  if (response.destroyed) return false;
+  if (response.headersSent) {
+    const body = x.reply?.body;
+    return typeof body === 'object' && 'attach' in body && body.expired?.() === true;
+  }
+  const reply = cutShort(x, new AppError('gateway_closing'));
+  reply.headers.set('connection', 'close');
+  writeReply(request, response, reply);
+  x.abandon();
+  return true;
 }

@@ -2,8 +2,10 @@ import { createServer, type Server } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../kit/config.ts';
 import { openEvents } from '../kit/event-stream.ts';
-import { openSession } from '../kit/mcp.ts';
+import { CHAT, chat, chunk, llmProvider } from '../kit/llm-provider.ts';
+import { INITIALIZE, openSession, post } from '../kit/mcp.ts';
 import { agctl, isAlive, serve } from '../kit/process.ts';
+import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 
 const config = { connectionTerminationDeadline: '2s' };
@@ -145,17 +147,55 @@ describe('SIGTERM', () => {
     ]);
   });
 
-  test('cuts at the deadline what cannot be answered any more', async () => {
+  test('answers at the deadline whatever has no answer yet, and ends streams of LLMs with an error event', async () => {
+    const part = chunk({ content: 'Hel' });
+    await using provider = await llmProvider((_, response, { body }) => {
+      if (!body.includes('"stream":true')) return;
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write(part);
+    });
+    const model = { name: '*', provider: 'oaiCompat', params: { baseUrl: `http://${provider.address}/v1` } };
+    const at = (pathPrefix: string, backend: object): object => ({
+      matches: [{ path: { pathPrefix } }],
+      backends: [backend],
+    });
+    const routes = [
+      at('/plain', { host: provider.address }),
+      at('/v1', { llm: { models: [model] } }),
+      at('/mcp', { mcp: { targets: [chaos('a', '--silent')] } }),
+    ];
     const short = { connectionTerminationDeadline: '300ms', logging: { level: 'debug' } };
-    await using running = await serve(mcpConfig([chaos('a', '--silent')], { config: short }));
-    const call = openSession(`${running.url}/mcp`);
-    call.catch(() => undefined);
-    await until(() => running.stderr.includes('target started'));
+    await using running = await serve(
+      JSON.stringify({ config: short, gateways: { g: { port: 0, routes } } }),
+    );
+    const stream = await fetch(`${running.url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify({ ...CHAT, stream: true }),
+    });
+    const calls = [chat(running), send(`${running.url}/plain`)] as const;
+    const session = post(`${running.url}/mcp`, INITIALIZE);
+    await until(() => provider.received.length === 3 && running.stderr.includes('target started'));
     running.kill('SIGTERM');
-    await expect(call).rejects.toThrow();
-    const { code, stderr } = await running.finished;
+    const message = 'the gateway closes this port, and the time for open requests is over';
+    const error = { message, type: 'api_error', code: 'gateway_closing' };
+    const [whole, plain] = await Promise.all(calls);
+    expect(await stream.text()).toBe(`${part}data: ${JSON.stringify({ error })}\n\n`);
+    expect(whole).toMatchObject({ status: 503, headers: { connection: 'close' } });
+    expect(JSON.parse(whole.text)).toEqual({ error });
+    expect(plain).toMatchObject({ status: 503, headers: { connection: 'close' }, text: message });
+    expect(await session).toMatchObject({ status: 503, text: message });
+    const { code, stdout, stderr } = await running.finished;
     expect(code).toBe(0);
-    expect(stderr).toContain('1 requests were cut at the deadline');
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.map((line) => / http\.status=(\d+) /.exec(line)?.[1]).sort()).toEqual([
+      '200',
+      '503',
+      '503',
+      '503',
+    ]);
+    for (const line of lines) expect(line).toContain(` error="${message}" reason=Timeout `);
+    expect(stderr.match(/\twarn\t.*requests were cut.*/g)).toEqual([
+      expect.stringContaining('\twarn\tproxy::gateway\t4 requests were cut at the deadline'),
+    ]);
   });
 
   test.each([

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Reason } from '../../core/errors.ts';
+import type { AppError, Reason } from '../../core/errors.ts';
 import { HeadersView } from '../cel/headers-view.ts';
 import type { LlmCall } from '../llm/log-fields.ts';
 import type { RequestSpan } from '../observe/otlp/span.ts';
 import type { Tracer } from '../observe/trace/tracer.ts';
+import type { Policy } from '../policy.ts';
 import type { Serving } from '../serving.ts';
 import { RequestBody } from './body.ts';
 import type { HeaderList } from './header-list.ts';
@@ -17,12 +18,14 @@ export interface Reply {
 
 export type ReplyBody = undefined | string | Uint8Array | StreamingBody;
 
-/** A body that writes itself, in its own time. Exactly one of the two is called. */
+/** A body that writes itself, in its own time. Exactly one of `attach` and `discard` is called. */
 export interface StreamingBody {
   /** The head is written. */
   attach(response: ServerResponse): void;
   /** The client has left before there was a response. */
   discard(): void;
+  /** The response is about to be cut: ends with an error while that is possible. Whether it did. */
+  expired?(): boolean;
 }
 
 /** May this caller use an item of an MCP target? Names are the target's own. */
@@ -93,6 +96,10 @@ export class Exchange {
   /** Somebody watches this request; otherwise stages need not even build their events. */
   trace: Tracer | undefined;
 
+  /** Policies that it has come by, in their order. */
+  readonly entered: Policy[] = [];
+  /** The request was answered with this, because its time was over: whatever it still waits for is for nobody. */
+  cut: AppError | undefined;
   /** What was answered, from the moment it is known. */
   reply: Reply | undefined;
   /** The request is recorded for a collector of traces. */

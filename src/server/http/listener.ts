@@ -6,6 +6,7 @@ import { Exchange, type Reply } from './exchange.ts';
 import { HeaderList } from './header-list.ts';
 import { joinSmallWrites } from './joined-writes.ts';
 import { type Line, Turns, type Waiting } from './turns.ts';
+import { discardReply, writeReply } from './write-reply.ts';
 
 export interface ListenerOptions {
   readonly gateway: string;
@@ -129,46 +130,9 @@ async function serve(response: GatewayResponse, options: ListenerOptions): Promi
   const { exchange: x } = response;
   if (x === undefined) return;
   const reply = await options.handle(x);
-  if (response.destroyed) return discard(reply);
+  // The client has left, or was answered when its time was over.
+  if (response.destroyed || response.headersSent) return discardReply(reply);
   writeReply(x.request, response, reply);
-}
-
-function writeReply(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { status, headers, body }: Reply,
-): void {
-  // A body that nobody read would be taken for the next request, or keep the client sending.
-  if (!request.readableEnded && !request.complete) {
-    headers.set('connection', 'close');
-    request.resume();
-  }
-  // RFC 9110 §8.6 and §15: these statuses have no content, and 204 no length either.
-  if (status === 204 || status === 304) {
-    if (status === 204) headers.delete('content-length');
-    response.writeHead(status, headers.raw);
-    discard({ status, headers, body });
-    response.end();
-    return;
-  }
-  if (typeof body === 'string') headers.set('content-length', String(Buffer.byteLength(body)));
-  else if (body instanceof Uint8Array) headers.set('content-length', String(body.byteLength));
-  else if (
-    body === undefined &&
-    status >= 200 &&
-    status !== 204 &&
-    status !== 304 &&
-    !headers.has('content-length')
-  ) {
-    headers.set('content-length', '0');
-  }
-  response.writeHead(status, headers.raw);
-  if (typeof body === 'object' && 'attach' in body) body.attach(response);
-  else response.end(body);
-}
-
-function discard({ body }: Reply): void {
-  if (typeof body === 'object' && 'discard' in body) body.discard();
 }
 
 function listen(server: Server, { port, address }: ListenerOptions): Promise<void> {

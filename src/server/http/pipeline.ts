@@ -37,7 +37,6 @@ export async function handleRequest(
   x: Exchange,
   { router, routes }: { readonly router: Router<Route>; readonly routes: readonly Route[] },
 ): Promise<Reply> {
-  const entered: Policy[] = [];
   let reply: Reply;
   try {
     const { path, query, host } = admitRequest(x.request);
@@ -49,21 +48,34 @@ export async function handleRequest(
     if (route === undefined) throw new AppError('route_not_found');
     x.route = route.name;
     if (route.isLlm) x.protocol = 'llm';
-    reply = await wrapped(route, x, () => answer(route, x, entered));
+    reply = await wrapped(route, x, () => answer(route, x));
   } catch (error) {
-    reply = replyToError(error, x);
+    reply = replyToError(x.cut ?? error, x);
   }
-  x.reply = reply;
-  entered.reverse();
-  if (x.trace !== undefined) traceResponse(x.trace, x, reply, entered);
-  else for (const policy of entered) policy.response?.(x, reply);
+  // One that was cut short has its answer: this one is dropped.
+  if (x.cut === undefined) leave(x, reply);
   return reply;
 }
 
-async function answer(route: Route, x: Exchange, entered: Policy[]): Promise<Reply> {
+/** The answer to a request that is not waited for any longer, with the policies that it has come by. */
+export function cutShort(x: Exchange, error: AppError): Reply {
+  x.cut = error;
+  const reply = replyToError(error, x);
+  leave(x, reply);
+  return reply;
+}
+
+function leave(x: Exchange, reply: Reply): void {
+  x.reply = reply;
+  const entered = x.entered.reverse();
+  if (x.trace !== undefined) traceResponse(x.trace, x, reply, entered);
+  else for (const policy of entered) policy.response?.(x, reply);
+}
+
+async function answer(route: Route, x: Exchange): Promise<Reply> {
   if (route.readsBody) await x.body.capture(route.maxBufferSize);
   for (const policy of route.policies) {
-    entered.push(policy);
+    x.entered.push(policy);
     const verdict = policy.request?.(x);
     const reply = verdict instanceof Promise ? await verdict : verdict;
     // The time may have run out, or the client left, while the policy asked somebody.

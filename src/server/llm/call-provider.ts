@@ -37,7 +37,8 @@ export async function callProvider(
     outcome = model.health.judge(x, reply);
     return reply;
   } finally {
-    const hasLeft = outcome.status === 0 && x.isAbandoned && x.response.destroyed;
+    const isOver = x.response.destroyed || x.cut !== undefined;
+    const hasLeft = outcome.status === 0 && x.isAbandoned && isOver;
     for (const [index, each] of told.entries()) {
       if (hasLeft) each.left();
       else each.ended(began[index] as number, outcome);

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { AppError, messageOf, type Reason } from '../../core/errors.ts';
+import { AppError, ERRORS, messageOf, type Reason } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../http/upstream-body.ts';
@@ -58,6 +58,13 @@ export class LlmStream {
 
   discard(): void {
     this.#upstream.discard();
+  }
+
+  expired(): boolean {
+    if (this.#isDone || this.#response === undefined) return false;
+    const { text, reason } = ERRORS.gateway_closing;
+    this.#abort(text, 'api_error', 'gateway_closing', reason);
+    return true;
   }
 
   /** A client that leaves makes us leave the provider, which then looks as if it had broken off. */

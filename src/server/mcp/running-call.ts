@@ -1,4 +1,4 @@
-import { messageOf } from '../../core/errors.ts';
+import { ERRORS, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream, type EventStreamOwner } from '../../core/sse.ts';
 import type { Exchange, ItemAccess, McpLogFields, Reply } from '../http/exchange.ts';
@@ -127,7 +127,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
 
   expired(): boolean {
     if (!this.stream.isOpen) return false;
-    const text = 'the gateway closes this port, and the time for open requests is over';
+    const { text } = ERRORS.gateway_closing;
     answerError(this, new RpcError(RPC.internalError, text));
     this.#peer?.cancel(this.#id, text);
     return true;
