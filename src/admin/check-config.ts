@@ -1,10 +1,9 @@
 import type { Diagnostic, Range } from '../core/diagnostic.ts';
-import { createLog } from '../core/log.ts';
 import type { ProblemsView } from '../core/overview.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { loadConfigText } from '../server/config/load.ts';
 import { redactorOf } from '../server/config/redact.ts';
-import { compileRuntime } from '../server/runtime.ts';
+import { findProblems } from '../server/find-problems.ts';
 import { diagnosticsJson } from './diagnostics.ts';
 import type { Admin } from './sources.ts';
 
@@ -15,11 +14,8 @@ export interface Checked {
 
 /** What `agctl config validate` says of a text: opens no port, starts no process, sends nothing. */
 export async function checkText(text: string, { served, folder, env }: Admin): Promise<Checked> {
-  const { config, source, diagnostics } = loadConfigText(text, served().source.file, env);
-  if (config === undefined) return { source, diagnostics };
-  const compiled = compileRuntime({ config, source, log: silent, folder, env });
-  await compiled.runtime.close();
-  return { source, diagnostics: [...diagnostics, ...compiled.diagnostics] };
+  const loaded = loadConfigText(text, served().source.file, env);
+  return { source: loaded.source, diagnostics: await findProblems(loaded, { folder, env }) };
 }
 
 /** The answer to that, without secrets; `range` moves places to the text that the page has. */
@@ -37,9 +33,3 @@ export function checkedJson(
   }));
   return diagnosticsJson(moved, redactorOf(source, env));
 }
-
-const silent = createLog(
-  { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
-  'off',
-  'text',
-);

@@ -59,6 +59,17 @@ export interface Edit {
   readonly text: string;
 }
 
+/** In the order of the text, each once: a list that stands for several routes is checked for each of them. */
+export function inOrder(diagnostics: readonly Diagnostic[]): Diagnostic[] {
+  const seen = new Set<string>();
+  return diagnostics
+    .filter(({ code, range, message }) => {
+      const key = `${code} ${range.start.offset} ${message}`;
+      return !seen.has(key) && seen.add(key);
+    })
+    .sort((a, b) => a.range.start.offset - b.range.start.offset);
+}
+
 /** Every code that `agctl config validate` can print, with one line of documentation. Codes are never reused. */
 export const DIAGNOSTIC_CODES = {
   AGW0001: 'The file is not valid YAML.',

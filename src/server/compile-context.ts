@@ -69,6 +69,8 @@ export interface RuntimeSettings {
 export interface ContextOptions
   extends Pick<CompileContext, 'log' | 'folder' | 'env' | 'settings' | 'redactor' | 'inspection'> {
   readonly source: YamlSource;
+  /** Where in the file the thing at a path stands, when the configuration is less than the file. */
+  written?(path: Path): Path;
   /** Receives every problem with its place. */
   report(path: Path, problem: Problem): void;
   /** Told of every place that was looked up: the line may be another one after a reload. */
@@ -85,7 +87,7 @@ export function createContext(
   const { log, folder, env, settings, redactor, inspection } = options;
   const report = (problem: Problem): void => options.report(path, problem);
   const place = (at: 'key' | 'value'): TracePlace => {
-    const found = placeOf(options.source, path, at);
+    const found = placeOf(options.source, options.written?.(path) ?? path, at);
     options.placed?.(path, at, found);
     return found;
   };

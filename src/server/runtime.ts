@@ -1,11 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Diagnostic } from '../core/diagnostic.ts';
+import { type Diagnostic, inOrder, type Path } from '../core/diagnostic.ts';
 import type { Log } from '../core/log.ts';
 import type { Redactor } from '../core/redact.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
-import { type ContextOptions, createContext, locate, type RuntimeSettings } from './compile-context.ts';
+import {
+  type ContextOptions,
+  createContext,
+  locate,
+  type Problem,
+  type RuntimeSettings,
+} from './compile-context.ts';
 import { compileRoute } from './compile-route.ts';
 import { lint } from './config/lint.ts';
 import { noPortProblem, ownPortProblems } from './config/own-ports.ts';
@@ -69,12 +75,14 @@ export interface CompileOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** What serves now: parts whose configuration has not changed are taken over. */
   readonly previous?: Runtime | undefined;
+  /** Where in the file the thing at a path of `config` stands, when `config` is only what could be saved of it. */
+  readonly written?: (path: Path) => Path;
 }
 
 /**
- * Turns a checked configuration into what serves requests. Opens no port and starts no process. Every problem
- * is returned; with an error among them the runtime must not be used, only closed: `runtime.parts.close(previous.parts)`
- * after `previous` was given.
+ * Turns a checked configuration into what serves requests. Opens no port and starts no process. Every problem is
+ * returned, in the order of the text; with an error among them the runtime must not be used, only closed:
+ * `runtime.parts.close(previous.parts)` after `previous` was given.
  */
 export function compileRuntime({ config: loaded, previous, ...options }: CompileOptions): {
   runtime: Runtime;
@@ -83,12 +91,14 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const { source } = options;
   const config = previous === undefined ? loaded : withProcessOf(previous.config, loaded);
   const diagnostics: Diagnostic[] = [];
-  const { gateways, problems } = planGateways(config);
+  const { gateways, detached, problems } = planGateways(config);
   problems.push(...ownPortProblems(gateways, config, source, options.env));
   // One that has no port to lose may stay without.
   if (gateways.length === 0 && problems.length === 0)
     problems.push(noPortProblem(previous !== undefined && previous.gateways.length > 0, source));
-  for (const { path, ...problem } of problems) diagnostics.push(locate(source, path, problem));
+  const report = (path: Path, problem: Problem): void =>
+    void diagnostics.push(locate(source, options.written?.(path) ?? path, problem));
+  for (const { path, ...problem } of problems) report(path, problem);
   diagnostics.push(...lint(loaded, source));
   const inspection = new Inspection();
   const metrics = previous?.metrics ?? new Metrics(Object.keys(config.config.metrics.fields.add));
@@ -103,7 +113,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     settings,
     redactor,
     inspection,
-    report: (path, problem) => void diagnostics.push(locate(source, path, problem)),
+    report,
   };
   const parts = new Parts(previous?.parts);
   const shared = compileShared(loaded, config, contextOptions, parts);
@@ -112,6 +122,9 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
   const { readsRequestBody } = shared.accessLog;
   const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, parts, readsRequestBody));
+  // Their mistakes are to be seen now, not after that of the gateway's name.
+  for (const route of detached)
+    compileRoute(route, `detached/${route.key}`, contextOptions, parts, readsRequestBody);
   parts.compiled();
   return {
     runtime: {
@@ -132,7 +145,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       drain: () => parts.drain(),
       close: () => parts.close(),
     },
-    diagnostics,
+    diagnostics: inOrder(diagnostics),
   };
 }
 

@@ -13,19 +13,22 @@ export interface GoldenCase<Settings> {
 const RULE = '\n----------\n';
 
 /** Declares one test for each `*.case` file in `folder`; `produce` gives the output without a final line break. */
-export function runGoldenCases<Settings>(folder: URL, produce: (each: GoldenCase<Settings>) => string): void {
+export function runGoldenCases<Settings>(
+  folder: URL,
+  produce: (each: GoldenCase<Settings>) => string | Promise<string>,
+): void {
   const files = readdirSync(folder)
     .filter((name) => name.endsWith('.case'))
     .toSorted();
   for (const name of files) {
-    it(name.replace(/\.case$/, ''), () => {
+    it(name.replace(/\.case$/, ''), async () => {
       const file = new URL(name, folder);
       const text = readFileSync(file, 'utf8');
       const headerEnd = text.indexOf('\n');
       const rule = text.indexOf(RULE, headerEnd);
       const settings = JSON.parse(text.slice(0, headerEnd)) as Settings;
       const input = text.slice(headerEnd + 1, rule + 1);
-      const actual = `${produce({ settings, input })}\n`;
+      const actual = `${await produce({ settings, input })}\n`;
       if (process.env['UPDATE_GOLDEN'] !== undefined) {
         writeFileSync(file, text.slice(0, rule) + RULE + actual);
         return;

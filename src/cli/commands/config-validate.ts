@@ -1,11 +1,10 @@
 import { dirname, resolve } from 'node:path';
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
-import { createLog } from '../../core/log.ts';
 import type { DiagnosticFormat } from '../../core/render/diagnostics.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan.ts';
-import { compileRuntime } from '../../server/runtime.ts';
+import { findProblems } from '../../server/find-problems.ts';
 import { type Context, wantsColor } from '../context.ts';
 import type { Run } from '../program.ts';
 import { report } from '../report.ts';
@@ -51,28 +50,10 @@ interface CheckedFile {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** Everything that can be known of a file without opening a port, starting a process or sending a byte. */
 async function checkFile(file: string, { env, cwd }: Context): Promise<CheckedFile> {
   const loaded = loadConfigText(readConfigFile(file), file, env);
-  if (loaded.config === undefined) return { file, loaded, diagnostics: loaded.diagnostics };
-  const silent = createLog(
-    { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
-    'error',
-    'text',
-  );
-  const { runtime, diagnostics } = compileRuntime({
-    config: loaded.config,
-    source: loaded.source,
-    log: silent,
-    folder: file === '-' ? cwd : dirname(resolve(cwd, file)),
-    env,
-  });
-  await runtime.close();
-  return { file, loaded, diagnostics: sorted([...loaded.diagnostics, ...diagnostics]) };
-}
-
-function sorted(diagnostics: readonly Diagnostic[]): Diagnostic[] {
-  return diagnostics.toSorted((a, b) => a.range.start.offset - b.range.start.offset);
+  const folder = file === '-' ? cwd : dirname(resolve(cwd, file));
+  return { file, loaded, diagnostics: await findProblems(loaded, { folder, env }) };
 }
 
 function summary({ file, loaded, diagnostics }: CheckedFile, milliseconds: number): string {

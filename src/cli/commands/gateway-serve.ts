@@ -7,6 +7,7 @@ import { createLog, fileSink, type Log } from '../../core/log.ts';
 import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import type { Config } from '../../server/config/schema.ts';
+import { findProblems } from '../../server/find-problems.ts';
 import { type Gateway, startGateway } from '../../server/gateway.ts';
 import { OperatorServerError, openSignalServers } from '../../server/observe/operator-servers.ts';
 import { Readiness } from '../../server/observe/readiness.ts';
@@ -43,8 +44,9 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
     } as const;
     context.stderr.write(`${report(diagnostics, [loaded], options)}\n`);
   };
+  const folder = file === '-' ? context.cwd : dirname(resolve(context.cwd, file));
   if (loaded.config === undefined) {
-    show(loaded.diagnostics);
+    show(await findProblems(loaded, { folder, env: context.env }));
     throw new CommandError('not_ok', `${file} is not a valid configuration`);
   }
   const { config, source } = loaded;
@@ -53,7 +55,6 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
   const { directives, problem } = initialDirectives(config, context.env);
   const log = createLog(logSink, directives, config.config.logging.format);
   if (problem !== undefined) log.warn('agctl', 'RUST_LOG is ignored', { problem });
-  const folder = file === '-' ? context.cwd : dirname(resolve(context.cwd, file));
   const { runtime, diagnostics } = compileRuntime({ config, source, log, folder, env: context.env });
   const all = [...loaded.diagnostics, ...diagnostics];
   show(all);

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Diagnostic, Path, Range } from '../diagnostic.ts';
+import { type Diagnostic, inOrder, type Path, type Range } from '../diagnostic.ts';
 import type { YamlSource } from '../yaml/source.ts';
 import { fixFor } from './fix.ts';
 import { type Finding, IssueTranslator, MAX_FINDINGS } from './issue.ts';
@@ -19,32 +19,46 @@ export interface SchemaResult<T> {
  */
 export function checkSchema<T>(schema: z.ZodType<T>, source: YamlSource): SchemaResult<T> {
   if (source.value === undefined) return { value: undefined, diagnostics: [] };
-  // An empty message tells a check without words of its own from one whose author wrote some.
-  const result = schema.safeParse(source.value, { error: () => '' });
+  const result = schema.safeParse(source.value, { error: NO_WORDS });
   if (result.success) return { value: result.data, diagnostics: [] };
-  const translator = new IssueTranslator(schema, source);
-  const findings: Finding[] = [];
-  for (const issue of result.error.issues) {
-    if (findings.length >= MAX_FINDINGS) break;
-    findings.push(...translator.translate(issue, { schema, path: [] }));
-  }
+  const findings = findingsOf(schema, source, result.error.issues);
   const meant = new Set(findings.flatMap(({ meant: path }) => (path === undefined ? [] : [pathKey(path)])));
-  const seen = new Set<string>();
-  const diagnostics = findings
-    .filter(
-      (finding) => !source.isPoisoned(finding.path) && !(finding.missing && meant.has(pathKey(finding.path))),
-    )
-    .map((finding) => locate(finding, source))
-    .filter(({ code, message, range }) => {
-      const key = `${code} ${range.start.offset} ${message}`;
-      return !seen.has(key) && seen.add(key);
-    })
-    .slice(0, MAX_FINDINGS)
-    .sort((a, b) => a.range.start.offset - b.range.start.offset);
+  const withUnknown = new Set(
+    findings.flatMap(({ code, path }) => (code === 'AGW0101' ? [pathKey(path.slice(0, -1))] : [])),
+  );
+  const firstHand = findings.filter(({ missing, code, path }) => {
+    if (source.isPoisoned(path)) return false;
+    // What is missing stands there, misspelt.
+    return !(missing && meant.has(pathKey(path))) && !(code === 'AGW0105' && withUnknown.has(pathKey(path)));
+  });
+  const diagnostics = inOrder(firstHand.map((finding) => locate(finding, source))).slice(0, MAX_FINDINGS);
   return { value: undefined, diagnostics };
 }
 
-function pathKey(path: Path): string {
+/** An empty message tells a check without words of its own from one whose author wrote some. */
+export const NO_WORDS = (): string => '';
+
+/**
+ * What the first issues of zod mean, with paths of `value`: that of the file, or what is left of it. Consequences are
+ * among them.
+ */
+export function findingsOf(
+  schema: z.ZodType,
+  source: YamlSource,
+  issues: readonly z.core.$ZodIssue[],
+  value: unknown = source.value,
+): Finding[] {
+  const translator = new IssueTranslator(schema, source, value);
+  const findings: Finding[] = [];
+  for (const issue of issues) {
+    if (findings.length >= MAX_FINDINGS) break;
+    findings.push(...translator.translate(issue, { schema, path: [] }));
+  }
+  return findings;
+}
+
+/** A path as a key of sets and maps. */
+export function pathKey(path: Path): string {
   return JSON.stringify(path);
 }
 

@@ -41,20 +41,22 @@ export interface IssueParams {
   readonly at?: 'key' | 'value';
 }
 
-/** Puts the issues of zod into words. `root` is the schema of the whole file. */
+/** Puts the issues that zod has with `value` into words. `root` is the schema of the whole file. */
 export class IssueTranslator {
   readonly #root: Schema;
   readonly #source: YamlSource;
+  readonly #value: unknown;
 
-  constructor(root: Schema, source: YamlSource) {
+  constructor(root: Schema, source: YamlSource, value: unknown) {
     this.#root = root;
     this.#source = source;
+    this.#value = value;
   }
 
   /** The findings for one issue, whose path counts from `base`. */
   translate(issue: Issue, base: Base): Finding[] {
     const path = [...base.path, ...issue.path] as Path;
-    const value = valueAt(this.#source.value, path);
+    const value = valueAt(this.#value, path);
     if (value === undefined && path.length > 0 && issue.code !== 'custom') return [this.#missing(path, base)];
     switch (issue.code) {
       case 'unrecognized_keys':
@@ -114,12 +116,12 @@ export class IssueTranslator {
 
   #unknownKey(objects: readonly Schema[], path: Path, key: string): Finding {
     if (keysOf(objects).includes(key)) {
-      const rival = rivalOf(objects, key, Object.keys(valueAt(this.#source.value, path) ?? {}));
+      const rival = rivalOf(objects, key, Object.keys(valueAt(this.#value, path) ?? {}));
       if (rival !== undefined) return exclusive(path, rival, key);
     }
     const advice = adviseOnKey(this.#root, objects, path, key);
     const { suggestion } = advice;
-    const siblings = Object.keys(valueAt(this.#source.value, path) ?? {});
+    const siblings = Object.keys(valueAt(this.#value, path) ?? {});
     return {
       code: 'AGW0101',
       path: [...path, key],

@@ -14,6 +14,8 @@ export const YAML_LIMITS = {
   lexemes: 100_000,
   /** Problems reported for one file; nobody reads more, and a hostile file would have one per key. */
   problems: 200,
+  /** Times that a value is mended and checked again: a place takes up to two, then what holds it is next. */
+  repairs: 12,
 } as const;
 
 /** A problem by offsets in the text, before it is given lines and columns. */

@@ -109,6 +109,20 @@ export class YamlSource {
     return false;
   }
 
+  /** Every place for which `isPoisoned` holds while it does not for what is around it. */
+  poisonedPaths(): Path[] {
+    const found: Path[] = [];
+    const walk = (value: unknown, path: Path): void => {
+      if (this.isPoisoned(path)) found.push(path);
+      else if (Array.isArray(value))
+        for (const [index, item] of value.entries()) walk(item, [...path, index]);
+      else if (value !== null && typeof value === 'object')
+        for (const [key, item] of Object.entries(value)) walk(item, [...path, key]);
+    };
+    if ((this.#tree?.poisoned.size ?? 0) > 0) walk(this.value, []);
+    return found;
+  }
+
   /** Whether the text at `path` came, in part or whole, from environment variables. */
   isFromEnvironment(path: Path): boolean {
     const target = this.#target(path);

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import type { Diagnostic } from '../../core/diagnostic.ts';
+import { type Diagnostic, type DiagnosticCode, inOrder } from '../../core/diagnostic.ts';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
 import { checkSchema } from '../../core/schema/check.ts';
@@ -15,14 +15,21 @@ export interface LoadedConfig {
   readonly source: YamlSource;
 }
 
+/** Problems that leave the rest of the tree as it was meant: a second key of one name, a variable that is not set. */
+const LOCAL: readonly DiagnosticCode[] = ['AGW0002', 'AGW0004'];
+
 /** Parses and checks the text of a configuration. Never throws. */
 export function loadConfigText(text: string, file: string, env: Environment): LoadedConfig {
   const { source, diagnostics } = YamlSource.parse(text, file, env);
-  // A tree with syntax errors would only give follow-up problems.
-  if (diagnostics.some(({ severity }) => severity === 'error'))
-    return { config: undefined, diagnostics, source };
+  if (!isWhole(diagnostics)) return { config: undefined, diagnostics, source };
   const checked = checkSchema(configSchema, source);
-  return { config: checked.value, diagnostics: [...diagnostics, ...checked.diagnostics], source };
+  const config = diagnostics.length > 0 ? undefined : checked.value;
+  return { config, diagnostics: inOrder([...diagnostics, ...checked.diagnostics]), source };
+}
+
+/** Whether the tree is worth a further look. One with syntax errors would only give follow-up problems. */
+export function isWhole(diagnostics: readonly Diagnostic[]): boolean {
+  return !diagnostics.some(({ code }) => /^AGW00/.test(code) && !LOCAL.includes(code));
 }
 
 /** Reads a configuration file; `-` is standard input. Throws `CommandError` (usage) when it cannot be read. */

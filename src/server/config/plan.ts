@@ -28,12 +28,21 @@ export interface LocatedProblem extends Problem {
 
 const DEFAULT_GATEWAY = 'default';
 
+/** Ports with their routes, and what is wrong with how they were named. */
+export interface Plan {
+  readonly gateways: GatewayPlan[];
+  /** Routes of no gateway, because the one that they name is not there. */
+  readonly detached: RoutePlan[];
+  readonly problems: LocatedProblem[];
+}
+
 /**
  * Puts every form in which a configuration may name gateways and routes into one: a list of ports, each with
  * its routes. Names that a person left out are filled in here. Pure; problems are returned.
  */
-export function planGateways(config: Config): { gateways: GatewayPlan[]; problems: LocatedProblem[] } {
+export function planGateways(config: Config): Plan {
   const problems: LocatedProblem[] = [];
+  const detached: RoutePlan[] = [];
   const gateways = Object.entries(config.gateways).map(
     ([name, gateway]): GatewayPlan => ({
       name,
@@ -47,20 +56,16 @@ export function planGateways(config: Config): { gateways: GatewayPlan[]; problem
   );
   for (const [index, { gateways: references, ...route }] of config.routes.entries()) {
     const path: Path = ['routes', index];
-    for (const gateway of referenced(
-      gateways,
-      references,
-      path,
-      `route \`${route.name ?? index}\``,
-      problems,
-    )) {
-      gateway.routes.push(planRoute(route, gateway.routes.length, path));
-    }
+    const owner = `route \`${route.name ?? index}\``;
+    const owners = referenced(gateways, references, path, owner, problems);
+    for (const gateway of owners) gateway.routes.push(planRoute(route, gateway.routes.length, path));
+    if (owners.length === 0) detached.push(planRoute(route, index, path));
   }
-  for (const form of SHORT_FORMS) placeShortForm(form, config, gateways, problems);
+  const plan = { gateways, detached, problems };
+  for (const form of SHORT_FORMS) placeShortForm(form, config, plan);
   checkPorts(gateways, problems);
   checkRouteNames(gateways, problems);
-  return { gateways, problems };
+  return plan;
 }
 
 function planRoute(config: RouteConfig, index: number, path: Path): RoutePlan {
@@ -115,21 +120,11 @@ const SHORT_FORMS: readonly ShortForm[] = [
 function placeShortForm(
   { key, port: ownPort, sharedPrefixes, routeName }: ShortForm,
   config: Config,
-  gateways: GatewayPlan[],
-  problems: LocatedProblem[],
+  { gateways, detached, problems }: Plan,
 ): void {
   const section = config[key];
   if (section === undefined) return;
   const { port, gateways: references, policies, ...backend } = section;
-  if (port !== undefined && references !== undefined) {
-    problems.push({
-      code: 'AGW0105',
-      path: [key, 'gateways'],
-      message: `\`${key}.gateways\` cannot be used with \`${key}.port\``,
-      help: 'keep one of them',
-    });
-    return;
-  }
   const route = (prefixes: readonly string[]): RoutePlan => ({
     key: `internal/${key}`,
     name: routeName,
@@ -143,11 +138,22 @@ function placeShortForm(
     path: [key],
     backendPath: [key],
   });
+  if (port !== undefined && references !== undefined) {
+    problems.push({
+      code: 'AGW0105',
+      path: [key, 'gateways'],
+      message: `\`${key}.gateways\` cannot be used with \`${key}.port\``,
+      help: 'keep one of them',
+    });
+    detached.push(route(sharedPrefixes));
+    return;
+  }
   const shares =
     port === undefined && (references !== undefined || gateways.some(({ name }) => name === DEFAULT_GATEWAY));
   if (shares) {
-    for (const gateway of referenced(gateways, references, [key], `\`${key}\``, problems))
-      gateway.routes.push(route(sharedPrefixes));
+    const owners = referenced(gateways, references, [key], `\`${key}\``, problems);
+    for (const gateway of owners) gateway.routes.push(route(sharedPrefixes));
+    if (owners.length === 0) detached.push(route(sharedPrefixes));
     return;
   }
   gateways.push({

@@ -127,6 +127,9 @@ export function compileModel(
   entries: readonly ProviderEntry[],
   context: CompileContext,
 ): Model | undefined {
+  // Before the provider, which may be unknown: a mistake in them is to be seen then too.
+  const transformations = compileTransformations(config, context.at('transformation'));
+  const health = compileHealth(config.health, context.at('health'));
   const entry = referencedEntry(config, entries, context);
   const kindName = typeof config.provider === 'string' ? config.provider : entry?.provider;
   const kind = kindName === undefined ? undefined : findProvider(kindName);
@@ -154,7 +157,6 @@ export function compileModel(
       .at('params', 'apiKey')
       .report({ code: 'AGW0104', message: 'the key has characters that cannot stand in a header' });
   }
-  const at = context.at('transformation');
   return {
     name: config.name,
     isPublic: config.visibility === 'public',
@@ -172,10 +174,7 @@ export function compileModel(
     basePath: url?.pathname.replace(/\/+$/, '') ?? '',
     fields: {
       overrides: Object.entries({ ...entry?.overrides, ...config.overrides }),
-      transformations: Object.entries(config.transformation).map(([field, source]) => [
-        field,
-        at.at(field).cel(source, 'llmRequest'),
-      ]),
+      transformations,
       defaults: Object.entries({ ...entry?.defaults, ...config.defaults }),
     },
     changeRequestHeaders:
@@ -187,8 +186,18 @@ export function compileModel(
         ? undefined
         : compileGuardrails(config.guardrails, context.at('guardrails')),
     stats: new EndpointStats(),
-    health: compileHealth(config.health, context.at('health')),
+    health,
   };
+}
+
+function compileTransformations(
+  { transformation }: ModelConfig,
+  context: CompileContext,
+): Model['fields']['transformations'] {
+  return Object.entries(transformation).map(([field, source]) => [
+    field,
+    context.at(field).cel(source, 'llmRequest'),
+  ]);
 }
 
 function referencedEntry(

@@ -7,6 +7,7 @@ import { renderConcise } from '../../core/render/machine.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { loadConfigText } from '../config/load.ts';
 import { redactorOf } from '../config/redact.ts';
+import { findProblems } from '../find-problems.ts';
 import type { Gateway } from '../gateway.ts';
 import { PortError, portDiagnostic } from '../port.ts';
 import { compileRuntime } from '../runtime.ts';
@@ -124,7 +125,7 @@ export class LiveConfig {
   async #load(isForced: boolean): Promise<boolean> {
     if (this.#isClosed || this.#options.gateway.isClosing) return false;
     const started = performance.now();
-    const { path, file, env } = this.#options;
+    const { path, file, folder, env } = this.#options;
     let text: string;
     try {
       text = await readFile(path, 'utf8');
@@ -142,9 +143,10 @@ export class LiveConfig {
       this.#failed([], `${file} is empty`);
       return false;
     }
-    const { config, source, diagnostics } = loadConfigText(text, file, env);
+    const loaded = loadConfigText(text, file, env);
+    const { config, source, diagnostics } = loaded;
     if (config === undefined) {
-      this.#failed(diagnostics, '', source);
+      this.#failed(await findProblems(loaded, { folder, env }), '', source);
       return false;
     }
     // Checking and compiling take their time, and requests wait meanwhile: not for both at once.
