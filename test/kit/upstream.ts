@@ -1,5 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createSocketServer, type Server, type Socket } from 'node:net';
+import { type Certificate, certificateOf } from './certificates.ts';
 import { temporarySocket } from './folder.ts';
 
 /** One request as an upstream got it. */
@@ -36,12 +38,14 @@ export interface UpstreamOptions {
   readonly port?: number;
   /** Leaves the request body to the answer. */
   readonly streaming?: boolean;
+  /** Speaks TLS, with this certificate. */
+  readonly certificate?: Certificate;
 }
 
 /** An HTTP service in this process that records what it gets. Answers 200 `ok` unless told otherwise. */
 export async function httpUpstream(
   answer: Answer = (_, response) => response.end('ok'),
-  { socket, host = '127.0.0.1', port: wanted = 0, streaming = false }: UpstreamOptions = {},
+  { socket, host = '127.0.0.1', port: wanted = 0, streaming = false, certificate }: UpstreamOptions = {},
 ): Promise<HttpUpstream> {
   const received: Received[] = [];
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -51,9 +55,13 @@ export async function httpUpstream(
     if (!streaming) record.body = (await readAll(request)).toString('latin1');
     await answer(request, response, record);
   };
-  const server = createServer((request, response) => {
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     serve(request, response).catch(() => response.destroy());
-  });
+  };
+  const server =
+    certificate === undefined
+      ? createServer(onRequest)
+      : createTlsServer(certificateOf(certificate), onRequest);
   let connections = 0;
   server.on('connection', () => {
     connections += 1;

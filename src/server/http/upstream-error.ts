@@ -15,6 +15,19 @@ export const CLIENT_GONE = 'CLIENT_GONE';
 /** A failure of our own making. */
 export const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
 
+/** The connection was made and found unfit, so that nothing was sent over it. */
+const NOT_SECURED: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'the certificate has expired',
+  CERT_NOT_YET_VALID: 'the certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is signed by itself',
+  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate comes from an authority that is not trusted',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate comes from an authority that is not trusted',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate comes from an authority that is not trusted',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
+};
+
 const TEXTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ENOENT: 'the socket does not exist',
@@ -33,15 +46,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   UND_ERR_HEADERS_OVERFLOW: 'the headers of the answer are too large',
   [UNKNOWN_ENCODING]: 'the answer has a transfer-encoding other than chunked',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer is not as long as it says',
-  CERT_HAS_EXPIRED: 'the certificate has expired',
-  CERT_NOT_YET_VALID: 'the certificate is not valid yet',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is signed by itself',
-  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate comes from an authority that is not trusted',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate comes from an authority that is not trusted',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate comes from an authority that is not trusted',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
+  ...NOT_SECURED,
   [BODY_IDLE]: 'nothing more came for too long',
   [CLIENT_GONE]: 'the client left',
 };
@@ -112,7 +117,12 @@ export function isUnreachable(error: unknown): boolean {
 export function neverReached(error: unknown): boolean {
   if (!(error instanceof AppError) || !CALL_FAILURES.has(error.code)) return false;
   const { code = '' } = (error.cause ?? {}) as { code?: string };
-  return NOT_CONNECTED.has(code) || isLookupFailure(code) || code === 'UND_ERR_CONNECT_TIMEOUT';
+  return (
+    NOT_CONNECTED.has(code) ||
+    isLookupFailure(code) ||
+    code === 'UND_ERR_CONNECT_TIMEOUT' ||
+    Object.hasOwn(NOT_SECURED, code)
+  );
 }
 
-const CALL_FAILURES = new Set<string>(['upstream_unreachable', 'upstream_timeout']);
+const CALL_FAILURES = new Set<string>(['upstream_unreachable', 'upstream_timeout', 'upstream_invalid']);
