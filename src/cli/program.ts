@@ -60,7 +60,10 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     .addOption(
       new Option('-o, --output <format>', 'form of the report').choices(['text', 'json']).default('text'),
     )
-    .option('--only <groups>', 'checks to run: environment, config, ports, targets, idp, joined by commas')
+    .option(
+      '--only <groups>',
+      'checks to run: environment, config, ports, targets, llm, idp, joined by commas',
+    )
     .option('--offline', 'ask nothing over the network')
     .option('--token-file <path>', 'look at this token too, or - for standard input; it is not sent anywhere')
     .option('--probe-registration', 'try to register a client at the identity provider')
@@ -69,7 +72,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     .option('--login-password-env <variable>', 'environment variable that holds the password')
     .addHelpText(
       'after',
-      '\nExit code 0: nothing failed. 1: something did.\n\nExamples:\n  agctl check -f gateway.yaml\n  agctl check -f gateway.yaml --only idp --token-file token.jwt\n',
+      '\nExit code 0: nothing failed. 1: something did.\n\nExamples:\n  agctl check -f gateway.yaml\n  agctl check -f gateway.yaml --only llm\n  agctl check -f gateway.yaml --only idp --token-file token.jwt\n',
     )
     .action(run(() => import('./commands/check.ts')));
 

@@ -204,6 +204,10 @@ export const LIMITS = {
   reloadNames: 20,
   reloadProblems: 10,
 
+  /** `agctl check`: a connection to a provider of models, and its answer to a question for them; people wait for it. */
+  checkConnection: 5 * SECOND,
+  checkAnswer: 10 * SECOND,
+
   /** `agctl proxy`: silence of an admin server before it counts as not answering. */
   adminAnswer: 10 * SECOND,
   /** A configuration dump or answer of an admin server that is read; V8 cannot hold more than 512 MiB in a string. */

@@ -204,7 +204,7 @@ describe('check', () => {
     const { code, stderr } = await agctl(['check', '-f', join(folder.path, 'config.yaml'), '--only', 'nope']);
     expect([code, stderr]).toEqual([
       2,
-      expect.stringContaining('groups: environment, config, ports, targets, idp'),
+      expect.stringContaining('groups: environment, config, ports, targets, llm, idp'),
     ]);
   });
 });

@@ -2,6 +2,7 @@ import type { CheckGroup } from './check.ts';
 import { configuration } from './configuration.ts';
 import { environment } from './environment.ts';
 import { identityProvider } from './identity-provider.ts';
+import { llmProviders } from './llm-providers.ts';
 import { ports } from './ports.ts';
 import { targets } from './targets.ts';
 
@@ -11,5 +12,6 @@ export const checkGroups: readonly CheckGroup[] = [
   configuration,
   ports,
   targets,
+  llmProviders,
   identityProvider,
 ];

@@ -1,0 +1,178 @@
+import type { Diagnostic } from '../../core/diagnostic.ts';
+import { pathText } from '../../core/diagnostic.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { headerChanges } from '../../server/http/header-changes.ts';
+import { HeaderList } from '../../server/http/header-list.ts';
+import { tryConnection } from '../../server/http/try-connection.ts';
+import { createUpstream } from '../../server/http/upstream.ts';
+import { explainUpstreamError } from '../../server/http/upstream-error.ts';
+import {
+  type CheckContext,
+  type CheckGroup,
+  type CheckResult,
+  fail,
+  notKnown,
+  ok,
+  skip,
+  warn,
+} from './check.ts';
+import { type LlmEndpoint, llmEndpoints, variableAt } from './llm-endpoints.ts';
+
+/** Connects to the providers of models, and asks those that get a key for their models. A key goes nowhere else. */
+export const llmProviders: CheckGroup = {
+  name: 'llm',
+  title: () => 'llm providers',
+  async run(context) {
+    if (context.config === undefined) return [...keysWithoutValue(context), notKnown];
+    const endpoints = llmEndpoints(context);
+    if (endpoints.length === 0) return [skip('none with an address')];
+    const results = await Promise.all(endpoints.map((endpoint) => checkEndpoint(endpoint, context)));
+    return results.flat();
+  },
+};
+
+/** Such a configuration is not valid, and `agctl` cannot say which provider it would have been. */
+function keysWithoutValue({ loaded: { diagnostics, source }, env }: CheckContext): CheckResult[] {
+  const isKey = ({ path }: Diagnostic): boolean => path.at(-1) === 'apiKey' && path.at(-2) === 'params';
+  return diagnostics.filter(isKey).flatMap(({ path }) => {
+    const variable = variableAt(path, source);
+    if (variable === undefined) return [];
+    const problem = env[variable] === undefined ? 'is not set' : 'is empty';
+    return fail(
+      `${pathText(path)} is the environment variable ${variable}, which ${problem}`,
+      `set ${variable} for agctl; where clients bring their own keys, remove apiKey`,
+    );
+  });
+}
+
+async function checkEndpoint(endpoint: LlmEndpoint, { options }: CheckContext): Promise<CheckResult[]> {
+  const shown = `${namesOf(endpoint)}   ${endpoint.url.host}`;
+  const key = keyProblem(endpoint, shown);
+  const keyResults = key === undefined ? [] : [key];
+  if (options.offline) return [...keyResults, skip(`${shown} not asked (--offline)`)];
+  const problem = await tryConnection(endpoint.url, LIMITS.checkConnection);
+  if (problem !== undefined) {
+    const why = explainUpstreamError(problem);
+    return [...keyResults, fail(`${shown}: ${why}`, connectionFix(endpoint, problem))];
+  }
+  const headers = headersFor(endpoint);
+  const canAsk = key?.status !== 'fail' && headers.has('authorization');
+  return [
+    ...keyResults,
+    canAsk ? await askForModels(endpoint, headers, shown) : ok(`${shown} accepts connections`),
+  ];
+}
+
+const MOST_NAMES = 3;
+
+function namesOf({ models }: LlmEndpoint): string {
+  const more = models.length - MOST_NAMES;
+  return models.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}
+
+/** What is wrong with the key, before anybody is asked. */
+function keyProblem(endpoint: LlmEndpoint, shown: string): CheckResult | undefined {
+  const { key, provider, isConfigured, url } = endpoint;
+  if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
+    return fail(
+      `${shown}: ${keyOf(endpoint)} has spaces, line breaks or other characters that a key cannot have`,
+      'set it again, without what came along when it was copied',
+    );
+  }
+  // A provider at an address of its own may need none; the known ones on the internet all do.
+  const needsKey = !isConfigured && url.protocol === 'https:';
+  if (!needsKey || headersFor(endpoint).has('authorization')) return undefined;
+  const variable = `${provider === 'oaiCompat' ? 'OPENAI' : provider.toUpperCase()}_API_KEY`;
+  return warn(
+    `${shown}: no key is configured, so each client must send its own`,
+    `set params.apiKey, for example to $${variable}; leave it out when clients bring their own keys`,
+  );
+}
+
+/** The key in words: never its text. */
+function keyOf({ key, variable }: LlmEndpoint): string {
+  if (key === undefined) return 'the key in requestHeaders';
+  return variable === undefined ? 'the key' : `the key in ${variable}`;
+}
+
+/** As the gateway sends them. */
+function headersFor({ key, headers: changes }: LlmEndpoint): HeaderList {
+  const headers = new HeaderList(['accept', 'application/json', 'accept-encoding', 'identity']);
+  if (key !== undefined) headers.append('authorization', `Bearer ${key}`);
+  if (changes !== undefined) headerChanges(changes)(headers);
+  return headers;
+}
+
+async function askForModels(endpoint: LlmEndpoint, headers: HeaderList, shown: string): Promise<CheckResult> {
+  const { url } = endpoint;
+  const upstream = createUpstream({ origin: url.origin });
+  headers.set('host', upstream.authority);
+  try {
+    const answer = await upstream.request({
+      method: 'GET',
+      path: `${url.pathname.replace(/\/+$/, '')}/models`,
+      headers: headers.raw,
+      signal: AbortSignal.timeout(LIMITS.checkAnswer),
+    });
+    const type = String(answer.headers['content-type'] ?? '');
+    // Not read: what a provider says may repeat the key.
+    answer.body.on('error', () => undefined).destroy();
+    return judge(answer.statusCode, type.includes('json'), endpoint, shown);
+  } catch (error) {
+    const isLate = error instanceof Error && error.name === 'TimeoutError';
+    const why = isLate ? `no answer within ${LIMITS.checkAnswer / 1000} s` : explainUpstreamError(error);
+    return fail(`${shown}: ${why}`, 'look at the state of the provider, and at what is between it and agctl');
+  } finally {
+    await upstream.close();
+  }
+}
+
+/** What the answer to `GET …/models` says. */
+function judge(status: number, isJson: boolean, endpoint: LlmEndpoint, shown: string): CheckResult {
+  const key = keyOf(endpoint);
+  const place = 'is params.baseUrl the URL before `/chat/completions`, such as `https://host/v1`?';
+  if (status === 200 && isJson) return ok(`${shown} lists its models, and does not refuse ${key}`);
+  if (status === 401 || status === 403) {
+    const { provider, variable } = endpoint;
+    const where = variable ?? (endpoint.key === undefined ? 'requestHeaders' : 'params.apiKey');
+    return fail(
+      `${shown}: the key was refused (${status})`,
+      `put a key of ${provider === 'oaiCompat' ? endpoint.url.hostname : provider} that is valid, and may list models, into ${where}`,
+    );
+  }
+  if (status === 404 || status === 405)
+    return ok(`${shown} is reachable, and does not list models (${status}): ${key} was not tried`);
+  if (status >= 300 && status <= 399) return fail(`${shown}: redirects elsewhere (${status})`, place);
+  if (status === 429) return warn(`${shown}: too many requests (429)`, 'wait, or ask the provider for more');
+  if (status >= 500)
+    return warn(
+      `${shown}: fails at the moment (${status})`,
+      'try again later, and look at the state of the provider',
+    );
+  return warn(`${shown}: answers ${status}${status === 200 ? ', and not with JSON' : ''}`, place);
+}
+
+const TLS_FIXES: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'renew the certificate of the server; is the clock of this machine right?',
+  CERT_NOT_YET_VALID: 'is the clock of this machine right?',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'use the host name that the certificate is for in params.baseUrl',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'write http:// instead of https:// in params.baseUrl, or set the right port',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG:
+    'write http:// instead of https:// in params.baseUrl, or set the right port',
+};
+
+function connectionFix({ url, isConfigured, provider }: LlmEndpoint, error: Error): string {
+  const { code = '' } = error as { code?: string };
+  const known = TLS_FIXES[code];
+  if (known !== undefined) return known;
+  if (/CERT|SIGNATURE/.test(code))
+    return 'set NODE_EXTRA_CA_CERTS to a file with the certificate of its authority when agctl starts';
+  const online = `is this machine online, and does its name server know ${url.hostname}?`;
+  if (code === 'ENOTFOUND') return isConfigured ? `correct params.baseUrl; ${online}` : online;
+  if (code.includes('TIMEOUT') || code.startsWith('EAI_'))
+    return 'look at the network, name server and firewall of this machine: agctl connects directly, without a proxy';
+  const place = isConfigured ? 'correct params.baseUrl' : 'set params.baseUrl to where it is';
+  if (code === 'ECONNREFUSED')
+    return `start ${provider === 'ollama' ? '`ollama serve`' : 'the server'}, or ${place}`;
+  return `look at the network of this machine, or ${place}`;
+}

@@ -1,0 +1,302 @@
+import { writeFileSync } from 'node:fs';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { CheckResult } from '../../src/cli/check/check.ts';
+import { llmProviders } from '../../src/cli/check/llm-providers.ts';
+import { LIMITS } from '../../src/core/limits.ts';
+import { loadConfigText } from '../../src/server/config/load.ts';
+import { planGateways } from '../../src/server/config/plan.ts';
+import type { Config } from '../../src/server/config/schema.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { answering, llmProvider } from '../kit/llm-provider.ts';
+import { agctl } from '../kit/process.ts';
+import { SELF_SIGNED } from '../kit/tls.ts';
+import { httpUpstream, rawUpstream, refusingPort } from '../kit/upstream.ts';
+
+interface Finding {
+  readonly status: string;
+  readonly message: string;
+  readonly fix?: string;
+}
+
+const KEY = 'sk-canary-0123456789';
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+beforeAll(async () => {
+  folder = await temporaryFolder();
+});
+afterAll(() => folder.remove());
+let files = 0;
+
+/** Runs `agctl check --only llm` on this `llm` section. Whatever it says, the key is not in it. */
+async function check(
+  llm: object,
+  env: Readonly<Record<string, string | undefined>> = {},
+  args: readonly string[] = [],
+): Promise<{ code: number | null; checks: Finding[] }> {
+  files += 1;
+  const file = join(folder.path, `config-${files}.yaml`);
+  writeFileSync(file, JSON.stringify({ llm: { port: 0, ...llm } }));
+  const command = ['check', '-f', file, '--only', 'llm', '-o', 'json', ...args];
+  const { code, stdout, stderr } = await agctl(command, { env: { ...process.env, ...env } });
+  expect(stdout + stderr).not.toContain(KEY);
+  const checks = (JSON.parse(stdout).checks as (Finding & { group: string })[]).map(
+    ({ group: _, ...finding }) => finding,
+  );
+  return { code, checks };
+}
+
+const model = (baseUrl: string | undefined, more: object = {}, name = 'm'): object => ({
+  name,
+  provider: 'oaiCompat',
+  params: { ...(baseUrl === undefined ? {} : { baseUrl }), ...more },
+});
+const withKey = { apiKey: KEY };
+
+describe('check of providers of models', () => {
+  test('that list their models with the key is ok; each is asked once for each key', async () => {
+    await using provider = await llmProvider(answering('{"data":[]}'));
+    const url = `http://${provider.address}/v1/`;
+    const { code, checks } = await check(
+      {
+        providers: [{ name: 'shared', provider: 'oaiCompat', params: { baseUrl: url, apiKey: '$THE_KEY' } }],
+        models: [
+          { name: 'a', provider: { reference: 'shared' } },
+          { name: 'b', provider: { reference: 'shared' } },
+          model(url, { apiKey: 'another' }, 'c'),
+          { name: 'd', provider: 'echo' },
+        ],
+      },
+      { THE_KEY: KEY },
+    );
+    expect(checks).toEqual([
+      {
+        status: 'ok',
+        message: `a, b   ${provider.address} lists its models, and does not refuse the key in THE_KEY`,
+      },
+      { status: 'ok', message: `c   ${provider.address} lists its models, and does not refuse the key` },
+    ]);
+    expect(code).toBe(0);
+    const asked = provider.received.map(({ method, target, headers }) => [
+      method,
+      target,
+      headers.authorization,
+    ]);
+    expect(asked.sort()).toEqual([
+      ['GET', '/v1/models', 'Bearer another'],
+      ['GET', '/v1/models', `Bearer ${KEY}`],
+    ]);
+  });
+
+  test('that answer something else; the key follows no redirect and is not repeated', async () => {
+    await using other = await httpUpstream();
+    await using provider = await llmProvider((request, response, received) => {
+      const status = Number(request.url?.split('/')[1]);
+      const headers = { location: `http://${other.address}/models` };
+      return answering(`{"error":"wrong key ${KEY}"}`, status, headers)(request, response, received);
+    });
+    await using page = await httpUpstream((_, response) => response.end('<html>'));
+    const expected = [
+      [401, 'fail', 'the key was refused (401)', 'put a key of 127.0.0.1 that is valid'],
+      [403, 'fail', 'the key was refused (403)', 'into params.apiKey'],
+      [404, 'ok', 'is reachable, and does not list models (404): the key was not tried', ''],
+      [405, 'ok', 'is reachable, and does not list models (405): the key was not tried', ''],
+      [429, 'warn', 'too many requests (429)', 'wait'],
+      [503, 'warn', 'fails at the moment (503)', 'try again later'],
+      [418, 'warn', 'answers 418', 'is params.baseUrl the URL before'],
+      [302, 'fail', 'redirects elsewhere (302)', 'is params.baseUrl the URL before'],
+    ] as const;
+    const models = expected.map(([status]) =>
+      model(`http://${provider.address}/${status}/v1`, withKey, `m${status}`),
+    );
+    const { code, checks } = await check({ models: [...models, model(`http://${page.address}`, withKey)] });
+    expect(code).toBe(1);
+    expect(checks.map(({ status, message, fix = '' }) => [status, message, fix])).toEqual([
+      ...expected.map(([, status, message, fix]) => [
+        status,
+        expect.stringContaining(message),
+        expect.stringContaining(fix),
+      ]),
+      ['warn', `m   ${page.address}: answers 200, and not with JSON`, expect.stringContaining('baseUrl')],
+    ]);
+    expect(provider.received).toHaveLength(expected.length);
+    expect(other.connections).toBe(0);
+  });
+
+  test('that cannot be reached get no key', async () => {
+    const port = await refusingPort();
+    await using plain = await httpUpstream();
+    await using tls = await tlsProvider();
+    const names = [`http://127.0.0.1:${port}`, 'https://nowhere.invalid', `https://${plain.address}`];
+    const models = [...names, `https://localhost:${tls.port}`].map((origin, index) =>
+      model(`${origin}/v1`, withKey, `m${index}`),
+    );
+    const { code, checks } = await check({ models });
+    expect(code).toBe(1);
+    expect(checks).toEqual([
+      {
+        status: 'fail',
+        message: `m0   127.0.0.1:${port}: connection refused`,
+        fix: 'start the server, or correct params.baseUrl',
+      },
+      {
+        status: 'fail',
+        message: expect.stringMatching(/^m1 {3}nowhere\.invalid: the host name does not resolve/),
+        fix: expect.stringContaining('name server'),
+      },
+      {
+        status: 'fail',
+        message: `m2   ${plain.address}: it does not speak TLS`,
+        fix: expect.stringContaining('write http:// instead'),
+      },
+      {
+        status: 'fail',
+        message: `m3   localhost:${tls.port}: the certificate is signed by itself`,
+        fix: expect.stringContaining('NODE_EXTRA_CA_CERTS'),
+      },
+    ]);
+    expect([plain.received, tls.authorizations]).toEqual([[], []]);
+  });
+
+  test('with a certificate that is trusted, for its own host alone', async () => {
+    await using tls = await tlsProvider();
+    const authority = join(folder.path, 'authority.pem');
+    writeFileSync(authority, SELF_SIGNED.cert);
+    const models = ['localhost', '127.0.0.1'].map((host) =>
+      model(`https://${host}:${tls.port}/v1`, withKey, host),
+    );
+    const { checks } = await check({ models }, { NODE_EXTRA_CA_CERTS: authority });
+    expect(checks.map(({ status, message }) => [status, message])).toEqual([
+      ['ok', `localhost   localhost:${tls.port} lists its models, and does not refuse the key`],
+      ['fail', `127.0.0.1   127.0.0.1:${tls.port}: the certificate is for another host`],
+    ]);
+    expect(tls.authorizations).toEqual([`Bearer ${KEY}`]);
+  });
+});
+
+describe('a provider that does not', () => {
+  const limits = LIMITS as { checkAnswer: number; checkConnection: number };
+  const before = { ...limits };
+  afterEach(() => Object.assign(limits, before));
+
+  /** The same checks in this process, where nobody has to wait for as long. */
+  async function soon(baseUrl: string): Promise<readonly CheckResult[]> {
+    Object.assign(limits, { checkAnswer: 100, checkConnection: 100 });
+    const text = JSON.stringify({ llm: { port: 0, models: [model(baseUrl, withKey)] } });
+    const loaded = loadConfigText(text, 'config.yaml', {});
+    return llmProviders.run({
+      file: 'config.yaml',
+      loaded,
+      config: loaded.config,
+      gateways: planGateways(loaded.config as Config).gateways,
+      env: {},
+      folder: folder.path,
+      options: { offline: false, token: undefined, probeRegistration: false, login: undefined },
+    });
+  }
+
+  test('answer in time', async () => {
+    await using provider = await llmProvider(() => undefined);
+    expect(await soon(`http://${provider.address}/v1`)).toEqual([
+      {
+        status: 'fail',
+        message: `m   ${provider.address}: no answer within 0.1 s`,
+        fix: expect.stringContaining('state of the provider'),
+      },
+    ]);
+  });
+
+  test('let anybody in in time', async () => {
+    await using silent = await rawUpstream(() => undefined);
+    expect(await soon(`https://${silent.address}/v1`)).toEqual([
+      {
+        status: 'fail',
+        message: `m   ${silent.address}: no connection in time`,
+        fix: expect.stringContaining('firewall'),
+      },
+    ]);
+  });
+});
+
+/** A provider behind TLS, with a certificate that nobody vouches for. */
+async function tlsProvider(): Promise<
+  AsyncDisposable & { port: number; authorizations: (string | undefined)[] }
+> {
+  const authorizations: (string | undefined)[] = [];
+  const server = createTlsServer(SELF_SIGNED, (request, response) => {
+    authorizations.push(request.headers.authorization);
+    response.setHeader('content-type', 'application/json').end('{"data":[]}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    authorizations,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+describe('the key of a provider', () => {
+  test('that it needs and nobody has configured is a warning', async () => {
+    const models = [
+      model(undefined, {}, 'gpt'),
+      { name: 'q', provider: 'groq' },
+      { name: 'l', provider: 'ollama' },
+    ];
+    const { code, checks } = await check({ models }, {}, ['--offline']);
+    expect(code).toBe(0);
+    expect(checks).toEqual([
+      {
+        status: 'warn',
+        message: 'gpt   api.openai.com: no key is configured, so each client must send its own',
+        fix: expect.stringContaining('$OPENAI_API_KEY'),
+      },
+      { status: 'skip', message: 'gpt   api.openai.com not asked (--offline)' },
+      expect.objectContaining({ status: 'warn', fix: expect.stringContaining('$GROQ_API_KEY') }),
+      { status: 'skip', message: 'q   api.groq.com not asked (--offline)' },
+      { status: 'skip', message: 'l   localhost:11434 not asked (--offline)' },
+    ]);
+  });
+
+  test('may be set with the headers, may be needed by nobody, and is not sent when it cannot be one', async () => {
+    await using provider = await llmProvider(answering('', 401));
+    await using open = await llmProvider();
+    const requestHeaders = { set: { Authorization: `Bearer ${KEY}` } };
+    const models = [
+      { ...model(`http://${provider.address}/v1`), requestHeaders },
+      model(`http://${open.address}/v1`, {}, 'free'),
+      model(`http://${open.address}/v1`, { apiKey: '$THE_KEY' }, 'broken'),
+    ];
+    const { code, checks } = await check({ models }, { THE_KEY: `${KEY}\n` });
+    expect(code).toBe(1);
+    expect(checks).toEqual([
+      expect.objectContaining({ status: 'fail', fix: expect.stringContaining('into requestHeaders') }),
+      { status: 'ok', message: `free   ${open.address} accepts connections` },
+      expect.objectContaining({
+        status: 'fail',
+        message: expect.stringContaining('the key in THE_KEY has spaces, line breaks'),
+      }),
+      { status: 'ok', message: `broken   ${open.address} accepts connections` },
+    ]);
+    expect(provider.received[0]?.headers.authorization).toBe(`Bearer ${KEY}`);
+    expect([open.connections, open.received.length]).toEqual([2, 0]);
+  });
+
+  test.each([
+    ['is empty', { THE_KEY: '' }],
+    ['is not set', { THE_KEY: undefined }],
+  ])('in a variable that %s', async (problem, env) => {
+    const { code, checks } = await check({ models: [model(undefined, { apiKey: '$THE_KEY' })] }, env);
+    expect(code).toBe(1);
+    expect(checks[0]).toEqual({
+      status: 'fail',
+      message: `llm.models[0].params.apiKey is the environment variable THE_KEY, which ${problem}`,
+      fix: 'set THE_KEY for agctl; where clients bring their own keys, remove apiKey',
+    });
+  });
+});
