@@ -4,6 +4,7 @@ import { CelEvaluationError } from './errors.ts';
 import { enterBudget, leaveBudget } from './limits.ts';
 import { neverBoolean } from './never-boolean.ts';
 import { type CelResult, fromCel } from './results.ts';
+import { type NeededEntry, unguardedEntry } from './unguarded.ts';
 
 export { CelEvaluationError, CelSyntaxError } from './errors.ts';
 export { HeadersView } from './headers-view.ts';
@@ -60,6 +61,14 @@ export function compileExpression(source: string, variables: readonly string[]):
       }
     },
   };
+}
+
+/** Every request has them: HTTP/1.1 asks for the one, and the gateway makes the others (RFC 9113 §8.3.1). */
+const EVERY_REQUEST: ReadonlySet<string> = new Set(['host', ':authority', ':method', ':path', ':scheme']);
+
+/** The request header without which a valid expression fails, although it reads as if it were false then. */
+export function neededHeader({ source }: Pick<Expression, 'source'>): NeededEntry | undefined {
+  return unguardedEntry(parse(source), 'request.headers', EVERY_REQUEST);
 }
 
 /** The value of an expression; undefined when it gives none, whatever the reason. */

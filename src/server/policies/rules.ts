@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AuthorizationRule } from '../../core/trace/event.ts';
 import { CelEvaluationError } from '../cel/errors.ts';
+import { neededHeader } from '../cel/expression.ts';
 import type { CompileContext } from '../compile-context.ts';
 import type { Lookup, Place } from '../variables.ts';
 import type { PlacedExpression } from '../watchable.ts';
@@ -55,7 +56,9 @@ export function compileRules(
     const at = context.at('rules', index);
     if (typeof rule === 'string') return { effect: plain, expression: at.condition(rule, place) };
     const [effect, source] = Object.entries(rule)[0] as [Effect, string];
-    return { effect, expression: at.at(effect).condition(source, place) };
+    const expression = at.at(effect).condition(source, place);
+    if (effect === 'deny') warnOfMissingHeader(expression, at.at(effect));
+    return { effect, expression };
   });
   const of = (effect: Effect): Rule[] => compiled.filter((rule) => rule.effect === effect);
   const denies = of('deny');
@@ -88,6 +91,23 @@ export function compileRules(
     if (watched === undefined) return decision;
     return { ...decision, rules: compiled.map((rule) => shown(rule, watched.peek, decision)) };
   };
+}
+
+/** A deny rule on a header that is missing fails, and so denies: seldom what was meant, and never what it looks like. */
+function warnOfMissingHeader(rule: PlacedExpression, context: CompileContext): void {
+  // One that was refused reads nothing.
+  const header = rule.roots.has('request') ? neededHeader(rule) : undefined;
+  if (header === undefined) return;
+  const { name, start, end } = header;
+  const key = JSON.stringify(name);
+  context.report({
+    code: 'AGW0307',
+    severity: 'warning',
+    message: `this \`deny\` rule also refuses where the header \`${name}\` is missing`,
+    inside: { start, end },
+    label: 'fails without the header, and a `deny` rule that fails refuses',
+    help: `to let requests without it pass, write \`default(request.headers[${key}], "")\`; to refuse them in so many words, begin with \`!(${key} in request.headers) || \``,
+  });
 }
 
 function shown({ effect, expression: rule }: Rule, lookup: Lookup, decision: Decision): AuthorizationRule {

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { loadConfigText } from '../../../src/server/config/load.ts';
+import { findProblems } from '../../../src/server/find-problems.ts';
 import { answeringGateway, proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
@@ -112,6 +114,52 @@ describe('a refusal', () => {
     await send(gate.url);
     const detail = (await gate.accessLine(1))['error.detail'];
     expect(detail).toMatch(/^deny rule failed \(.*x-token.*\): request\.headers/);
+  });
+});
+
+describe('a deny rule on a header that is missing', () => {
+  const warned = async (deny: string): Promise<boolean> => {
+    const policies = { authorization: { rules: [{ deny }] }, directResponse: { status: 200 } };
+    const text = JSON.stringify({ gateways: { a: { port: 0, routes: [{ policies }] } } });
+    const found = await findProblems(loadConfigText(text, 'gateway.yaml', {}), { folder: '/', env: {} });
+    expect(found.filter(({ code }) => code !== 'AGW0307')).toEqual([]);
+    return found.length > 0;
+  };
+
+  test.each([
+    'request.headers["x-a"] == "1"',
+    'request.headers.x_a in ["1", "2"]',
+    'request.path == "/" && request.headers["x-a"].lowerAscii().startsWith("a")',
+    '!(request.headers["x-a"] != "1")',
+    'false ? true : int(request.headers["x-a"]) > 7',
+    'has(request.headers["x-b"]) || request.headers["x-a"].contains("1")',
+  ])('refuses, and validation says so: %s', async (rule) => {
+    expect([await warned(rule), ...(await decide([{ deny: rule }], NEITHER))]).toEqual([true, 403]);
+  });
+
+  test.each([
+    'default(request.headers["x-a"], "") == "1"',
+    'coalesce(request.headers["x-a"], "") == "1"',
+    '"x-a" in request.headers && request.headers["X-A"] == "1"',
+    'request.headers["x-a"] == "1" && "x-a" in request.headers',
+    'has(request.headers["x-a"]) && request.headers["x-a"] == "1"',
+    'has(request.headers["x-a"]) ? request.headers["x-a"] == "1" : false',
+    'request.headers[?"x-a"].orValue("") == "1"',
+    'request.headers.exists(name, name == "x-a") && request.headers["x-a"] == "1"',
+    'cel.bind(h, request.headers, "x-a" in h && h["x-a"] == "1")',
+    'request.headers["host"] == "example.com"',
+  ])('lets pass, when it looks first: %s', async (rule) => {
+    expect([await warned(rule), ...(await decide([{ deny: rule }], NEITHER))]).toEqual([false, 200]);
+  });
+
+  test.each([
+    'request.headers["x-a"] != "1"',
+    '!(request.headers["x-a"] == "1")',
+    '!request.headers["x-a"].startsWith("1")',
+    'request.headers["x-a"] == ""',
+    '!("x-a" in request.headers) || request.headers["x-a"] == "1"',
+  ])('refuses as it reads: %s', async (rule) => {
+    expect([await warned(rule), ...(await decide([{ deny: rule }], NEITHER))]).toEqual([false, 403]);
   });
 });
 

@@ -1,0 +1,141 @@
+import { dottedName } from './access.ts';
+import type { Node, Span } from './syntax.ts';
+
+/** Where an expression needs an entry of a map. */
+export interface NeededEntry extends Span {
+  readonly name: string;
+}
+
+/**
+ * The first entry of `map` (such as `request.headers`) without which the expression fails, though it reads as if it were
+ * false: `request.headers["x"] == "1"` seems to say nothing about requests without the header. Undefined when the
+ * expression looks whether the entry is there, in whatever way, or uses the map as a whole, or reads as if it were true
+ * without the entry (`!=`, `!`, `== ""`): a doubt is no warning.
+ *
+ * @param always Entries, in lower case, that are always there.
+ */
+export function unguardedEntry(
+  tree: Node,
+  map: string,
+  always: ReadonlySet<string>,
+): NeededEntry | undefined {
+  const uses: Uses = { map, guarded: new Set(always), isWhole: false };
+  survey(tree, uses);
+  if (uses.isWhole) return undefined;
+  return needed(tree, true, map).find(({ name }) => !uses.guarded.has(name.toLowerCase()));
+}
+
+type Access = Extract<Node, { kind: 'member' | 'index' }>;
+
+/** The name of the entry that `node` reads; undefined for anything else, and for a computed one. */
+function entryOf(node: Node | undefined, map: string): string | undefined {
+  if (node?.kind !== 'member' && node?.kind !== 'index') return undefined;
+  if (dottedName(node.target) !== map) return undefined;
+  if (node.kind === 'member') return node.name;
+  return node.index.kind === 'literal' && typeof node.index.value === 'string' ? node.index.value : undefined;
+}
+
+interface Uses {
+  readonly map: string;
+  /** Names, in lower case, of entries that the expression can do without. */
+  readonly guarded: Set<string>;
+  isWhole: boolean;
+}
+
+/** Notes every way in which the map is used, apart from plain reading. */
+function survey(node: Node, uses: Uses): void {
+  const { map, guarded } = uses;
+  if (dottedName(node) === map || (node.kind === 'name' && map.startsWith(`${node.name}.`))) {
+    uses.isWhole = true;
+    return;
+  }
+  if (node.kind === 'member' && dottedName(node) !== undefined && entryOf(node, map) === undefined) return;
+  const name = entryOf(node, map);
+  if (name !== undefined) {
+    if ((node as Access).optional) guarded.add(name.toLowerCase());
+    return;
+  }
+  if (node.kind === 'binary' && node.operator === 'in' && dottedName(node.right) === map) {
+    if (node.left.kind === 'literal') guarded.add(String(node.left.value).toLowerCase());
+    else uses.isWhole = true;
+    return;
+  }
+  if (node.kind === 'call' && TOLERANT.has(node.name))
+    for (const argument of node.args) {
+      const tolerated = entryOf(argument, map);
+      if (tolerated !== undefined) guarded.add(tolerated.toLowerCase());
+    }
+  if (node.kind === 'call' && node.name === 'variables') uses.isWhole = true;
+  for (const child of childrenOf(node)) survey(child, uses);
+}
+
+/** Calls that go on when an argument fails. */
+const TOLERANT: ReadonlySet<string> = new Set(['has', 'default', 'coalesce']);
+
+function childrenOf(node: Node): readonly Node[] {
+  switch (node.kind) {
+    case 'literal':
+    case 'name':
+      return [];
+    case 'member':
+      return [node.target];
+    case 'index':
+      return [node.target, node.index];
+    case 'call':
+      return node.target === undefined ? node.args : [node.target, ...node.args];
+    case 'list':
+      return node.items;
+    case 'map':
+      return node.entries.flat();
+    case 'choice':
+      return [node.test, node.yes, node.no];
+    case 'not':
+    case 'negate':
+      return [node.operand];
+    default:
+      return [node.left, node.right];
+  }
+}
+
+/** Entries that must be there for `node` to be true, or, when it is negated, false. */
+function needed(node: Node, isWanted: boolean, map: string): NeededEntry[] {
+  switch (node.kind) {
+    case 'and':
+    case 'or':
+      return [...needed(node.left, isWanted, map), ...needed(node.right, isWanted, map)];
+    case 'not':
+      return needed(node.operand, !isWanted, map);
+    case 'choice':
+      return [...needed(node.yes, isWanted, map), ...needed(node.no, isWanted, map)];
+    case 'binary':
+      return isWanted === (node.operator !== '!=') && !isEmptyTest(node) ? readIn(node, map) : [];
+    case 'call':
+      return isWanted ? readIn(node, map) : [];
+    default:
+      return [];
+  }
+}
+
+/** `x == null`, `"" == x`: who writes that has missing ones in mind. */
+function isEmptyTest({ left, right }: Extract<Node, { kind: 'binary' }>): boolean {
+  return [left, right].some((side) => side.kind === 'literal' && (side.value === null || side.value === ''));
+}
+
+/** Entries that are read in any case while the value of `node` is computed. */
+function readIn(node: Node, map: string): NeededEntry[] {
+  const name = entryOf(node, map);
+  if (name !== undefined) {
+    const { start, end, optional } = node as Access;
+    return optional ? [] : [{ name, start, end }];
+  }
+  if (node.kind === 'binary') return [...readIn(node.left, map), ...readIn(node.right, map)];
+  if (node.kind !== 'call' || !STRICT.has(node.name)) return [];
+  return childrenOf(node).flatMap((child) => readIn(child, map));
+}
+
+/** Functions that are certain to fail with their arguments. */
+const STRICT: ReadonlySet<string> = new Set([
+  ...['startsWith', 'endsWith', 'contains', 'matches'],
+  ...['lowerAscii', 'upperAscii', 'trim', 'split', 'substring'],
+  ...['int', 'uint', 'double', 'string', 'bool'],
+]);
