@@ -104,25 +104,21 @@ export function upstreamError(error: Error & { code?: string }, address: string)
 /** Whether there is no connection to be had: nobody there, no such name, a certificate that is refused. */
 export function isUnreachable(error: unknown): boolean {
   const { code = '' } = error as { code?: string };
-  return (
-    NOT_CONNECTED.has(code) ||
-    isLookupFailure(code) ||
-    code === 'UND_ERR_CONNECT_TIMEOUT' ||
-    code === 'ETIMEDOUT' ||
-    /CERT|_SSL_|_TLS_|SIGNATURE/.test(code)
-  );
+  return neverConnected(code) || code === 'ETIMEDOUT' || /CERT|_SSL_|_TLS_|SIGNATURE/.test(code);
 }
+
+/** Nothing can have been sent. */
+const neverConnected = (code: string): boolean =>
+  NOT_CONNECTED.has(code) ||
+  isLookupFailure(code) ||
+  code === 'UND_ERR_CONNECT_TIMEOUT' ||
+  Object.hasOwn(NOT_SECURED, code);
 
 /** Whether a call to an upstream failed before anything of it could have been sent. */
 export function neverReached(error: unknown): boolean {
   if (!(error instanceof AppError) || !CALL_FAILURES.has(error.code)) return false;
   const { code = '' } = (error.cause ?? {}) as { code?: string };
-  return (
-    NOT_CONNECTED.has(code) ||
-    isLookupFailure(code) ||
-    code === 'UND_ERR_CONNECT_TIMEOUT' ||
-    Object.hasOwn(NOT_SECURED, code)
-  );
+  return neverConnected(code);
 }
 
 const CALL_FAILURES = new Set<string>(['upstream_unreachable', 'upstream_timeout', 'upstream_invalid']);
