@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { retriedReporter } from './test/kit/retried.ts';
 
 export default defineConfig({
   test: {
@@ -8,8 +9,12 @@ export default defineConfig({
     // Wire tests start real processes; two cores carry two files at a time.
     maxWorkers: 2,
     testTimeout: 20_000,
-    // Real processes and browsers on a shared machine: what fails twice is broken.
-    retry: process.env['CI'] === undefined ? 0 : 2,
+    // A second try is for browsers and terminals alone: `test/kit/retry.ts`.
+    reporters: [
+      'default',
+      ...(process.env['GITHUB_ACTIONS'] === undefined ? [] : ['github-actions']),
+      retriedReporter,
+    ],
     hookTimeout: 30_000,
   },
 });

@@ -1,6 +1,7 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, test } from 'vitest';
 import { CHROMIUM, hasChromium, launchChromium } from './chromium.ts';
+import { ON_REAL_SCREEN } from './retry.ts';
 
 const say = (name: string): void =>
   void process.stderr.write(
@@ -14,7 +15,7 @@ export function browserTest(name: string, run: (browser: Browser) => Promise<voi
     test.skip(name);
     return;
   }
-  test(name, { timeout: 30_000 }, async () => {
+  test(name, { timeout: 30_000, ...ON_REAL_SCREEN }, async () => {
     const browser = await launchChromium();
     try {
       await run(browser);
@@ -40,7 +41,7 @@ export function sharedBrowser(file: string): {
   } else say(file);
   return {
     browserTest: (name, run) =>
-      test.skipIf(!hasChromium)(name, { timeout: 30_000 }, async () => {
+      test.skipIf(!hasChromium)(name, { timeout: 30_000, ...ON_REAL_SCREEN }, async () => {
         try {
           await run(browser);
         } finally {
