@@ -1,6 +1,4 @@
 import { writeFileSync } from 'node:fs';
-import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { CheckResult } from '../../src/cli/check/check.ts';
@@ -9,11 +7,11 @@ import { LIMITS } from '../../src/core/limits.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { planGateways } from '../../src/server/config/plan.ts';
 import type { Config } from '../../src/server/config/schema.ts';
+import { AUTHORITY, type Certificate } from '../kit/certificates.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { answering, llmProvider } from '../kit/llm-provider.ts';
 import { agctl } from '../kit/process.ts';
-import { SELF_SIGNED } from '../kit/tls.ts';
-import { httpUpstream, rawUpstream, refusingPort } from '../kit/upstream.ts';
+import { type HttpUpstream, httpUpstream, rawUpstream, refusingPort } from '../kit/upstream.ts';
 
 interface Finding {
   readonly status: string;
@@ -128,12 +126,14 @@ describe('check of providers of models', () => {
   test('that cannot be reached get no key', async () => {
     const port = await refusingPort();
     await using plain = await httpUpstream();
-    await using tls = await tlsProvider();
+    await using tls = await tlsProvider('self-signed');
+    await using expired = await tlsProvider('expired');
     const names = [`http://127.0.0.1:${port}`, 'https://nowhere.invalid', `https://${plain.address}`];
-    const models = [...names, `https://localhost:${tls.port}`].map((origin, index) =>
+    const behindTls = [tls, expired].map(({ port: at }) => `https://localhost:${at}`);
+    const models = [...names, ...behindTls].map((origin, index) =>
       model(`${origin}/v1`, withKey, `m${index}`),
     );
-    const { code, checks } = await check({ models });
+    const { code, checks } = await check({ models }, { NODE_EXTRA_CA_CERTS: AUTHORITY });
     expect(code).toBe(1);
     expect(checks).toEqual([
       {
@@ -156,23 +156,26 @@ describe('check of providers of models', () => {
         message: `m3   localhost:${tls.port}: the certificate is signed by itself`,
         fix: expect.stringContaining('NODE_EXTRA_CA_CERTS'),
       },
+      {
+        status: 'fail',
+        message: `m4   localhost:${expired.port}: the certificate has expired`,
+        fix: expect.stringContaining('renew the certificate'),
+      },
     ]);
-    expect([plain.received, tls.authorizations]).toEqual([[], []]);
+    for (const { received } of [plain, tls, expired]) expect(received).toEqual([]);
   });
 
   test('with a certificate that is trusted, for its own host alone', async () => {
-    await using tls = await tlsProvider();
-    const authority = join(folder.path, 'authority.pem');
-    writeFileSync(authority, SELF_SIGNED.cert);
+    await using tls = await tlsProvider('good');
     const models = ['localhost', '127.0.0.1'].map((host) =>
       model(`https://${host}:${tls.port}/v1`, withKey, host),
     );
-    const { checks } = await check({ models }, { NODE_EXTRA_CA_CERTS: authority });
+    const { checks } = await check({ models }, { NODE_EXTRA_CA_CERTS: AUTHORITY });
     expect(checks.map(({ status, message }) => [status, message])).toEqual([
       ['ok', `localhost   localhost:${tls.port} lists its models, and does not refuse the key`],
       ['fail', `127.0.0.1   127.0.0.1:${tls.port}: the certificate is for another host`],
     ]);
-    expect(tls.authorizations).toEqual([`Bearer ${KEY}`]);
+    expect(tls.received.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${KEY}`]);
   });
 });
 
@@ -220,26 +223,9 @@ describe('a provider that does not', () => {
   });
 });
 
-/** A provider behind TLS, with a certificate that nobody vouches for. */
-async function tlsProvider(): Promise<
-  AsyncDisposable & { port: number; authorizations: (string | undefined)[] }
-> {
-  const authorizations: (string | undefined)[] = [];
-  const server = createTlsServer(SELF_SIGNED, (request, response) => {
-    authorizations.push(request.headers.authorization);
-    response.setHeader('content-type', 'application/json').end('{"data":[]}');
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    port,
-    authorizations,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
-}
+/** A provider behind TLS whose list of models is empty. */
+const tlsProvider = (certificate: Certificate): Promise<HttpUpstream> =>
+  httpUpstream(answering('{"data":[]}'), { certificate });
 
 describe('the key of a provider', () => {
   test('that it needs and nobody has configured is a warning', async () => {
