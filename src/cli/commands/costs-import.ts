@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
+import { readNamedFile } from '../../core/named-file.ts';
 import { ImportError, importModelsDev } from '../../server/llm/cost/models-dev.ts';
 import type { Run } from '../program.ts';
 
@@ -49,28 +50,11 @@ function imported(
 }
 
 function readList(file: string, cwd: string): unknown {
-  const text = readText(file, cwd);
+  const text = readNamedFile(file, { cwd, maxBytes: LIMITS.modelListBytes });
   try {
     return JSON.parse(text);
   } catch (error) {
     throw new CommandError('usage', `${file} is not JSON: ${messageOf(error)}`);
-  }
-}
-
-function readText(file: string, cwd: string): string {
-  try {
-    if (file === '-') return readFileSync(0, 'utf8');
-    const path = resolve(cwd, file);
-    if (statSync(path).size > LIMITS.modelListBytes)
-      throw new CommandError('usage', `${file} is larger than ${LIMITS.modelListBytes} bytes`);
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (error instanceof CommandError) throw error;
-    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    throw new CommandError(
-      'usage',
-      missing ? `no such file: ${file}` : `cannot read ${file}: ${messageOf(error)}`,
-    );
   }
 }
 

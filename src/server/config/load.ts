@@ -1,7 +1,5 @@
-import { readFileSync, statSync } from 'node:fs';
 import { type Diagnostic, type DiagnosticCode, inOrder } from '../../core/diagnostic.ts';
-import { messageOf } from '../../core/errors.ts';
-import { CommandError } from '../../core/exit-codes.ts';
+import { readNamedFile } from '../../core/named-file.ts';
 import { checkSchema } from '../../core/schema/check.ts';
 import { YamlSource } from '../../core/yaml/source.ts';
 import { type Config, configSchema } from './schema.ts';
@@ -33,18 +31,5 @@ export function isWhole(diagnostics: readonly Diagnostic[]): boolean {
 }
 
 /** Reads a configuration file; `-` is standard input. Throws `CommandError` (usage) when it cannot be read. */
-export function readConfigFile(file: string): string {
-  try {
-    if (file === '-') return readFileSync(0, 'utf8');
-    if (statSync(file).isDirectory())
-      throw new CommandError('usage', `${file} is a directory`, 'give the path of a configuration file');
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    if (error instanceof CommandError) throw error;
-    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    throw new CommandError(
-      'usage',
-      missing ? `no such file: ${file}` : `cannot read ${file}: ${messageOf(error)}`,
-    );
-  }
-}
+export const readConfigFile = (file: string): string =>
+  readNamedFile(file, { hint: 'give the path of a configuration file' });
