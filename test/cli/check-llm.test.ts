@@ -109,7 +109,9 @@ describe('check of providers of models', () => {
     const models = expected.map(([status]) =>
       model(`http://${provider.address}/${status}/v1`, withKey, `m${status}`),
     );
-    const { code, checks } = await check({ models: [...models, model(`http://${page.address}`, withKey)] });
+    await using rootless = await httpUpstream((_, response) => response.writeHead(404).end());
+    const others = [page, rootless].map(({ address }) => model(`http://${address}`, withKey));
+    const { code, checks } = await check({ models: [...models, ...others] });
     expect(code).toBe(1);
     expect(checks.map(({ status, message, fix = '' }) => [status, message, fix])).toEqual([
       ...expected.map(([, status, message, fix]) => [
@@ -118,6 +120,11 @@ describe('check of providers of models', () => {
         expect.stringContaining(fix),
       ]),
       ['warn', `m   ${page.address}: answers 200, and not with JSON`, expect.stringContaining('baseUrl')],
+      [
+        'warn',
+        `m   ${rootless.address}: has nothing at /models (404), and params.baseUrl has no path`,
+        expect.stringContaining('baseUrl'),
+      ],
     ]);
     expect(provider.received).toHaveLength(expected.length);
     expect(other.connections).toBe(0);

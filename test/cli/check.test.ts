@@ -191,7 +191,7 @@ describe('check', () => {
         group: 'ports',
         status: 'fail',
         message: `${port} (gateway llm) is in use`,
-        fix: 'stop what uses it, or change llm.port',
+        fix: 'stop what uses it, or change llm.port; nothing is wrong if this gateway is running already',
       },
     ]);
   });

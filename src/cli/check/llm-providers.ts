@@ -140,6 +140,9 @@ function judge(status: number, isJson: boolean, endpoint: LlmEndpoint, shown: st
       `put a key of ${provider === 'oaiCompat' ? endpoint.url.hostname : provider} that is valid, and may list models, into ${where}`,
     );
   }
+  // Of most providers the path is `/v1`; without one, calls are as likely to be 404.
+  if (status === 404 && endpoint.url.pathname === '/')
+    return warn(`${shown}: has nothing at /models (404), and params.baseUrl has no path`, place);
   if (status === 404 || status === 405)
     return ok(`${shown} is reachable, and does not list models (${status}): ${key} was not tried`);
   if (status >= 300 && status <= 399) return fail(`${shown}: redirects elsewhere (${status})`, place);

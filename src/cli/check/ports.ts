@@ -74,7 +74,7 @@ async function checkAddress(
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
     const why = error.code === 'EADDRINUSE' ? 'is in use' : error.reason;
-    return state(`${shown} ${why}`, `stop what uses it, or change ${key}`);
+    return state(`${shown} ${why}`, freeOrMove(key));
   }
 }
 
@@ -89,8 +89,12 @@ function checkPort(
     const server = createServer();
     server.once('error', ({ code }: NodeJS.ErrnoException) => {
       const why = code === 'EADDRINUSE' ? 'is in use' : `cannot be opened (${code})`;
-      resolve(state(`${port} (${name}) ${why}`, `stop what uses it, or change ${key}`));
+      resolve(state(`${port} (${name}) ${why}`, freeOrMove(key)));
     });
     server.listen({ port, host }, () => server.close(() => resolve(ok(`${port} is free (${name})`))));
   });
 }
+
+/** What is wrong before a start is right while the gateway runs. */
+const freeOrMove = (key: string): string =>
+  `stop what uses it, or change ${key}; nothing is wrong if this gateway is running already`;

@@ -1,7 +1,11 @@
 import type { HeaderList } from '../http/header-list.ts';
 
+/** Shorter ones are no keys, and would turn up by chance in what a provider says. */
+const SHORTEST = 6;
+
 /** How a provider may spell the key that it got: as it is, in JSON, in a URL, in base64. */
 export function keyForms(apiKey: string): readonly string[] {
+  if (apiKey.length < SHORTEST) return [];
   return [
     ...new Set([
       apiKey,

@@ -349,6 +349,12 @@ describe('a refusal of the provider', () => {
     },
   );
 
+  test('passes unchanged where the key is too short to be one', async () => {
+    await using provider = await llmProvider(answering('bad request', 400));
+    await using served = await llmGateway(provider, { params: { apiKey: 'bad' } });
+    expect((await chat(served)).text).toBe('bad request');
+  });
+
   test('does not show the key, in any form', async () => {
     const key = 'sk-key/with+"signs"?';
     const forms = [key, Buffer.from(key).toString('base64'), encodeURIComponent(key), JSON.stringify(key)];

@@ -1,5 +1,5 @@
 import type { EntityType, Store } from '../store.ts';
-import { queryWords } from './score.ts';
+import { queryWords, rounded } from './score.ts';
 import type { Scored, SearchRequest } from './search.ts';
 
 /** Kinds of entities that are embedded; the others are found through the graph. */
@@ -18,7 +18,7 @@ export async function hintFor(
   const [best] = candidates;
   if (best !== undefined) {
     const name = best.entity.name.slice(0, 200);
-    const start = `nothing reaches minScore ${minScore}; the best was ${best.score.toFixed(4)}, of "${name}" (${best.entity.type}).`;
+    const start = `nothing reaches minScore ${minScore}; the best was ${rounded(best.score)}, of "${name}" (${best.entity.type}).`;
     return best.score < UNRELATED
       ? `${start} Nothing that is stored seems to be about this`
       : `${start} Lower minScore to see it, or use words that the documents use`;

@@ -139,3 +139,8 @@ export function scoreOf({ by, pivot }: Scoring, cosine: number, covered: number)
     raw < pivot ? (SIMILAR * raw) / pivot : SIMILAR + ((1 - SIMILAR) * (raw - pivot)) / (1 - pivot);
   return Math.min(1, Math.max(0, score));
 }
+
+/** Down to four digits, so that a shown score is never above the threshold that it failed. */
+export function rounded(value: number): number {
+  return Math.floor(value * 10_000) / 10_000;
+}

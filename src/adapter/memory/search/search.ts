@@ -3,7 +3,7 @@ import { placed } from '../../../core/search-places.ts';
 import type { Embedder } from '../embed/embedder.ts';
 import type { Entity, EntityType, Store } from '../store.ts';
 import { hintFor } from './hint.ts';
-import { coverage, type QueryWord, queryWords, rarity, scoreOf } from './score.ts';
+import { coverage, type QueryWord, queryWords, rarity, rounded, scoreOf } from './score.ts';
 
 /** What is asked. Bounds are the caller's to check: `MEMORY_STORE_LIMITS.queryLength`, `MEMORY_STORE_LIMITS.results`. */
 export interface SearchRequest {
@@ -150,9 +150,4 @@ function shown({ entity, score, cosine, covered }: Scored, isDebug: boolean): Se
     ...(isDebug ? { lexical: rounded(covered) } : {}),
     metadata,
   };
-}
-
-/** Down to four digits, so that a shown score is never above the threshold that it failed. */
-export function rounded(value: number): number {
-  return Math.floor(value * 10_000) / 10_000;
 }
