@@ -1,4 +1,5 @@
 import { HeadersView } from './cel/headers-view.ts';
+import type { MemberOf, Root } from './cel/roots.ts';
 import { Timestamp } from './cel/time.ts';
 import { CelStruct, toCel } from './cel/values.ts';
 import type { Exchange } from './http/exchange.ts';
@@ -34,18 +35,18 @@ export const PLACES = {
   mcpAuthorization: [...REQUEST, 'mcp'],
   /** LLM transformations and the headers of request webhooks. */
   llmRequest: [...REQUEST, 'llmRequest'],
+  /** Which requests to trace: as they came in, before they are admitted. */
+  traceFilter: ['request', 'source'],
   /** Access-log fields and filter: everything, once the response has ended. */
   log: [...REQUEST, 'response', 'mcp', 'llm'],
-} as const;
+} as const satisfies Readonly<Record<string, readonly Root[]>>;
 
 export type Place = keyof typeof PLACES;
 
 /** Variables of a request. Roots are built when first read and kept; `overrides` come first. */
 export function lookupIn(x: Exchange, overrides?: Readonly<Record<string, unknown>>): Lookup {
   const lookup: Lookup = (root) =>
-    overrides !== undefined && root in overrides
-      ? overrides[root]
-      : x.variable(root, ROOTS[root] ?? (() => null));
+    overrides !== undefined && root in overrides ? overrides[root] : x.variable(root, valueFor(root));
   if (x.span !== undefined) lookup.span = x.span;
   if (x.trace !== undefined) {
     const peek = (root: string): unknown =>
@@ -57,10 +58,16 @@ export function lookupIn(x: Exchange, overrides?: Readonly<Record<string, unknow
 
 /** The value of a root variable at this moment; it is not kept. */
 export function variableOf(root: string, x: Exchange): unknown {
-  return ROOTS[root]?.(x) ?? null;
+  return valueFor(root)(x) ?? null;
 }
 
-const ROOTS: Readonly<Record<string, (x: Exchange) => unknown>> = {
+function valueFor(root: string): (x: Exchange) => unknown {
+  return Object.hasOwn(VALUES, root) ? VALUES[root as Root] : nothing;
+}
+
+const nothing = (): null => null;
+
+const VALUES: Readonly<Record<Root, (x: Exchange) => unknown>> = {
   request: (x) => new RequestView(x),
   source: (x) => new SourceView(x),
   // Claims and metadata are plain JSON: converted once, since integers must be CEL ints.
@@ -72,8 +79,8 @@ const ROOTS: Readonly<Record<string, (x: Exchange) => unknown>> = {
       gateway: { name: x.gateway.split('/')[1], namespace: 'default' },
       listener: { name: x.listener },
       route: { name: x.route ?? null },
-    }),
-  backend: (x) => toCel({ name: x.endpoint ?? null, protocol: x.protocol }),
+    } satisfies Members<'proxy'>),
+  backend: (x) => toCel({ name: x.endpoint ?? null, protocol: x.protocol } satisfies Members<'backend'>),
   response: (x) =>
     x.reply === undefined
       ? null
@@ -82,6 +89,14 @@ const ROOTS: Readonly<Record<string, (x: Exchange) => unknown>> = {
   llm: (x) => toCel(x.llm === undefined ? null : llmVariables(x.llm)),
   llmRequest: (x) => toCel(x.llm?.request ?? null),
 };
+
+/** Values of what is declared in `cel/roots.ts`: all of it and nothing else, so that its reference is true. */
+type Members<R extends Root> = Readonly<Record<MemberOf<R>, unknown>>;
+
+/** The end of a `switch` over declared members: the compiler sees to it that none is left. */
+function undeclared(_name: never): undefined {
+  return undefined;
+}
 
 /** The request as expressions see it: after admission, before or after the policies that changed its headers. */
 class RequestView extends CelStruct {
@@ -92,7 +107,7 @@ class RequestView extends CelStruct {
     this.#x = x;
   }
 
-  field(name: string): unknown {
+  field(name: MemberOf<'request'>): unknown {
     const x = this.#x;
     switch (name) {
       case 'method':
@@ -120,7 +135,7 @@ class RequestView extends CelStruct {
       case 'endTime':
         return x.endedAt === undefined ? undefined : moment(x.endedAt);
       default:
-        return undefined;
+        return undeclared(name);
     }
   }
 
@@ -142,9 +157,17 @@ class SourceView extends CelStruct {
     this.#x = x;
   }
 
-  field(name: string): unknown {
-    if (name === 'address' || name === 'rawAddress') return this.#x.sourceAddress;
-    return name === 'port' || name === 'rawPort' ? this.#x.sourcePort : undefined;
+  field(name: MemberOf<'source'>): unknown {
+    switch (name) {
+      case 'address':
+      case 'rawAddress':
+        return this.#x.sourceAddress;
+      case 'port':
+      case 'rawPort':
+        return this.#x.sourcePort;
+      default:
+        return undeclared(name);
+    }
   }
 
   fields(): readonly string[] {
@@ -166,7 +189,7 @@ export class ResponseView extends CelStruct {
     this.#body = body;
   }
 
-  field(name: string): unknown {
+  field(name: MemberOf<'response'>): unknown {
     switch (name) {
       case 'code':
         return this.#code;
@@ -177,7 +200,7 @@ export class ResponseView extends CelStruct {
       case 'bodyPrefix':
         return this.#body();
       default:
-        return undefined;
+        return undeclared(name);
     }
   }
 
@@ -191,7 +214,7 @@ function mcpVariables({ mcp }: Exchange): object | null {
   const { method, sessionId, target, tool, prompt, resourceUri } = mcp;
   const item = (name: string | undefined): object | undefined =>
     name === undefined ? undefined : { name, target };
-  return defined({
+  return defined<Members<'mcp'>>({
     methodName: method,
     sessionId,
     tool: item(tool),
@@ -206,7 +229,7 @@ function llmVariables(call: LlmCall): object {
     firstTokenAfter === undefined || lastTokenAfter === undefined || !usage?.output
       ? undefined
       : (lastTokenAfter - firstTokenAfter) / usage.output / 1000;
-  return defined({
+  return defined<Members<'llm'>>({
     streaming: call.streaming,
     requestModel: call.requestModel,
     responseModel: call.responseModel,
@@ -228,6 +251,6 @@ function llmVariables(call: LlmCall): object {
   });
 }
 
-function defined(record: Readonly<Record<string, unknown>>): object {
+function defined<M extends Readonly<Record<string, unknown>>>(record: M): object {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
 }

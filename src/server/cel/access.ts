@@ -104,7 +104,7 @@ function staticPath(node: Node, scope: Scope | undefined, c: Compilation): strin
   if (name === undefined) return undefined;
   const before = staticPath((node as Access).target, scope, c);
   if (before === undefined) return undefined;
-  if (before.length === 1) checkMember(node as Access, before[0] as string, name);
+  checkMember(node as Access, before, name);
   return [...before, name];
 }
 
@@ -115,15 +115,15 @@ function memberName(node: Node): string | undefined {
     : undefined;
 }
 
-function checkMember(node: Access, root: string, name: string): void {
-  const meant = misspelledMember(root, name);
+function checkMember(node: Access, path: readonly string[], name: string): void {
+  const meant = misspelledMember(path, name);
   if (meant === undefined) return;
   const span = node.kind === 'member' ? { start: node.nameStart, end: node.end } : node.index;
   throw problem(
     'AGW0202',
     span,
-    `\`${root}\` has no member \`${name}\``,
-    `a member with a similar name exists: \`${root}.${meant}\``,
+    `\`${path.join('.')}\` has no member \`${name}\``,
+    `a member with a similar name exists: \`${[...path, meant].join('.')}\``,
   );
 }
 

@@ -1,8 +1,10 @@
+import { dottedName } from './access.ts';
+import { declarationOf, type ValueType } from './roots.ts';
 import type { Node } from './syntax.ts';
 
 /**
  * What an expression gives when that is certainly not a boolean, in words (`a number`, `a list`); undefined when it
- * may be one. Looks at the outermost node only: what variables and functions give is not known before they do.
+ * may be one. Looks at the outermost node only, where no macro can have given a variable's name to anything else.
  */
 export function neverBoolean(node: Node): string | undefined {
   switch (node.kind) {
@@ -20,6 +22,13 @@ export function neverBoolean(node: Node): string | undefined {
       const yes = neverBoolean(node.yes);
       return yes !== undefined && neverBoolean(node.no) !== undefined ? yes : undefined;
     }
+    case 'name':
+    case 'member': {
+      const type = declarationOf(dottedName(node)?.split('.') ?? [])?.type;
+      return type === undefined ? undefined : TYPES[type];
+    }
+    case 'call':
+      return FUNCTIONS.get(node.name);
     default:
       return undefined;
   }
@@ -32,6 +41,39 @@ const ARITHMETIC: Readonly<Record<string, string>> = {
   '/': 'a number',
   '%': 'a number',
 };
+
+const TYPES: Readonly<Record<ValueType, string | undefined>> = {
+  string: 'a text',
+  int: 'a number',
+  double: 'a number',
+  bool: undefined,
+  bytes: 'bytes',
+  timestamp: 'a time',
+  map: 'a map',
+  'string or bytes': 'a text or bytes',
+};
+
+/** Functions and methods that give the same kind of value whatever they are called on; others are not listed. */
+const FUNCTIONS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'a number': ['size', 'int', 'uint', 'double', 'indexOf', 'lastIndexOf', 'random'],
+    'a text': [
+      'string',
+      'lowerAscii',
+      'upperAscii',
+      'trim',
+      'substring',
+      'charAt',
+      'replace',
+      'regexReplace',
+    ],
+    bytes: ['bytes'],
+    'a list': ['map'],
+    'a map': ['mapValues', 'filterKeys', 'removeKeys'],
+    'a time': ['timestamp', 'duration'],
+    'a type': ['type'],
+  }).flatMap(([what, names]) => names.map((name) => [name, what] as const)),
+);
 
 function literal(value: unknown): string | undefined {
   if (typeof value === 'boolean') return undefined;

@@ -8,6 +8,7 @@ import {
   tryEvaluate,
 } from '../cel/expression.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { PLACES } from '../variables.ts';
 import { Tracer } from './trace/tracer.ts';
 
 /** Whether a request is one that a watcher waits for, by what expressions read of it. */
@@ -147,16 +148,13 @@ class Watcher implements Watch {
   }
 }
 
-/** What a filter may read: the request as it came in, before it was admitted. */
-const FILTER_VARIABLES = ['request', 'source'] as const;
-
 /**
  * Compiles the `expression` of a trace. It sees `request.method`, `.path`, `.pathAndQuery`, `.host`, `.headers`,
  * `.version` and `source` as they came; one that fails counts as false. `problem` is for the caller's eyes.
  */
 export function compileTraceFilter(source: string): { filter: TraceFilter } | { problem: string } {
   try {
-    const expression = compileExpression(source, FILTER_VARIABLES);
+    const expression = compileExpression(source, PLACES.traceFilter);
     return {
       filter: (raw) => tryEvaluate(expression, raw) === true,
     };
