@@ -50,6 +50,15 @@ describe('man/', () => {
     expect(page).toMatch(/\.SH EXAMPLES\n\.PP\n\.RS 4\n\.nf\nagctl config validate \\-f /);
   });
 
+  test('says for each expression what it may read, with type and meaning', () => {
+    const page = generated.get('agctl-expressions.7') ?? '';
+    expect(page).toContain('\\fBmcpAuthorization\\fR\n');
+    expect(page).toContain('Variables: \\fBrequest\\fR, \\fBsource\\fR');
+    expect(page).toMatch(/\n\.SS mcp\n[\s\S]*\\fBmcp\.tool\.name\\fR\nstring\n\.br\n\w/);
+    expect(page).toContain('\\fBvalue.substring(a[, b])\\fR');
+    expect(page).toContain('\\fBlist.exists(x, condition)\\fR');
+  });
+
   test('consists of lines that roff takes as text or knows as requests', () => {
     const macros = /^\.(?:TH|ad|SH|SS|PP|TP|RS|RE|br|nf|fi)(?: |$)/;
     for (const [name, text] of generated) {

@@ -4,6 +4,7 @@ import { configJsonSchema } from '../server/config/json-schema.ts';
 import { commandNodes, commandPage, pageName } from './man/command-page.ts';
 import { configPage } from './man/config-page.ts';
 import { errorsPage } from './man/errors-page.ts';
+import { expressionsPage } from './man/expressions-page.ts';
 import { createProgram } from './program.ts';
 
 /**
@@ -22,6 +23,7 @@ export function referenceFiles(): ReadonlyMap<string, string> {
     ...commands,
     ['agctl-config.5', configPage(schema)],
     ['agctl-errors.7', errorsPage()],
+    ['agctl-expressions.7', expressionsPage()],
     ['config.schema.json', `${JSON.stringify(schema, null, 2)}\n`],
   ]);
 }

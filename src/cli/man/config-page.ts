@@ -30,7 +30,7 @@ export function configPage(schema: SchemaNode): string {
     ),
     paragraph(
       // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how a configuration names its variables.
-      'In values, `$NAME` and `${NAME}` stand for an environment variable, `${NAME:-text}` for the variable or else the text, and `$$` for a dollar sign. A duration is written as `300ms`, `5m` or `1h30m`.',
+      'In values, `$NAME` and `${NAME}` stand for an environment variable, `${NAME:-text}` for the variable or else the text, and `$$` for a dollar sign. A duration is written as `300ms`, `5m` or `1h30m`. Expressions are CEL: agctl-expressions(7) lists what they may read.',
     ),
     paragraph('For completion and checks in an editor, begin the file with this line:'),
     verbatim(['# yaml-language-server: $schema=node_modules/agctl/man/config.schema.json']),
@@ -45,6 +45,7 @@ export function configPage(schema: SchemaNode): string {
       { name: 'agctl', section: 1 },
       { name: 'agctl-config-validate', section: 1 },
       { name: 'agctl-errors', section: 7 },
+      { name: 'agctl-expressions', section: 7 },
     ]),
   );
 }

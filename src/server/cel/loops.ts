@@ -42,6 +42,7 @@ function turn(loop: Loop, frame: Frame, item: Value): Value {
 function quantifier(name: string, decisive: boolean): Macro {
   return {
     arity: [2],
+    usage: `list.${name}(x, condition)`,
     compile(call, scope, c) {
       const loop = compileLoop(call, scope, c);
       return (frame) => {
@@ -61,8 +62,9 @@ function quantifier(name: string, decisive: boolean): Macro {
   };
 }
 
-const existsOne: Macro = {
+const existsOne = (name: string): Macro => ({
   arity: [2],
+  usage: `list.${name}(x, condition)`,
   compile(call, scope, c) {
     const loop = compileLoop(call, scope, c);
     return (frame) => {
@@ -71,10 +73,11 @@ const existsOne: Macro = {
       return count === 1;
     };
   },
-};
+});
 
 const filter: Macro = {
   arity: [2],
+  usage: 'list.filter(x, condition)',
   compile(call, scope, c) {
     const loop = compileLoop(call, scope, c);
     return (frame) => iterable(loop.range(frame)).filter((item) => bool(turn(loop, frame, item), 'filter'));
@@ -83,6 +86,7 @@ const filter: Macro = {
 
 const map: Macro = {
   arity: [2, 3],
+  usage: 'list.map(x[, condition], expression)',
   compile(call, scope, c) {
     const loop = compileLoop(call, scope, c);
     if (call.args.length === 2)
@@ -108,6 +112,7 @@ function overEntries(
 ): Macro {
   return {
     arity: [2],
+    usage: `map.${name}(x, ${name === 'mapValues' ? 'expression' : 'condition'})`,
     compile(call, scope, c) {
       const loop = compileLoop(call, scope, c);
       return (frame) => {
@@ -129,8 +134,8 @@ function overEntries(
 export const LOOPS: readonly (readonly [string, Macro])[] = [
   ['.all', quantifier('all', false)],
   ['.exists', quantifier('exists', true)],
-  ['.exists_one', existsOne],
-  ['.existsOne', existsOne],
+  ['.exists_one', existsOne('exists_one')],
+  ['.existsOne', existsOne('existsOne')],
   ['.filter', filter],
   ['.map', map],
   ['.mapValues', overEntries('mapValues', (loop, frame, _key, value) => turn(loop, frame, value))],

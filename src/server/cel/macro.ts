@@ -7,6 +7,8 @@ export type Call = NodeOf<'call'>;
 export interface Macro {
   /** The counts of arguments that it takes, without what stands before the dot. */
   readonly arity: readonly number[];
+  /** How it is written, for the reference. */
+  readonly usage: string;
   compile(call: Call, scope: Scope | undefined, c: Compilation): Step;
 }
 

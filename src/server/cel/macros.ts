@@ -28,6 +28,7 @@ function bind(
 /** `default(expr, other)`: the other for null and for a missing key; any other failure stays one. */
 const defaultTo: Macro = {
   arity: [2],
+  usage: 'default(value, other)',
   compile(call, scope, c) {
     const [value, other] = call.args.map((arg) => c.compile(arg, scope)) as [Step, Step];
     return (frame) => {
@@ -45,6 +46,7 @@ const defaultTo: Macro = {
 /** `coalesce(...)`: the first value that is neither null nor a failure; else null if one was null, else the last failure. */
 const coalesce: Macro = {
   arity: Array.from({ length: 32 }, (_, index) => index + 1),
+  usage: 'coalesce(a, b, ...)',
   compile(call, scope, c) {
     const steps = call.args.map((arg) => c.compile(arg, scope));
     return (frame) => {
@@ -69,6 +71,7 @@ const coalesce: Macro = {
 function alternative(unwrap: boolean): Macro {
   return {
     arity: [1],
+    usage: unwrap ? 'optional.orValue(other)' : 'optional.or(other)',
     compile(call, scope, c) {
       const target = c.compile(call.target as Node, scope);
       const other = c.compile(call.args[0] as Node, scope);
@@ -87,6 +90,7 @@ function alternative(unwrap: boolean): Macro {
 /** `variables()`: all roots of the place that are set. */
 const variables: Macro = {
   arity: [0],
+  usage: 'variables()',
   compile(_call, _scope, c) {
     const names = [...c.variables];
     const roots = names.map((name) => {
@@ -106,12 +110,13 @@ const variables: Macro = {
 
 /** All macros by name, as in `functions/index.ts`. */
 export const MACROS: ReadonlyMap<string, Macro> = new Map<string, Macro>([
-  ['has', { arity: [1], compile: compileHas }],
+  ['has', { arity: [1], usage: 'has(value.member)', compile: compileHas }],
   ...LOOPS,
   [
     '.with',
     {
       arity: [2],
+      usage: 'value.with(x, expression)',
       compile: (call, scope, c) =>
         bind(call, call.args[0] as Node, call.target as Node, call.args[1] as Node, scope, c),
     },
@@ -120,6 +125,7 @@ export const MACROS: ReadonlyMap<string, Macro> = new Map<string, Macro>([
     'cel.bind',
     {
       arity: [3],
+      usage: 'cel.bind(x, value, expression)',
       compile: (call, scope, c) =>
         bind(call, call.args[0] as Node, call.args[1] as Node, call.args[2] as Node, scope, c),
     },

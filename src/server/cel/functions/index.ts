@@ -12,24 +12,24 @@ import { regex } from './regex.ts';
 import { strings } from './strings.ts';
 import { times } from './times.ts';
 
-/** Every function group of the language, once. */
-const GROUPS = [
-  collections,
-  strings,
-  regex,
-  conversions,
-  math,
-  bits,
-  times,
-  json,
-  encoding,
-  http,
-  network,
-  optionals,
-] as const;
+/** Every function group of the language, once, under the words that the reference has for it. */
+export const FUNCTION_GROUPS: Readonly<Record<string, readonly FunctionDefinition[]>> = {
+  'Sizes and contents of texts, lists and maps': collections,
+  Texts: strings,
+  'Regular expressions (RE2)': regex,
+  Conversions: conversions,
+  Numbers: math,
+  Bits: bits,
+  'Times and durations': times,
+  'JSON and tokens': json,
+  'Encodings, digests and others': encoding,
+  'Headers, and URIs with their query': http,
+  'IP addresses and networks': network,
+  'Optional values': optionals,
+};
 
 /** All functions by name (`size`, `.size`, `math.abs`), in the order in which their receivers are tried. */
 export const FUNCTIONS: ReadonlyMap<string, readonly FunctionDefinition[]> = Map.groupBy(
-  GROUPS.flat(),
+  Object.values(FUNCTION_GROUPS).flat(),
   (definition) => definition.name,
 );

@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest';
+import { configJsonSchema } from '../../src/server/config/json-schema.ts';
+import { loadConfigText } from '../../src/server/config/load.ts';
+import { EXPRESSION_KEYS } from '../../src/server/expression-keys.ts';
+import { findProblems } from '../../src/server/find-problems.ts';
+import { PLACES, type Place } from '../../src/server/variables.ts';
+
+const places = Object.keys(EXPRESSION_KEYS) as Place[];
+const keys = places.flatMap((place) => EXPRESSION_KEYS[place].keys);
+
+/** Every key that takes an expression, with one that names what it may read instead. */
+const ALL = `
+config:
+  metrics: { fields: { add: { a: nosuch } } }
+  tracing: { otlpEndpoint: 'http://127.0.0.1:4317', fields: { add: { a: nosuch } } }
+frontendPolicies:
+  accessLog: { add: { a: nosuch }, filter: nosuch }
+`;
+const OTHERS = `
+frontendPolicies:
+  tracing:
+    host: 127.0.0.1:4317
+    randomSampling: nosuch
+    clientSampling: nosuch
+    attributes: { a: nosuch }
+    filter: nosuch
+gateways:
+  default:
+    port: 3000
+    routes:
+      - name: a
+        matches: [{ path: { exact: /a } }]
+        policies:
+          authorization: { rules: [nosuch] }
+          localRateLimit: [{ maxTokens: 1, tokensPerFill: 1, fillInterval: 1s, key: nosuch }]
+          apiKey: { mode: strict, keys: [{ key: $KEY }], location: { expression: nosuch } }
+          extAuthz:
+            host: 127.0.0.1:9
+            protocol:
+              http:
+                path: nosuch
+                addRequestHeaders: { a: nosuch }
+                redirect: nosuch
+                metadata: { a: nosuch }
+          directResponse: { status: 200, bodyExpression: nosuch, headers: { a: nosuch } }
+      - name: b
+        policies:
+          extAuthz: { host: '127.0.0.1:9', protocol: { http: {} }, metadata: { a: nosuch } }
+          mcpAuthorization: { rules: [nosuch] }
+          mcpAuthentication:
+            issuer: https://idp.example
+            audiences: [a]
+            jwks: { url: 'https://idp.example/jwks' }
+            authorizationLocation: { expression: nosuch }
+        backends: [{ mcp: { targets: [{ name: a, mcp: { host: 'http://127.0.0.1:9/mcp' } }] } }]
+llm:
+  port: 4000
+  models:
+    - name: a
+      provider: echo
+      transformation: { user: nosuch }
+      health: { unhealthyExpression: nosuch }
+      guardrails:
+        request: [{ webhook: { target: { host: '127.0.0.1:9' }, headers: { a: nosuch } } }]
+        response: [{ webhook: { target: { host: '127.0.0.1:9' }, headers: { a: nosuch } } }]
+  virtualModels:
+    - name: v
+      routing: { conditional: { targets: [{ model: a, when: nosuch }, { model: a }] } }
+`;
+
+test('each key offers the variables of its place', async () => {
+  const offered = new Map<string, string>();
+  const others: string[] = [];
+  for (const text of [ALL, OTHERS]) {
+    const env = { KEY: 'k' };
+    for (const { code, message, path, help } of await findProblems(
+      loadConfigText(text, 'gateway.yaml', env),
+      { folder: '/', env },
+    )) {
+      if (code === 'AGW0202') offered.set(keyOf(path), /available here: (.*)$/.exec(help ?? '')?.[1] ?? '');
+      else if (!/^AGW03/.test(code)) others.push(`${code} ${path.join('.')} ${message}`);
+    }
+  }
+  expect(others).toEqual([]);
+  const declared = places.flatMap((place) =>
+    EXPRESSION_KEYS[place].keys.map((key) => [key, PLACES[place].join(', ')] as const),
+  );
+  expect(Object.fromEntries(offered)).toEqual(Object.fromEntries(declared));
+});
+
+test('each key that the schema describes as CEL is listed', () => {
+  const described = [...keysAbout(configJsonSchema(), '')];
+  expect(described.filter((path) => !keys.some((key) => path.endsWith(`.${key}`)))).toEqual([]);
+  expect(described.length).toBeGreaterThan(keys.length);
+});
+
+/** The listed key in whose value a problem is; the path itself when there is none. */
+function keyOf(path: readonly (string | number)[]): string {
+  const written = path.reduce<string>(
+    (before, part) => (typeof part === 'number' ? `${before}[]` : `${before}.${part}`),
+    '',
+  );
+  return keys.find((key) => written.includes(`.${key}`)) ?? written;
+}
+
+interface Schema {
+  readonly description?: string;
+  readonly items?: Schema;
+  readonly additionalProperties?: boolean | Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+}
+
+function* keysAbout(node: Schema, path: string): Generator<string> {
+  if (/\bCEL\b/.test(node.description ?? '')) yield path;
+  for (const [name, child] of Object.entries(node.properties ?? {}))
+    yield* keysAbout(child, `${path}.${name}`);
+  for (const child of [...(node.anyOf ?? []), ...(node.oneOf ?? [])]) yield* keysAbout(child, path);
+  if (node.items !== undefined) yield* keysAbout(node.items, `${path}[]`);
+  if (typeof node.additionalProperties === 'object') yield* keysAbout(node.additionalProperties, `${path}.*`);
+}
