@@ -36,6 +36,26 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   return isIP(plain) === 4 ? { kind: 'tcp', hosts: [plain], port } : undefined;
 }
 
+/** Hosts and a port, whoever listens there. */
+export type TcpAddress = Omit<Extract<ListenAddress, { kind: 'tcp' }>, 'kind'>;
+
+/** Whether two servers cannot both listen: on the same port of the same address, or one of them on all addresses. */
+export function overlap(a: TcpAddress, b: TcpAddress): boolean {
+  return a.port === b.port && a.hosts.some((one) => b.hosts.some((other) => covers(one, other)));
+}
+
+/** `::` takes IPv4 too (Node.js listens on both families); `0.0.0.0` is all of IPv4. */
+function covers(one: string, other: string): boolean {
+  const hosts = [canonical(one), canonical(other)];
+  if (hosts[0] === hosts[1] || hosts.includes('::')) return true;
+  return hosts.includes('0.0.0.0') && hosts.every((host) => isIP(host) === 4);
+}
+
+/** One text for all spellings of an IPv6 address, such as `0:0:0:0:0:0:0:1`. */
+function canonical(host: string): string {
+  return (isIP(host) === 6 ? URL.parse(`http://[${host}]`)?.hostname.slice(1, -1) : undefined) ?? host;
+}
+
 /** Whether only this machine reaches the address. */
 export function isLoopback(host: string): boolean {
   return host === '::1' || /^(?:::ffff:)?127\./.test(host);

@@ -1,5 +1,7 @@
 import { LIMITS } from '../core/limits.ts';
+import { overlap } from '../core/listen.ts';
 import type { LineSink, Log } from '../core/log.ts';
+import { addressOf } from './config/plan.ts';
 import type { Exchange, Reply } from './http/exchange.ts';
 import { handleRequest } from './http/pipeline.ts';
 import { settleCall } from './llm/settle.ts';
@@ -199,13 +201,15 @@ class RunningGateway implements Gateway {
   async #openPorts(runtime: Runtime, tracing: Tracing | undefined): Promise<Map<string, Port>> {
     const ports = new Map<string, Port>();
     const opened: Port[] = [];
-    const numbers = new Set([...this.#ports.values()].map(({ listener }) => listener.port));
+    const before = [...this.#ports.values()].map(({ listener, serving }) =>
+      addressOf({ address: serving.gateway.plan.address, port: listener.port }),
+    );
     try {
       for (const { plan } of runtime.gateways) {
         const known = this.#ports.get(portKey(plan));
         const serving = (port?: number): Serving => servingOf(runtime, plan.name, tracing, port);
-        const port =
-          known ?? (await openPort(plan, serving(), this.#events, serving, numbers.has(plan.port)));
+        const isOurs = before.some((address) => overlap(address, addressOf(plan)));
+        const port = known ?? (await openPort(plan, serving(), this.#events, serving, isOurs));
         ports.set(portKey(plan), port);
         if (known !== undefined) continue;
         opened.push(port);

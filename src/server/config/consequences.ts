@@ -13,12 +13,17 @@ export function isFirstHand({ code, path }: Diagnostic, damaged: readonly Path[]
   if (damaged.some((place) => within(path, place))) return false;
   // An address that was lost leaves the default one, which nobody may have meant.
   if (code === 'AGW0106' && (isRouting(path) || path[0] === 'config'))
-    return !damaged.some((place) => place[0] === 'config' && place.length <= 2);
+    return !damaged.some((place) => (place[0] === 'config' && place.length <= 2) || isAddress(place));
   if (isOfOneValue(code)) return !damaged.some((place) => within(place, path));
   if (damaged.some((place) => isInput(place, code, path))) return false;
   // What a route lacks stands in the route; what leads to it, or takes its requests, may stand anywhere.
   const isOfOneRoute = code === 'AGW0103' || code === 'AGW0301';
   return isOfOneRoute || !isRouting(path) || !damaged.some(isRouting);
+}
+
+/** The address of a gateway; without it, the gateway would listen on all of them. */
+function isAddress(place: Path): boolean {
+  return place[0] === 'gateways' && place.length === 3 && place[2] === 'address';
 }
 
 function within(path: Path, outer: Path): boolean {

@@ -1,15 +1,13 @@
-import { type ListenAddress, parseListenAddress } from '../../core/listen.ts';
+import { overlap, parseListenAddress, type TcpAddress } from '../../core/listen.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import type { GatewayPlan, LocatedProblem } from './plan.ts';
+import { addressOf, type GatewayPlan, type LocatedProblem } from './plan.ts';
 import type { Config } from './schema.ts';
-
-type Tcp = Extract<ListenAddress, { kind: 'tcp' }>;
 
 /** A server that the process opens, in words and with the key that decides its address. */
 interface OwnServer {
   readonly name: string;
   readonly key: string;
-  readonly address: Tcp;
+  readonly address: TcpAddress;
   /** Nobody asked for this address: the server is left out when it is taken. */
   readonly isDefault: boolean;
 }
@@ -52,17 +50,6 @@ export function ownPortProblems(
         .map((earlier) => serverProblem(earlier, later)),
     ),
   ];
-}
-
-function addressOf({ port, address }: GatewayPlan): Tcp {
-  return { kind: 'tcp', hosts: [address ?? '::'], port };
-}
-
-const EVERY: ReadonlySet<string> = new Set(['::', '0.0.0.0']);
-
-function overlap(a: Tcp, b: Tcp): boolean {
-  const isEvery = [...a.hosts, ...b.hosts].some((host) => EVERY.has(host));
-  return a.port === b.port && (isEvery || a.hosts.some((host) => b.hosts.includes(host)));
 }
 
 function gatewayProblem(

@@ -1,4 +1,5 @@
 import type { Path } from '../../core/diagnostic.ts';
+import { overlap, type TcpAddress } from '../../core/listen.ts';
 import type { Problem } from '../compile-context.ts';
 import type { Config, RouteConfig } from './schema.ts';
 
@@ -27,6 +28,11 @@ export interface LocatedProblem extends Problem {
 }
 
 const DEFAULT_GATEWAY = 'default';
+
+/** Where a gateway listens. */
+export function addressOf({ port, address }: Pick<GatewayPlan, 'port' | 'address'>): TcpAddress {
+  return { hosts: [address ?? '::'], port };
+}
 
 /** Ports with their routes, and what is wrong with how they were named. */
 export interface Plan {
@@ -166,30 +172,44 @@ function placeShortForm(
 }
 
 function checkPorts(gateways: readonly GatewayPlan[], problems: LocatedProblem[]): void {
-  const taken = new Map<string, GatewayPlan>();
+  const taken = new Map<number, GatewayPlan[]>();
   for (const gateway of gateways) {
-    if (gateway.routes.length === 0) {
+    const { name, port, portPath, routes } = gateway;
+    if (routes.length === 0) {
       problems.push({
         code: 'AGW0303',
         severity: 'warning',
-        path: gateway.portPath,
-        message: `port ${gateway.port} is not used: gateway \`${gateway.name}\` has no routes`,
+        path: portPath,
+        message: `port ${port} is not used: gateway \`${name}\` has no routes`,
         label: 'every request would get 404 `route not found`',
         help: 'add `routes` to it, or remove it',
       });
     }
-    const key = `${gateway.address ?? '*'}:${gateway.port}`;
-    const first = taken.get(key);
-    if (gateway.port === 0) continue;
-    taken.set(key, first ?? gateway);
-    if (first === undefined) continue;
-    problems.push({
-      code: 'AGW0106',
-      path: gateway.portPath,
-      message: `port ${gateway.port} is configured by both \`${first.name}\` and \`${gateway.name}\``,
-      help: 'give each gateway its own port, or put the routes under one gateway',
-    });
+    if (port === 0) continue;
+    const others = taken.get(port) ?? [];
+    const first = others.find((other) => overlap(addressOf(other), addressOf(gateway)));
+    if (first !== undefined) problems.push(samePort(first, gateway));
+    taken.set(port, [...others, gateway]);
   }
+}
+
+function samePort(first: GatewayPlan, { name, port, portPath, address }: GatewayPlan): LocatedProblem {
+  const isShortForm = portPath[0] !== 'gateways' && first.portPath[0] === 'gateways';
+  const instead = portPath.length > 1 ? ' instead of `port`' : '';
+  return {
+    code: 'AGW0106',
+    path: portPath,
+    message: `port ${port} is configured by both \`${first.name}\` and \`${name}\``,
+    // Two addresses that are written differently look as if they were two.
+    ...(first.address !== address && { label: `${inWords(first)}, and ${inWords({ name, address })}` }),
+    help: isShortForm
+      ? `set another port, or write \`gateways: ${first.name}\`${instead}`
+      : 'give each gateway its own port, or put the routes under one gateway',
+  };
+}
+
+function inWords({ name, address = 'all addresses' }: Pick<GatewayPlan, 'name' | 'address'>): string {
+  return `\`${name}\` listens on ${address}`;
 }
 
 function checkRouteNames(gateways: readonly GatewayPlan[], problems: LocatedProblem[]): void {

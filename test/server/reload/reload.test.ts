@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { Agent, type ServerResponse } from 'node:http';
+import { Agent, createServer, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chaos } from '../../kit/config.ts';
@@ -224,6 +224,18 @@ describe('ports', () => {
     expect(await it.become(at({ address: '127.0.0.1' }))).toBe(false);
     expect(it.gate.log.at(-1)).toContain('only a restart changes the address of a port');
     expect(await text(it.gate.url)).toBe('one');
+  });
+
+  test('that another process has are not taken for our own', async () => {
+    const port = await freePort();
+    const other = createServer().listen(port, '127.0.0.2');
+    await once(other, 'listening');
+    const gate = (address: string): object => ({ port, address, routes: [answer('one')] });
+    await using it = await live(JSON.stringify({ gateways: { g: gate('127.0.0.1') } }));
+    const both = { g: gate('127.0.0.1'), h: gate('127.0.0.2') };
+    expect(await it.become(JSON.stringify({ gateways: both }))).toBe(false);
+    expect(it.gate.log.at(-1)).toContain(`port ${port} is already in use`);
+    other.close();
   });
 
   test('that are removed let requests under way finish', async () => {
