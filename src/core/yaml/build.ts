@@ -127,7 +127,12 @@ class Builder {
         message: anchor
           ? `alias \`*${node.source}\` refers to itself`
           : `no anchor \`&${node.source}\` before this alias`,
-        ...(!anchor && near !== undefined && { help: `an anchor with a similar name exists: \`&${near}\`` }),
+        ...(!anchor && {
+          help:
+            near === undefined
+              ? `if it is a text, put it in quotes: \`"*${node.source}"\``
+              : `an anchor with a similar name exists: \`&${near}\``,
+        }),
       });
       this.poisoned.add(node);
       return NOTHING;

@@ -1,6 +1,7 @@
-import type { CST, Document, Node, YAMLError } from 'yaml';
-import { Composer, Lexer, Parser, visit } from 'yaml';
+import type { CST, Document } from 'yaml';
+import { Composer, Lexer, Parser } from 'yaml';
 import { YAML_LIMITS, type YamlProblem } from './limits.ts';
+import { describeErrors } from './syntax-error.ts';
 
 /** The tree of one document, or the one problem that kept it from being built. */
 export type SyntaxResult =
@@ -25,8 +26,8 @@ export function parseYamlSyntax(text: string): SyntaxResult {
     keepSourceTokens: true,
   });
   const [document] = composer.compose(tokens, true, text.length);
-  const [error] = (document?.errors ?? []).toSorted((a, b) => a.pos[0] - b.pos[0]);
-  if (error !== undefined) return { problem: describeError(error, document, text) };
+  const problem = document && describeErrors(document, text);
+  if (problem !== undefined) return { problem };
   return { document: document as Document.Parsed | undefined };
 }
 
@@ -133,69 +134,4 @@ function isClosed(lexeme: string, quote: string): boolean {
 export function tooDeep(offset: number): YamlProblem {
   const message = `the file is nested deeper than ${YAML_LIMITS.depth} levels`;
   return problemAt(offset, offset + 1, { code: 'AGW0003', message });
-}
-
-interface Words {
-  readonly message: string;
-  readonly help?: string;
-}
-
-/** Plain words for the library's error codes; the rest is a plain "not valid YAML". */
-const WORDS: Readonly<Record<string, Words>> = {
-  ALIAS_PROPS: { message: 'an alias cannot have an anchor or a tag' },
-  BAD_ALIAS: { message: 'the name of an anchor or alias is not valid' },
-  BAD_DIRECTIVE: { message: 'this `%` directive is not valid' },
-  BAD_INDENT: { message: 'wrong indentation', help: 'line the keys of one mapping up in the same column' },
-  BAD_PROP_ORDER: { message: 'an anchor or tag stands at the wrong place' },
-  BAD_SCALAR_START: { message: 'text cannot start with this character', help: 'put the text in quotes' },
-  BLOCK_AS_IMPLICIT_KEY: {
-    message: 'a mapping cannot stand here',
-    help: 'put the value in quotes if it contains `: `, or start the mapping on the next line, indented',
-  },
-  BLOCK_IN_FLOW: { message: 'indented YAML cannot stand inside `[` `]` or `{` `}`' },
-  KEY_OVER_1024_CHARS: { message: 'a key is longer than 1,024 characters' },
-  MULTILINE_IMPLICIT_KEY: {
-    message: 'a key must end on its line',
-    help: 'is a `:` missing on the line before, or a closing quote?',
-  },
-  MULTIPLE_ANCHORS: { message: 'a value can have only one anchor' },
-  MULTIPLE_TAGS: { message: 'a value can have only one tag' },
-  TAB_AS_INDENT: { message: 'a tab cannot be used for indentation', help: 'use spaces' },
-};
-
-function describeError(error: YAMLError, document: Document | undefined, text: string): YamlProblem {
-  const [start, end] = error.pos;
-  const closing = /end with (?:a )?([\]}])/.exec(error.message)?.[1];
-  if (closing !== undefined && text[start] !== closing) {
-    const opening = closing === ']' ? '[' : '{';
-    const open = findOpening(document, text, opening, closing) ?? start;
-    return problemAt(open, open + 1, { code: 'AGW0001', message: `this \`${opening}\` is not closed` });
-  }
-  const words = WORDS[error.code] ?? wordsFromMessage(error.message, text.slice(start, end));
-  const code = error.code === 'TAG_RESOLVE_FAILED' ? 'AGW0003' : 'AGW0001';
-  return problemAt(start, Math.min(end, start + 80), { code, ...words });
-}
-
-function wordsFromMessage(message: string, found: string): Words {
-  const missing = /^Missing ([,:]) /.exec(message)?.[1];
-  if (missing !== undefined) return { message: `\`${missing}\` is missing` };
-  if (/^(?:Comments must be|Missing space)/.test(message)) return { message: 'a space is missing' };
-  const shown = found.trim().slice(0, 20);
-  return { message: shown === '' ? 'not valid YAML' : `not valid YAML: unexpected \`${shown}\`` };
-}
-
-/** What is not closed is reported where the text ends; the place to look at is where it was opened. */
-function findOpening(
-  document: Document | undefined,
-  text: string,
-  opening: string,
-  closing: string,
-): number | undefined {
-  let found: number | undefined;
-  const check = (_key: unknown, node: Node): void => {
-    const [start, end] = node.range ?? [0, 0];
-    if (text[start] === opening && text[end - 1] !== closing) found = start;
-  };
-  if (document !== undefined) visit(document, { Map: check, Seq: check });
-  return found;
 }
