@@ -7,6 +7,7 @@ import { adviseOnKey, type Base, schemasIn } from './keys.ts';
 import { mappingAdvice } from './mapping.ts';
 import { isSecretAt } from './secrets.ts';
 import { type CheckWords, describeFormat, describeSize } from './size.ts';
+import { wrongForm } from './text-form.ts';
 import { judgeUnion, rivalOf, unionBranches } from './union.ts';
 import { fittingObjects, keysOf, type Schema, valueAt } from './walk.ts';
 import { joinWords, kindOf, placeholder, schemaWords, typeWords } from './words.ts';
@@ -61,16 +62,12 @@ export class IssueTranslator {
     switch (issue.code) {
       case 'unrecognized_keys':
         return this.#unknownKeys(fittingObjects(schemasIn(base, path), value), path, issue.keys);
-      case 'invalid_type':
-        return [
-          this.#wrongType(
-            path,
-            this.#expected(path, base, issue.expected),
-            value,
-            issue.message,
-            schemasIn(base, path),
-          ),
-        ];
+      case 'invalid_type': {
+        // The schema knows more than the issue: that a number must be whole, say.
+        const schemas = schemasIn(base, path);
+        const expected = joinWords(schemas.map(schemaWords)) || typeWords(issue.expected);
+        return [this.#wrongType(path, expected, value, issue.message, schemas)];
+      }
       case 'invalid_value':
         return [this.#wrongValue(path, issue.values, value, issue.message)];
       case 'invalid_union':
@@ -88,11 +85,6 @@ export class IssueTranslator {
       case 'invalid_element':
         return issue.issues.flatMap((each) => this.translate(each, { ...base, path }));
     }
-  }
-
-  /** The schema knows more than the issue: that a number must be whole, say. */
-  #expected(path: Path, base: Base, type: string): string {
-    return joinWords(schemasIn(base, path).map(schemaWords)) || typeWords(type);
   }
 
   #missing(path: Path, base: Base): Finding {
@@ -148,12 +140,13 @@ export class IssueTranslator {
     if (value === null && path.length === 0) {
       return { code: 'AGW0102', path, at: 'value', message: 'the file is empty' };
     }
-    const help = this.#typeHelp(path, expected, value);
+    const form = wrongForm(expected, value, schemas, String(path.at(-1)));
+    const help = form === undefined ? this.#typeHelp(path, expected, value) : { help: form.help };
     return {
       code: 'AGW0102',
       path,
       at: 'value',
-      message: message || `expected ${expected}, found ${kindOf(value)}`,
+      message: message || `expected ${form?.expected ?? expected}, found ${kindOf(value)}`,
       ...(help.help === undefined &&
         expected === 'a mapping' &&
         mappingAdvice(schemas, this.#isPrivate(path) ? undefined : value)),

@@ -59,6 +59,11 @@ const FORMATS: Readonly<Record<string, string>> = {
   duration: 'an ISO 8601 duration',
 };
 
+/** The name of a format of texts, with its article. */
+export function formatName(format: string): string | undefined {
+  return FORMATS[format];
+}
+
 /** Words for text of the wrong form. */
 export function describeFormat(issue: z.core.$ZodIssueInvalidStringFormat): CheckWords {
   const { format, pattern } = issue;

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { formatName } from './size.ts';
+import { alternatives, definition, layerMeta, type Schema } from './walk.ts';
+import { joinWords } from './words.ts';
+
+/** What is expected where only a text of a certain form will do, and an example. */
+interface TextForm {
+  readonly expected: string;
+  readonly help?: string;
+}
+
+/**
+ * For a number or boolean that would not be right in quotes either: `expected` with the form in place of `text`, so
+ * that quotes are not followed by the next complaint. Undefined for other values, and where nobody put the form into
+ * words.
+ */
+export function wrongForm(
+  expected: string,
+  value: unknown,
+  schemas: readonly Schema[],
+  key: string,
+): TextForm | undefined {
+  if (typeof value !== 'number' && typeof value !== 'boolean') return undefined;
+  const forms = textForms(schemas, value);
+  if (forms.length === 0) return undefined;
+  const examples = schemas.flatMap((schema) => layerMeta(schema)).flatMap((meta) => meta.examples ?? []);
+  const example = examples.find((each) => typeof each === 'string');
+  return {
+    expected: expected.replace(/\btext\b/, () => joinWords(forms)),
+    ...(example !== undefined && { help: `for example \`${key}: ${example}\`` }),
+  };
+}
+
+/** The forms, in words; none when the value as text would have one of them. */
+function textForms(schemas: readonly Schema[], value: number | boolean): string[] {
+  const texts = schemas
+    .flatMap((schema) => alternatives(schema))
+    .filter((each) => definition(each).type === 'string');
+  const forms: string[] = [];
+  for (const text of texts) {
+    const { error } = z.safeParse(text, String(value), { error: () => '' });
+    if (error === undefined) return [];
+    const form = error.issues[0] && formOf(error.issues[0]);
+    if (form !== undefined) forms.push(form);
+  }
+  return forms;
+}
+
+/** What follows `expected` in the words of the author of the check, or the name of a format that zod knows. */
+function formOf(issue: z.core.$ZodIssue): string | undefined {
+  if (issue.code === 'invalid_format' && issue.message === '') return formatName(issue.format);
+  return /^expected (.*)$/s.exec(issue.message)?.[1];
+}
