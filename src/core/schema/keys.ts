@@ -1,6 +1,6 @@
 import { type Path, pathText } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
-import { childSchemas, keysOf, objectSchemas, type Schema, schemasAt } from './walk.ts';
+import { childSchemas, keysOf, metaOf, objectSchemas, type Schema, schemasAt } from './walk.ts';
 
 /** A schema and the path at which it holds: the root, or the branch of a union that fits. */
 export interface Base {
@@ -26,6 +26,10 @@ export function adviseOnKey(root: Schema, objects: readonly Schema[], path: Path
   const allowed = keysOf(objects);
   const note =
     allowed.length === 0 ? 'no fields are allowed here' : `fields allowed here: ${allowed.join(', ')}`;
+  const elsewhere = objects
+    .map((each) => metaOf(each).elsewhere ?? {})
+    .find((each) => Object.hasOwn(each, key));
+  if (elsewhere !== undefined) return { help: elsewhere[key] as string, note };
   const place = placeBelow(objects, key) ?? placeAbove(root, path, key);
   if (place !== undefined) return { help: `\`${key}\` belongs ${place}`, note };
   const suggestion = nearest(key, allowed);

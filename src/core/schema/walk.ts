@@ -108,6 +108,8 @@ interface SchemaMeta {
   readonly secret?: boolean;
   /** The first one is shown when the key is missing. */
   readonly examples?: readonly unknown[];
+  /** Of a mapping: keys that people look for in it, and what to write instead. */
+  readonly elsewhere?: Readonly<Record<string, string>>;
 }
 
 /** What `.meta()` says on `schema` itself, not on what it wraps. */

@@ -3,6 +3,8 @@ import { configSchema } from './schema.ts';
 
 /** Numbers and booleans may also come from the environment, as in `${PORT:-3000}`, which an editor sees as a text. */
 function allowVariables({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  // For our own messages only.
+  delete jsonSchema['elsewhere'];
   const { type, description, default: fallback, ...rest } = jsonSchema;
   if (type !== 'integer' && type !== 'number' && type !== 'boolean') return;
   for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];

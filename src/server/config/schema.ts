@@ -140,7 +140,7 @@ const processSchema = z
     mcp: z
       .strictObject({
         sessionTtl: durationSchema
-          .default(LIMITS.sessionIdle)
+          .prefault(durationText(LIMITS.sessionIdle))
           .describe('Time without a request after which a session ends.'),
         maxSessions: z
           .int()
@@ -165,6 +165,13 @@ const processSchema = z
   })
   .describe('Settings of the process. Read at start.');
 
+/** The short forms have no address of their own. */
+const elsewhere = (key: string, ownPort: number) => ({
+  elsewhere: {
+    address: `define a gateway with the address, \`gateways: { local: { port: ${ownPort}, address: 127.0.0.1 } }\`, and write \`${key}: { gateways: local, ... }\` without \`port\``,
+  },
+});
+
 const simpleLlmSchema = z
   .strictObject({
     port: port
@@ -178,7 +185,8 @@ const simpleLlmSchema = z
     ...llmFields,
     policies: policiesSchema.optional().describe('Policies of the endpoint.'),
   })
-  .describe('The short form for LLM providers: an OpenAI-compatible endpoint.');
+  .describe('The short form for LLM providers: an OpenAI-compatible endpoint.')
+  .meta(elsewhere('llm', 4000));
 
 const simpleMcpSchema = z
   .strictObject({
@@ -193,7 +201,8 @@ const simpleMcpSchema = z
     ...mcpFields,
     policies: policiesSchema.optional().describe('Policies of the endpoint.'),
   })
-  .describe('The short form for one MCP endpoint. On a port of its own, every path leads to its targets.');
+  .describe('The short form for one MCP endpoint. On a port of its own, every path leads to its targets.')
+  .meta(elsewhere('mcp', 3000));
 
 const frontendSchema = z
   .strictObject({

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { LIMITS } from '../../core/limits.ts';
 import { CelEvaluationError } from '../cel/expression.ts';
 import type { CompileContext } from '../compile-context.ts';
-import { durationSchema } from '../config/duration.ts';
+import { durationSchema, durationText } from '../config/duration.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
 import type { HeaderList } from '../http/header-list.ts';
 import { lookupIn, ResponseView } from '../variables.ts';
@@ -23,7 +24,7 @@ export const healthSchema = z
         duration: durationSchema
           .optional()
           .describe(
-            'How long: the first time, twice that the second time in a row, and so on, up to 1h. By default what `Retry-After` or `x-ratelimit-reset…` of the failure say, else 3s.',
+            `How long: the first time, twice that the second time in a row, and so on, up to ${durationText(LIMITS.evictionMax)}. By default what \`Retry-After\` or \`x-ratelimit-reset…\` of the failure say, else ${durationText(LIMITS.eviction)}.`,
           ),
         consecutiveFailures: z
           .int()

@@ -25,7 +25,11 @@ const schema = z
       .boolean()
       .default(false)
       .describe('Whether requests with cookies or other credentials may be read.'),
-    maxAge: durationSchema.optional().describe('How long a browser may keep the answer to a preflight.'),
+    maxAge: durationSchema
+      .optional()
+      .describe(
+        "How long a browser may keep the answer to a preflight; the browser's own default when absent.",
+      ),
   })
   .describe('Answers preflights and lets browser pages of other origins read responses, refusals included.');
 

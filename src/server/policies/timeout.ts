@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { durationSchema } from '../config/duration.ts';
+import { LIMITS } from '../../core/limits.ts';
+import { durationSchema, durationText } from '../config/duration.ts';
 import { definePolicy } from '../policy.ts';
 
 const schema = z
@@ -8,11 +9,13 @@ const schema = z
     requestTimeout: durationSchema
       .optional()
       .describe(
-        'Time for a request until its response headers, with everything that happens in between; then 504.',
+        'Time for a request until its response headers, with everything that happens in between; then 504. Without it there is no such limit.',
       ),
     backendRequestTimeout: durationSchema
       .optional()
-      .describe('Time for one call to a backend until its response headers; then 504.'),
+      .describe(
+        `Time for one call to a backend until its response headers; then 504. ${durationText(LIMITS.upstreamHeadersTimeout)} by default.`,
+      ),
   })
   .describe('Bounds how long a request may take.');
 
