@@ -130,7 +130,8 @@ export async function freePort() {
 /** Starts a gateway on a configuration file that has `port: 0`. `nodeArgs` go before the program. */
 export function startGateway(bin, file, nodeArgs = []) {
   return start(process.execPath, [...nodeArgs, bin, 'serve', '-f', file], {
-    ready: /^ {2}gateway \S+ +http:\/\/[^:]+:(\d+)[\s\S]*^ready in/m,
+    // The second form is that of a log in JSON.
+    ready: /(?:^ {2}gateway \S+ +|"gateways":"[^"=]+=)http:\/\/[^:"]+:(\d+)[\s\S]*?(?:^ready in|"ms":)/m,
   });
 }
 

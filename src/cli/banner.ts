@@ -1,4 +1,5 @@
 import type { AdminServer } from '../admin/server.ts';
+import type { LogFields } from '../core/log.ts';
 import { VERSION } from '../core/version.ts';
 import type { RoutePlan } from '../server/config/plan.ts';
 import type { Config } from '../server/config/schema.ts';
@@ -36,6 +37,20 @@ export function banner({ file, warnings, gateway, admin, config, ms }: BannerFac
     '',
   );
   return lines.join('\n');
+}
+
+/** The same for programs that read the log: fields of one line. */
+export function readyFields({ file, gateway, admin, ms }: BannerFacts): LogFields {
+  const urls = gateway.listeners.map(
+    ({ gateway: { plan }, port }) => `${plan.name}=http://${urlHost(plan.address)}:${port}`,
+  );
+  return {
+    file,
+    version: VERSION,
+    gateways: urls.join(' '),
+    ...(admin === undefined ? {} : { admin: admin.url ?? admin.addresses.join(' ') }),
+    ms: Math.round(ms),
+  };
 }
 
 function urlHost(address: string | undefined): string {

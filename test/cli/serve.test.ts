@@ -217,19 +217,32 @@ describe('SIGTERM', () => {
 });
 
 describe('log output', () => {
-  test('in JSON is JSON on both streams', async () => {
-    const json = { logging: { format: 'json' } };
-    await using running = await serve(mcpConfig([chaos('a')], { config: json }));
-    await fetch(`${running.url}/mcp`, { method: 'PUT' });
+  test('in JSON is JSON on both streams, from the start to the end', async () => {
+    const config = { logging: { format: 'json' } };
+    // Half of what is configured is never reached, which is a warning.
+    const routes = [{ name: 'a' }, { name: 'b' }].map((route) => ({
+      ...route,
+      policies: { directResponse: { body: 'x' } },
+    }));
+    const gateways = { default: { port: 0, address: '127.0.0.1', routes } };
+    await using running = await serve(JSON.stringify({ config, gateways }));
+    await fetch(running.url);
     await until(() => running.stdout !== '');
-    expect(JSON.parse(running.stdout)).toMatchObject({ scope: 'request', 'http.status': 405 });
-    await until(() => running.stderr.includes('started bind'));
-    const bind = running.stderr.split('\n').find((line) => line.includes('started bind')) as string;
-    expect(JSON.parse(bind)).toMatchObject({
-      level: 'info',
-      scope: 'proxy::gateway',
-      message: 'started bind',
-    });
+    expect(JSON.parse(running.stdout)).toMatchObject({ scope: 'request', 'http.status': 200 });
+    running.kill('SIGTERM');
+    const { stderr } = await running.finished;
+    const lines = stderr
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ level: 'warn', scope: 'config', at: expect.stringMatching(/:1:\d+$/) }),
+        expect.objectContaining({ level: 'info', scope: 'proxy::gateway', message: 'started bind' }),
+        expect.objectContaining({ message: 'ready', gateways: `default=${running.url}` }),
+        expect.objectContaining({ message: 'finishing open requests', signal: 'SIGTERM' }),
+      ]),
+    );
   });
 
   test('of a reader that has gone stops nobody', async () => {

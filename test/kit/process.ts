@@ -104,7 +104,7 @@ export async function service(
     after();
     return new Error(`${args[0]} ended with ${code}: ${stderr}`);
   });
-  const ready = until(() => /^ready in /m.test(output.stderr));
+  const ready = until(() => /^ready in |"message":"ready"/m.test(output.stderr));
   const failure = await Promise.race([gone, ready]);
   if (failure !== undefined) throw failure;
   return {

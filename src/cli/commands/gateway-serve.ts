@@ -15,7 +15,7 @@ import { PortError, portDiagnostic } from '../../server/port.ts';
 import { LiveConfig } from '../../server/reload/live-config.ts';
 import { compileRuntime } from '../../server/runtime.ts';
 import { AdminAddressProblem, openAdminServer } from '../admin-server.ts';
-import { banner } from '../banner.ts';
+import { banner, readyFields } from '../banner.ts';
 import { type Context, wantsColor } from '../context.ts';
 import { onHangup } from '../hangup.ts';
 import type { Run } from '../program.ts';
@@ -57,8 +57,11 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
   if (problem !== undefined) log.warn('agctl', 'RUST_LOG is ignored', { problem });
   const { runtime, diagnostics } = compileRuntime({ config, source, log, folder, env: context.env });
   const all = [...loaded.diagnostics, ...diagnostics];
-  show(all);
-  if (all.some(({ severity }) => severity === 'error')) {
+  const isValid = all.every(({ severity }) => severity !== 'error');
+  const isJson = config.config.logging.format === 'json';
+  if (isJson && isValid) logWarnings(all, log);
+  else show(all);
+  if (!isValid) {
     await runtime.close();
     throw new CommandError('not_ok', `${file} is not a valid configuration`);
   }
@@ -81,7 +84,10 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
     show([portDiagnostic(error, source)]);
     return EXIT_CODES.not_ok.code;
   }
-  const { stopped, stop } = stoppable(gateway, readiness, log, context);
+  const { stopped, stop } = stoppable(gateway, readiness, log, (signal) => {
+    if (isJson) log.info('agctl', 'finishing open requests', { signal });
+    else context.stderr.write(`${signal}: finishing open requests; again stops now\n`);
+  });
   const served = { config, runtime, source, diagnostics: all };
   const live =
     file === '-'
@@ -122,12 +128,22 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
   }
   isServing();
   const warnings = all.length === 0 ? '' : `, ${all.length} warning${all.length === 1 ? '' : 's'}`;
-  context.stderr.write(banner({ file, warnings, gateway, admin, config, ms: performance.now() - started }));
+  const facts = { file, warnings, gateway, admin, config, ms: performance.now() - started };
+  if (isJson) log.info('agctl', 'ready', readyFields(facts));
+  else context.stderr.write(banner(facts));
   const code = await stopped;
   await Promise.all([admin?.close(), closeServers(), live?.close()]);
   await Promise.all([logSink.flush(), accessLog.flush()]);
   return code;
 };
+
+/** Warnings where logs are for programs: a line each. */
+function logWarnings(warnings: readonly Diagnostic[], log: Log): void {
+  for (const { code, message, help, file, range } of warnings) {
+    const at = `${file}:${range.start.line}:${range.start.column}`;
+    log.warn('config', message, { code, at, ...(help === undefined ? {} : { help }) });
+  }
+}
 
 /** RUST_LOG wins, as in the program that our configuration is compatible with; a wrong one does not stop anything. */
 function initialDirectives(
@@ -157,7 +173,12 @@ interface Stoppable {
  * error that nobody caught is a bug of ours: it is logged once, and the gateway drains rather than serve on in
  * an unknown state.
  */
-function stoppable(gateway: Gateway, readiness: Readiness, log: Log, { stderr }: Context): Stoppable {
+function stoppable(
+  gateway: Gateway,
+  readiness: Readiness,
+  log: Log,
+  announce: (signal: NodeJS.Signals) => void,
+): Stoppable {
   const { promise: stopped, resolve: done } = Promise.withResolvers<number>();
   let closing: Promise<void> | undefined;
   const stop = (code: number): Promise<void> => {
@@ -179,7 +200,7 @@ function stoppable(gateway: Gateway, readiness: Readiness, log: Log, { stderr }:
       // Children are killed by the exit handler of their supervisor.
       process.exit(signal === 'SIGINT' ? EXIT_CODES.interrupted.code : EXIT_CODES.not_ok.code);
     }
-    stderr.write(`${signal}: finishing open requests; again stops now\n`);
+    announce(signal);
     void stop(EXIT_CODES.ok.code);
   };
   process.on('SIGTERM', onSignal);
