@@ -120,7 +120,7 @@ export const ROOTS = {
   },
   response: {
     type: 'map',
-    doc: 'The response to the client, or what the place below says.',
+    doc: 'The response to the client, or the reply that the place speaks of.',
     members: {
       code: { type: 'int', doc: 'HTTP status.' },
       headers: { type: 'map', doc: 'Header fields by name, as in `request.headers`.' },

@@ -137,7 +137,7 @@ function byCondition(
 ): VirtualModel['choose'] {
   const compiled = targets.map(({ model, when }, index) => ({
     model,
-    when: when === undefined ? undefined : place.at(index, 'when').cel(when, 'llmRequest'),
+    when: when === undefined ? undefined : place.at(index, 'when').condition(when, 'llmRequest'),
   }));
   return (x, request) => {
     const lookup = lookupIn(x, { llmRequest: toCel(request) });

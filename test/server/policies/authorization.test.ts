@@ -61,8 +61,8 @@ describe('rules', () => {
 
 describe('an expression that gives no boolean', () => {
   const useless = [
-    'string(true)',
-    'size("a")',
+    'default("true", 1)',
+    'json("1")',
     'json("null")',
     'json("[]")',
     'request.headers["x-not-there"]',

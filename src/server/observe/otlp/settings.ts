@@ -102,7 +102,7 @@ function isSampled(value: unknown): boolean {
 
 function filterOf(filter: string | undefined, at: CompileContext): (x: Exchange) => boolean {
   if (filter === undefined) return () => true;
-  const expression = at.at('filter').cel(filter, 'log');
+  const expression = at.at('filter').condition(filter, 'log');
   return (x) => tryEvaluate(expression, lookupIn(x)) === true;
 }
 
