@@ -49,6 +49,8 @@ describe('hostile YAML', () => {
     ['a circle', 'a: &a {b: &b [*a, *b]}', 'AGW0003'],
     ['14,000 keys', KEYS, undefined],
     ['the same key 10,000 times', 'a: 1\n'.repeat(10_000), 'AGW0002'],
+    ['a misplaced line below 4 MB of dashes', `a:\n  b: |\n    ${'- '.repeat(2_000_000)}\n c: 1`, 'AGW0001'],
+    ['a misplaced line below 700,000 others', `a:\n  b: |\n${'    x\n'.repeat(700_000)} c: 1`, 'AGW0001'],
     ['NUL', 'a: \0b', 'AGW0001'],
     ['prototype keys', '{"__proto__": {"x": 1}}', 'AGW0101'],
   ])('%s is dealt with in time', (_name, text, code) => {

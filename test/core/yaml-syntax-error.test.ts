@@ -53,6 +53,10 @@ it.each([
   [' mcp: {}\nllm: {}\n', ['2:1', 'llm', INDENT, 'indented by 0 spaces', 'indent it like line 1 (1 space)']],
   ['a:\n  - b\n - c\n', ['3:2', '-', INDENT, 'indented by 1 space', 'indent it like line 2 (2 spaces)']],
   [
+    'a:\n  b: 1\n  - c\n',
+    ['3:3', '-', INDENT, 'indented by 2 spaces', 'a list stands below a key that has no other value'],
+  ],
+  [
     'a:\n  - b: 1\n    - c\n',
     ['3:5', '-', INDENT, 'indented by 4 spaces', 'indent it like line 2 (2 spaces)'],
   ],

@@ -1,4 +1,4 @@
-import type { YamlProblem } from './limits.ts';
+import { YAML_LIMITS, type YamlProblem } from './limits.ts';
 import { LineIndex } from './lines.ts';
 
 /** A column at which lines above have a key or a dash, which another line may stand below. */
@@ -7,6 +7,11 @@ interface Level {
   readonly line: number;
   readonly isDash: boolean;
 }
+
+const NO_PLACE = {
+  entry: 'a list stands below a key that has no other value',
+  key: 'line the keys of one mapping up in the same column',
+} as const;
 
 /** Where the text at or after `offset` begins; blank lines and comments are passed over. */
 export function nextText(text: string, offset: number): number {
@@ -44,13 +49,19 @@ export function misplacedLine(text: string, offset: number, message = 'wrong ind
     label: `indented by ${spaces(column)}`,
     help:
       places.length === 0
-        ? 'line the keys of one mapping up in the same column'
+        ? NO_PLACE[isDash ? 'entry' : 'key']
         : `indent it like ${places.map(inWords).join(', or like ')}`,
   };
 }
 
 function lineStart(text: string, offset: number): number {
   return offset === 0 ? 0 : text.lastIndexOf('\n', offset - 1) + 1;
+}
+
+function indentAt(text: string, start: number): number {
+  let at = start;
+  while (text[at] === ' ') at++;
+  return at - start;
 }
 
 function inWords({ column, line }: Level): string {
@@ -68,14 +79,19 @@ function levelsAbove(text: string, begin: number): Level[] {
   let { line } = new LineIndex(text).position(begin);
   for (let end = begin - 1; end >= 0 && lowest > 0; ) {
     const start = lineStart(text, end);
-    const written = text.slice(start, end).trimEnd();
+    const stop = end;
     end = start - 1;
     line -= 1;
+    // Most lines are as deep as those below them, or deeper: nothing of them counts.
+    const indent = indentAt(text, start);
+    if (indent >= lowest || start + indent >= stop) continue;
+    const written = text.slice(start, Math.min(stop, start + YAML_LIMITS.columns)).trimEnd();
+    const tail = text.slice(Math.max(start, stop - YAML_LIMITS.columns), stop).trimEnd();
     const found = levelsOf(written, line);
     const first = found.at(-1);
     if (first === undefined) continue;
     // What hangs below `|` or `>` is text, whatever its columns.
-    if (/[:-] +[|>][-+\d]*(?: +#.*)?$/.test(written)) {
+    if (/[:-] +[|>][-+\d]*(?: +#.*)?$/.test(tail)) {
       levels = levels.filter(({ column }) => column <= (found[0]?.column ?? 0));
     }
     levels.push(...found.filter(({ column }) => column < lowest));

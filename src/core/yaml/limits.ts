@@ -12,6 +12,8 @@ export const YAML_LIMITS = {
   depth: 64,
   /** Lexical units (a line of `key: value` has about seven); the parser needs 1 µs and 1 KiB for each. */
   lexemes: 100_000,
+  /** Of a line, at its beginning and end: looked at to say where a misplaced one belongs. Text may be one huge line. */
+  columns: 256,
   /** Problems reported for one file; nobody reads more, and a hostile file would have one per key. */
   problems: 200,
   /** Times that a value is mended and checked again: a place takes up to two, then what holds it is next. */
