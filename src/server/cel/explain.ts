@@ -3,6 +3,7 @@ import { parse } from './engine.ts';
 import { CelEvaluationError, CelSyntaxError } from './errors.ts';
 import type { Lookup } from './expression.ts';
 import { enterBudget, leaveBudget } from './limits.ts';
+import { operandsOf } from './operands.ts';
 import { type CelResult, fromCel } from './results.ts';
 import type { Node } from './syntax.ts';
 
@@ -26,7 +27,7 @@ export function explainExpression(
 ): ExplainedPart[] {
   const root = parse(source);
   const parts: ExplainedPart[] = [];
-  const pending: Node[] = partsOf(root);
+  const pending = [...partsOf(root)];
   while (pending.length > 0 && parts.length < limit) {
     const node = pending.shift() as Node;
     pending.unshift(...partsOf(node));
@@ -56,34 +57,14 @@ function evaluate(
 }
 
 /** The parts of a node. A path is one part, whatever its length. */
-function partsOf(node: Node): Node[] {
-  switch (node.kind) {
-    case 'member':
-      return pathParts(node.target);
-    case 'index':
-      return [...pathParts(node.target), node.index];
-    case 'call':
-      return [...(node.target === undefined ? [] : [node.target]), ...node.args];
-    case 'list':
-      return [...node.items];
-    case 'map':
-      return node.entries.flat();
-    case 'choice':
-      return [node.test, node.yes, node.no];
-    case 'and':
-    case 'or':
-    case 'binary':
-      return [node.left, node.right];
-    case 'not':
-    case 'negate':
-      return [node.operand];
-    default:
-      return [];
-  }
+function partsOf(node: Node): readonly Node[] {
+  if (node.kind === 'member') return pathParts(node.target);
+  if (node.kind === 'index') return [...pathParts(node.target), node.index];
+  return operandsOf(node);
 }
 
 /** What a path starts from, unless that is a variable. */
-function pathParts(target: Node): Node[] {
+function pathParts(target: Node): readonly Node[] {
   if (target.kind === 'name') return [];
   return target.kind === 'member' || target.kind === 'index' ? partsOf(target) : [target];
 }

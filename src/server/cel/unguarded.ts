@@ -1,4 +1,5 @@
 import { dottedName } from './access.ts';
+import { operandsOf } from './operands.ts';
 import type { Node, Span } from './syntax.ts';
 
 /** Where an expression needs an entry of a map. */
@@ -66,36 +67,11 @@ function survey(node: Node, uses: Uses): void {
       if (tolerated !== undefined) guarded.add(tolerated.toLowerCase());
     }
   if (node.kind === 'call' && node.name === 'variables') uses.isWhole = true;
-  for (const child of childrenOf(node)) survey(child, uses);
+  for (const child of operandsOf(node)) survey(child, uses);
 }
 
 /** Calls that go on when an argument fails. */
 const TOLERANT: ReadonlySet<string> = new Set(['has', 'default', 'coalesce']);
-
-function childrenOf(node: Node): readonly Node[] {
-  switch (node.kind) {
-    case 'literal':
-    case 'name':
-      return [];
-    case 'member':
-      return [node.target];
-    case 'index':
-      return [node.target, node.index];
-    case 'call':
-      return node.target === undefined ? node.args : [node.target, ...node.args];
-    case 'list':
-      return node.items;
-    case 'map':
-      return node.entries.flat();
-    case 'choice':
-      return [node.test, node.yes, node.no];
-    case 'not':
-    case 'negate':
-      return [node.operand];
-    default:
-      return [node.left, node.right];
-  }
-}
 
 /** Entries that must be there for `node` to be true, or, when it is negated, false. */
 function needed(node: Node, isWanted: boolean, map: string): NeededEntry[] {
@@ -130,7 +106,7 @@ function readIn(node: Node, map: string): NeededEntry[] {
   }
   if (node.kind === 'binary') return [...readIn(node.left, map), ...readIn(node.right, map)];
   if (node.kind !== 'call' || !STRICT.has(node.name)) return [];
-  return childrenOf(node).flatMap((child) => readIn(child, map));
+  return operandsOf(node).flatMap((child) => readIn(child, map));
 }
 
 /** Functions that are certain to fail with their arguments. */
