@@ -42,7 +42,7 @@ export function checkClaims(
 
 function checkAudience(audience: unknown, accepted: readonly string[]): void {
   const values = Array.isArray(audience) ? (audience as unknown[]) : [audience];
-  if (values.some((value) => typeof value === 'string' && accepted.includes(value))) return;
+  for (const value of values) if (typeof value === 'string' && accepted.includes(value)) return;
   throw new TokenError(
     `the token's audience is ${shown(audience)}, expected ${accepted.map(shown).join(' or ')}`,
   );

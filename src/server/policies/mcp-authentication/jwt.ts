@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { constants, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { LIMITS } from '../../../core/limits.ts';
+import { isAccepted, type SignedText } from './signature.ts';
 
 /** A token that must not be accepted. The message is for the client and the log: it never holds the token. */
 export class TokenError extends Error {
@@ -10,42 +11,50 @@ export class TokenError extends Error {
   }
 }
 
+type PartName = 'header' | 'payload' | 'signature';
+
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** The algorithms that a key may be used with; the token's header only chooses among them. */
-export interface VerificationKey {
-  readonly key: KeyObject;
-  readonly algorithms: ReadonlySet<string>;
+/** A compact JWS (RFC 7515 §7.1), cut at its dots. */
+export interface TokenParts {
+  readonly header: string;
+  readonly payload: string;
+  readonly signature: string;
+  /** Header, dot and payload: what the signature is of. */
+  readonly signed: SignedText;
 }
 
-export interface ParsedToken {
-  readonly algorithm: string;
-  readonly keyId: string;
-  readonly claims: Claims;
-  readonly signed: Buffer;
-  readonly signature: Buffer;
-}
-
-/**
- * Takes a compact JWS apart (RFC 7515 §7.1) and refuses everything that two readers could take differently:
- * base64url that is not canonical, duplicate members, invalid UTF-8, `crit` (no extension is understood) and
- * `b64`. `jku`, `x5u`, `jwk` and `x5c` are not looked at: keys come from the configuration only (RFC 8725 §3.10).
- */
-export function parseToken(token: string): ParsedToken {
+/** Throws `TokenError` unless the text has three parts and a length that a token may have. */
+export function splitToken(token: string): TokenParts {
   if (token.length > LIMITS.tokenLength)
     throw new TokenError(`the token is longer than ${LIMITS.tokenLength} characters`);
   const first = token.indexOf('.');
   const second = token.indexOf('.', first + 1);
   if (first === -1 || second === -1 || token.includes('.', second + 1))
     throw new TokenError('the token is not a signed JWT (three parts)');
-  const { algorithm, keyId } = headerOf(token.slice(0, first));
+  const text = token.slice(0, second);
   return {
-    algorithm,
-    keyId,
-    claims: parseObject(token.slice(first + 1, second), 'payload'),
-    signed: Buffer.from(token.slice(0, second), 'latin1'),
-    signature: decode(token.slice(second + 1), 'signature'),
+    header: token.slice(0, first),
+    payload: token.slice(first + 1, second),
+    signature: token.slice(second + 1),
+    signed: { text, sha256: hash('sha256', text, 'latin1') },
   };
+}
+
+export interface ParsedToken {
+  readonly algorithm: string;
+  readonly keyId: string;
+  readonly claims: Claims;
+}
+
+/**
+ * Reads header and payload of a token and refuses everything that two readers could take differently:
+ * base64url that is not canonical, duplicate members, invalid UTF-8, `crit` (no extension is understood) and
+ * `b64`. `jku`, `x5u`, `jwk` and `x5c` are not looked at: keys come from the configuration only (RFC 8725 §3.10).
+ */
+export function parseToken({ header, payload }: TokenParts): ParsedToken {
+  const { algorithm, keyId } = headerOf(header);
+  return { algorithm, keyId, claims: parseObject(payload, 'payload') };
 }
 
 interface Header {
@@ -76,7 +85,7 @@ const HEADER_LENGTH = 512;
 function parseHeader(part: string): Header {
   const header = parseObject(part, 'header');
   const { alg, kid, typ } = header;
-  if (typeof alg !== 'string' || !(alg in ALGORITHMS))
+  if (typeof alg !== 'string' || !isAccepted(alg))
     throw new TokenError('the token is signed with an algorithm that is not accepted');
   if ('crit' in header || 'b64' in header)
     throw new TokenError('the token header has an extension that is not supported');
@@ -88,13 +97,15 @@ function parseHeader(part: string): Header {
   return { algorithm: alg, keyId: kid };
 }
 
-function parseObject(part: string, name: string): Record<string, unknown> {
+function parseObject(part: string, name: PartName): Record<string, unknown> {
   const bytes = decode(part, name);
-  if (!isUtf8(bytes)) throw new TokenError(`the token ${name} is not valid UTF-8`);
   const members = topMembers(bytes, name);
+  const text = bytes.toString();
+  // What is not UTF-8 shows as U+FFFD, which may also stand there: only then it takes another look.
+  if (text.includes('\ufffd') && !isUtf8(bytes)) throw new TokenError(`the token ${name} is not valid UTF-8`);
   let value: unknown;
   try {
-    value = JSON.parse(bytes.toString('utf8'));
+    value = JSON.parse(text);
   } catch {
     throw new TokenError(`the token ${name} is not valid JSON`);
   }
@@ -109,44 +120,32 @@ function parseObject(part: string, name: string): Record<string, unknown> {
  * How many members the outermost object of a JSON text has, equal ones included. One look at every byte, before the
  * text is parsed: throws `TokenError` for nesting that would take long to parse.
  */
-function topMembers(bytes: Buffer, name: string): number {
+function topMembers(bytes: Buffer, name: PartName): number {
   let level = 0;
   let members = 0;
   for (let at = 0; at < bytes.length; at += 1) {
-    switch (bytes[at]) {
-      case 0x22: // "
-        at = endOfString(bytes, at);
-        break;
-      case 0x7b: // {
-      case 0x5b: // [
-        level += 1;
-        if (level > LIMITS.jsonDepth) throw new TokenError(`the token ${name} is nested too deeply`);
-        break;
-      case 0x7d: // }
-      case 0x5d: // ]
-        level -= 1;
-        break;
-      case 0x3a: // :
-        if (level === 1) members += 1;
-        break;
-    }
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      for (at += 1; at < bytes.length && bytes[at] !== QUOTE; at += 1) if (bytes[at] === BACKSLASH) at += 1;
+    } else if (byte === COLON) {
+      if (level === 1) members += 1;
+    } else if (byte === OBJECT || byte === LIST) {
+      level += 1;
+      if (level > LIMITS.jsonDepth) throw new TokenError(`the token ${name} is nested too deeply`);
+    } else if (byte === OBJECT_END || byte === LIST_END) level -= 1;
   }
   return members;
 }
 
-/** Position of the quote that ends the string which starts at `start`. */
-function endOfString(bytes: Buffer, start: number): number {
-  let at = start + 1;
-  while (at < bytes.length && bytes[at] !== 0x22) at += bytes[at] === 0x5c ? 2 : 1;
-  return at;
-}
+const [QUOTE, BACKSLASH, COLON, OBJECT, OBJECT_END, LIST, LIST_END] = Buffer.from('"\\:{}[]');
 
 /**
- * base64url without padding (RFC 7515 §2), of which every value has one spelling. `Buffer.from` leaves out what it
+ * base64url without padding (RFC 7515 §2), of which every value has one spelling. `Buffer.write` leaves out what it
  * cannot read, which shows in the length, takes the other alphabet's `+` and `/`, and ignores stray bits at the end.
+ * Throws `TokenError`. The bytes are valid until the next call, which overwrites them: nobody keeps them.
  */
-function decode(part: string, name: string): Buffer {
-  const bytes = Buffer.from(part, 'base64url');
+export function decode(part: string, name: PartName): Buffer {
+  const bytes = decoded.subarray(0, decoded.write(part, 'base64url'));
   const ends = LAST_CHARACTERS[part.length % 4];
   if (
     part === '' ||
@@ -160,6 +159,9 @@ function decode(part: string, name: string): Buffer {
   return bytes;
 }
 
+/** Fresh memory for each part would cost a new token a twentieth more. */
+const decoded = Buffer.allocUnsafeSlow(LIMITS.tokenLength);
+
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 /** Characters that may end a text, by its length modulo four: their bits beyond the last byte are zero. */
 const LAST_CHARACTERS = [
@@ -168,65 +170,3 @@ const LAST_CHARACTERS = [
   ALPHABET.replace(/(.).{15}/g, '$1'),
   ALPHABET.replace(/(.).{3}/g, '$1'),
 ] as const;
-
-interface Algorithm {
-  readonly hash: string | null;
-  /** RSA-PSS (RFC 7518 §3.5): the salt is as long as the hash. */
-  readonly padding?: number;
-  /** ECDSA signatures are two numbers of this many bytes each (RFC 7518 §3.4), never DER. */
-  readonly integerBytes?: number;
-}
-
-const PSS = constants.RSA_PKCS1_PSS_PADDING;
-
-/** Asymmetric algorithms of RFC 7518 §3.1 and RFC 8037. `none` and HMAC are not here and so cannot be used. */
-const ALGORITHMS: Readonly<Record<string, Algorithm>> = Object.assign(
-  Object.create(null) as Record<string, Algorithm>,
-  {
-    RS256: { hash: 'sha256' },
-    RS384: { hash: 'sha384' },
-    RS512: { hash: 'sha512' },
-    PS256: { hash: 'sha256', padding: PSS },
-    PS384: { hash: 'sha384', padding: PSS },
-    PS512: { hash: 'sha512', padding: PSS },
-    ES256: { hash: 'sha256', integerBytes: 32 },
-    ES384: { hash: 'sha384', integerBytes: 48 },
-    ES512: { hash: 'sha512', integerBytes: 66 },
-    EdDSA: { hash: null },
-    Ed25519: { hash: null },
-  },
-);
-
-/** Whether the signature of a parsed token is one by this key. */
-export function hasValidSignature(
-  { algorithm, signed, signature }: ParsedToken,
-  { key, algorithms }: VerificationKey,
-): boolean {
-  const parameters = ALGORITHMS[algorithm];
-  if (parameters === undefined || !algorithms.has(algorithm)) return false;
-  const { hash, integerBytes } = parameters;
-  if (integerBytes !== undefined && signature.length !== integerBytes * 2) return false;
-  return verify(hash, signed, inputFor(key, parameters), signature);
-}
-
-/** What `verify` takes, made once for each key and algorithm. */
-const inputs = new WeakMap<KeyObject, Map<Algorithm, VerifyKeyObjectInput>>();
-
-function inputFor(key: KeyObject, algorithm: Algorithm): VerifyKeyObjectInput {
-  let ofKey = inputs.get(key);
-  if (ofKey === undefined) {
-    ofKey = new Map();
-    inputs.set(key, ofKey);
-  }
-  let input = ofKey.get(algorithm);
-  if (input === undefined) {
-    const { padding, integerBytes } = algorithm;
-    input = {
-      key,
-      ...(padding === undefined ? {} : { padding, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }),
-      ...(integerBytes === undefined ? {} : { dsaEncoding: 'ieee-p1363' }),
-    };
-    ofKey.set(algorithm, input);
-  }
-  return input;
-}

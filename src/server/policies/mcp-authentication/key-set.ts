@@ -1,10 +1,10 @@
 import type { webcrypto } from 'node:crypto';
-import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createPublicKey } from 'node:crypto';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Document } from './document.ts';
-import type { VerificationKey } from './jwt.ts';
+import { type Verifiers, verifiersOf } from './signature.ts';
 
 /** No key set could be had yet: the provider is down, or its document is unusable. */
 export class KeySetUnavailable extends Error {}
@@ -13,7 +13,7 @@ export class KeySetUnavailable extends Error {}
 export type KeySource = () => Promise<Document>;
 
 /** RFC 7517 §4.5: keys of different types may share an id. */
-type Keys = ReadonlyMap<string, readonly VerificationKey[]>;
+type Keys = ReadonlyMap<string, readonly Verifiers[]>;
 
 /**
  * The provider's signing keys (RFC 7517), loaded on first use and kept. They are read again when they expire, beside
@@ -48,7 +48,7 @@ export class KeySet {
   }
 
   /** The keys of that id, if they are here. */
-  get(keyId: string): readonly VerificationKey[] | undefined {
+  get(keyId: string): readonly Verifiers[] | undefined {
     this.keepFresh();
     return this.#keys?.get(keyId);
   }
@@ -121,15 +121,15 @@ function parseKeySet(document: unknown, log: Log): { keys: Keys; fingerprint: st
   const list = (document as { keys?: unknown } | null)?.keys;
   if (!Array.isArray(list)) throw new Error('the key set has no `keys` list');
   if (list.length > LIMITS.keys) throw new Error(`the key set has more than ${LIMITS.keys} keys`);
-  const keys = new Map<string, VerificationKey[]>();
+  const keys = new Map<string, Verifiers[]>();
   const prints: string[] = [];
   for (const jwk of list as (Jwk | null)[]) {
     // Keys for encryption stand in the sets of most providers: nothing is wrong with them.
     if (jwk?.use !== undefined && jwk.use !== 'sig') continue;
     try {
-      const { kid, ...key } = verificationKey(jwk);
-      keys.set(kid, [...(keys.get(kid) ?? []), key]);
-      prints.push(JSON.stringify([kid, key.key.export({ format: 'jwk' }), [...key.algorithms]]));
+      const { kid, print, verifiers } = signingKey(jwk);
+      keys.set(kid, [...(keys.get(kid) ?? []), verifiers]);
+      prints.push(print);
     } catch (error) {
       const kid = String(jwk?.['kid']).slice(0, 100);
       log.warn('auth', 'a signing key was left out', { kid, problem: messageOf(error) });
@@ -138,14 +138,8 @@ function parseKeySet(document: unknown, log: Log): { keys: Keys; fingerprint: st
   return { keys, fingerprint: prints.sort().join('\n') };
 }
 
-const RSA = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
-const BY_CURVE: Readonly<Record<string, string>> = {
-  prime256v1: 'ES256',
-  secp384r1: 'ES384',
-  secp521r1: 'ES512',
-};
-
-function verificationKey(jwk: Jwk | null): VerificationKey & { kid: string } {
+/** A key by its id, with a text that is the same for the same key and algorithms. */
+function signingKey(jwk: Jwk | null): { kid: string; print: string; verifiers: Verifiers } {
   if (typeof jwk !== 'object' || jwk === null) throw new Error('it is not an object');
   const { kid, alg, kty, n, e, crv, x, y, key_ops: operations } = jwk;
   if (typeof kid !== 'string' || kid === '') throw new Error('it has no `kid`, by which tokens name it');
@@ -155,27 +149,19 @@ function verificationKey(jwk: Jwk | null): VerificationKey & { kid: string } {
     throw new Error(`key type ${String(kty).slice(0, 20)} is not supported`);
   // Only public members are handed on: a provider that publishes a private key must not make us keep it.
   const key = createPublicKey({ key: { kty, n, e, crv, x, y } as webcrypto.JsonWebKey, format: 'jwk' });
-  const possible = algorithmsOf(key);
-  if (alg === undefined) return { kid, key, algorithms: new Set(possible) };
-  if (typeof alg !== 'string' || !possible.includes(alg)) throw new Error('its `alg` does not fit its type');
-  return { kid, key, algorithms: new Set([alg]) };
+  const possible = verifiersOf(key);
+  const verifiers = alg === undefined ? possible : only(alg, possible);
+  return {
+    kid,
+    verifiers,
+    print: JSON.stringify([kid, key.export({ format: 'jwk' }), [...verifiers.keys()]]),
+  };
 }
 
-function algorithmsOf(key: KeyObject): string[] {
-  const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
-  switch (key.asymmetricKeyType) {
-    case 'rsa':
-      if (modulusLength < LIMITS.rsaBits)
-        throw new Error(`RSA keys need ${LIMITS.rsaBits} bits, this has ${modulusLength}`);
-      return RSA;
-    case 'ec': {
-      const algorithm = BY_CURVE[namedCurve];
-      if (algorithm === undefined) throw new Error(`curve ${namedCurve} is not supported`);
-      return [algorithm];
-    }
-    case 'ed25519':
-      return ['EdDSA', 'Ed25519'];
-    default:
-      throw new Error(`keys of type ${key.asymmetricKeyType} are not supported`);
-  }
+/** A key that names its algorithm is used with no other (RFC 7517 §4.4). */
+function only(algorithm: unknown, possible: Verifiers): Verifiers {
+  const verify = possible.get(String(algorithm));
+  if (typeof algorithm !== 'string' || verify === undefined)
+    throw new Error('its `alg` does not fit its type');
+  return new Map([[algorithm, verify]]);
 }

@@ -1,12 +1,19 @@
-import { hash } from 'node:crypto';
 import { LIMITS } from '../../../core/limits.ts';
 import { type ClaimRules, checkClaims } from './claims.ts';
-import { type Claims, hasValidSignature, type ParsedToken, parseToken, TokenError } from './jwt.ts';
+import {
+  type Claims,
+  decode,
+  type ParsedToken,
+  parseToken,
+  splitToken,
+  TokenError,
+  type TokenParts,
+} from './jwt.ts';
 import type { KeySet } from './key-set.ts';
 
 /**
- * Validates tokens and remembers those that are valid, by the SHA-256 of the whole token, until they expire or
- * the keys change. Bounded; the one used longest ago goes first.
+ * Validates tokens and remembers those that are valid, by the SHA-256 of what is signed and the signature, until they
+ * expire or the keys change. Bounded; the one used longest ago goes first.
  */
 export class TokenValidator {
   readonly #keys: KeySet;
@@ -34,26 +41,27 @@ export class TokenValidator {
    * Throws `TokenError`; rejects with `KeySetUnavailable` when there are no keys.
    */
   validate(token: string): Claims | Promise<Claims> {
-    const digest = hash('sha256', token, 'base64url');
-    const known = this.#valid.get(digest);
+    const parts = splitToken(token);
+    const id = parts.signed.sha256 + parts.signature;
+    const known = this.#valid.get(id);
     if (known === undefined) {
-      const parsed = parseToken(token);
-      return this.#verify(parsed, digest) ?? this.#seekAndVerify(parsed, digest);
+      const parsed = parseToken(parts);
+      return this.#verify(parts, parsed, id) ?? this.#seekAndVerify(parts, parsed, id);
     }
     // A removed key must be noticed, too, when all tokens that come are remembered ones.
     this.#keys.keepFresh();
     // Times are checked anew: a remembered token expires like any other.
     checkClaims(known, this.#rules, Date.now() / 1000);
-    this.#valid.delete(digest);
-    this.#valid.set(digest, known);
+    this.#valid.delete(id);
+    this.#valid.set(id, known);
     return known;
   }
 
-  async #seekAndVerify(parsed: ParsedToken, digest: string): Promise<Claims> {
+  async #seekAndVerify(parts: TokenParts, parsed: ParsedToken, id: string): Promise<Claims> {
     // A token of another issuer names a key that no read will find; saying whose it is helps more.
     checkClaims(parsed.claims, this.#rules, Date.now() / 1000);
     await this.#keys.seek(parsed.keyId);
-    const claims = this.#verify(parsed, digest);
+    const claims = this.#verify(parts, parsed, id);
     if (claims === undefined) throw new TokenError('the token is signed with an unknown key');
     return claims;
   }
@@ -62,14 +70,20 @@ export class TokenValidator {
    * Undefined when the key is not here. Takes the keys, uses them and remembers the token in one turn: nothing that
    * a key just replaced has signed can be remembered.
    */
-  #verify(parsed: ParsedToken, digest: string): Claims | undefined {
-    const keys = this.#keys.get(parsed.keyId);
+  #verify(
+    { signed, signature: encoded }: TokenParts,
+    { algorithm, keyId, claims }: ParsedToken,
+    id: string,
+  ): Claims | undefined {
+    const keys = this.#keys.get(keyId);
     if (keys === undefined) return undefined;
-    if (!keys.some((key) => hasValidSignature(parsed, key)))
-      throw new TokenError('the signature of the token is not valid');
-    checkClaims(parsed.claims, this.#rules, Date.now() / 1000);
+    const signature = decode(encoded, 'signature');
+    let isValid = false;
+    for (const key of keys) isValid ||= key.get(algorithm)?.(signed, signature) === true;
+    if (!isValid) throw new TokenError('the signature of the token is not valid');
+    checkClaims(claims, this.#rules, Date.now() / 1000);
     if (this.#valid.size >= LIMITS.validTokens) this.#valid.delete(this.#valid.keys().next().value as string);
-    this.#valid.set(digest, parsed.claims);
-    return parsed.claims;
+    this.#valid.set(id, claims);
+    return claims;
   }
 }
