@@ -1,8 +1,8 @@
 // npm run bench auth -- [--rounds 3] [--seconds 4] [--connections 32] [--bin NAME=PATH] [--tokens 100000] [--no-gateway]
-// What a validated request costs: one token in this process, remembered and not, beside the bare signature check and the
-// plainest validator; then requests through the gateway with and without sign-in. Last, as many tokens
-// that are almost right as --tokens says are judged by us and by jose, whose verdicts must not differ without a reason.
-import { constants, createPublicKey, hash, verify } from 'node:crypto';
+// What a validated request costs: one token in this process, remembered and not, beside the bare signature check and
+// jose; then requests through the gateway with and without sign-in. Last, as many tokens that are almost right as
+// --tokens says are judged by us and by jose, whose verdicts must not differ without a reason.
+import { constants, createPublicKey, verify } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -114,23 +114,6 @@ function bareVerifier(key, texts) {
   return (index) => check(...inputs[index]);
 }
 
-/**
- * Takes a token apart and keeps it by its hash, written plainly and without one check beside the signature: base64url,
- * JSON, SHA-256. What we add to it is ours.
- */
-function plainestVerifier(key, texts) {
-  const check = verifierOf(key);
-  const known = new Map();
-  return (index) => {
-    const text = texts[index];
-    const at = text.lastIndexOf('.');
-    const digest = hash('sha256', text, 'base64url');
-    const payload = Buffer.from(text.slice(text.indexOf('.') + 1, at), 'base64url');
-    check(Buffer.from(text.slice(0, at)), Buffer.from(text.slice(at + 1), 'base64url'));
-    known.set(digest, JSON.parse(payload.toString()));
-  };
-}
-
 /** The same checks by the library that most servers use; one call after the other, as ours. */
 function joseVerifier({ jwk }, texts) {
   const keys = createLocalJWKSet({ keys: [jwk] });
@@ -146,7 +129,6 @@ async function measureTokens(alg) {
   const key = signingKey('k', alg);
   const texts = Array.from({ length: BATCH }, (_, serial) => token(key, claims(serial)));
   const checkBare = bareVerifier(key, texts);
-  const checkPlainest = plainestVerifier(key, texts);
   const checkWithJose = joseVerifier(key, texts);
   const rounds = [];
   for (let round = -2; round < ROUNDS; round += 1) {
@@ -154,13 +136,9 @@ async function measureTokens(alg) {
     const validate = (index) => {
       if (validator.validate(texts[index]) instanceof Promise) throw new Error('the key was not here');
     };
-    const { bare, plainest, fresh } = await inTurns({
-      bare: checkBare,
-      plainest: checkPlainest,
-      fresh: validate,
-    });
+    const { bare, fresh } = await inTurns({ bare: checkBare, fresh: validate });
     const { remembered } = await inTurns({ remembered: validate });
-    if (round >= 0) rounds.push({ bare, plainest, fresh, remembered });
+    if (round >= 0) rounds.push({ bare, fresh, remembered });
   }
   // Apart: what it leaves to the garbage collector would be cleared away at the cost of the others.
   const jose = [];
@@ -174,7 +152,6 @@ async function measureTokens(alg) {
     of(({ fresh }) => fresh).toFixed(1),
     `${of(({ fresh, bare }) => fresh / bare).toFixed(2)} ×`,
     `${(least('fresh') / least('bare')).toFixed(2)} ×`,
-    `${of(({ plainest, bare }) => plainest / bare).toFixed(2)} ×`,
     of(({ remembered }) => remembered).toFixed(2),
     median(jose).toFixed(1),
   ];
@@ -255,7 +232,7 @@ try {
   for (const alg of ['RS256', 'PS256', 'ES256', 'EdDSA']) rows.push(await measureTokens(alg));
   console.log(`Node ${process.versions.node}, median of ${ROUNDS} rounds of ${BATCH} tokens`);
   console.log(
-    `${table(['µs per token', 'bare verify', 'new', 'against bare', 'least, against least', 'plainest, against bare', 'remembered', 'jose'], rows)}\n`,
+    `${table(['µs per token', 'bare verify', 'new', 'against bare', 'least, against least', 'remembered', 'jose'], rows)}\n`,
   );
   pinSelf();
   if (values.gateway) await throughGateway(folder);
