@@ -74,8 +74,8 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBo
     headers: headers.raw,
     body: text,
     client: x,
-    // Streams have a clock of their own, which ends them with an event.
-    ...(body.get('stream') === true ? {} : { bodyIdle: LIMITS.streamIdle }),
+    // Streams have a clock of their own, which ends them with an event; who asked for one may get something else.
+    bodyIdle: LIMITS.streamIdle * (body.get('stream') === true ? 2 : 1),
     ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
   });
   const {

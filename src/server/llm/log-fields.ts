@@ -15,6 +15,8 @@ export interface LlmCall {
   responseModel?: string;
   /** How far it came: tokens that nobody reported are estimated for all but `refused`, and calls that were never sent. */
   progress?: 'asked' | 'refused' | 'answered' | 'whole';
+  /** How the provider names the error with which it refused the call. */
+  providerError?: string | undefined;
   /** What the provider reported; completed by an estimate when the call has ended. */
   usage?: Usage;
   /** Why `usage` is an estimate. */

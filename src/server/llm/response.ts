@@ -10,6 +10,7 @@ import { StreamGuard } from './guardrails/stream-guard.ts';
 import type { Webhook } from './guardrails/webhook.ts';
 import { hideKey, hideKeyInHeaders } from './key-echo.ts';
 import type { LlmCall } from './log-fields.ts';
+import { providerErrorOf } from './provider-error.ts';
 import { LlmStream } from './stream.ts';
 import { StreamMeter } from './stream-meter.ts';
 import { readWhole, WholeMeter } from './whole-meter.ts';
@@ -32,7 +33,7 @@ export async function answerOf(
   refuseEncoded(reply);
   hideKeyInHeaders(headers, options.keyForms);
   call.progress = status < 200 || status > 299 ? 'refused' : 'answered';
-  if (call.progress === 'refused') return withoutKey(x, reply, options.keyForms);
+  if (call.progress === 'refused') return refused(x, call, reply, options.keyForms);
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!(body instanceof UpstreamBody)) {
     // The built-in model: its answer is here already.
@@ -141,11 +142,20 @@ async function guarded(
   return { ...reply, body: JSON.stringify(replaced(checked)) };
 }
 
-/** Some providers repeat the key in their error: it is ours, not the client's. Errors are small, so they are read whole. */
-async function withoutKey(x: Exchange, reply: Reply, forms: readonly string[]): Promise<Reply> {
-  if (forms.length === 0 || !(reply.body instanceof UpstreamBody)) return reply;
+/**
+ * What a provider says that refuses a call. Errors are small, so they are read whole: for their name, which the access
+ * log has, and since some providers repeat the key, which is ours and not the client's.
+ */
+async function refused(
+  x: Exchange,
+  call: LlmCall,
+  reply: Reply,
+  keyForms: readonly string[],
+): Promise<Reply> {
+  if (!(reply.body instanceof UpstreamBody)) return reply;
   const bytes = await collect(x, reply.body, undefined);
-  const cleaned = hideKey(bytes, forms);
+  const cleaned = hideKey(bytes, keyForms);
+  call.providerError = providerErrorOf(cleaned);
   if (cleaned !== bytes) reply.headers.delete('content-length');
   return { ...reply, body: cleaned };
 }

@@ -37,8 +37,8 @@ export function requestFields(x: Exchange, status: number): Field[] {
     ['mcp.session.id', mcp?.sessionId],
     ['mcp.error.code', mcp?.errorCode],
     ['mcp.error.message', mcp?.errorMessage, 'quoted'],
-    // Ours: a tool's own failure has no code.
-    ['error.type', mcp?.isToolError ? TOOL_ERROR : undefined],
+    // A tool's own failure has no code; that of a provider is its status, and the name that the provider gives it.
+    ['error.type', mcp?.isToolError ? TOOL_ERROR : x.llm?.providerError],
     ...llmFieldsOf(x),
     ['error', x.error, 'quoted'],
     ['error.detail', x.errorDetail ?? mcp?.errorDetail, 'quoted'],

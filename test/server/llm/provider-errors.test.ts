@@ -1,0 +1,110 @@
+import { describe, expect, test, vi } from 'vitest';
+import { answering, CHAT, chat, llmGateway, llmProvider, webhook } from '../../kit/llm-provider.ts';
+import { until } from '../../kit/until.ts';
+
+// Minutes of silence are too long for a test.
+vi.mock(import('../../../src/core/limits.ts'), async (original) => {
+  const { LIMITS } = await original();
+  return { LIMITS: { ...LIMITS, streamIdle: 300 } as unknown as typeof LIMITS };
+});
+
+const STREAM = { ...CHAT, stream: true };
+const KEY = { apiKey: 'sk-of-the-gateway' };
+
+describe('the access log names the error of a provider', () => {
+  test.each([
+    [
+      'by its code',
+      401,
+      { error: { message: 'm', type: 'invalid_request_error', code: 'invalid_api_key' } },
+      'invalid_api_key',
+    ],
+    [
+      'by its type where there is no code',
+      400,
+      { error: { message: 'm', type: 'invalid_request_error', code: null } },
+      'invalid_request_error',
+    ],
+    [
+      'by the status of Google',
+      429,
+      [{ error: { code: 429, message: 'm', status: 'RESOURCE_EXHAUSTED' } }],
+      'RESOURCE_EXHAUSTED',
+    ],
+    [
+      'not by a sentence, which may hold anything',
+      400,
+      { error: { code: 'you asked: who is Bob', type: 'x'.repeat(65) } },
+      undefined,
+    ],
+    ['not without an error', 404, { detail: 'Not Found' }, undefined],
+    ['not when that is a text', 404, { error: 'model "acme-mini" not found' }, undefined],
+    ['not when that is nothing', 500, { error: null }, undefined],
+    ['not when the answer is nothing', 500, null, undefined],
+    [
+      'not when the answer is large',
+      500,
+      { error: { code: 'large', message: 'x'.repeat(70_000) } },
+      undefined,
+    ],
+  ] as const)('%s', async (_, status, answer, name) => {
+    const text = JSON.stringify(answer);
+    await using provider = await llmProvider(answering(text, status));
+    await using withKey = await llmGateway(provider, { params: KEY });
+    await using without = await llmGateway(provider);
+    for (const served of [withKey, without]) {
+      for (const body of [CHAT, STREAM]) expect(await chat(served, body)).toMatchObject({ status, text });
+      for (const at of [1, 2]) {
+        const line = await served.accessLine(at);
+        expect(line['http.status']).toBe(String(status));
+        expect(line['error.type']).toBe(name);
+      }
+    }
+  });
+
+  test('unless the answer is no JSON', async () => {
+    await using provider = await llmProvider(answering('<h1>Bad gateway</h1>', 502));
+    await using served = await llmGateway(provider);
+    expect((await chat(served)).text).toBe('<h1>Bad gateway</h1>');
+    expect(await served.accessLine(1)).not.toHaveProperty('error.type');
+  });
+
+  test('without the key where a provider repeats it', async () => {
+    await using provider = await llmProvider(answering(JSON.stringify({ error: { code: KEY.apiKey } }), 401));
+    await using served = await llmGateway(provider, { params: KEY });
+    await chat(served);
+    const line = await served.accessLine(1);
+    expect(line['http.status']).toBe('401');
+    expect(JSON.stringify(line)).not.toContain(KEY.apiKey);
+  });
+});
+
+describe('a provider that was asked for a stream, answers with something else and falls silent, is left', () => {
+  test.each([
+    ['a refusal', 500, {}],
+    ['a refusal, with a key', 500, { params: KEY }],
+    ['an answer', 200, {}],
+    [
+      'an answer that is guarded',
+      200,
+      { llm: { guardrails: { response: [webhook({ address: '127.0.0.1:1' })] } } },
+    ],
+  ])('%s', async (_, status, more) => {
+    let hasLeft = false;
+    await using provider = await llmProvider((_request, response) => {
+      response.writeHead(status, { 'content-type': 'application/json', 'content-length': '1000' });
+      response.write('{"error":{');
+      response.once('close', () => {
+        hasLeft = true;
+      });
+    });
+    await using served = await llmGateway(provider, more);
+    const reply = await chat(served, STREAM).catch(() => undefined);
+    // An answer's beginning goes out as it comes; a refusal, and what is guarded, is read whole before.
+    expect(reply?.status).toBe(status === 200 && !('llm' in more) ? undefined : 504);
+    await until(() => hasLeft);
+    const line = await served.accessLine(1);
+    expect(line['reason']).toBe('Timeout');
+    expect(line['error']).toContain('nothing more came for too long');
+  });
+});
