@@ -1,6 +1,7 @@
 import type { Exchange } from '../http/exchange.ts';
 import { dataOf } from './frames.ts';
 import type { LlmCall } from './log-fields.ts';
+import { errorInEvent } from './provider-error.ts';
 import { saidBytes } from './texts.ts';
 import { parseUsage } from './usage.ts';
 
@@ -15,6 +16,9 @@ export class StreamMeter {
   #count = 0;
   /** Bytes of an event besides what it says, by the last event that was parsed. */
   #overhead = 0;
+  /** The last event, and the one before: an error ends a stream, and some providers send `[DONE]` behind it. */
+  #last: Buffer | undefined;
+  #before: Buffer | undefined;
 
   constructor(x: Exchange, call: LlmCall, stripsUsage: boolean) {
     this.#x = x;
@@ -25,6 +29,8 @@ export class StreamMeter {
   /** Whether the event goes on to the client: one that is there only because we asked for usage does not. */
   read(frame: Buffer): boolean {
     const call = this.#call;
+    this.#before = this.#last;
+    this.#last = frame;
     const elapsed = performance.now() - this.#x.startedClock;
     const mayReport = frame.indexOf(USAGE) !== -1 && frame.indexOf(NO_USAGE) === -1;
     const isSample = this.#count % SAMPLE === 0 || (this.#overhead === 0 && this.#count < SAMPLE);
@@ -51,6 +57,18 @@ export class StreamMeter {
     if (usage === undefined) return true;
     call.usage = usage;
     return !(this.#stripsUsage && Array.isArray(value?.['choices']) && value['choices'].length === 0);
+  }
+
+  /** The stream has ended: whether it did with an error, which the log has by the provider's name for it. */
+  endsWithError(): boolean {
+    for (const frame of [this.#before, this.#last]) {
+      const data = frame === undefined ? undefined : dataOf(frame);
+      const error = data === undefined ? undefined : errorInEvent(data);
+      if (error === undefined) continue;
+      this.#call.providerError = error.name;
+      return true;
+    }
+    return false;
   }
 
   /** What is said is counted exactly here, and by the length of the event between two samples. */

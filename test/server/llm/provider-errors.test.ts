@@ -1,5 +1,16 @@
 import { describe, expect, test, vi } from 'vitest';
-import { answering, CHAT, chat, llmGateway, llmProvider, webhook } from '../../kit/llm-provider.ts';
+import {
+  answering,
+  CHAT,
+  chat,
+  chunk,
+  DONE,
+  FINISH,
+  llmGateway,
+  llmProvider,
+  streaming,
+  webhook,
+} from '../../kit/llm-provider.ts';
 import { until } from '../../kit/until.ts';
 
 // Minutes of silence are too long for a test.
@@ -106,5 +117,65 @@ describe('a provider that was asked for a stream, answers with something else an
     const line = await served.accessLine(1);
     expect(line['reason']).toBe('Timeout');
     expect(line['error']).toContain('nothing more came for too long');
+  });
+});
+
+describe('a stream that the provider ends with an error', () => {
+  const told = { message: 'The server is busy, Bob', type: 'server_error', code: 'overloaded' };
+  test.each([
+    [
+      'in an event',
+      [chunk({ content: 'Hel' }), `data: ${JSON.stringify({ error: told })}\n\n`],
+      'overloaded',
+    ],
+    ['in its first event', [`data: ${JSON.stringify({ error: told })}\n\n`], 'overloaded'],
+    [
+      'before [DONE]',
+      [chunk({ content: 'Hel' }), `data: ${JSON.stringify({ error: told })}\n\n`, DONE],
+      'overloaded',
+    ],
+    [
+      'without an empty line behind it',
+      [chunk({ content: 'Hel' }), `data: ${JSON.stringify({ error: told })}\n`],
+      'overloaded',
+    ],
+    [
+      'of the responses API',
+      [`event: error\ndata: ${JSON.stringify({ ...told, type: 'error' })}\n\n`],
+      'overloaded',
+    ],
+    [
+      'of a response that failed',
+      [`data: ${JSON.stringify({ type: 'response.failed', response: { error: told } })}\n\n`],
+      'overloaded',
+    ],
+    ['without a name', ['data: {"error":{"message":"no"}}\n\n'], undefined],
+  ] as const)('%s, is a failure', async (_, events, name) => {
+    await using provider = await llmProvider(streaming((response) => response.end(events.join(''))));
+    await using served = await llmGateway(provider);
+    // Every byte goes to the client, who is told by the provider.
+    expect(await chat(served, STREAM)).toMatchObject({ status: 200, text: events.join('') });
+    const line = await served.accessLine(1);
+    expect(line['error']).toBe('the provider ended the stream with an error');
+    expect(line['error.type']).toBe(name);
+    expect(line['reason']).toBe('UpstreamFailure');
+    expect(JSON.stringify(line)).not.toContain('Bob');
+  });
+
+  test.each([
+    ['text that speaks of errors', [chunk({ content: '{"error":{"code":"x"}}' }), FINISH, DONE]],
+    ['an error that is null', [`data: ${JSON.stringify({ error: null, choices: [] })}\n\n`, DONE]],
+    [
+      'a response without an error',
+      [`data: ${JSON.stringify({ type: 'response.completed', response: { error: null } })}\n\n`],
+    ],
+    ['no event at all', []],
+  ] as const)('but one with %s is none', async (_, events) => {
+    await using provider = await llmProvider(streaming((response) => response.end(events.join(''))));
+    await using served = await llmGateway(provider);
+    expect(await chat(served, STREAM)).toMatchObject({ status: 200, text: events.join('') });
+    const line = await served.accessLine(1);
+    expect(line['http.status']).toBe('200');
+    for (const field of ['error', 'error.type', 'reason']) expect(line).not.toHaveProperty(field);
   });
 });
