@@ -1,3 +1,4 @@
+import type { ProviderError } from './provider-error.ts';
 import type { Usage } from './usage.ts';
 import type { WholeMeter } from './whole-meter.ts';
 
@@ -15,8 +16,8 @@ export interface LlmCall {
   responseModel?: string;
   /** How far it came: tokens that nobody reported are estimated for all but `refused`, and calls that were never sent. */
   progress?: 'asked' | 'refused' | 'answered' | 'whole';
-  /** How the provider names the error with which it refused the call. */
-  providerError?: string | undefined;
+  /** The error that the provider told: instead of an answer, or inside of one whose status was good. */
+  providerError?: ProviderError | undefined;
   /** What the provider reported; completed by an estimate when the call has ended. */
   usage?: Usage;
   /** Why `usage` is an estimate. */

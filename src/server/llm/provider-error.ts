@@ -1,3 +1,9 @@
+/** The error that a provider tells. */
+export interface ProviderError {
+  /** Its name for it, such as `invalid_api_key`: `code`, else `type`, as OpenAI has them, else `status` of Google's APIs. */
+  readonly name: string | undefined;
+}
+
 /** A name, not a sentence: sentences may repeat what a client asked, or a key. */
 const NAME = /^[\w.-]{1,64}$/;
 
@@ -6,34 +12,30 @@ const MOST_BYTES = 65_536;
 
 type Members = Readonly<Record<string, unknown>>;
 
-/**
- * How a provider names the error in its answer, such as `invalid_api_key`: `code`, else `type`, as OpenAI has them, else
- * `status` of Google's APIs, whose answer may be a list of one. Undefined where there is no such name.
- */
-export function providerErrorOf(body: Buffer): string | undefined {
-  if (body.length > MOST_BYTES) return undefined;
-  const parsed = parse(body.toString());
-  return nameOf(membersOf(membersOf(Array.isArray(parsed) ? parsed[0] : parsed)?.['error']));
+/** The error in the body of a refusal, which Google's APIs send as a list of one. */
+export function errorInBody(body: Buffer): ProviderError | undefined {
+  const parsed = parse(body.toString('utf8', 0, MOST_BYTES));
+  return errorOf(membersOf(Array.isArray(parsed) ? parsed[0] : parsed)?.['error']);
 }
 
 /**
- * The error that an event of a stream tells, with its name if it has one: an `error` member; of `/v1/responses` an event
- * of type `error`, or a response that failed. Undefined for any other event.
+ * The error that an event of a stream tells: an `error` member; of `/v1/responses` an event of type `error`, or a
+ * response that failed.
  */
-export function errorInEvent(data: string): { readonly name: string | undefined } | undefined {
+export function errorInEvent(data: string): ProviderError | undefined {
   const event = data.length > MOST_BYTES ? undefined : membersOf(parse(data));
-  const response = membersOf(event?.['response']);
-  const error =
-    membersOf(event?.['error']) ??
-    membersOf(response?.['error']) ??
-    (event?.['type'] === 'error' ? event : undefined);
-  return error === undefined ? undefined : { name: nameOf(error) };
+  const inside = event?.['error'] ?? membersOf(event?.['response'])?.['error'];
+  return errorOf(inside) ?? (event?.['type'] === 'error' ? errorOf(event) : undefined);
 }
 
-function nameOf(error: Members | undefined): string | undefined {
-  return [error?.['code'], error?.['type'], error?.['status']].find(
-    (name): name is string => typeof name === 'string' && NAME.test(name),
+/** The value of an `error` member. Undefined unless it is an object. */
+export function errorOf(value: unknown): ProviderError | undefined {
+  const members = membersOf(value);
+  if (members === undefined) return undefined;
+  const name = [members['code'], members['type'], members['status']].find(
+    (text): text is string => typeof text === 'string' && NAME.test(text),
   );
+  return { name };
 }
 
 function membersOf(value: unknown): Members | undefined {

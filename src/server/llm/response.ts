@@ -10,7 +10,7 @@ import { StreamGuard } from './guardrails/stream-guard.ts';
 import type { Webhook } from './guardrails/webhook.ts';
 import { hideKey, hideKeyInHeaders } from './key-echo.ts';
 import type { LlmCall } from './log-fields.ts';
-import { providerErrorOf } from './provider-error.ts';
+import { errorInBody } from './provider-error.ts';
 import { LlmStream } from './stream.ts';
 import { StreamMeter } from './stream-meter.ts';
 import { readWhole, WholeMeter } from './whole-meter.ts';
@@ -155,7 +155,7 @@ async function refused(
   if (!(reply.body instanceof UpstreamBody)) return reply;
   const bytes = await collect(x, reply.body, undefined);
   const cleaned = hideKey(bytes, keyForms);
-  call.providerError = providerErrorOf(cleaned);
+  call.providerError = errorInBody(cleaned);
   if (cleaned !== bytes) reply.headers.delete('content-length');
   return { ...reply, body: cleaned };
 }

@@ -10,6 +10,11 @@ import type { Usage } from './usage.ts';
  */
 export function settleCall(x: Exchange, call: LlmCall, catalog: PriceCatalog): void {
   call.whole?.settle(call);
+  // The client reads it in the answer; the status was good, so that only this tells the log.
+  if (call.providerError !== undefined && call.progress !== 'refused' && x.error === undefined) {
+    x.error = 'the provider answered with an error';
+    x.reason = 'UpstreamFailure';
+  }
   if (call.progress === 'asked' && !x.isAbandoned && x.reason !== 'Timeout') call.progress = 'refused';
   if (call.progress !== undefined && call.progress !== 'refused') completeUsage(x, call);
   const { usage } = call;
@@ -28,6 +33,8 @@ export function settleCall(x: Exchange, call: LlmCall, catalog: PriceCatalog): v
 function completeUsage(x: Exchange, call: LlmCall): void {
   const { usage, progress } = call;
   if (usage !== undefined && progress === 'whole') return;
+  // Nothing but an error came: it is a refusal, whatever its status.
+  if (usage === undefined && call.providerError !== undefined && !call.saidBytes) return;
   const estimate = estimated(call);
   // Some providers report in every event, or begin with a report of almost nothing.
   if (usage !== undefined && usage.output >= estimate.output) return;

@@ -59,16 +59,13 @@ export class StreamMeter {
     return !(this.#stripsUsage && Array.isArray(value?.['choices']) && value['choices'].length === 0);
   }
 
-  /** The stream has ended: whether it did with an error, which the log has by the provider's name for it. */
-  endsWithError(): boolean {
+  /** Looks whether the stream ended with an error. */
+  ended(): void {
     for (const frame of [this.#before, this.#last]) {
       const data = frame === undefined ? undefined : dataOf(frame);
       const error = data === undefined ? undefined : errorInEvent(data);
-      if (error === undefined) continue;
-      this.#call.providerError = error.name;
-      return true;
+      if (error !== undefined) this.#call.providerError = error;
     }
-    return false;
   }
 
   /** What is said is counted exactly here, and by the length of the event between two samples. */

@@ -150,19 +150,13 @@ export class LlmStream {
       const tail = this.#frames.rest();
       // An event without its empty line: readers of the standard drop it, others take it as any event.
       const rest = tail.length > 0 && this.#meter.read(tail) ? tail : Buffer.alloc(0);
-      if (this.#meter.endsWithError()) this.#noteFailure();
+      this.#meter.ended();
       if (rest.length > 0 && this.#guard !== undefined) this.#guard.hold(rest);
       if (this.#guard !== undefined) await this.#release(this.#guard, true);
       else if (rest.length > 0) this.#write([rest]);
       if (!this.#isDone) this.#response?.end();
       this.#isDone = true;
     });
-  }
-
-  /** The client gets the provider's own event; the status was 200, so that only this tells the log. */
-  #noteFailure(): void {
-    this.#x.error ??= 'the provider ended the stream with an error';
-    this.#x.reason = 'UpstreamFailure';
   }
 
   /** What was sent is sent: an event says what happened, and no `[DONE]` follows. */

@@ -1,5 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { LlmCall } from './log-fields.ts';
+import { errorOf } from './provider-error.ts';
 import { saidBytes } from './texts.ts';
 import { parseUsage } from './usage.ts';
 
@@ -37,13 +38,14 @@ export class WholeMeter {
 
 /** Reads model and usage off a whole answer. Returns its JSON; undefined when it is none. */
 export function readWhole(call: LlmCall, bytes: Buffer): unknown {
-  let value: { model?: unknown; usage?: unknown } | null;
+  let value: { model?: unknown; usage?: unknown; error?: unknown } | null;
   try {
     value = JSON.parse(bytes.toString('utf8')) as typeof value;
   } catch {
     return undefined;
   }
   call.progress = 'whole';
+  call.providerError = errorOf(value?.error);
   if (typeof value?.model === 'string') call.responseModel = value.model;
   const usage = parseUsage(value?.usage);
   if (usage === undefined) call.saidBytes = saidBytes(value);

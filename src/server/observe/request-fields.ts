@@ -38,7 +38,7 @@ export function requestFields(x: Exchange, status: number): Field[] {
     ['mcp.error.code', mcp?.errorCode],
     ['mcp.error.message', mcp?.errorMessage, 'quoted'],
     // A tool's own failure has no code; that of a provider is its status, and the name that the provider gives it.
-    ['error.type', mcp?.isToolError ? TOOL_ERROR : x.llm?.providerError],
+    ['error.type', mcp?.isToolError ? TOOL_ERROR : x.llm?.providerError?.name],
     ...llmFieldsOf(x),
     ['error', x.error, 'quoted'],
     ['error.detail', x.errorDetail ?? mcp?.errorDetail, 'quoted'],

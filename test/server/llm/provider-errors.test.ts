@@ -156,9 +156,11 @@ describe('a stream that the provider ends with an error', () => {
     // Every byte goes to the client, who is told by the provider.
     expect(await chat(served, STREAM)).toMatchObject({ status: 200, text: events.join('') });
     const line = await served.accessLine(1);
-    expect(line['error']).toBe('the provider ended the stream with an error');
+    expect(line['error']).toBe('the provider answered with an error');
     expect(line['error.type']).toBe(name);
     expect(line['reason']).toBe('UpstreamFailure');
+    // What was said is charged, an error alone is not.
+    expect('gen_ai.usage.input_tokens' in line).toBe(events.join('').includes('Hel'));
     expect(JSON.stringify(line)).not.toContain('Bob');
   });
 
@@ -178,4 +180,21 @@ describe('a stream that the provider ends with an error', () => {
     expect(line['http.status']).toBe('200');
     for (const field of ['error', 'error.type', 'reason']) expect(line).not.toHaveProperty(field);
   });
+});
+
+test.each([
+  ['as it comes', {}],
+  ['guarded', { llm: { guardrails: { response: [webhook({ address: '127.0.0.1:1' })] } } }],
+])('an error with a good status is a failure, too: %s', async (_, more) => {
+  const text = JSON.stringify({ error: { message: 'busy', code: 'overloaded' } });
+  await using provider = await llmProvider(answering(text));
+  await using served = await llmGateway(provider, more);
+  expect(await chat(served)).toMatchObject({ status: 200, text });
+  const line = await served.accessLine(1);
+  expect(line).toMatchObject({
+    'http.status': '200',
+    error: 'the provider answered with an error',
+    'error.type': 'overloaded',
+  });
+  expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
 });
