@@ -141,7 +141,8 @@ const [QUOTE, BACKSLASH, COLON, OBJECT, OBJECT_END, LIST, LIST_END] = Buffer.fro
 
 /**
  * base64url without padding (RFC 7515 §2), of which every value has one spelling. `Buffer.write` leaves out what it
- * cannot read, which shows in the length, takes the other alphabet's `+` and `/`, and ignores stray bits at the end.
+ * cannot read, which shows in the length, takes the other alphabet's `+` and `/`, ignores stray bits at the end, and
+ * takes U+0141, of which it sees only the low byte, for an `A`: a query parameter can hold that, a header cannot.
  * Throws `TokenError`. The bytes are valid until the next call, which overwrites them: nobody keeps them.
  */
 export function decode(part: string, name: PartName): Buffer {
@@ -153,7 +154,8 @@ export function decode(part: string, name: PartName): Buffer {
     bytes.length !== Math.floor((part.length * 3) / 4) ||
     !ends.includes(part.charAt(part.length - 1)) ||
     part.includes('+') ||
-    part.includes('/')
+    part.includes('/') ||
+    Buffer.byteLength(part) !== part.length
   )
     throw new TokenError(`the token ${name} is not valid base64url`);
   return bytes;

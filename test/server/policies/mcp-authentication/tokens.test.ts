@@ -258,6 +258,38 @@ test('tokens that begin alike have nothing to do with each other', async () => {
   expect((await call(guarded, good)).status).toBe(200);
 });
 
+describe('a token in a query, which can hold any character,', () => {
+  let inQuery: TestGateway;
+  beforeAll(async () => {
+    const authorizationLocation = { queryParameter: { name: 'token' } };
+    inQuery = await protectedGateway([{ policies: signIn(idp.issuer, { authorizationLocation }) }]);
+  });
+  afterAll(() => inQuery.close());
+  const ask = (text: string) =>
+    call(inQuery, undefined, { target: `/mcp?token=${encodeURIComponent(text)}` });
+
+  test.each([
+    ['ES256', () => idp.token()],
+    ['RS256', () => token(rsa, idp.claims())],
+  ] as const)('is refused with a character whose low byte is the right one (%s)', async (_, make) => {
+    const parts = make().split('.');
+    for (const [place, name] of ['header', 'payload', 'signature'].entries()) {
+      const odd = parts.map((part, at) =>
+        at === place
+          ? part.slice(0, 9) + String.fromCharCode(part.charCodeAt(9) + 0x100) + part.slice(10)
+          : part,
+      );
+      const reply = await ask(odd.join('.'));
+      expect(reply.status).toBe(401);
+      expect(JSON.parse(reply.text)).toMatchObject({
+        error_description: `the token ${name} is not valid base64url`,
+      });
+    }
+    // Last: a token that is remembered would be taken for right without another look.
+    expect((await ask(parts.join('.'))).text).toBe('reached');
+  });
+});
+
 function pssToken(): string {
   const text = `${base64url(JSON.stringify({ alg: 'PS256', kid: 'rsa' }))}.${base64url(JSON.stringify(idp.claims()))}`;
   return `${text}.${base64url(signature(rsa, text, 'PS256'))}`;
