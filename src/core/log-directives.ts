@@ -90,6 +90,8 @@ export class LogDirectives {
   #directives: readonly Directive[];
   /** Levels by scope, looked up once: scopes are names in the code, so there are few. */
   readonly #known = new Map<string, number>();
+  /** Another number after every change. */
+  version = 0;
 
   /** @throws InvalidDirectives */
   constructor(initial: string) {
@@ -131,6 +133,7 @@ export class LogDirectives {
   #set(directives: readonly Directive[]): void {
     this.#directives = directives;
     this.#known.clear();
+    this.version += 1;
   }
 
   /** All clauses as text, the longest target first and the bare level last. */

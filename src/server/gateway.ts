@@ -9,7 +9,9 @@ import { AccessLog, type EndedListener } from './observe/access-log.ts';
 import { recordBody } from './observe/body-record.ts';
 import type { Metrics } from './observe/metrics/metrics.ts';
 import { Tracing } from './observe/otlp/tracing.ts';
+import { RequestLines } from './observe/request-lines.ts';
 import { traceBegin, traceEnd } from './observe/trace/listener.ts';
+import { Tracer } from './observe/trace/tracer.ts';
 import { createWatchers, type Watchers } from './observe/watchers.ts';
 import { OpenRequests } from './open-requests.ts';
 import type { OldParts } from './parts.ts';
@@ -63,6 +65,7 @@ class RunningGateway implements Gateway {
   readonly watchers = createWatchers();
   readonly #log: Log;
   readonly #lines: AccessLog;
+  readonly #requestLines: RequestLines;
   readonly #requests = new OpenRequests();
   readonly #events: PortEvents;
   #runtime: Runtime;
@@ -77,6 +80,7 @@ class RunningGateway implements Gateway {
   constructor(runtime: Runtime, log: Log, sink: LineSink) {
     this.#runtime = runtime;
     this.#log = log;
+    this.#requestLines = new RequestLines(log);
     this.metrics = runtime.metrics;
     const { format } = runtime.config.config.logging;
     this.#lines = new AccessLog({ sink, format, directives: log.directives });
@@ -177,13 +181,19 @@ class RunningGateway implements Gateway {
     const { runtime } = serving;
     x.serving = serving;
     this.#requests.began(x);
-    if (this.watchers.active) x.trace = this.watchers.claim(x);
+    if (this.watchers.active || this.#requestLines.isOn) x.trace = this.#tracerOf(x);
     if (x.trace !== undefined) traceBegin(x.trace, runtime.config, runtime);
     const reply = await handleRequest(x, serving.gateway);
     if (runtime.accessLog.readsResponseBody)
       recordBody(x, reply, runtime.config.frontendPolicies.http.maxBufferSize);
     x.repliedAt = performance.now();
     return reply;
+  }
+
+  #tracerOf(x: Exchange): Tracer | undefined {
+    const lines = this.#requestLines.isOn ? this.#requestLines.of(x) : undefined;
+    const claimed = this.watchers.active ? this.watchers.claim(x, lines) : undefined;
+    return claimed ?? (lines === undefined ? undefined : new Tracer(x, lines));
   }
 
   #ended(x: Exchange, status: number, bodyBytes: number): void {
@@ -238,6 +248,10 @@ class RunningGateway implements Gateway {
         await Promise.all(unused.map(({ value }) => value.close?.()));
         await tracing?.close();
         this.#spansLost += tracing?.dropped ?? 0;
+        this.#log.debug('proxy::gateway', 'what only earlier requests used is closed', {
+          ports: removed.length,
+          parts: unused.length,
+        });
       })
       .finally(() => this.#leaving.delete(left));
     this.#leaving.add(left);

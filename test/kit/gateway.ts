@@ -10,6 +10,9 @@ import { LiveConfig } from '../../src/server/reload/live-config.ts';
 import { compileRuntime } from '../../src/server/runtime.ts';
 import { until } from './until.ts';
 
+/** Lines on single requests cost them a tracer, which requests seldom have. */
+const QUIET_REQUESTS = 'debug,request=info,proxy=info,auth=info,llm=info,mcp::call=info';
+
 /** A real gateway in this process, on a free port, with its log lines kept. Close it with `await using`. */
 export interface TestGateway extends AsyncDisposable {
   /** Origin of the first port. */
@@ -36,7 +39,7 @@ export interface TestGateway extends AsyncDisposable {
 export interface TestGatewayOptions {
   readonly env?: Record<string, string | undefined>;
   readonly folder?: string;
-  /** Directives of the log; everything down to debug otherwise. */
+  /** Directives of the log; otherwise everything down to debug, but what is said of single requests. */
   readonly level?: string;
   /** Opens an admin server, too. */
   readonly admin?: boolean;
@@ -75,7 +78,7 @@ export async function gateway(
   if (uiWrite !== undefined || (live !== undefined && file === 'test.yaml')) writeFileSync(path, yaml);
   const accessLog = memorySink();
   const logLines = memorySink();
-  const log = createLog(logLines, level ?? 'debug,request=info', 'text');
+  const log = createLog(logLines, level ?? QUIET_REQUESTS, 'text');
   const compiled = compileRuntime({ config, source, log, folder, env: environment });
   const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error');
   if (errors.length > 0)

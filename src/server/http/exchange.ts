@@ -71,6 +71,8 @@ export class Exchange {
   readonly headers: HeaderList;
   readonly body: RequestBody;
 
+  /** In the log, where lines of the request are to be told from others. */
+  number: number | undefined;
   route: string | undefined;
   /** Address of the upstream that was called, `host:port`. */
   endpoint: string | undefined;

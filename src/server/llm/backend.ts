@@ -151,6 +151,10 @@ async function callInTurn(
       tried.add(target);
       const next = neverReached(error) && !x.isAbandoned ? failover.choose(tried) : undefined;
       if (next === undefined) throw error;
+      x.trace?.emit(
+        { type: 'policyEvent', kind: 'llm_failover', details: { failed: target.model, next: next.model } },
+        { severity: 'warn' },
+      );
       target = next;
     }
   }

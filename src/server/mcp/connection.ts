@@ -160,6 +160,7 @@ export class Connection {
   async #connect(headers: readonly string[], isFirst: boolean): Promise<Ready> {
     const peer = this.#createPeer();
     this.#connecting = peer;
+    const began = performance.now();
     const slow = isFirst ? undefined : setTimeout(() => this.#isSlow(), LIMITS.slowTarget);
     try {
       const channel = await this.target.open(peer.events);
@@ -186,6 +187,11 @@ export class Connection {
       this.#isConfirmed = !isFirst || this.#late;
       if (this.#isConfirmed) peer.send(notificationMessage(INITIALIZED), headers);
       this.#joined();
+      this.#log.debug('mcp', 'target is ready', {
+        target: this.target.name,
+        version: result.protocolVersion,
+        ms: Math.round(performance.now() - began),
+      });
       return { peer, result, message };
     } catch (error) {
       this.#fail(error);

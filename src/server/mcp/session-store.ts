@@ -134,6 +134,7 @@ export class SessionStore {
     });
     this.#beginning.delete(session);
     this.#sessions.set(session.id, session);
+    this.#tell('session begun', session);
   }
 
   /** Gives up a session that was created but not registered. */
@@ -168,6 +169,7 @@ export class SessionStore {
     for (const store of this.#before) if (store.#sessions.has(session.id)) return store.end(session);
     this.#sessions.delete(session.id);
     if (this.#isResumable && session.id !== '') this.#rememberEnded(session.id);
+    this.#tell('session ended', session);
     await session.close();
     this.#closeIfUnused();
   }
@@ -193,6 +195,11 @@ export class SessionStore {
     await Promise.all(this.#options.targets.map((target) => target.close()));
   }
 
+  #tell(what: string, { shortId }: Session): void {
+    const { log, backend } = this.#options;
+    log.debug('mcp::session', what, { 'mcp.session.id': shortId, backend, sessions: this.#sessions.size });
+  }
+
   #rememberEnded(id: string): void {
     if (this.#ended.size >= LIMITS.endedSessions)
       this.#ended.delete(this.#ended.values().next().value as string);
@@ -206,8 +213,10 @@ export class SessionStore {
   #endIdle(): void {
     const oldest = performance.now() - this.#settings.sessionIdle;
     for (const session of this.#sessions.values()) {
-      if (session.lastUsed < oldest && session.inFlight === 0 && !session.hasOpenStream)
+      if (session.lastUsed < oldest && session.inFlight === 0 && !session.hasOpenStream) {
+        this.#tell('session was idle for too long', session);
         void this.end(session);
+      }
     }
   }
 
@@ -236,6 +245,7 @@ export class SessionStore {
     const existing = this.#known(id);
     if (existing !== undefined) return existing;
     this.#sessions.set(id, session);
+    this.#tell('session of another process continued', session);
     return session;
   }
 

@@ -55,6 +55,11 @@ export class Session {
     );
   }
 
+  /** Enough to follow a session through the log; the id itself is a credential. */
+  get shortId(): string {
+    return this.id.slice(0, 12);
+  }
+
   /** Messages that wait for the client to open a stream, and requests of servers that it has yet to answer. */
   get queued(): number {
     return this.#queue.length;

@@ -112,13 +112,8 @@ async function findSession(x: Exchange, sessions: SessionStore): Promise<Session
   const id = x.headers.get(SESSION_HEADER);
   if (id === undefined) throw new AppError('mcp_session_missing');
   const session = await sessions.find(id, x.principal);
-  x.mcp = { ...x.mcp, sessionId: shortId(session) };
+  x.mcp = { ...x.mcp, sessionId: session.shortId };
   return session;
-}
-
-/** Enough to follow a session through the log; the id itself is a credential. */
-function shortId(session: Session): string {
-  return session.id.slice(0, 12);
 }
 
 async function initialize(x: Exchange, sessions: SessionStore, message: RpcMessage): Promise<Reply> {
@@ -136,7 +131,7 @@ async function initialize(x: Exchange, sessions: SessionStore, message: RpcMessa
     const { text, version } = await initializeResponse(session, message);
     sessions.register(session, version);
     if (x.signal.aborted) await sessions.end(session);
-    x.mcp = { ...x.mcp, sessionId: shortId(session) };
+    x.mcp = { ...x.mcp, sessionId: session.shortId };
     const stream = new EventStream();
     stream.end(text);
     const reply = eventStreamReply(stream);

@@ -12,6 +12,7 @@ import type { CelResult } from '../cel/expression.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { AccessLogPolicy } from './access-log-policy.ts';
 import { type Field, type FieldValue, requestFields } from './request-fields.ts';
+import { numberOf } from './request-number.ts';
 
 /** Told of every request that has ended, with its fields as the access log has them, also when no line is written. */
 export type EndedListener = (fields: readonly Field[], x: Exchange) => void;
@@ -60,25 +61,28 @@ export class AccessLog {
     const base = requestFields(x, status === 0 ? 499 : status);
     const kept = policy.removed.size === 0 ? base : base.filter(([name]) => !policy.removed.has(name));
     const fields = [...kept, ...policy.added(x).map(([name, value]): Field => [name, value, 'quoted'])];
-    if (hasLine)
-      sink.write(this.#print(directives.allows('request', 'debug') ? [...numbers(x), ...fields] : fields));
+    if (hasLine) {
+      // One of which more was said can be found again.
+      const isNumbered = x.number !== undefined || directives.allows('request', 'debug');
+      sink.write(this.#print(isNumbered ? [...numbers(x), ...fields] : fields));
+    }
     for (const listener of this.#listeners) listener(fields, x);
     return base;
   }
 }
 
 let connections = 0;
-let requests = 0;
 const connectionNumbers = new WeakMap<object, number>();
 
 /** Numbers of the connection and of the request, counted from the first one that was logged with them. */
-function numbers({ request: { socket } }: Exchange): Field[] {
+function numbers(x: Exchange): Field[] {
+  const { socket } = x.request;
   const known = connectionNumbers.get(socket);
   const connection = known ?? ++connections;
   if (known === undefined) connectionNumbers.set(socket, connection);
   return [
     ['connection.id', connection],
-    ['request.id', ++requests],
+    ['request.id', numberOf(x)],
   ];
 }
 

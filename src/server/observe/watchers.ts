@@ -9,7 +9,7 @@ import {
 } from '../cel/expression.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { PLACES } from '../variables.ts';
-import { Tracer } from './trace/tracer.ts';
+import { type TraceOutlet, Tracer } from './trace/tracer.ts';
 
 /** Whether a request is one that a watcher waits for, by what expressions read of it. */
 export type TraceFilter = (raw: Lookup) => boolean;
@@ -43,8 +43,8 @@ export interface Watchers {
   readonly size: number;
   /** Registers at once. Undefined when there are `LIMITS.traceWatchers` already. */
   watch(options: WatchOptions): Watch | undefined;
-  /** Gives a request, not yet admitted, to the first watcher that wants it. */
-  claim(x: Exchange): Tracer | undefined;
+  /** Gives a request, not yet admitted, to the first watcher that wants it. `also` is told the same. */
+  claim(x: Exchange, also?: TraceOutlet): Tracer | undefined;
 }
 
 export function createWatchers(): Watchers {
@@ -75,11 +75,11 @@ class WatcherList implements Watchers {
     return watcher;
   }
 
-  claim(x: Exchange): Tracer | undefined {
+  claim(x: Exchange, also?: TraceOutlet): Tracer | undefined {
     const raw = rawLookup(x);
     for (const watcher of this.#waiting) {
       if (!watcher.wants(raw)) continue;
-      const tracer = watcher.trace(x, watcher.isSingle ? undefined : String(++this.#requests));
+      const tracer = watcher.trace(x, watcher.isSingle ? undefined : String(++this.#requests), also);
       if (!watcher.isSatisfied) return tracer;
       this.#waiting.delete(watcher);
       this.#serving.add(watcher);
@@ -123,13 +123,14 @@ class Watcher implements Watch {
     return this.#options.filter === undefined || this.#options.filter(raw);
   }
 
-  trace(x: Exchange, requestId?: string): Tracer {
+  trace(x: Exchange, requestId: string | undefined, also: TraceOutlet | undefined): Tracer {
     this.#requests += 1;
     this.#wanted -= 1;
     return new Tracer(x, {
       ...(requestId === undefined ? {} : { requestId }),
       event: (event) => {
         if (this.#isOpen) this.#options.sink(event);
+        also?.event(event);
       },
       ended: () => {
         this.#requests -= 1;

@@ -88,7 +88,7 @@ export function compileRules(
   return (lookup) => {
     const decision = decide(lookup);
     const { watched } = lookup;
-    if (watched === undefined) return decision;
+    if (watched === undefined || watched.tracer.isBrief) return decision;
     return { ...decision, rules: compiled.map((rule) => shown(rule, watched.peek, decision)) };
   };
 }

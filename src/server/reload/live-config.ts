@@ -93,7 +93,8 @@ export class LiveConfig {
   }
 
   #filesChanged(files: readonly string[]): void {
-    const { path } = this.#options;
+    const { path, log } = this.#options;
+    log.debug(SCOPE, 'files have changed', { files: files.slice(0, LIMITS.reloadNames).join(', ') });
     for (const file of files) for (const changed of this.#served.runtime.rereads.get(file) ?? []) changed();
     if (files.some((file) => this.#compiledFrom.includes(file))) void this.#enqueue(true);
     else if (files.includes(path)) void this.#enqueue(false);
@@ -136,7 +137,10 @@ export class LiveConfig {
       return false;
     }
     // Touched, or written as it was.
-    if (text === this.#text && !isForced) return this.state.isSynchronized;
+    if (text === this.#text && !isForced) {
+      this.#options.log.debug(SCOPE, 'the file is as it was: nothing to do', { file });
+      return this.state.isSynchronized;
+    }
     this.#text = text;
     // An editor or a script that is about to write: a gateway without ports is not what anybody meant.
     if (text.trim() === '') {
@@ -167,6 +171,7 @@ export class LiveConfig {
     const previous = before.runtime;
     const { runtime, diagnostics: more } = compileRuntime({ config, source, log, folder, env, previous });
     const all = [...diagnostics, ...more];
+    log.debug(SCOPE, 'read, checked and compiled', { ms: Math.round(performance.now() - started) });
     this.#compiledFrom = runtime.files;
     if (all.some(({ severity }) => severity === 'error')) {
       this.#compiledFrom = [...runtime.files, ...runtime.rereads.keys()];

@@ -17,7 +17,7 @@ export function traceLlmRequest(tracer: Tracer, call: LlmCall, text: string): vo
   const { provider, operation, requestModel, streaming } = call;
   const routeType = ROUTE_TYPES[operation];
   tracer.emit({ type: 'llmRouteResolved', provider, routeType });
-  tracer.body('llm request before translation', Buffer.from(text));
+  if (!tracer.isBrief) tracer.body('llm request before translation', Buffer.from(text));
   tracer.emit({
     type: 'llmRequestDetected',
     provider,
@@ -30,6 +30,7 @@ export function traceLlmRequest(tracer: Tracer, call: LlmCall, text: string): vo
 
 /** A provider has answered: the reply before anything is done to it. */
 export function traceLlmReply(tracer: Tracer, call: LlmCall, reply: Reply): void {
+  if (tracer.isBrief) return;
   tracer.responseSnapshot('raw response', reply);
   const { body } = reply;
   const isStream = reply.headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;

@@ -69,11 +69,10 @@ export function policyMessage(
 /** What rules decided, rule by rule; the place is that of the rule that decided, or else of the policy. */
 export function authorizationMessage(
   policy: string,
-  { allowed, reason, rules = [] }: Decision,
+  { allowed, reason, rule, rules = [] }: Decision,
   place: TracePlace | undefined,
   item: AuthorizationResultMessage['item'],
 ): AuthorizationResultMessage {
-  const decided = rules.find((rule) => rule.decided);
   return {
     type: 'authorizationResult',
     rules,
@@ -82,7 +81,7 @@ export function authorizationMessage(
     reason,
     ...(item === undefined ? {} : { item }),
     ...place,
-    ...placeIn(decided),
+    ...placeIn(rule?.place),
   };
 }
 

@@ -16,5 +16,6 @@ export function traceSending<B extends null | string | Uint8Array | Readable>(
   { headers, path, upstream, body }: Sending<B>,
 ): B | Readable {
   tracer.requestSnapshot('final request', { headers, path, authority: upstream.authority });
+  if (tracer.isBrief) return body;
   return tapUpload(body, (tap, isStream) => tracer.uploaded(tap, isStream));
 }

@@ -28,7 +28,9 @@ export function traceRoute(
   routes: readonly Route[],
   selected: Route | undefined,
 ): void {
-  const skipped = routes.filter((route) => route !== selected);
+  // Why the others were not taken is much to find out for every request, and asked where none was.
+  const isTold = selected === undefined || !tracer.isBrief;
+  const skipped = isTold ? routes.filter((route) => route !== selected) : [];
   const message: RouteSelectionMessage = {
     type: 'routeSelection',
     selectedRoute: selected?.fullKey ?? null,
@@ -83,6 +85,10 @@ function placesOf(
 
 /** The response side of the policies, each that changed something with what it left. */
 export function traceResponse(tracer: Tracer, x: Exchange, reply: Reply, entered: readonly Policy[]): void {
+  if (tracer.isBrief) {
+    for (const policy of entered) policy.response?.(x, reply);
+    return;
+  }
   tracer.responseSnapshot('backend response ready', reply);
   for (const policy of entered) {
     if (policy.response === undefined) continue;

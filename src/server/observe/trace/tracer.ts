@@ -6,6 +6,7 @@ import {
   severityOf,
   type TraceEvent,
   type TraceMessage,
+  type TraceMessageType,
   type TracePlace,
   type TraceSeverity,
 } from '../../../core/trace/event.ts';
@@ -28,6 +29,8 @@ import { type FinalRequest, type SecretNames, stateOf } from './state.ts';
 /** Where the events of one request go. */
 export interface TraceOutlet {
   readonly requestId?: string;
+  /** The types that it wants, for decisions alone; all of them when absent. */
+  readonly only?: ReadonlySet<TraceMessageType>;
   event(event: TraceEvent): void;
   /** No more events come of this request. */
   ended(): void;
@@ -72,6 +75,11 @@ export class Tracer {
     this.#outlet = outlet;
   }
 
+  /** Snapshots, bodies and the values of expressions are wanted by nobody: they need not be built. */
+  get isBrief(): boolean {
+    return this.#outlet.only !== undefined;
+  }
+
   /** The request has come in. Nothing before this may show any of it. */
   begin({ names, redactor }: TraceSettings): void {
     this.#names = { ...names, scrub: (text) => this.#scrubber.text(text) };
@@ -80,7 +88,7 @@ export class Tracer {
     const query = this.#x.request.url?.split('?')[1] ?? '';
     for (const [name, value] of new URLSearchParams(query))
       if (isSensitiveName(name, names.parameters)) this.hide(value);
-    this.#response = tapResponse(this.#x.response);
+    if (!this.isBrief) this.#response = tapResponse(this.#x.response);
     this.emit({ type: 'requestStarted' });
     this.requestSnapshot('initial request');
   }
@@ -101,7 +109,8 @@ export class Tracer {
   }
 
   emit(message: TraceMessage, { severity, since, scope }: EmitOptions = {}): void {
-    if (!this.#isOpen) return;
+    const { only } = this.#outlet;
+    if (!this.#isOpen || only?.has(message.type) === false) return;
     this.#outlet.event({
       eventStart: since ?? null,
       eventEnd: this.now,
@@ -180,6 +189,7 @@ export class Tracer {
 
   /** A body as far as it is kept; `truncated` when there was more. */
   body(stage: string, bytes: Uint8Array, truncated = false): void {
+    if (this.isBrief) return;
     const kept = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, LIMITS.traceBodyBytes));
     const clean = Buffer.from(this.#scrubber.text(kept.toString('latin1')), 'latin1');
     this.emit({
@@ -264,6 +274,7 @@ export class Tracer {
 
   /** A step that cannot be shown must not fail the request that took it. */
   #tell(build: () => TraceMessage, options?: EmitOptions): void {
+    if (this.isBrief) return;
     let message: TraceMessage;
     try {
       message = build();

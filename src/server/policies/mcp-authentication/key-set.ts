@@ -74,6 +74,7 @@ export class KeySet {
     if (this.#keys.has(keyId)) return;
     if (this.#now() - this.#askedAt < LIMITS.keyRefetch) return this.#reading;
     this.#askedAt = this.#now();
+    this.#log.debug('auth', 'a token names a key that is not here: the keys are read again');
     await this.#read();
   }
 
@@ -98,6 +99,9 @@ export class KeySet {
       this.#keys = keys;
       this.#fingerprint = fingerprint;
       this.#expiresAt = this.#now() + lifetime;
+      // Some providers give theirs no time limit.
+      const validFor = Number.isFinite(lifetime) ? { 'valid.s': Math.round(lifetime / 1000) } : {};
+      this.#log.debug('auth', 'signing keys were read', { keys: this.size, changed, ...validFor });
       if (changed) this.onChanged?.();
     } catch (error) {
       this.#problem = messageOf(error);
