@@ -118,6 +118,16 @@ describe('check', () => {
     expect(failed[0]?.fix).toContain('audience mapper');
   });
 
+  test('a token that was copied with something behind it', async () => {
+    const { failed } = await check({ token: `${idp.token()}",` });
+    expect(failed).toMatchObject([
+      {
+        message: 'token: the token signature is not valid base64url',
+        fix: 'give the access token of the provider, as one line',
+      },
+    ]);
+  });
+
   test('HTTPS required', async () => {
     const { failed } = await refusing(
       'openid-configuration',

@@ -3,7 +3,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { checkClaims } from '../../server/policies/mcp-authentication/claims.ts';
 import { DocumentClient } from '../../server/policies/mcp-authentication/document.ts';
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
-import { parseToken, splitToken } from '../../server/policies/mcp-authentication/jwt.ts';
+import { decode, parseToken, splitToken } from '../../server/policies/mcp-authentication/jwt.ts';
 import { type Provider, providerOf } from '../../server/policies/mcp-authentication/provider.ts';
 import {
   type CheckContext,
@@ -126,7 +126,9 @@ function checkToken(
   { issuer, audiences, provider, jwtValidationOptions }: McpAuthenticationConfig,
 ): CheckResult {
   try {
-    const { claims } = parseToken(splitToken(token.trim()));
+    const parts = splitToken(token.trim());
+    const { claims } = parseToken(parts);
+    decode(parts.signature, 'signature');
     const rules = {
       issuer,
       audiences,

@@ -58,6 +58,21 @@ describe('while the provider', () => {
     await expectUndecided(guarded, idp.token(), detail);
   });
 
+  test('fails, a token that no key could have signed is bad, and costs the provider no question', async () => {
+    await using idp = await startIdp();
+    idp.answers.set('certs', (_, response) => response.writeHead(500).end());
+    await using guarded = await protectedGateway(withOpenRoute(signIn(idp.issuer)));
+    for (const bad of [`${idp.token()}=`, idp.token().replace(/[^.]+$/, '')]) {
+      const reply = await call(guarded, bad);
+      expect([reply.status, JSON.parse(reply.text)]).toEqual([
+        401,
+        { error: 'invalid_token', error_description: 'the token signature is not valid base64url' },
+      ]);
+    }
+    expect(idp.hits('certs')).toBe(0);
+    await expectUndecided(guarded, idp.token(), 'answered 500');
+  });
+
   test('sends us elsewhere, we do not go there', async () => {
     await using elsewhere = await httpUpstream();
     await using idp = await startIdp();
