@@ -5,12 +5,17 @@ import { base64url, type Members, type SigningKey, seconds, signature, signingKe
 export const ISSUER = 'https://idp.example/realms/main';
 export const AUDIENCES = ['mcp-client', 'other-client'];
 
-/** The keys that are published, and one that is not. `open` has no `alg`: its type alone says how it may be used. */
+/**
+ * The keys that are published, and one that is not. `open` has no `alg`: its type alone says how it may be used.
+ * `rs512` shares its id with a key of another type. What `rs384` signs is often a byte longer than the number it is.
+ */
 export const KEYS = {
   es256: signingKey('es256', 'ES256'),
   es384: signingKey('es384', 'ES384'),
   ed: signingKey('ed', 'EdDSA'),
   rs256: signingKey('rs256', 'RS256'),
+  rs384: signingKey('rs384', 'RS384', 2050),
+  rs512: signingKey('ed', 'RS512'),
   open: withoutAlg(signingKey('open', 'PS256')),
 } as const;
 const UNPUBLISHED = signingKey('es256', 'ES256');
@@ -99,7 +104,9 @@ const HEADERS: Readonly<Record<string, readonly unknown[]>> = {
     'HS256',
     'RS256',
     'RS384',
+    'RS512',
     'PS256',
+    'PS384',
     'PS512',
     'ES256',
     'ES384',
@@ -136,15 +143,25 @@ function written(dice: Dice, members: Members): string | Uint8Array {
   ])();
 }
 
-function mutatedSignature(dice: Dice, key: SigningKey, text: string): string {
-  const right = signature(key, text);
+/** How the header says that it is signed where the key can do that, whatever it is published for. */
+function algorithmFor({ alg, privateKey }: SigningKey, named: unknown): string {
+  return privateKey.asymmetricKeyType === 'rsa' && /^[RP]S(?:256|384|512)$/.test(String(named))
+    ? String(named)
+    : alg;
+}
+
+function mutatedSignature(dice: Dice, key: SigningKey, text: string, right: Buffer): string {
   return base64url(
     dice.pick([
       right.subarray(0, -1),
+      right.subarray(1),
+      right.subarray(0, dice.below(right.length)),
       Buffer.concat([right, Buffer.from([dice.below(256)])]),
+      Buffer.concat([Buffer.alloc(1), right]),
       Buffer.alloc(right.length),
       right.map((byte, index) => (index === 3 ? byte ^ (1 << dice.below(8)) : byte)),
       signature(UNPUBLISHED, text),
+      signature(key, `${text}A`),
       Buffer.alloc(0),
     ]),
   );
@@ -156,6 +173,8 @@ function mutatedText(dice: Dice, text: string): string {
   return dice.pick([
     () => text.slice(0, at) + alphabet[dice.below(alphabet.length)] + text.slice(at + 1),
     () => text.slice(0, -1) + alphabet[dice.below(9)],
+    // Whose low byte is the right character.
+    () => text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) + 0x100) + text.slice(at + 1),
     () => text.slice(0, at) + text.slice(at + 1),
     () => text.slice(0, at) + alphabet[dice.below(alphabet.length)] + text.slice(at),
     () => `${text}=`,
@@ -186,7 +205,8 @@ export function almostToken(random: () => number): string {
     header[name] = dice.pick(HEADERS[name] ?? []);
   }
   const signed = `${base64url(written(dice, header))}.${base64url(written(dice, claims))}`;
-  const text = `${signed}.${dice.chance(0.1) ? mutatedSignature(dice, key, signed) : base64url(signature(key, signed))}`;
+  const right = signature(key, signed, algorithmFor(key, header['alg']));
+  const text = `${signed}.${dice.chance(0.1) ? mutatedSignature(dice, key, signed, right) : base64url(right)}`;
   return dice.chance(0.2) ? mutatedText(dice, text) : text;
 }
 
