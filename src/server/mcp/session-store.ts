@@ -282,11 +282,14 @@ function targetState(name: string, connections: readonly (Connection | undefined
   return { name, state: connections.length > 0 ? 'connecting' : 'idle', connections: 0 };
 }
 
-/** Who a session belongs to, as a hash: ids leave the process. */
+/**
+ * Who a session belongs to, as a hash: ids leave the process. Of UTF-16, since JSON can hold half a character (`\ud83d`),
+ * and in UTF-8 all of those are U+FFFD: people whose subjects differ in nothing else would share sessions.
+ */
 function ownerOf(principal: string | undefined): string | undefined {
   return principal === undefined
     ? undefined
-    : createHash('sha256').update(principal).digest('base64url').slice(0, 22);
+    : createHash('sha256').update(principal, 'utf16le').digest('base64url').slice(0, 22);
 }
 
 /** A resumed session has lost what its client said of itself; a target that must begin again is told this. */

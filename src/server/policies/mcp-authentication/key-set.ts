@@ -99,10 +99,10 @@ export class KeySet {
       this.#keys = keys;
       this.#fingerprint = fingerprint;
       this.#expiresAt = this.#now() + lifetime;
+      if (changed) this.onChanged?.();
       // Some providers give theirs no time limit.
       const validFor = Number.isFinite(lifetime) ? { 'valid.s': Math.round(lifetime / 1000) } : {};
       this.#log.debug('auth', 'signing keys were read', { keys: this.size, changed, ...validFor });
-      if (changed) this.onChanged?.();
     } catch (error) {
       this.#problem = messageOf(error);
       this.#log.warn('auth', 'signing keys could not be read', {

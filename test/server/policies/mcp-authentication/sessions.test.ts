@@ -77,6 +77,13 @@ test('a session of nobody is not found by somebody', async () => {
   await session.end();
 });
 
+test('subjects that UTF-8 cannot tell apart, halves of a character, are two people', async () => {
+  const session = await openSession(url, bearer({ sub: 'a\ud83d' }));
+  for (const sub of ['a\ud83e', 'a\ufffd'])
+    expect(await attempts(session.id, bearer({ sub }))).toEqual([404, 404, 404, 404]);
+  await session.end();
+});
+
 test('two tokens without a subject are two strangers', async () => {
   const first = bearer({ sub: undefined, jti: 1 });
   const session = await openSession(url, first);
