@@ -60,6 +60,8 @@ export class Exchange {
   /** The peer of the connection. Forwarding headers never change it: anybody can send those. */
   readonly sourceAddress: string;
   readonly sourcePort: number;
+  /** The connection. Node takes it from a request that has ended with a body that was read as a stream. */
+  readonly connection: object;
   readonly startedAt = Date.now();
   readonly startedClock = performance.now();
 
@@ -156,6 +158,7 @@ export class Exchange {
     // Read now: a socket that has closed knows its peer no more.
     this.sourceAddress = canonicalAddress(request.socket.remoteAddress ?? '');
     this.sourcePort = request.socket.remotePort ?? 0;
+    this.connection = request.socket;
   }
 
   get method(): string {

@@ -76,10 +76,9 @@ const connectionNumbers = new WeakMap<object, number>();
 
 /** Numbers of the connection and of the request, counted from the first one that was logged with them. */
 function numbers(x: Exchange): Field[] {
-  const { socket } = x.request;
-  const known = connectionNumbers.get(socket);
+  const known = connectionNumbers.get(x.connection);
   const connection = known ?? ++connections;
-  if (known === undefined) connectionNumbers.set(socket, connection);
+  if (known === undefined) connectionNumbers.set(x.connection, connection);
   return [
     ['connection.id', connection],
     ['request.id', numberOf(x)],

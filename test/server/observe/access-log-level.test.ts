@@ -1,9 +1,11 @@
+import { Agent } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { parseAccessLine } from '../../kit/gateway.ts';
 import { serve } from '../../kit/process.ts';
-import { answeringGateway, routesConfig } from '../../kit/routes.ts';
+import { answeringGateway, proxyGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
 import { verifies } from '../../kit/verifies.ts';
 
 describe('the access log as the target `request`', () => {
@@ -34,6 +36,21 @@ describe('the access log as the target `request`', () => {
     expect(Number(lines[1]?.['request.id'])).toBe(Number(lines[0]?.['request.id']) + 1);
     expect(lines[2]).not.toHaveProperty('connection.id');
     expect(told).toEqual(['/a 200', '/b 200', '/c 200', '/d 200']);
+  });
+
+  test('numbers the connection of a request whose body was passed on as a stream', async () => {
+    await using upstream = await httpUpstream();
+    await using gate = await proxyGateway(upstream.address);
+    gate.directives.add('request=debug');
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (let count = 1; count <= 2; count += 1) {
+      await send(gate.url, { method: 'POST', body: Buffer.alloc(300_000), agent });
+      await gate.accessLine(count);
+    }
+    agent.destroy();
+    const [first, second] = gate.accessLog.map(parseAccessLine);
+    expect(Number(first?.['connection.id'])).toBeGreaterThan(0);
+    expect(second?.['connection.id']).toBe(first?.['connection.id']);
   });
 
   verifies(

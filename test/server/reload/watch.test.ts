@@ -28,6 +28,9 @@ const config = (body: string): string =>
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const logged = (gate: TestGateway, what: string): number =>
   gate.log.filter((line) => line.includes(what)).length;
+/** Reloads that were made or failed, and warnings of them. */
+const reloads = (gate: TestGateway): number =>
+  gate.log.filter((line) => /\t(?:info|warn|error)\tagctl::reload\t/.test(line)).length;
 const serves = (gate: TestGateway, body: string): Promise<void> =>
   until(async () => (await send(gate.url)).text === body, 2_000);
 
@@ -143,7 +146,7 @@ describe('there is no reload', () => {
     await pause(LIMITS.reloadQuiet + 3 * LIMITS.watchEvents);
     writeFileSync(it.file, config('1'));
     await serves(it.gate, '1');
-    expect(logged(it.gate, 'agctl::reload')).toBe(1);
+    expect(reloads(it.gate)).toBe(1);
   });
 });
 
@@ -191,7 +194,7 @@ describe('referenced files', () => {
     await until(async () => (await status()) === 401);
     writeFileSync(keys, good);
     await until(async () => (await status()) === 200);
-    expect([logged(gate, 'could not be read'), logged(gate, 'agctl::reload')]).toEqual([1, 0]);
+    expect([logged(gate, 'could not be read'), reloads(gate)]).toEqual([1, 0]);
   });
 });
 
