@@ -135,7 +135,9 @@ function parseKeySet(document: unknown, log: Log): { keys: Keys; fingerprint: st
       keys.set(kid, [...(keys.get(kid) ?? []), verifiers]);
       prints.push(print);
     } catch (error) {
-      const kid = String(jwk?.['kid']).slice(0, 100);
+      const id = jwk?.['kid'];
+      // Not `String(id)`, which throws for `{"toString":1}`: one odd key would cost all others.
+      const kid = typeof id === 'string' ? id.slice(0, 100) : typeof id;
       log.warn('auth', 'a signing key was left out', { kid, problem: messageOf(error) });
     }
   }

@@ -180,6 +180,11 @@ describe('of a key set that holds', () => {
     ['a point beside the curve', () => ({ ...good.jwk, kid: 'bad', x: good.jwk.y, y: good.jwk.x }), ''],
     ['a key without an id', () => ({ ...good.jwk, kid: undefined }), 'it has no `kid`'],
     ['a key with a number as id', () => ({ ...good.jwk, kid: 5 }), 'it has no `kid`'],
+    [
+      'a key with an id that cannot be shown',
+      () => ({ ...good.jwk, kid: { toString: 1 } }),
+      'it has no `kid`',
+    ],
     ['a key for another algorithm than its type', () => ({ ...good.jwk, kid: 'bad', alg: 'RS256' }), '`alg`'],
     ['a key for wrapping keys', () => ({ ...good.jwk, kid: 'bad', key_ops: ['wrapKey'] }), '`key_ops`'],
     ['half a key', () => ({ kty: 'EC', kid: 'bad', crv: 'P-256' }), ''],
