@@ -6,6 +6,35 @@ export const SESSION_REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '202
 /** Asked of targets when the gateway itself begins a session. */
 export const LATEST_SESSION_REVISION = '2025-11-25';
 
+/** What a client may send, in any revision: requests, then notifications. A fixed list, so all of them are known names. */
+export const CLIENT_METHODS: ReadonlySet<string> = new Set([
+  'initialize',
+  'ping',
+  'server/discover',
+  'tools/list',
+  'tools/call',
+  'prompts/list',
+  'prompts/get',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  'subscriptions/listen',
+  'completion/complete',
+  'logging/setLevel',
+  'tasks/list',
+  'tasks/get',
+  'tasks/result',
+  'tasks/update',
+  'tasks/cancel',
+  'notifications/initialized',
+  'notifications/cancelled',
+  'notifications/progress',
+  'notifications/roots/list_changed',
+  'notifications/tasks/status',
+]);
+
 export const SESSION_HEADER = 'mcp-session-id';
 export const VERSION_HEADER = 'mcp-protocol-version';
 

@@ -5,6 +5,7 @@ import type { CallMeter } from '../../http/call-meter.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Bound } from '../../inspection.ts';
 import type { LlmCall } from '../../llm/log-fields.ts';
+import { CLIENT_METHODS } from '../../mcp/protocol.ts';
 import { createFamilies, type Families } from './families.ts';
 import { type CounterSeries, type Family, Gauge, type HistogramSeries, UNKNOWN } from './family.ts';
 import { LabelValues } from './label-values.ts';
@@ -40,7 +41,7 @@ export class Metrics {
   readonly #others: readonly Family[];
   readonly #models = new LabelValues();
   readonly #responseModels = new LabelValues();
-  readonly #mcpMethods = new LabelValues();
+  readonly #mcpMethods = new LabelValues(CLIENT_METHODS);
   readonly #mcpResources = new LabelValues();
   readonly #custom: readonly LabelValues[];
   readonly #first: readonly Family[];
