@@ -45,7 +45,8 @@ llm:
       transformation: {temperature: '0.5'}
 `;
 
-const start = (): Promise<TestGateway> => gateway(YAML, { admin: true, env: { TOKEN: 'env-token-987654' } });
+const start = (): Promise<TestGateway> =>
+  gateway(YAML, { admin: true, level: 'debug,request=info', env: { TOKEN: 'env-token-987654' } });
 
 /** Values that differ from run to run, replaced by their kind. */
 function normalised(text: string, running: TestGateway): string {
