@@ -65,7 +65,7 @@ function configCommands(parent: Command, hidden: boolean, run: Bind): void {
   ).action(run(() => import('./commands/proxy-config-routes.ts')));
   leaf(
     'backends',
-    'endpoints with health, requests and latency',
+    'endpoints of models, with health, requests and latency',
     'agctl proxy config backends --file dump.json --all',
   )
     .aliases(['b', 'be'])

@@ -2,7 +2,7 @@ import { EXIT_CODES } from '../../core/exit-codes.ts';
 import { displayWidth, escapeControls } from '../../core/render/width.ts';
 import type { Run } from '../program.ts';
 import { type DumpOptions, loadDump } from '../proxy/dump.ts';
-import { endpointsOf } from '../proxy/dump-parts.ts';
+import { endpointsOf, uncountedBackends } from '../proxy/dump-parts.ts';
 import { indentJson } from '../proxy/json-text.ts';
 import { print, table } from '../proxy/print.ts';
 import { yamlOf } from '../proxy/yaml-text.ts';
@@ -31,9 +31,15 @@ export const run: Run<Options> = async (options, context) => {
   else if (options.output === 'yaml') await print(context.stdout, yamlOf(endpoints));
   else {
     await print(context.stdout, [table([HEAD, ...rows], displayWidth)]);
+    // An empty table needs its reason; for somebody who reads on, there is more than the rows.
+    if (rows.length > 0 && context.stdout.isTTY !== true) return EXIT_CODES.ok.code;
     const hidden = found.length - endpoints.length;
-    if (hidden > 0 && context.stdout.isTTY === true)
-      context.stderr.write(`${hidden} without requests not shown (--all shows them)\n`);
+    if (hidden > 0) context.stderr.write(`${hidden} without requests not shown (--all shows them)\n`);
+    const others = uncountedBackends(value);
+    if (others > 0)
+      context.stderr.write(
+        `MCP servers and services (${others}) have no row: \`agctl proxy config all\` shows them, metrics count their requests\n`,
+      );
   }
   return EXIT_CODES.ok.code;
 };

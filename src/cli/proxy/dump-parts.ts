@@ -115,6 +115,14 @@ export function endpointsOf(dump: Json): EndpointRow[] {
   return rows.sort((a, b) => (key(a) < key(b) ? -1 : 1));
 }
 
+/** Backends that have no endpoints of their own, and so no row: MCP servers and services. */
+export function uncountedBackends(dump: Json): number {
+  const values = objects(dump['backends']).flatMap(({ backend }) =>
+    isObject(backend) ? Object.entries(backend) : [],
+  );
+  return values.filter(([kind]) => kind === 'mcp' || kind === 'host').length;
+}
+
 function rowsOf(type: EndpointRow['type'], owner: Json, sets: unknown): EndpointRow[] {
   const namespace = text(owner['namespace']);
   const base = { type, name: text(owner['name']), namespace };

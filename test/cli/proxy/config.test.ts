@@ -243,6 +243,20 @@ describe('`proxy config routes` and `backends`', () => {
     expect(all).toContain('idle      evicted        0\n');
   });
 
+  test('backends: an empty table says where those are that have no row', async () => {
+    const onlyMcp = {
+      backends: [
+        { backend: { mcp: { name: 'tools', target: {} } } },
+        { backend: { host: { name: 'web', target: 'a:1' } } },
+      ],
+    };
+    const other = await file('only-mcp.json', JSON.stringify(onlyMcp));
+    const { stdout, stderr } = await cli(['proxy', 'config', 'backends', '--file', other]);
+    expect(stdout.split('\n')).toHaveLength(2);
+    expect(stderr).toContain('MCP servers and services (2) have no row: `agctl proxy config all` shows them');
+    expect((await cli(['proxy', 'config', 'backends', '--file', dump])).stderr).toBe('');
+  });
+
   test('as data', async () => {
     const { stdout } = await cli(['proxy', 'config', 'backends', '--file', dump, '-o', 'json']);
     expect(JSON.parse(stdout)[1]).toEqual({
