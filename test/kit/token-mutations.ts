@@ -152,18 +152,18 @@ function algorithmFor({ alg, privateKey }: SigningKey, named: unknown): string {
 
 function mutatedSignature(dice: Dice, key: SigningKey, text: string, right: Buffer): string {
   return base64url(
-    dice.pick([
-      right.subarray(0, -1),
-      right.subarray(1),
-      right.subarray(0, dice.below(right.length)),
-      Buffer.concat([right, Buffer.from([dice.below(256)])]),
-      Buffer.concat([Buffer.alloc(1), right]),
-      Buffer.alloc(right.length),
-      right.map((byte, index) => (index === 3 ? byte ^ (1 << dice.below(8)) : byte)),
-      signature(UNPUBLISHED, text),
-      signature(key, `${text}A`),
-      Buffer.alloc(0),
-    ]),
+    dice.pick<() => Uint8Array>([
+      () => right.subarray(0, -1),
+      () => right.subarray(1),
+      () => right.subarray(0, dice.below(right.length)),
+      () => Buffer.concat([right, Buffer.from([dice.below(256)])]),
+      () => Buffer.concat([Buffer.alloc(1), right]),
+      () => Buffer.alloc(right.length),
+      () => right.map((byte, index) => (index === 3 ? byte ^ (1 << dice.below(8)) : byte)),
+      () => signature(UNPUBLISHED, text),
+      () => signature(key, `${text}A`),
+      () => Buffer.alloc(0),
+    ])(),
   );
 }
 
