@@ -70,7 +70,6 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   /** There is no answer. */
   #refuse(error: Error): void {
-    this.#to.reachability?.failed(error);
     this.#reject(upstreamError(error, this.#to.address));
   }
 

@@ -74,12 +74,19 @@ const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT',
 
 /** Why a call failed, in words and without stack or address. */
 export function explainUpstreamError(error: unknown): string {
-  const { code, message } = error as { code?: string; message?: string };
-  const text = TEXTS[code ?? ''];
+  const { message } = error as { message?: string };
+  const code = codeOf(error);
+  const text = TEXTS[code];
   if (text !== undefined) return text;
   // Details of the parser.
-  if (code?.startsWith('HPE_') || code === 'ERR_ASSERTION') return 'the answer is not valid HTTP';
-  return code ?? message ?? 'unknown failure';
+  if (code.startsWith('HPE_') || code === 'ERR_ASSERTION') return 'the answer is not valid HTTP';
+  return code || message || 'unknown failure';
+}
+
+/** Exceptions of the web platform, such as those of an `AbortSignal`, have a number there. */
+function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' ? code : '';
 }
 
 /** For logs: which upstream (`host:port`) failed, and why. */
@@ -90,8 +97,8 @@ export const locatedProblem = (address: string, error: unknown): string =>
  * 503 when nothing was reached, 504 when time ran out, 502 for everything that is not HTTP as it should be. The client
  * learns why; the log also at which address.
  */
-export function upstreamError(error: Error & { code?: string }, address: string): AppError {
-  const code = error.code ?? '';
+export function upstreamError(error: Error, address: string): AppError {
+  const code = codeOf(error);
   const message = `upstream call failed: ${explainUpstreamError(error)}`;
   // A client that leaves is nobody's failure.
   const located = code === CLIENT_GONE ? {} : { detail: locatedProblem(address, error) };
@@ -103,7 +110,7 @@ export function upstreamError(error: Error & { code?: string }, address: string)
 
 /** Whether there is no connection to be had: nobody there, no such name, a certificate that is refused. */
 export function isUnreachable(error: unknown): boolean {
-  const { code = '' } = error as { code?: string };
+  const code = codeOf(error);
   return neverConnected(code) || code === 'ETIMEDOUT' || /CERT|_SSL_|_TLS_|SIGNATURE/.test(code);
 }
 
@@ -117,8 +124,7 @@ const neverConnected = (code: string): boolean =>
 /** Whether a call to an upstream failed before anything of it could have been sent. */
 export function neverReached(error: unknown): boolean {
   if (!(error instanceof AppError) || !CALL_FAILURES.has(error.code)) return false;
-  const { code = '' } = (error.cause ?? {}) as { code?: string };
-  return neverConnected(code);
+  return neverConnected(codeOf(error.cause));
 }
 
 const CALL_FAILURES = new Set<string>(['upstream_unreachable', 'upstream_timeout', 'upstream_invalid']);

@@ -81,7 +81,7 @@ export interface Destination {
 export interface UpstreamOptions {
   readonly connections?: number;
   readonly meter?: CallMeter;
-  /** Told when relays no longer reach it, and when they do again. */
+  /** Told when it can no longer be reached, and when it answers again. */
   readonly log?: Log;
 }
 
@@ -113,6 +113,9 @@ export function createUpstream(
       ? `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
       : `unix:${socketPath}`;
   const reachability = log === undefined ? undefined : new Reachability(address, log);
+  // Not the failures of requests: a call that is given up while there is no connection yet fails for its own reason.
+  if (reachability !== undefined)
+    pool.on('connectionError', (_origin, _targets, error) => reachability.failed(error));
   const to: Destination = { pool, address, meter, reachability };
   return {
     address,
@@ -165,7 +168,7 @@ function dispatchOptions(request: UpstreamRequest, span: CallSpan | undefined): 
 }
 
 async function ask(
-  { pool, meter }: Destination,
+  { pool, meter, reachability }: Destination,
   request: UpstreamRequest,
   span: CallSpan | undefined,
 ): Promise<Dispatcher.ResponseData> {
@@ -176,6 +179,7 @@ async function ask(
       signal: request.signal ?? null,
     });
     meter?.answered(performance.now() - started);
+    reachability?.answered();
     span?.end(response.statusCode);
     return response;
   } catch (error) {

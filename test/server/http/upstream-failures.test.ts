@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
+import { askPolicy } from '../../kit/authz.ts';
 import { mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { CHAT, chat, chunk, errorOf, modelsGateway } from '../../kit/llm-provider.ts';
@@ -118,6 +119,62 @@ describe.each([
     await using _back = await httpUpstream((_request, response) => response.end('{"error":{}}'), { port });
     await ask(gate);
     expect(news()).toEqual(['an upstream cannot be reached', 'an upstream answers again']);
+  });
+});
+
+const ECHO = { name: '*', provider: 'echo' };
+/** Every call gets a span; nobody takes them. */
+const RECORDED = { config: { tracing: { otlpEndpoint: 'http://127.0.0.1:1', randomSampling: true } } };
+
+describe.each([
+  [
+    'an authorization service',
+    (host: string) => modelsGateway([ECHO], { policies: askPolicy(host) }, RECORDED),
+    'the authorization service could not be asked: ',
+    'no answer in time',
+  ],
+  [
+    'a webhook of a guardrail',
+    (host: string) =>
+      modelsGateway(
+        [{ ...ECHO, guardrails: { request: [{ webhook: { target: { host } } }] } }],
+        {},
+        RECORDED,
+      ),
+    '',
+    'the webhook did not answer in time',
+  ],
+] as const)('%s', (_, open, said, late) => {
+  const limits = LIMITS as { authorizationTimeout: number; guardrailTimeout: number };
+  const { authorizationTimeout, guardrailTimeout } = limits;
+  beforeEach(() => void Object.assign(limits, { authorizationTimeout: 200, guardrailTimeout: 200 }));
+  afterEach(() => void Object.assign(limits, { authorizationTimeout, guardrailTimeout }));
+
+  test('that is away is named in the access log, and once in the log', async () => {
+    const port = await refusingPort();
+    const address = `127.0.0.1:${port}`;
+    await using gate = await open(address);
+    for (let call = 1; call < 4; call += 1) {
+      const reply = await chat(gate);
+      expect(reply.status).toBeGreaterThan(400);
+      expect(reply.text).not.toContain(address);
+      const detail = (await gate.accessLine(call))['error.detail'];
+      expect(detail).toBe(`${said}${address}: connection refused`);
+    }
+    const news = (): string[] => gate.log.filter((line) => line.includes('proxy::upstream'));
+    expect(news()).toHaveLength(1);
+    expect(news()[0]).toContain(`upstream="${address}" problem="connection refused"`);
+    await using _back = await httpUpstream((_request, response) => response.end('{"action":{}}'), { port });
+    expect((await chat(gate)).status).toBe(200);
+    expect(news()[1]).toContain('an upstream answers again');
+  });
+
+  test('that is silent is named in the access log', async () => {
+    await using upstream = await httpUpstream(() => undefined);
+    await using gate = await open(upstream.address);
+    expect((await chat(gate)).text).not.toContain(upstream.address);
+    expect((await gate.accessLine(1))['error.detail']).toBe(`${said}${upstream.address}: ${late}`);
+    expect(gate.log.filter((line) => line.includes('proxy::upstream'))).toEqual([]);
   });
 });
 

@@ -222,7 +222,7 @@ describe('a webhook that does not answer as agreed', () => {
     const reply = await chat(served);
     expect(reply.status).toBe(503);
     expect(errorOf(reply).message).toBe('failed to process LLM response: prompt guard failed');
-    expect((await served.accessLine(1))['error.detail']).toBe('connection refused');
+    expect((await served.accessLine(1))['error.detail']).toBe(`${hook.address}: connection refused`);
   });
 
   test('a mask with items of another shape is 503, whatever the failure mode', async () => {

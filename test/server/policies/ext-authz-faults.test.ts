@@ -29,7 +29,8 @@ describe('a socket that does not work', () => {
     expect(await send(gate.url)).toMatchObject(DENIED);
     expect(performance.now() - started).toBeLessThan(1000);
     const detail = (await gate.accessLine(1))['error.detail'];
-    expect(detail).toMatch(new RegExp(`^the authorization service could not be asked: (?:${words})$`));
+    const said = `the authorization service could not be asked: unix:${path}: `;
+    expect(detail).toMatch(new RegExp(`^${said}(?:${words})$`));
   });
 
   // Root may use any socket, whatever its mode.
@@ -179,7 +180,7 @@ describe('time', () => {
     expect(took).toBeGreaterThan(1900);
     expect(took).toBeLessThan(4000);
     expect(backend.received).toEqual([]);
-    expect((await gate.accessLine(1))['error.detail']).toContain('no answer in time');
+    expect((await gate.accessLine(1))['error.detail']).toContain(`${service.address}: no answer in time`);
   });
 
   test('a client that leaves ends the call, and the backend is not called', async () => {

@@ -113,7 +113,7 @@ test('extAuthz: what the service said', async () => {
     { action: 'skip' },
   ]);
   expect(await told('extAuthz', askPolicy(away))).toMatchObject([
-    { action: 'deny', reason: 'the authorization service could not be asked: connection refused' },
+    { action: 'deny', reason: `the authorization service could not be asked: ${away}: connection refused` },
   ]);
 });
 

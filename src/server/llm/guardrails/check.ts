@@ -70,7 +70,7 @@ async function run(
     } catch (error) {
       if (error instanceof GuardrailFailure) {
         lookup.watched?.tracer.guardrail(phase, 'failed', webhook.place, error.message);
-        throw failed(phase, error.message);
+        throw failed(phase, `${webhook.address}: ${error.message}`);
       }
       // The client left while the webhook thought: nobody is told, the log says why the call went no further.
       if (signal.aborted) throw failed(phase, 'the client left');

@@ -47,6 +47,8 @@ export class GuardrailFailure extends Error {}
 
 export interface Webhook {
   readonly place: TracePlace;
+  /** `host:port` or `unix:path`, for logs. */
+  readonly address: string;
   /** `items` are messages in the request phase and choices in the response phase. Throws `GuardrailFailure`. */
   check(items: readonly unknown[], lookup: Lookup, signal: AbortSignal): Promise<Verdict>;
   close(): Promise<void>;
@@ -70,6 +72,7 @@ export function compileWebhook(
   const upstream = createUpstream(address, {
     connections: LIMITS.guardrailConnections,
     meter: metrics.calls('Policy', 'Guardrail'),
+    log: context.log,
   });
   context.inspection.bounds.push({
     name: 'guardrail.connections',
@@ -81,6 +84,7 @@ export function compileWebhook(
     guardrails.with([phase === 'request' ? 'Request' : 'Response', action]).add();
   return {
     place: origin,
+    address: upstream.address,
     async check(items, lookup, signal) {
       const call = requestOf(phase, upstream, expressions, lookup);
       try {
@@ -107,6 +111,7 @@ export function compileWebhook(
           );
           context.log.warn('llm::guardrail', 'a webhook failed; the call goes on (failOpen)', {
             phase,
+            webhook: upstream.address,
             problem,
           });
           return { kind: 'pass' };

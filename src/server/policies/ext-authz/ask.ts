@@ -104,7 +104,7 @@ async function readUpTo(stream: AsyncIterable<Buffer> & { destroy(): void }, lim
   return Buffer.concat(chunks).subarray(0, limit);
 }
 
-function unanswered(x: Exchange, { config }: Plan, error: unknown): undefined {
+function unanswered(x: Exchange, { config, upstream }: Plan, error: unknown): undefined {
   const problem =
     error instanceof Error && error.name === 'TimeoutError'
       ? 'no answer in time'
@@ -113,12 +113,12 @@ function unanswered(x: Exchange, { config }: Plan, error: unknown): undefined {
     x.trace?.policy({
       kind: 'extAuthz',
       action: 'skip',
-      reason: `the service could not be asked (${problem}), which this policy allows`,
+      reason: `the service could not be asked (${upstream.address}: ${problem}), which this policy allows`,
     });
     return undefined;
   }
   const status = typeof config.failureMode === 'object' ? config.failureMode.denyWithStatus : undefined;
-  throw denial(x, `the authorization service could not be asked: ${problem}`, status);
+  throw denial(x, `the authorization service could not be asked: ${upstream.address}: ${problem}`, status);
 }
 
 function refuse(x: Exchange, plan: Plan, answer: Answer, lookup: Lookup): Reply {

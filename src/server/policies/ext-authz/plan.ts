@@ -63,6 +63,9 @@ export function compilePlan(config: Config, context: CompileContext): Plan | und
     ? undefined
     : {
         ...compiled,
-        upstream: createUpstream(address, { meter: context.settings.metrics.calls('Policy', 'ExtAuthz') }),
+        upstream: createUpstream(address, {
+          meter: context.settings.metrics.calls('Policy', 'ExtAuthz'),
+          log: context.log,
+        }),
       };
 }
