@@ -16,6 +16,8 @@ export function isFirstHand({ code, path }: Diagnostic, damaged: readonly Path[]
     return !damaged.some((place) => (place[0] === 'config' && place.length <= 2) || isAddress(place));
   if (isOfOneValue(code)) return !damaged.some((place) => within(place, path));
   if (damaged.some((place) => isInput(place, code, path))) return false;
+  // What a policy would have an effect on may be among the backends that were lost.
+  if (code === 'AGW0303' && damaged.some((place) => isBesidePolicies(place, path))) return false;
   // What a route lacks stands in the route; what leads to it, or takes its requests, may stand anywhere.
   const isOfOneRoute = code === 'AGW0103' || code === 'AGW0301';
   return isOfOneRoute || !isRouting(path) || !damaged.some(isRouting);
@@ -43,6 +45,12 @@ function isInput(place: Path, code: DiagnosticCode, path: Path): boolean {
   if (!within(place, section)) return false;
   const isShortForm = section.length === 1 && path.length > 1;
   return !isShortForm || place[1] !== 'policies';
+}
+
+/** Whether `place` is in the route of the policy around `path`, but not among its policies. */
+function isBesidePolicies(place: Path, path: Path): boolean {
+  const index = path.indexOf('policies');
+  return index !== -1 && within(place, path.slice(0, index)) && place[index] !== 'policies';
 }
 
 /** The policy or backend around `path`, which is compiled from nothing else; `path` itself outside of them. */
