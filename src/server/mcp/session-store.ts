@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { VERSION } from '../../core/version.ts';
@@ -6,18 +6,7 @@ import type { RuntimeSettings } from '../compile-context.ts';
 import type { BackendState, TargetState } from '../inspection.ts';
 import type { Connection } from './connection.ts';
 import { Session, type SessionOptions } from './session.ts';
-
-/** What a session id carries, encrypted, so that another process with the same key can continue the session. */
-interface SessionState {
-  /** Random part: makes every id unique and unguessable. */
-  readonly r: string;
-  readonly b: string;
-  /** Hash of the caller, when there is one. */
-  readonly p?: string;
-  readonly v?: string;
-  /** Sessions at the targets, in the order of the targets; absent when one lives in this process. */
-  readonly s?: readonly (readonly [target: string, session: string | null])[];
-}
+import { openSession, sealSession } from './session-id.ts';
 
 /**
  * The sessions of one MCP backend. After its configuration has changed, sessions stay in the store that they began in,
@@ -119,7 +108,7 @@ export class SessionStore {
   }
 
   register(session: Session, version: string): void {
-    session.id = this.#seal({
+    session.id = sealSession(this.#settings.sessionKey, {
       r: randomBytes(16).toString('base64url'),
       b: this.#options.backend,
       ...(session.owner === undefined ? {} : { p: session.owner }),
@@ -150,7 +139,7 @@ export class SessionStore {
    */
   async find(id: string, principal: string | undefined): Promise<Session> {
     const session = this.#known(id) ?? (await this.#resume(id));
-    if (session.owner !== ownerOf(principal)) throw new AppError('mcp_session_not_found');
+    if (session.owner !== ownerOf(principal)) throw notFound('it belongs to another caller');
     session.lastUsed = performance.now();
     return session;
   }
@@ -221,13 +210,16 @@ export class SessionStore {
   }
 
   async #resume(id: string): Promise<Session> {
-    const state = this.#ended.has(id) ? undefined : this.#open(id);
+    if (this.#ended.has(id)) throw notFound('it has ended');
+    const state = openSession(this.#settings.sessionKey, id);
+    if (state === undefined) throw notFound('the id was not made here, or with another config.session.key');
     const { targets, backend } = this.#options;
+    if (state.b !== backend) throw notFound('it is of another backend');
+    if (state.s === undefined || state.v === undefined)
+      throw notFound('it has ended, or was in a process that has: a stdio target cannot be continued');
     const sameTargets =
-      state?.s?.length === targets.length &&
-      targets.every(({ name }, index) => state.s?.[index]?.[0] === name);
-    if (state?.b !== backend || !sameTargets || state.v === undefined)
-      throw new AppError('mcp_session_not_found');
+      state.s.length === targets.length && targets.every(({ name }, index) => state.s?.[index]?.[0] === name);
+    if (!sameTargets) throw notFound('its backend has other targets now');
     const version = state.v;
     const session = new Session(
       this.#options,
@@ -248,28 +240,10 @@ export class SessionStore {
     this.#tell('session of another process continued', session);
     return session;
   }
-
-  #seal(state: SessionState): string {
-    const nonce = randomBytes(12);
-    const cipher = createCipheriv('aes-256-gcm', this.#settings.sessionKey, nonce);
-    const text = Buffer.concat([cipher.update(JSON.stringify(state), 'utf8'), cipher.final()]);
-    return Buffer.concat([nonce, text, cipher.getAuthTag()]).toString('base64url');
-  }
-
-  #open(id: string): SessionState | undefined {
-    const bytes = Buffer.from(id, 'base64url');
-    if (bytes.length < 29 || bytes.toString('base64url') !== id) return undefined;
-    try {
-      const decipher = createDecipheriv('aes-256-gcm', this.#settings.sessionKey, bytes.subarray(0, 12));
-      decipher.setAuthTag(bytes.subarray(-16));
-      return JSON.parse(
-        decipher.update(bytes.subarray(12, -16), undefined, 'utf8') + decipher.final('utf8'),
-      ) as SessionState;
-    } catch {
-      return undefined;
-    }
-  }
 }
+
+/** The log is told why; the client is not. */
+const notFound = (why: string): AppError => new AppError('mcp_session_not_found', { detail: why });
 
 /** A target works when it does for one session; its problem is told when it works for none. */
 function targetState(name: string, connections: readonly (Connection | undefined)[]): TargetState {

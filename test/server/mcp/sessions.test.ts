@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
-import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { gateway, parseAccessLine, type TestGateway } from '../../kit/gateway.ts';
 import { INITIALIZE, MCP_HEADERS, type McpSession, openSession, post, read } from '../../kit/mcp.ts';
 import { isAlive } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 
 const NOT_FOUND = 'mcp: session not found: start a new one with an initialize request';
+
+/** Clients are all told the same; the access log says why. */
+const logSays = (why: string): Promise<void> =>
+  until(() => parseAccessLine(gate.accessLog.at(-1) ?? '')['error.detail'] === why);
 
 let gate: TestGateway;
 let session: McpSession;
@@ -53,10 +57,12 @@ describe('an id that leads to no session is 404, whatever is wrong with it', () 
   ];
   test.each(ids)('%s', async (_what, id) => {
     expect(await everyWay(id())).toEqual(Array(4).fill({ status: 404, text: NOT_FOUND }));
+    await logSays('the id was not made here, or with another config.session.key');
   });
 
   test('one of another route', async () => {
     expect(await everyWay(session.id, '/two')).toEqual(Array(4).fill({ status: 404, text: NOT_FOUND }));
+    await logSays('it is of another backend');
     expect((await session.request('ping')).status).toBe(200);
   });
 
@@ -70,6 +76,7 @@ describe('an id that leads to no session is 404, whatever is wrong with it', () 
     const own = await openSession(session.url);
     expect((await own.end()).status).toBe(202);
     expect(await everyWay(own.id)).toEqual(Array(4).fill({ status: 404, text: NOT_FOUND }));
+    await logSays('it has ended, or was in a process that has: a stdio target cannot be continued');
   });
 
   test('none at all is 400 and says what is missing', async () => {
