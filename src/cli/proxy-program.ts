@@ -165,9 +165,21 @@ function trace(parent: Command, hidden: boolean, run: Bind): void {
       .option('--save <path>', 'also write the JSON Lines to this file')
       .option('-f, --file <path>', 'show a saved trace instead, or - for standard input'),
   )
-    .addHelpText(
-      'after',
-      `${WHERE}\nExit code 1: --fail-on matched. 3: no gateway, or the trace broke off.\n\nExamples:\n  agctl proxy trace --local\n  agctl proxy trace --local --match 'request.path == "/mcp"' --raw\n  agctl proxy trace --local -- http://127.0.0.1:3000/mcp -H 'accept: text/event-stream' -d @list.json\n  agctl proxy trace --file trace.jsonl\n`,
-    )
+    .addHelpText('after', `${WHERE}${TRACE_HELP}`)
     .action(run(() => import('./commands/proxy-trace.ts')));
 }
+
+/** The MCP request is one that needs no session: any other has to carry the Mcp-Session-Id of one. */
+const TRACE_HELP = `
+Exit code 1: --fail-on matched. 3: no gateway, or the trace broke off.
+
+Examples:
+  agctl proxy trace --local
+  agctl proxy trace --local --match 'request.path == "/mcp"' --raw
+  agctl proxy trace --local -- http://127.0.0.1:3000/mcp \\
+    -H 'accept: application/json, text/event-stream' \\
+    -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":
+         {"protocolVersion":"2025-06-18","capabilities":{},
+          "clientInfo":{"name":"agctl","version":"1"}}}'
+  agctl proxy trace --file trace.jsonl
+`;

@@ -21,19 +21,24 @@ export function waitingRows({ phase, sends, problem, source }: TraceView, width:
   ];
 }
 
-/** Requests that work as they stand, on any gateway port; `tools/list` alone needs a session first. */
+/**
+ * Requests that work as they stand, on any gateway port; `tools/list` alone needs a session first. No line is wider than
+ * 80 columns, so that they can be copied: JSON may be broken between its parts.
+ */
 const waitingFor = (source: string): readonly string[] => [
   'MCP    curl -sS <gateway>/mcp \\',
   "         -H 'content-type: application/json' \\",
   "         -H 'accept: application/json, text/event-stream' \\",
-  `         -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",`,
-  `              "capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}'`,
+  `         -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":`,
+  `              {"protocolVersion":"2025-06-18","capabilities":{},`,
+  `               "clientInfo":{"name":"curl","version":"1"}}}'`,
   '',
   'LLM    curl -sS <gateway>/v1/chat/completions \\',
   "         -H 'content-type: application/json' \\",
   `         -d '{"model":"m1","messages":[{"role":"user","content":"hi"}]}'`,
   '',
-  '<gateway> is an address of this gateway, paths are those of its routes. Or let agctl send it:',
+  '<gateway> is an address of this gateway, paths are those of its routes.',
+  'Or let agctl send it:',
   `   agctl proxy trace --admin ${source} -- <url> -H … -d …`,
 ];
 

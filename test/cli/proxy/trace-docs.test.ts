@@ -74,6 +74,7 @@ describe.skipIf(!hasTerminal)('the whole way', ON_REAL_SCREEN, () => {
       authorization: `Bearer ${idp.token({ sub: 'ann', azp: 'inspector', realm_access: { roles } })}`,
     });
     const url = `http://127.0.0.1:${port}/mcp`;
+    const ports = { port, admin };
     const session = await openSession(url, bearer(['tools']));
 
     await term.agctl([
@@ -138,24 +139,35 @@ describe.skipIf(!hasTerminal)('the whole way', ON_REAL_SCREEN, () => {
       stdout: 'shutdown now\n',
     });
     expect((await _gateway.finished).code).toBe(0);
-    if (process.env['UPDATE_GOLDEN'] !== undefined) writeDocs(shots, [String(port), String(admin)]);
-    for (const [title] of shots) expect(readFileSync(DOCS, 'utf8')).toContain(`### ${title}\n`);
+    if (process.env['UPDATE_GOLDEN'] !== undefined) writeDocs(shots, ports);
+    const docs = readFileSync(DOCS, 'utf8');
+    for (const [title] of shots) expect(docs).toContain(`### ${title}\n`);
+    // The other screens show times, which differ and with them what is cut.
+    const waiting = usual(shots[0]?.[1] ?? '', ports).replace(/00:0\d/, '00:00');
+    expect(docs).toContain(`### Waiting\n\n\`\`\`text\n${waiting}\n\`\`\`\n`);
   });
 });
 
+interface Ports {
+  readonly port: number;
+  readonly admin: number;
+}
+
+/** The screen with the usual ports, and as many columns as before. */
+function usual(screen: string, { port, admin }: Ports): string {
+  return screen
+    .replaceAll(`:${admin}`, ':15000'.padEnd(String(admin).length + 1))
+    .replaceAll(`:${port}`, ':3000'.padEnd(String(port).length + 1));
+}
+
 /** Replaces what stands between the marks in docs/trace.md. */
-function writeDocs(
-  shots: readonly (readonly [string, string])[],
-  [port = '', admin = '']: readonly string[],
-): void {
+function writeDocs(shots: readonly (readonly [string, string])[], ports: Ports): void {
   const text = readFileSync(DOCS, 'utf8');
-  // The usual ports, and as many columns as before.
-  const usual = (screen: string): string =>
-    screen
-      .replaceAll(`:${admin}`, ':15000'.padEnd(admin.length + 1))
-      .replaceAll(`:${port}`, ':3000'.padEnd(port.length + 1));
   const screens = shots
-    .map(([title, screen]) => `### ${title}\n\n\`\`\`text\n${usual(screen)}\n\`\`\`\n`)
+    .map(
+      ([title, screen]) =>
+        `### ${title}\n\n\`\`\`text\n${usual(screen, ports).replace(/00:0\d/, '00:00')}\n\`\`\`\n`,
+    )
     .join('\n');
   writeFileSync(
     DOCS,
