@@ -16,6 +16,9 @@ interface Answers {
   readonly admin: readonly string[];
   readonly openRequests: number;
   readonly allocation_stats: { readonly heap_used: number; readonly resident: number };
+  readonly allocator: {
+    readonly comparable: { readonly mapped_bytes: number; readonly retained_bytes: number };
+  };
   readonly bounds: readonly { readonly name: string; readonly used?: number; readonly max: number }[];
   readonly requests: readonly { readonly id: number; readonly fields: Readonly<Record<string, unknown>> }[];
 }
@@ -56,6 +59,9 @@ describe('what runs', () => {
     const memory = await json(`${running.admin}/memory`);
     expect(memory.allocation_stats.heap_used).toBeGreaterThan(1_000_000);
     expect(memory.allocation_stats.resident).toBeGreaterThan(memory.allocation_stats.heap_used);
+    const { mapped_bytes, retained_bytes } = memory.allocator.comparable;
+    expect(retained_bytes).toBeGreaterThan(0);
+    expect(retained_bytes).toBeLessThan(mapped_bytes);
     const bounds = new Map(memory.bounds.map((bound) => [bound.name, bound]));
     expect(bounds.get('mcp.sessions')).toEqual({
       name: 'mcp.sessions',

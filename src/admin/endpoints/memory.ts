@@ -28,7 +28,8 @@ export const memory = defineEndpoint({
           active_bytes: heap.total_physical_size,
           resident_bytes: usage.rss,
           mapped_bytes: heap.total_heap_size,
-          retained_bytes: heap.total_available_size,
+          // Held from the system, and free; V8's `total_available_size` counts up to the limit of the heap.
+          retained_bytes: heap.total_heap_size - heap.used_heap_size,
           metadata_bytes: heap.malloced_memory,
           committed_bytes: heap.total_heap_size,
           allocator_structures: heap.number_of_native_contexts,

@@ -12,9 +12,22 @@ const UNRELATED = 0.35;
 export async function hintFor(
   store: Store,
   embedder: string,
-  { query, minScore, types }: SearchRequest,
+  request: SearchRequest,
   candidates: readonly Scored[],
 ): Promise<string | undefined> {
+  const { entities, turns } = await store.stats();
+  const hint = reasonOf(entities, embedder, request, candidates);
+  // Who has stored a turn of a conversation looks for it here first.
+  if (turns === 0 || entities.chat_message > 0) return hint;
+  return `${hint}. Conversations (${turns} ${turns === 1 ? 'turn' : 'turns'}) are kept, but not searched: MEMORY_INDEX_CHAT=true makes new turns findable`;
+}
+
+function reasonOf(
+  entities: Readonly<Record<EntityType, number>>,
+  embedder: string,
+  { query, minScore, types }: SearchRequest,
+  candidates: readonly Scored[],
+): string {
   const [best] = candidates;
   if (best !== undefined) {
     const name = best.entity.name.slice(0, 200);
@@ -24,7 +37,6 @@ export async function hintFor(
       : `${start} Lower minScore to see it, or use words that the documents use`;
   }
   if (queryWords(query, 1).length === 0) return 'the query has no words';
-  const { entities } = await store.stats();
   const searchable = entities.doc_chunk + entities.chat_message;
   if (searchable === 0)
     return 'nothing is stored yet: ingest a document, or put .md files in the docs folder and sync it';

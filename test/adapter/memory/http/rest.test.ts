@@ -340,6 +340,16 @@ describe('ingest/docs', () => {
     expect((await search()).hint).not.toContain('sync');
   });
 
+  test('whoever stored turns of a conversation, and searches for them, is told that they are not searched', async () => {
+    await using own = await memoryBackend();
+    const search = async () => (await own.post('search', { query: 'favourite colour' })).body.hint as string;
+    expect(await search()).not.toContain('Conversations');
+    await own.post('chat', { sessionId: 's', role: 'user', content: 'My favourite colour is teal' });
+    expect(await search()).toContain(
+      'Conversations (1 turn) are kept, but not searched: MEMORY_INDEX_CHAT=true',
+    );
+  });
+
   test('answers 202 when the sync takes longer than it waits, and finishes it', async () => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
