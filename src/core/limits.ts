@@ -133,6 +133,9 @@ export const LIMITS = {
   /** One event of a provider's stream, and silence between two; then the stream ends with an error event. */
   streamFrameBytes: MIB,
   streamIdle: 60 * SECOND,
+  /** What the log says of a model that nobody has: characters of a name, which is the client's, and how many there are. */
+  shownModelName: 100,
+  shownModels: 10,
   /** How long a model that failed is left alone when nothing else is said (upstream), and at most. */
   eviction: 3 * SECOND,
   evictionMax: 3600 * SECOND,

@@ -81,6 +81,8 @@ export class Exchange {
   protocol: 'http' | 'mcp' | 'llm' = 'http';
   mcp: McpLogFields | undefined;
   llm: LlmCall | undefined;
+  /** The model that was asked for, when there is no such model for this caller; for the log, shortened. */
+  refusedModel: string | undefined;
   /** Who the caller is, when a policy established it: sessions are bound to it. */
   principal: string | undefined;
   /** Set by `mcpAuthorization`: which items of MCP targets this caller may see and use. */

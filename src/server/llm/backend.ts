@@ -18,6 +18,7 @@ import { requestTexts } from './guardrails/request-texts.ts';
 import type { Webhook } from './guardrails/webhook.ts';
 import type { LlmCall } from './log-fields.ts';
 import { compileModel, type Model, modelSchema, providerEntrySchema } from './model.ts';
+import { forbiddenModel, unknownModel } from './model-refusal.ts';
 import { bySpecificity, isModelList, matchesModel } from './models.ts';
 import { answerOf, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';
@@ -165,7 +166,7 @@ async function callModel(
   runtime: LlmRuntime,
   { requested, body, target }: Wanted,
 ): Promise<Reply> {
-  const model = chooseModel(runtime, target?.model ?? requested, target !== undefined);
+  const model = chooseModel(x, runtime, target?.model ?? requested, target !== undefined);
   const providerModel = model.model ?? target?.model;
   const call: LlmCall = {
     operation: operationOf(x.path),
@@ -212,16 +213,16 @@ async function readRequest(x: Exchange): Promise<LlmBody> {
   }
 }
 
-function requireAllowed({ allowedModels }: Exchange, requested: string): void {
-  if (allowedModels !== undefined && !allowedModels.some((pattern) => matchesModel(pattern, requested))) {
-    throw llmError('llm_forbidden', 'model_not_allowed', 'Model is not allowed for this API key');
-  }
+function requireAllowed(x: Exchange, requested: string): void {
+  const { allowedModels } = x;
+  if (allowedModels !== undefined && !allowedModels.some((pattern) => matchesModel(pattern, requested)))
+    throw forbiddenModel(x, requested, allowedModels);
 }
 
 /** The most specific model entry of that name. Internal ones are for virtual models alone. */
-function chooseModel({ models }: LlmRuntime, wanted: string, isTarget: boolean): Model {
+function chooseModel(x: Exchange, { models, listed }: LlmRuntime, wanted: string, isTarget: boolean): Model {
   const model = models.find(({ name, isPublic }) => (isPublic || isTarget) && matchesModel(name, wanted));
-  if (model === undefined) throw llmError('llm_not_found', 'model_not_found', 'Model not found');
+  if (model === undefined) throw unknownModel(x, wanted, listed);
   return model;
 }
 

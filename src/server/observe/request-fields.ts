@@ -47,8 +47,8 @@ export function requestFields(x: Exchange, status: number): Field[] {
   ];
 }
 
-function llmFieldsOf({ llm }: Exchange): Field[] {
-  if (llm === undefined) return [];
+function llmFieldsOf({ llm, refusedModel }: Exchange): Field[] {
+  if (llm === undefined) return refusedModel === undefined ? [] : [['gen_ai.request.model', refusedModel]];
   const { usage, firstTokenAfter, lastTokenAfter, cost, request } = llm;
   const isStream = llm.streaming && firstTokenAfter !== undefined;
   const perToken =

@@ -177,6 +177,37 @@ describe('a request that cannot be served', () => {
   });
 });
 
+describe('a model that is refused', () => {
+  const names = ['acme-mini', 'acme-large', ...Array.from({ length: 10 }, (_, index) => `m${index}`)];
+  const models = names.map((name) => ({ name, provider: 'echo' }));
+  const KNOWN = 'acme-mini, acme-large, m0, m1, m2, m3, m4, m5, m6, m7, and 2 more';
+
+  test.each([
+    ['that nobody has', 'all', 'gpt-x', `no model is called "gpt-x"; there are: ${KNOWN}`],
+    [
+      'whose name is long and odd',
+      'all',
+      `"\n${'x'.repeat(5_000)}`,
+      `no model is called "\\"\\n${'x'.repeat(98)}…"; there are: ${KNOWN}`,
+    ],
+    ['of others', 'one', 'm1', 'the API key is not for the model "m1", but for: acme-*, mini'],
+    ['when there is none', 'none', 'm1', 'the API key is not for the model "m1", but for: none'],
+  ])('%s is in the access log, with those that there are', async (_which, key, model, detail) => {
+    const keys = [
+      { key: 'all' },
+      { key: 'one', allowedModels: ['acme-*', 'mini'] },
+      { key: 'none', allowedModels: [] },
+    ];
+    await using served = await modelsGateway(models, { policies: { apiKey: { mode: 'strict', keys } } });
+    const reply = await chat(served, { ...CHAT, model }, { authorization: `Bearer ${key}` });
+    expect(reply.text).not.toMatch(/gpt|acme|m1|x{9}/);
+    const line = await served.accessLine(1);
+    expect(line['error.detail']).toBe(detail);
+    expect(line['gen_ai.request.model']?.length).toBeLessThan(120);
+    expect(line['gen_ai.request.model']).toContain(model.slice(2, 90));
+  });
+});
+
 describe('keys', () => {
   const keys = [
     { key: 'team-a', allowedModels: ['acme-*'] },

@@ -1,0 +1,30 @@
+import type { AppError } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { llmError } from './errors.ts';
+
+// The texts for clients are fixed, and names are none of their business: which models there are is for the log.
+
+/** 404: nothing is called that. `listed` are the names that there are. */
+export function unknownModel(x: Exchange, requested: string, listed: readonly string[]): AppError {
+  x.refusedModel = shown(requested);
+  const detail = `no model is called ${JSON.stringify(shown(requested))}; there are: ${namesOf(listed)}`;
+  return llmError('llm_not_found', 'model_not_found', 'Model not found', detail);
+}
+
+/** 403: the caller's API key is not for that model, but for those that `allowed` names. */
+export function forbiddenModel(x: Exchange, requested: string, allowed: readonly string[]): AppError {
+  x.refusedModel = shown(requested);
+  const detail = `the API key is not for the model ${JSON.stringify(shown(requested))}, but for: ${namesOf(allowed)}`;
+  return llmError('llm_forbidden', 'model_not_allowed', 'Model is not allowed for this API key', detail);
+}
+
+const shown = (name: string): string =>
+  name.length <= LIMITS.shownModelName ? name : `${name.slice(0, LIMITS.shownModelName)}…`;
+
+function namesOf(names: readonly string[]): string {
+  if (names.length === 0) return 'none';
+  const rest = names.length - LIMITS.shownModels;
+  const first = names.slice(0, LIMITS.shownModels).map(shown).join(', ');
+  return rest > 0 ? `${first}, and ${rest} more` : first;
+}
