@@ -91,7 +91,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     .option('--strict', 'treat warnings as errors')
     .addHelpText(
       'after',
-      '\nOne run reports the mistakes of all parts of a file: a missing environment variable or a part that is refused keeps nothing else from being checked, and what would only follow from it is left out.\n\nExit code 0: no errors. 1: errors. 2: a file that cannot be read.\n\nExamples:\n  agctl config validate -f gateway.yaml\n  agctl config validate -o github *.yaml\n',
+      '\nOne run reports the mistakes of all parts of a file: a missing environment variable or a part that is refused keeps nothing else from being checked, and what would only follow from it is left out.\n\nExit code 0: no errors. 1: errors. 2: a file that cannot be read; the others are checked all the same.\n\nExamples:\n  agctl config validate -f gateway.yaml\n  agctl config validate -o github *.yaml\n',
     )
     .action(run(() => import('./commands/config-validate.ts')));
   config

@@ -88,7 +88,7 @@ describe('wrong usage is exit code 2, and says what is right', () => {
   ])('%j', async (args, message) => {
     const { code, stdout, stderr } = await agctl(args);
     expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toContain(`error: `);
+    expect(stderr).toMatch(/error(?:\[AGW0005\])?: /);
     expect(stderr).toContain(message);
     expect(stderr).not.toMatch(/\n {4}at /);
   });

@@ -99,6 +99,17 @@ describe('text, for people', () => {
     expect(stderr).toMatch(/bad\.yaml: 3 errors\ngood\.yaml: valid .*\nbroken\.yaml: 1 error\n$/);
   });
 
+  test('goes on after a file that cannot be read', async () => {
+    const { code, stdout, stderr } = await validate(['bad.yaml', 'missing.yaml', '.', 'good.yaml']);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('error[AGW0101]: unknown field `routess`\n  ┌─ bad.yaml:4:5\n');
+    expect(stderr).toContain('error[AGW0005]: no such file: missing.yaml\n  ┌─ missing.yaml:1:1\n');
+    expect(stderr).toContain('. is a directory');
+    expect(stderr).toMatch(
+      /bad\.yaml: 3 errors\nmissing\.yaml: cannot be read\n\.: cannot be read\ngood\.yaml: valid .*\n$/,
+    );
+  });
+
   test.each([
     [['--color', 'always'], {}, true],
     [['--color', 'always'], { NO_COLOR: '1' }, true],
@@ -160,6 +171,33 @@ describe('for machines, on stdout alone', () => {
       range: { file: 'bad.yaml', start: { line: 3, column: 11 } },
     });
     expect(bad.stdout).not.toContain('not-a-key');
+  });
+
+  test('a file that cannot be read is a problem among those of the others', async () => {
+    const { code, stdout, stderr } = await validate([
+      '-o',
+      'json',
+      'warning.yaml',
+      'missing.yaml',
+      'good.yaml',
+    ]);
+    expect([code, stderr]).toEqual([2, '']);
+    const { valid, errorCount, warningCount, diagnostics } = JSON.parse(stdout);
+    expect([valid, errorCount, warningCount]).toEqual([false, 1, 1]);
+    expect(diagnostics).toMatchObject([
+      { severity: 'warning', code: 'AGW0303', range: { file: 'warning.yaml' } },
+      {
+        severity: 'error',
+        code: 'AGW0005',
+        message: 'no such file: missing.yaml',
+        range: { file: 'missing.yaml' },
+      },
+    ]);
+    const concise = await validate(['-o', 'concise', 'missing.yaml', 'broken.yaml']);
+    expect(concise.code).toBe(2);
+    expect(concise.stdout).toMatch(
+      /^missing\.yaml:1:1: error AGW0005 .*\nbroken\.yaml:\d+:\d+: error AGW0001 /,
+    );
   });
 
   test('sarif is one log, also without problems', async () => {

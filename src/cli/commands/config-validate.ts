@@ -29,7 +29,7 @@ export const run: Run<Options> = async (options, context) => {
   if (diagnostics.length > 0 || options.output === 'json' || options.output === 'sarif') {
     const text = report(
       diagnostics,
-      checked.map(({ loaded }) => loaded),
+      checked.flatMap(({ loaded }) => loaded ?? []),
       {
         format: options.output,
         color: !isMachine && wantsColor(stream, options.color, context.env),
@@ -40,23 +40,48 @@ export const run: Run<Options> = async (options, context) => {
   }
   if (!isMachine)
     for (const file of checked) context.stderr.write(summary(file, performance.now() - started));
+  if (checked.some(({ loaded }) => loaded === undefined)) return EXIT_CODES.usage.code;
   const failing = diagnostics.some(({ severity }) => severity === 'error' || options.strict === true);
   return failing ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 };
 
 interface CheckedFile {
   readonly file: string;
-  readonly loaded: LoadedConfig;
+  /** Undefined when the file could not be read, which is then its only problem. */
+  readonly loaded: LoadedConfig | undefined;
   readonly diagnostics: readonly Diagnostic[];
 }
 
 async function checkFile(file: string, { env, cwd }: Context): Promise<CheckedFile> {
-  const loaded = loadConfigText(readConfigFile(file), file, env);
+  let text: string;
+  try {
+    text = readConfigFile(file);
+  } catch (error) {
+    // The other files are checked all the same.
+    if (!(error instanceof CommandError)) throw error;
+    return { file, loaded: undefined, diagnostics: [unreadable(file, error)] };
+  }
+  const loaded = loadConfigText(text, file, env);
   const folder = file === '-' ? cwd : dirname(resolve(cwd, file));
   return { file, loaded, diagnostics: await findProblems(loaded, { folder, env }) };
 }
 
+function unreadable(file: string, { message, help }: CommandError): Diagnostic {
+  const start = { line: 1, column: 1, offset: 0 };
+  const range = { start, end: start };
+  return {
+    severity: 'error',
+    code: 'AGW0005',
+    message,
+    file,
+    path: [],
+    range,
+    ...(help === undefined ? {} : { help }),
+  };
+}
+
 function summary({ file, loaded, diagnostics }: CheckedFile, milliseconds: number): string {
+  if (loaded === undefined) return `${file}: cannot be read\n`;
   const count = (severity: Diagnostic['severity']): number =>
     diagnostics.filter((diagnostic) => diagnostic.severity === severity).length;
   const errors = count('error');
