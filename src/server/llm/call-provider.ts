@@ -2,6 +2,7 @@ import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
 import { endToEnd, HeaderList } from '../http/header-list.ts';
+import { traceEviction } from '../observe/trace/llm.ts';
 import { traceSending } from '../observe/trace/sending.ts';
 import type { LlmBody } from './body.ts';
 import type { EndpointStats, Outcome } from './endpoint-stats.ts';
@@ -43,6 +44,7 @@ export async function callProvider(
       if (hasLeft) each.left();
       else each.ended(began[index] as number, outcome);
     }
+    if (x.trace !== undefined && outcome.isFailure) traceEviction(x.trace, call, stats);
   }
 }
 

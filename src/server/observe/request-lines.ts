@@ -197,6 +197,8 @@ function eventLine({ kind, details, ...place }: PolicyEventMessage): Line | unde
         message: 'guardrail verdict',
         fields: { ...details, config: placed(place) },
       };
+    case 'llm_eviction':
+      return { scope: 'llm', message: 'model is left alone', fields: details };
     case 'llm_failover':
       return { scope: 'llm', message: 'the next target is tried', fields: details };
     default:

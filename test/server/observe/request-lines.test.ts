@@ -158,6 +158,7 @@ describe('debug lines of single requests', () => {
         "debug guardrail verdict phase="request" verdict="pass" config="test.yaml:1:484"",
         "debug call begins to="FIRST"",
         "debug call failed to="FIRST" problem="upstream call failed: connection refused"",
+        "debug model is left alone model="first" for="3s"",
         "debug the next target is tried failed="first" next="second"",
         "debug model chosen requested="safe" model="second" provider="openai"",
         "debug call begins to="HOOK"",

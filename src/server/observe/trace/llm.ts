@@ -1,6 +1,7 @@
 import type { LlmRouteType } from '../../../core/trace/event.ts';
 import type { Reply } from '../../http/exchange.ts';
 import { UpstreamBody } from '../../http/upstream-body.ts';
+import type { EndpointStats } from '../../llm/endpoint-stats.ts';
 import type { LlmCall } from '../../llm/log-fields.ts';
 import type { Tracer } from './tracer.ts';
 
@@ -26,6 +27,13 @@ export function traceLlmRequest(tracer: Tracer, call: LlmCall, text: string): vo
     requestModel,
     streaming,
   });
+}
+
+/** A call has failed: for how long its model is left alone now, if it is. */
+export function traceEviction(tracer: Tracer, call: LlmCall, { info }: EndpointStats): void {
+  if (info.evictedUntil === null) return;
+  const details = { model: call.providerModel ?? call.requestModel, for: info.evictedUntil };
+  tracer.emit({ type: 'policyEvent', kind: 'llm_eviction', details }, { severity: 'warn' });
 }
 
 /** A provider has answered: the reply before anything is done to it. */
