@@ -101,9 +101,10 @@ export const LIMITS = {
   /** extAuthz: time for an answer (upstream), and how much of its body expressions may read. */
   authorizationTimeout: 2 * SECOND,
   authorizationBody: 64 * KIB,
-  /** Tokens: length in characters; validated ones remembered per policy. */
+  /** Tokens: length in characters; validated ones remembered per policy, and characters of their payloads together. */
   tokenLength: 16 * KIB,
   validTokens: 10_000,
+  validTokenCharacters: 16 * MIB,
   /** Identity provider: time for an answer; size of its key set, metadata and registration answers. */
   providerTimeout: 5 * SECOND,
   keySetBytes: MIB,

@@ -1,4 +1,3 @@
-import { LIMITS } from '../../../core/limits.ts';
 import { type ClaimRules, checkClaims } from './claims.ts';
 import {
   type Claims,
@@ -10,15 +9,16 @@ import {
   type TokenParts,
 } from './jwt.ts';
 import type { KeySet } from './key-set.ts';
+import { RememberedTokens } from './remembered-tokens.ts';
 
 /**
  * Validates tokens and remembers those that are valid, by the SHA-256 of what is signed and the signature, until they
- * expire or the keys change. Bounded; the one used longest ago goes first.
+ * expire or the keys change.
  */
 export class TokenValidator {
   readonly #keys: KeySet;
   readonly #rules: ClaimRules;
-  readonly #valid = new Map<string, Claims>();
+  readonly #valid = new RememberedTokens();
 
   constructor(keys: KeySet, rules: ClaimRules) {
     this.#keys = keys;
@@ -52,8 +52,6 @@ export class TokenValidator {
     this.#keys.keepFresh();
     // Times are checked anew: a remembered token expires like any other.
     checkClaims(known, this.#rules, Date.now() / 1000);
-    this.#valid.delete(id);
-    this.#valid.set(id, known);
     return known;
   }
 
@@ -73,7 +71,7 @@ export class TokenValidator {
    * a key just replaced has signed can be remembered.
    */
   #verify(
-    { signed, signature: encoded }: TokenParts,
+    { payload, signed, signature: encoded }: TokenParts,
     { algorithm, keyId, claims }: ParsedToken,
     id: string,
   ): Claims | undefined {
@@ -84,8 +82,7 @@ export class TokenValidator {
     for (const key of keys) isValid ||= key.get(algorithm)?.(signed, signature) === true;
     if (!isValid) throw new TokenError('the signature of the token is not valid');
     checkClaims(claims, this.#rules, Date.now() / 1000);
-    if (this.#valid.size >= LIMITS.validTokens) this.#valid.delete(this.#valid.keys().next().value as string);
-    this.#valid.set(id, claims);
+    this.#valid.add(id, claims, payload.length);
     return claims;
   }
 }

@@ -236,6 +236,19 @@ describe('without any keys yet', () => {
 });
 
 describe('remembered tokens', () => {
+  test('are fewer when they are large', async () => {
+    const set = scripted(one);
+    const large = { iss: 'i', aud: 'a', exp: seconds(300), groups: 'g'.repeat(8_000) };
+    const tokens = Array.from({ length: 2_000 }, (_, index) => token(one, { ...large, jti: 10_000 + index }));
+    for (const text of tokens) await set.validator.validate(text);
+    const characters = (tokens.at(-1) as string).split('.')[1]?.length ?? 0;
+    expect(set.validator.remembered).toBe(Math.floor((16 * 1024 * 1024) / characters));
+    // The newest are kept, and need no key; the oldest are not.
+    set.keys.get = () => undefined;
+    expect(set.validator.validate(tokens.at(-1) as string)).toMatchObject({ jti: 11_999 });
+    await expect(set.validator.validate(tokens[0] as string)).rejects.toThrow(UNKNOWN);
+  });
+
   test('are bounded in number, and those used last stay', async () => {
     const set = scripted(one);
     const first = fresh(one);
