@@ -2,6 +2,8 @@ import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { Ajv } from 'ajv';
+import addFormats from 'ajv-formats';
 import { describe, expect, test } from 'vitest';
 import { main } from '../src/cli/main.ts';
 import { configPage, type SchemaNode } from '../src/cli/man/config-page.ts';
@@ -124,6 +126,19 @@ describe('agctl-config(5)', () => {
 });
 
 describe('the JSON Schema of configurations', () => {
+  test('is one that checkers take without a warning: no format or keyword is unknown to them', () => {
+    const shipped = JSON.parse(readFileSync(join(root, 'man/config.schema.json'), 'utf8'));
+    const ajv = new Ajv({ strictSchema: true, validateFormats: true, strictTypes: false });
+    // Of our own: what the gateway masks.
+    addFormats.default(ajv).addKeyword('secret');
+    const check = ajv.compile(shipped);
+    const withPath = (exact: string): object => ({
+      routes: [{ matches: [{ path: { exact } }], backends: [{ host: '127.0.0.1:1' }] }],
+    });
+    expect(check(withPath('/a')), JSON.stringify(check.errors)).toBe(true);
+    expect(check(withPath('a'))).toBe(false);
+  });
+
   test('describes every key', () => {
     const bare = keysOf(configJsonSchema()).filter(({ node }) => (node.description ?? '') === '');
     expect(bare.map(({ path }) => path)).toEqual([]);

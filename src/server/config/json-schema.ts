@@ -1,6 +1,18 @@
 import { z } from 'zod';
 import { configSchema } from './schema.ts';
 
+/** Formats of JSON Schema (draft 7, section 7.3). Zod has names of its own beside them. */
+const STANDARD_FORMATS: ReadonlySet<unknown> = new Set([
+  ...['date-time', 'date', 'time', 'email', 'hostname', 'ipv4', 'ipv6'],
+  ...['uri', 'uri-reference', 'uri-template', 'json-pointer', 'regex'],
+]);
+
+/** Checkers of JSON Schema warn of a format that they do not know, or refuse the schema; its `pattern` says it too. */
+function dropOwnFormats({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  if (typeof jsonSchema.format === 'string' && !STANDARD_FORMATS.has(jsonSchema.format))
+    delete jsonSchema.format;
+}
+
 /** Numbers and booleans may also come from the environment, as in `${PORT:-3000}`, which an editor sees as a text. */
 function allowVariables({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   // For our own messages only.
@@ -25,6 +37,9 @@ export function configJsonSchema(): object {
     io: 'input',
     target: 'draft-7',
     unrepresentable: 'any',
-    override: allowVariables,
+    override(context) {
+      dropOwnFormats(context);
+      allowVariables(context);
+    },
   });
 }
