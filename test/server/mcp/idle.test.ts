@@ -30,6 +30,8 @@ describe('the sweep', () => {
       return !isAlive(pid);
     });
     expect((await session.request('ping')).status).toBe(404);
+    const { 'mcp.session.id': id } = await gate.accessLine(1);
+    expect(gate.log.join('')).toContain(`session was idle for too long\tmcp.session.id="${id}"`);
   });
 
   test('spares one with an open stream and one with a call in flight', async () => {

@@ -147,6 +147,8 @@ describe('there is no reload', () => {
     writeFileSync(it.file, config('1'));
     await serves(it.gate, '1');
     expect(reloads(it.gate)).toBe(1);
+    expect(logged(it.gate, 'files have changed\tfiles=')).toBeGreaterThan(0);
+    expect(logged(it.gate, 'read, checked and compiled')).toBe(1);
   });
 });
 
