@@ -1,4 +1,5 @@
 import type { Config, RouteConfig } from '../config/schema.ts';
+import { authorizationServerOf } from '../policies/mcp-authentication/index.ts';
 import { goDuration } from './go-duration.ts';
 
 type Policies = NonNullable<RouteConfig['policies']>;
@@ -82,7 +83,7 @@ function jwtAuth(settings: Settings<'mcpAuthentication'>): Readonly<Record<strin
       resourceMetadata,
       jwtValidator: jwtValidationOptions,
       mode,
-      authorizationServer: settings.authorizationServer,
+      authorizationServer: authorizationServerOf(settings),
       clientId: clientId ?? null,
     },
   };

@@ -112,13 +112,13 @@ function requestOrigin(x: Exchange | undefined): string {
 
 /** RFC 9728 §2, with two members that MCP clients of the specification's time read. */
 function resourceMetadata(
-  { issuer, provider, resource, metadata, listsIssuer }: DiscoveryOptions,
+  { issuer, resource, metadata, listsIssuer }: DiscoveryOptions,
   base: string,
 ): object {
   const url = resource === undefined ? base : resource.href.replace(/\/$/, '');
   return {
     resource: url,
-    authorization_servers: [provider.isFronted && !listsIssuer ? url : issuer],
+    authorization_servers: [listsIssuer ? issuer : url],
     mcp_protocol_version: '2025-06-18',
     resource_type: 'mcp-server',
     ...metadata,

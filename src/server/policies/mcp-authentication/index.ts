@@ -53,9 +53,9 @@ const schema = z
       ),
     authorizationServer: z
       .enum(['gateway', 'issuer'])
-      .default('gateway')
+      .optional()
       .describe(
-        "Where clients are sent to sign in: to the gateway's copy of the provider's metadata, or to the provider itself.",
+        "Where clients are sent to sign in: to the gateway's copy of the provider's metadata, or to the provider itself. The default with `provider` is `gateway`; without it clients are always sent to the provider itself.",
       ),
     authorizationLocation: locationSchema
       .optional()
@@ -113,7 +113,7 @@ export const mcpAuthentication = definePolicy({
       provider,
       resource: resource === undefined ? undefined : new URL(resource),
       metadata: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [snakeCase(key), value])),
-      listsIssuer: config.authorizationServer === 'issuer',
+      listsIssuer: authorizationServerOf(config) === 'issuer',
       clientId: config.clientId,
       client,
       log: context.log,
@@ -216,8 +216,24 @@ function keySource(
   }
 }
 
+/** Where clients are sent to sign in. The gateway stands in for those providers only whose paths it knows. */
+export function authorizationServerOf({
+  authorizationServer = 'gateway',
+  provider,
+}: McpAuthenticationConfig): 'gateway' | 'issuer' {
+  return providerOf(provider).isFronted ? authorizationServer : 'issuer';
+}
+
 /** What would only show when the first client comes. */
-function reportMissing({ jwks, resourceMetadata }: McpAuthenticationConfig, context: CompileContext): void {
+function reportMissing(config: McpAuthenticationConfig, context: CompileContext): void {
+  const { jwks, resourceMetadata, authorizationServer } = config;
+  if (authorizationServer === 'gateway' && authorizationServerOf(config) !== authorizationServer)
+    context.at('authorizationServer').report({
+      code: 'AGW0303',
+      severity: 'warning',
+      message: 'without `provider`, clients are sent to the issuer itself, not to the gateway',
+      help: 'leave it out, or set `provider` if the issuer is of one of its kinds',
+    });
   if (typeof jwks === 'object' && 'file' in jwks && !existsSync(resolve(context.folder, jwks.file)))
     context.at('jwks', 'file').report({
       code: 'AGW0107',

@@ -45,8 +45,10 @@ describe('the metadata of the resource', () => {
   test('names the provider when clients shall go there, or when it is of no special kind', async () => {
     const sent = await resourceOf({ authorizationServer: 'issuer' });
     expect(sent.resource['authorization_servers']).toEqual([sent.issuer]);
-    const standard = await resourceOf({ provider: undefined });
-    expect(standard.resource['authorization_servers']).toEqual([standard.issuer]);
+    for (const authorizationServer of [undefined, 'issuer', 'gateway']) {
+      const standard = await resourceOf({ provider: undefined, authorizationServer });
+      expect(standard.resource['authorization_servers']).toEqual([standard.issuer]);
+    }
   });
 
   test('says what else is configured, in snake case', async () => {
