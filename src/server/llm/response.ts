@@ -152,7 +152,10 @@ async function refused(
   reply: Reply,
   keyForms: readonly string[],
 ): Promise<Reply> {
-  if (!(reply.body instanceof UpstreamBody)) return reply;
+  if (!(reply.body instanceof UpstreamBody)) {
+    if (typeof reply.body === 'string') call.providerError = errorInBody(Buffer.from(reply.body));
+    return reply;
+  }
   const bytes = await collect(x, reply.body, undefined);
   const cleaned = hideKey(bytes, keyForms);
   call.providerError = errorInBody(cleaned);

@@ -40,6 +40,72 @@ describe('the official client', () => {
     expect(models.data.map(({ id }) => id)).toEqual(['*']);
   });
 
+  test('completes texts with the built-in model, also as a stream', async () => {
+    await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const { completions } = client(served);
+    const options = { model: 'acme-mini', max_tokens: 2 };
+    const reply = await completions.create({ ...options, prompt: ['one two three', 'four'] });
+    expect(reply).toMatchObject({
+      object: 'text_completion',
+      choices: [
+        { index: 0, text: 'one two', finish_reason: 'length' },
+        { index: 1, text: 'four', finish_reason: 'stop' },
+      ],
+      usage: { prompt_tokens: 4, completion_tokens: 3, total_tokens: 7 },
+    });
+    let said = '';
+    const ends: unknown[] = [];
+    for await (const part of await completions.create({
+      ...options,
+      prompt: 'one two three',
+      stream: true,
+    })) {
+      expect(part.object).toBe('text_completion');
+      said += part.choices[0]?.text;
+      ends.push(part.choices[0]?.finish_reason);
+    }
+    expect(said).toBe('one two');
+    expect(ends).toEqual([null, null, 'length']);
+  });
+
+  test('gets one embedding for each text from the built-in model, packed or not', async () => {
+    await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const create = async (more: object): Promise<number[][]> => {
+      const reply = await client(served).embeddings.create({ model: 'e', input: ['a', 'b c'], ...more });
+      expect(reply.usage).toEqual({ prompt_tokens: 3, total_tokens: 3 });
+      return reply.data.map(({ embedding }) => embedding);
+    };
+    const plain = await create({ encoding_format: 'float' });
+    expect(plain).toHaveLength(2);
+    // 32-bit numbers: the same, but for rounding.
+    expect((await create({})).map((vector) => vector.map((number) => number.toFixed(4)))).toEqual(
+      plain.map((vector) => vector.map((number) => number.toFixed(4))),
+    );
+  });
+
+  test.each([
+    ['/responses', { input: 'x' }, 404, 'unknown_url', /echo model has no POST .*: it answers \/v1\/chat/],
+    ['/nonsense', {}, 404, 'unknown_url', /echo model has no POST \/v1\/nonsense/],
+    ['/chat/completions', {}, 400, 'missing_required_parameter', /'messages'/],
+    ['/chat/completions', { messages: 'x' }, 400, 'invalid_type', /'messages'.* list/],
+    ['/chat/completions', { messages: ['x'] }, 400, 'invalid_type', /'messages'.* list/],
+    ['/chat/completions', { messages: [] }, 400, 'invalid_type', /'messages'.* list/],
+    ['/completions', {}, 400, 'missing_required_parameter', /'prompt'/],
+    ['/embeddings', {}, 400, 'missing_required_parameter', /'input'/],
+  ])('is refused by the built-in model at %s with %j', async (path, body, status, code, message) => {
+    await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
+    const call = client(served).post(path, { body: { model: 'acme-mini', ...body } });
+    await expect(call).rejects.toMatchObject({
+      status,
+      code,
+      type: 'invalid_request_error',
+      message: expect.stringMatching(message) as string,
+    });
+    const line = await served.accessLine(1);
+    expect(line).toMatchObject({ 'http.status': `${status}`, 'error.type': code });
+    expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
+  });
+
   test('gets tools through in both directions', async () => {
     const call = {
       id: 'c1',

@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Exchange, Reply } from '../../http/exchange.ts';
 import { HeaderList } from '../../http/header-list.ts';
+import { envelope } from '../errors.ts';
 import type { LlmCall } from '../log-fields.ts';
 import { defineProvider } from './provider.ts';
 
+type Body = Readonly<Record<string, unknown>>;
+
 /**
- * A model that says what it was told, without a key or a network: for trying things out. Words count as tokens.
+ * A model that says what it was told, without a key or a network: for trying things out. Words count as tokens. Has chat
+ * and text completions, also as streams, and embeddings; refuses the rest as the OpenAI API does.
  */
 export const echo = defineProvider({
   key: 'echo',
@@ -15,55 +19,149 @@ export const echo = defineProvider({
   answer,
 });
 
-function answer(
-  _x: Exchange,
-  { operation, streaming }: LlmCall,
-  body: Readonly<Record<string, unknown>>,
-): Reply {
-  const model = String(body['model']);
-  const prompt = promptOf(body);
-  const words = prompt.split(/\s+/).filter((word) => word !== '');
-  const limit = typeof body['max_tokens'] === 'number' ? body['max_tokens'] : Number.POSITIVE_INFINITY;
-  const said = words.slice(0, Math.max(0, limit));
-  const finish = said.length < words.length ? 'length' : 'stop';
-  const usage = {
-    prompt_tokens: words.length,
-    completion_tokens: said.length,
-    total_tokens: words.length + said.length,
-  };
-  const head = { id: `chatcmpl-${randomUUID()}`, created: Math.floor(Date.now() / 1000), model };
-  if (operation === 'embeddings')
-    return json({
-      object: 'list',
-      model,
-      data: [{ object: 'embedding', index: 0, embedding: embedding(prompt) }],
-      usage: { prompt_tokens: words.length, total_tokens: words.length },
-    });
-  if (streaming) return streamed(head, said, finish, wantsUsage(body) ? usage : undefined);
-  return json({
-    ...head,
-    object: 'chat.completion',
-    choices: [{ index: 0, message: { role: 'assistant', content: said.join(' ') }, finish_reason: finish }],
-    usage,
-  });
+function answer(x: Exchange, { operation, streaming }: LlmCall, body: Body): Reply {
+  switch (operation) {
+    case 'chat':
+      return missing(body, 'messages') ?? chat(body, streaming);
+    case 'text_completion':
+      return missing(body, 'prompt') ?? textCompletion(body, streaming);
+    case 'embeddings':
+      return missing(body, 'input') ?? embeddings(body);
+    default:
+      return refusal(404, 'unknown_url', `the echo model has no ${x.method} ${x.path}: ${ENDPOINTS}`);
+  }
 }
 
-function promptOf(body: Readonly<Record<string, unknown>>): string {
-  const { messages, prompt, input } = body;
-  const last = Array.isArray(messages)
-    ? ((messages as { content?: unknown }[]).at(-1)?.content ?? '')
-    : (prompt ?? input ?? '');
-  return typeof last === 'string' ? last : JSON.stringify(last);
+const ENDPOINTS = 'it answers /v1/chat/completions, /v1/completions and /v1/embeddings';
+
+function missing(body: Body, name: string): Reply | undefined {
+  const value = body[name];
+  const isMissing = value === undefined || value === null;
+  return isMissing
+    ? refusal(400, 'missing_required_parameter', `Missing required parameter: '${name}'.`)
+    : undefined;
 }
 
-function wantsUsage(body: Readonly<Record<string, unknown>>): boolean {
-  return (body['stream_options'] as { include_usage?: unknown } | undefined)?.include_usage === true;
+/** Returned, not thrown: a model that was asked wrongly is not unwell. */
+function refusal(status: number, code: string, message: string): Reply {
+  const { type, text } = envelope(message, 'invalid_request_error', code);
+  return { status, headers: new HeaderList(['content-type', type]), body: text };
+}
+
+function chat(body: Body, streaming: boolean): Reply {
+  const { messages } = body;
+  const isList =
+    Array.isArray(messages) &&
+    messages.length > 0 &&
+    (messages as unknown[]).every(
+      (message) => typeof message === 'object' && message !== null && !Array.isArray(message),
+    );
+  if (!isList)
+    return refusal(
+      400,
+      'invalid_type',
+      "Invalid type for 'messages': expected a list with at least one message.",
+    );
+  const { content } = messages.at(-1) as { content?: unknown };
+  const spoken = [speak(textOf(content ?? ''), body['max_completion_tokens'] ?? body['max_tokens'])];
+  const head = { id: `chatcmpl-${randomUUID()}`, ...stamp(body) };
+  if (streaming) {
+    const shape = {
+      word: (content: string, isFirst: boolean) => ({
+        delta: { ...(isFirst ? { role: 'assistant' } : {}), content },
+      }),
+      end: { delta: {} },
+    };
+    return streamed({ ...head, object: 'chat.completion.chunk' }, spoken, shape, body);
+  }
+  const choices = spoken.map(({ said, finish }, index) => ({
+    index,
+    message: { role: 'assistant', content: said.join(' ') },
+    finish_reason: finish,
+  }));
+  return json({ ...head, object: 'chat.completion', choices, usage: usageOf(spoken) });
+}
+
+/** One choice for each prompt of a list. */
+function textCompletion(body: Body, streaming: boolean): Reply {
+  const spoken = textsOf(body['prompt']).map((prompt) => speak(prompt, body['max_tokens']));
+  const head = { id: `cmpl-${randomUUID()}`, object: 'text_completion', ...stamp(body) };
+  if (streaming) {
+    const shape = {
+      word: (text: string) => ({ text, logprobs: null }),
+      end: { text: '', logprobs: null },
+    };
+    return streamed(head, spoken, shape, body);
+  }
+  const choices = spoken.map(({ said, finish }, index) => ({
+    text: said.join(' '),
+    index,
+    logprobs: null,
+    finish_reason: finish,
+  }));
+  return json({ ...head, choices, usage: usageOf(spoken) });
+}
+
+/** One embedding for each text of a list. */
+function embeddings(body: Body): Reply {
+  const texts = textsOf(body['input']);
+  const tokens = texts.reduce((sum, text) => sum + wordsOf(text).length, 0);
+  // What the official clients ask for unless they are told otherwise.
+  const isPacked = body['encoding_format'] === 'base64';
+  const data = texts.map((text, index) => ({
+    object: 'embedding',
+    index,
+    embedding: isPacked ? packed(embedding(text)) : embedding(text),
+  }));
+  const usage = { prompt_tokens: tokens, total_tokens: tokens };
+  return json({ object: 'list', data, model: String(body['model']), usage });
 }
 
 /** Three numbers that depend on the text alone; enough to see that embeddings arrive. */
 function embedding(text: string): number[] {
   return [text.length / 100, text.split(' ').length / 10, (text.codePointAt(0) ?? 0) / 1000];
 }
+
+/** Base64 of 32-bit numbers, the lowest byte first. */
+function packed(numbers: readonly number[]): string {
+  const bytes = Buffer.alloc(numbers.length * 4);
+  for (const [index, number] of numbers.entries()) bytes.writeFloatLE(number, index * 4);
+  return bytes.toString('base64');
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** A text or several; tokens, which are numbers, count as one text. */
+function textsOf(value: unknown): string[] {
+  const isList = Array.isArray(value) && value.length > 0 && typeof value[0] !== 'number';
+  return isList ? (value as unknown[]).map(textOf) : [textOf(value)];
+}
+
+const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '');
+
+/** What is said to one prompt. */
+interface Spoken {
+  readonly heard: number;
+  readonly said: readonly string[];
+  readonly finish: 'stop' | 'length';
+}
+
+function speak(prompt: string, limit: unknown): Spoken {
+  const words = wordsOf(prompt);
+  const said = typeof limit === 'number' ? words.slice(0, Math.max(0, limit)) : words;
+  return { heard: words.length, said, finish: said.length < words.length ? 'length' : 'stop' };
+}
+
+function usageOf(spoken: readonly Spoken[]): object {
+  const prompt = spoken.reduce((sum, { heard }) => sum + heard, 0);
+  const completion = spoken.reduce((sum, { said }) => sum + said.length, 0);
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
+}
+
+const stamp = (body: Body): object => ({
+  created: Math.floor(Date.now() / 1000),
+  model: String(body['model']),
+});
 
 function json(value: object): Reply {
   return {
@@ -73,23 +171,29 @@ function json(value: object): Reply {
   };
 }
 
-function streamed(head: object, words: readonly string[], finish: string, usage: object | undefined): Reply {
-  const chunk = (choices: readonly object[], more: object = {}): string =>
-    `data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', choices, ...more })}\n\n`;
-  const parts = words.map((word, index) =>
-    chunk([
-      {
-        index: 0,
-        delta: { ...(index === 0 ? { role: 'assistant' } : {}), content: index === 0 ? word : ` ${word}` },
-        finish_reason: null,
-      },
-    ]),
-  );
-  const last = chunk([{ index: 0, delta: {}, finish_reason: finish }]);
-  const counted = usage === undefined ? '' : chunk([], { usage });
+/** How a choice says a word, and that there are no more. */
+interface Shape {
+  word(text: string, isFirst: boolean): object;
+  readonly end: object;
+}
+
+function streamed(head: object, spoken: readonly Spoken[], { word, end }: Shape, body: Body): Reply {
+  const event = (choices: readonly object[], more: object = {}): string =>
+    `data: ${JSON.stringify({ ...head, choices, ...more })}\n\n`;
+  const choices = spoken.flatMap(({ said, finish }, index) => [
+    ...said.map((text, at) =>
+      event([{ index, ...word(at === 0 ? text : ` ${text}`, at === 0), finish_reason: null }]),
+    ),
+    event([{ index, ...end, finish_reason: finish }]),
+  ]);
+  const counted = wantsUsage(body) ? event([], { usage: usageOf(spoken) }) : '';
   return {
     status: 200,
     headers: new HeaderList(['content-type', 'text/event-stream']),
-    body: `${parts.join('')}${last}${counted}data: [DONE]\n\n`,
+    body: `${choices.join('')}${counted}data: [DONE]\n\n`,
   };
+}
+
+function wantsUsage(body: Body): boolean {
+  return (body['stream_options'] as { include_usage?: unknown } | null | undefined)?.include_usage === true;
 }
