@@ -88,10 +88,10 @@ export function createProgram(context: Context, setExit: (code: number) => void)
         .choices(['text', 'concise', 'json', 'github', 'sarif'])
         .default('text'),
     )
-    .option('--strict', 'treat warnings as errors')
+    .option('--strict', 'fail for warnings too')
     .addHelpText(
       'after',
-      '\nOne run reports the mistakes of all parts of a file: a missing environment variable or a part that is refused keeps nothing else from being checked, and what would only follow from it is left out.\n\nExit code 0: no errors. 1: errors. 2: a file that cannot be read; the others are checked all the same.\n\nExamples:\n  agctl config validate -f gateway.yaml\n  agctl config validate -o github *.yaml\n',
+      '\nOne run reports the mistakes of all parts of a file: a missing environment variable or a part that is refused keeps nothing else from being checked, and what would only follow from it is left out.\n\nWith --strict, warnings are exit code 1 as well, and errors in -o github. Elsewhere they stay warnings: `valid` of -o json says that there are no errors, and `warningCount` how many warnings.\n\nExit code 0: no errors. 1: errors. 2: a file that cannot be read; the others are checked all the same.\n\nExamples:\n  agctl config validate -f gateway.yaml\n  agctl config validate -o github *.yaml\n',
     )
     .action(run(() => import('./commands/config-validate.ts')));
   config

@@ -90,7 +90,12 @@ describe('text, for people', () => {
     expect(lax.code).toBe(0);
     expect(lax.stderr).toContain('warning[AGW0303]: port 3000 is not used: gateway `idle` has no routes');
     expect(lax.stderr).toMatch(/warning\.yaml: valid, 1 warning \(1 port\) in \d+ ms\n$/);
-    expect((await validate(['--strict', 'warning.yaml'])).code).toBe(1);
+    const strict = await validate(['--strict', 'warning.yaml', 'bad.yaml', 'good.yaml']);
+    expect(strict.code).toBe(1);
+    expect(strict.stderr).toContain('warning[AGW0303]');
+    expect(strict.stderr).toMatch(
+      /\nwarning\.yaml: 1 warning, and --strict allows none\nbad\.yaml: 3 errors\ngood\.yaml: valid .*\n$/,
+    );
   });
 
   test('goes on after a file with errors', async () => {
@@ -154,6 +159,20 @@ describe('for machines, on stdout alone', () => {
     expect(stdout.split('\n')[0]).toBe(
       '::error file=bad.yaml,line=3,endLine=3,col=11,endColumn=15,title=AGW0102::expected a whole number, found text',
     );
+  });
+
+  test('github shows warnings as errors where --strict fails for them', async () => {
+    const lax = await validate(['-o', 'github', 'warning.yaml']);
+    expect([lax.code, lax.stdout.split(' ')[0]]).toEqual([0, '::warning']);
+    const strict = await validate(['-o', 'github', '--strict', 'warning.yaml']);
+    expect([strict.code, strict.stdout.split(' ')[0]]).toEqual([1, '::error']);
+    expect(strict.stdout.replace('::error', '::warning')).toBe(lax.stdout);
+  });
+
+  test('json says with --strict what it says without', async () => {
+    const { code, stdout } = await validate(['-o', 'json', '--strict', 'warning.yaml']);
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ valid: true, errorCount: 0, warningCount: 1 });
   });
 
   test('json is one document, also without problems', async () => {

@@ -24,11 +24,13 @@ export const run: Run<Options> = async (options, context) => {
   const started = performance.now();
   const checked = await Promise.all(files.map((file) => checkFile(file, context)));
   const diagnostics = checked.flatMap((file) => file.diagnostics);
+  const isStrict = options.strict === true;
   const isMachine = options.output !== 'text';
   const stream = isMachine ? context.stdout : context.stderr;
   if (diagnostics.length > 0 || options.output === 'json' || options.output === 'sarif') {
     const text = report(
-      diagnostics,
+      // A run that failed must not show warnings only.
+      isStrict && options.output === 'github' ? diagnostics.map(asError) : diagnostics,
       checked.flatMap(({ loaded }) => loaded ?? []),
       {
         format: options.output,
@@ -39,9 +41,9 @@ export const run: Run<Options> = async (options, context) => {
     stream.write(text.endsWith('\n') || text === '' ? text : `${text}\n`);
   }
   if (!isMachine)
-    for (const file of checked) context.stderr.write(summary(file, performance.now() - started));
+    for (const file of checked) context.stderr.write(summary(file, performance.now() - started, isStrict));
   if (checked.some(({ loaded }) => loaded === undefined)) return EXIT_CODES.usage.code;
-  const failing = diagnostics.some(({ severity }) => severity === 'error' || options.strict === true);
+  const failing = diagnostics.some(({ severity }) => severity === 'error' || isStrict);
   return failing ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 };
 
@@ -66,6 +68,8 @@ async function checkFile(file: string, { env, cwd }: Context): Promise<CheckedFi
   return { file, loaded, diagnostics: await findProblems(loaded, { folder, env }) };
 }
 
+const asError = (diagnostic: Diagnostic): Diagnostic => ({ ...diagnostic, severity: 'error' });
+
 function unreadable(file: string, { message, help }: CommandError): Diagnostic {
   const start = { line: 1, column: 1, offset: 0 };
   const range = { start, end: start };
@@ -80,7 +84,11 @@ function unreadable(file: string, { message, help }: CommandError): Diagnostic {
   };
 }
 
-function summary({ file, loaded, diagnostics }: CheckedFile, milliseconds: number): string {
+function summary(
+  { file, loaded, diagnostics }: CheckedFile,
+  milliseconds: number,
+  isStrict: boolean,
+): string {
   if (loaded === undefined) return `${file}: cannot be read\n`;
   const count = (severity: Diagnostic['severity']): number =>
     diagnostics.filter((diagnostic) => diagnostic.severity === severity).length;
@@ -89,6 +97,7 @@ function summary({ file, loaded, diagnostics }: CheckedFile, milliseconds: numbe
   const plural = (amount: number, noun: string): string => `${amount} ${noun}${amount === 1 ? '' : 's'}`;
   if (errors > 0)
     return `${file}: ${plural(errors, 'error')}${warnings > 0 ? `, ${plural(warnings, 'warning')}` : ''}\n`;
+  if (isStrict && warnings > 0) return `${file}: ${plural(warnings, 'warning')}, and --strict allows none\n`;
   const ports = loaded.config === undefined ? 0 : planGateways(loaded.config).gateways.length;
   const noted = warnings > 0 ? `, ${plural(warnings, 'warning')}` : '';
   return `${file}: valid${noted} (${plural(ports, 'port')}) in ${Math.round(milliseconds)} ms\n`;
