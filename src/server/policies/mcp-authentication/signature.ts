@@ -55,11 +55,14 @@ export function verifiersOf(key: KeyObject): Verifiers {
 }
 
 function algorithmsOf(key: KeyObject): Algorithms {
-  const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
+  const { modulusLength = 0, publicExponent = 0n, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
     case 'rsa':
       if (modulusLength < LIMITS.rsaBits)
         throw new Error(`RSA keys need ${LIMITS.rsaBits} bits, this has ${modulusLength}`);
+      // RFC 8017 §3.1; with 1, everything that looks signed is.
+      if (publicExponent < 3n)
+        throw new Error(`RSA keys need an exponent from 3 on, this has ${publicExponent}`);
       return RSA;
     case 'ec': {
       const algorithm = BY_CURVE[namedCurve];

@@ -173,6 +173,7 @@ describe('of a key set that holds', () => {
   const bad: readonly (readonly [name: string, key: () => unknown, problem: string | undefined])[] = [
     ['an RSA key of 1024 bits', () => weak(1024), 'RSA keys need 2048 bits, this has 1024'],
     ['an RSA key of 512 bits', () => weak(512), 'RSA keys need 2048 bits'],
+    ['an RSA key under which everything is signed', () => ({ ...weak(2048), e: 'AQ' }), 'this has 1'],
     ['a secret', () => ({ kty: 'oct', kid: 'bad', k: 'c2VjcmV0' }), 'key type oct is not supported'],
     ['a key for key agreement', () => ({ ...ofType('x25519'), kid: 'bad' }), 'keys of type x25519'],
     ['a curve that has no algorithm here', () => ({ ...ofType('ed448'), kid: 'bad' }), 'keys of type ed448'],
