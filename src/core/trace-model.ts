@@ -33,7 +33,7 @@ export interface TraceStep {
   readonly before: State | undefined;
 }
 
-export type PolicyOutcome = 'in force' | 'applied' | 'skipped' | 'denied' | 'answered';
+export type PolicyOutcome = 'in force' | 'applied' | 'skipped' | 'denied' | 'ended' | 'answered';
 
 /** A policy of the request and what came of it. */
 export interface TracePolicy {
@@ -240,8 +240,15 @@ function policyOutcome(message: AnyMessage, severity: TraceSeverity): Settled {
   const action = message['action'];
   if (action === 'deny' || (action === undefined && severity === 'error'))
     return { outcome: 'denied', reason };
-  return { outcome: action === 'respond' ? 'answered' : 'applied', reason };
+  return { outcome: OUTCOMES[textOf(action)] ?? 'applied', reason };
 }
+
+/** Of actions that decide the request; refusals apart. */
+const OUTCOMES: Readonly<Record<string, PolicyOutcome>> = { respond: 'answered', end: 'ended' };
+
+/** Whether it is over for the request with that. */
+export const decides = (outcome: PolicyOutcome): boolean =>
+  outcome === 'denied' || outcome === 'ended' || outcome === 'answered';
 
 function settlePolicy(trace: TraceModel, message: AnyMessage, settled: Settled): Partial<TraceModel> {
   const name = policyName(message);
@@ -257,8 +264,7 @@ function settlePolicy(trace: TraceModel, message: AnyMessage, settled: Settled):
     place: settled.place ?? placeOf(message) ?? before?.place,
   };
   const policies = index === -1 ? [...trace.policies, policy] : trace.policies.with(index, policy);
-  const decides = settled.outcome === 'denied' || settled.outcome === 'answered';
-  return decides && trace.decision === undefined && !isRecord(message['item'])
+  return decides(settled.outcome) && trace.decision === undefined && !isRecord(message['item'])
     ? { policies, decision: { by: name, reason: policy.reason, place: policy.place } }
     : { policies };
 }

@@ -65,6 +65,6 @@ function saysLast(x: Exchange): boolean {
   const reply = cutShort(x, new AppError('gateway_closing'));
   reply.headers.set('connection', 'close');
   writeReply(request, response, reply);
-  x.abandon();
+  x.abandon('the gateway is closing');
   return true;
 }

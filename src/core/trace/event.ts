@@ -120,8 +120,8 @@ export type PolicyResult =
       readonly snapshot: Readonly<Record<string, unknown>> | null;
     };
 
-/** (ours) What came of a policy: it acted, had nothing to do, refused the request, or answered it. */
-export type PolicyAction = 'apply' | 'skip' | 'deny' | 'respond';
+/** (ours) What came of a policy: it acted, had nothing to do, refused the request, ended it while it was under way, or answered it. */
+export type PolicyAction = 'apply' | 'skip' | 'deny' | 'end' | 'respond';
 
 export interface PolicyMessage extends TracePlace {
   readonly type: 'policy';

@@ -1,4 +1,4 @@
-import { EMPTY_TRACE, type TraceModel, type TracePolicy } from '../trace-model.ts';
+import { decides, EMPTY_TRACE, type TraceModel, type TracePolicy } from '../trace-model.ts';
 import { placeText } from './read-event.ts';
 import { requestLine } from './request-line.ts';
 
@@ -24,7 +24,7 @@ export function stagesOf(trace: TraceModel): Stage[] {
       text: route.key === undefined ? 'no route' : `route ${routeName(route.key)}`,
     });
   const shown = policies.filter(({ phase }) => !LISTENER.has(phase));
-  const decided = shown.findIndex(({ outcome }) => outcome === 'denied' || outcome === 'answered');
+  const decided = shown.findIndex(({ outcome }) => decides(outcome));
   for (const [index, policy] of shown.entries())
     stages.push({ mark: markOf(policy, decided !== -1 && index > decided, isOver), text: policy.name });
   if (backend !== undefined) stages.push({ mark: backendMark(trace), text: backend.target || 'backend' });
@@ -38,7 +38,7 @@ const routeName = (key: string): string => key.slice(key.lastIndexOf('/') + 1) |
 const LISTENER = new Set(['frontend', 'listenerFrontend', 'listener']);
 
 function markOf({ outcome }: TracePolicy, isAfter: boolean, isOver: boolean): Mark {
-  if (outcome === 'denied') return '✗';
+  if (outcome === 'denied' || outcome === 'ended') return '✗';
   if (outcome === 'skipped') return '–';
   if (outcome !== 'in force') return '✓';
   if (isAfter) return '○';
@@ -68,8 +68,9 @@ const backendText = (target: string | undefined): string =>
 function decidedText({ decision, policies }: TraceModel): string {
   if (decision === undefined) return '';
   if (decision.by === 'routing') return 'no route matches';
-  const isDenied = policies.some(({ name, outcome }) => name === decision.by && outcome === 'denied');
-  return `${isDenied ? 'denied' : 'answered'} by ${decision.by}${decision.reason === '' ? '' : `: ${decision.reason}`}`;
+  const outcomes = policies.filter(({ name }) => name === decision.by).map(({ outcome }) => outcome);
+  const how = outcomes.find((outcome) => outcome === 'denied' || outcome === 'ended') ?? 'answered';
+  return `${how} by ${decision.by}${decision.reason === '' ? '' : `: ${decision.reason}`}`;
 }
 
 /** Place in the configuration of what decided, or an empty text. */

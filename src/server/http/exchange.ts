@@ -106,6 +106,8 @@ export class Exchange {
   readonly entered: Policy[] = [];
   /** The request was answered with this, because its time was over: whatever it still waits for is for nobody. */
   cut: AppError | undefined;
+  /** Why the request was given up, when it is not that the client left. */
+  givenUpFor: string | undefined;
   /** What was answered, from the moment it is known. */
   reply: Reply | undefined;
   /** The request is recorded for a collector of traces. */
@@ -203,10 +205,11 @@ export class Exchange {
     return this.#isAbandoned;
   }
 
-  /** The client has left, or the request is given up: what runs for it elsewhere is ended. */
-  abandon(): void {
+  /** The client has left, or the request is given up for the reason `why`: what runs for it elsewhere is ended. */
+  abandon(why?: string): void {
     if (this.#isAbandoned) return;
     this.#isAbandoned = true;
+    this.givenUpFor = why;
     this.#gone?.abort();
     this.runs?.abandoned();
   }

@@ -54,9 +54,9 @@ export class Relay implements Dispatcher.DispatchHandler {
     return this.#givenUp !== undefined;
   }
 
-  /** The client has left. */
+  /** The client has left, or its request was given up. */
   abandoned(): void {
-    this.giveUp(failure(CLIENT_GONE, 'the client left'));
+    this.giveUp(failure(CLIENT_GONE, this.#client?.givenUpFor ?? 'the client left'));
   }
 
   /** Also before there is a connection, when the dispatcher cannot be told yet. */

@@ -9,7 +9,7 @@ export const UNRESOLVED = 'LOOKUP_TIMEOUT';
 /** Bytes of the body would go on although they are encoded. */
 export const UNKNOWN_ENCODING = 'UNSUPPORTED_ENCODING';
 
-/** The client left, or its request was given up. */
+/** The client left, or its request was given up; the message says which. */
 export const CLIENT_GONE = 'CLIENT_GONE';
 
 /** A failure of our own making. */
@@ -48,7 +48,6 @@ const TEXTS: Readonly<Record<string, string>> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer is not as long as it says',
   ...NOT_SECURED,
   [BODY_IDLE]: 'nothing more came for too long',
-  [CLIENT_GONE]: 'the client left',
 };
 
 /** No connection was made: nothing reached the upstream. */
@@ -78,6 +77,7 @@ export function explainUpstreamError(error: unknown): string {
   const code = codeOf(error);
   const text = TEXTS[code];
   if (text !== undefined) return text;
+  if (code === CLIENT_GONE && message !== undefined) return message;
   // Details of the parser.
   if (code.startsWith('HPE_') || code === 'ERR_ASSERTION') return 'the answer is not valid HTTP';
   return code || message || 'unknown failure';

@@ -41,6 +41,8 @@ export interface UpstreamRequest {
 /** The part of a request that a relay needs. */
 export interface RelayClient {
   readonly isAbandoned: boolean;
+  /** Why it is abandoned, when it is not that the client left. */
+  readonly givenUpFor: string | undefined;
   runs: { abandoned(): void } | undefined;
   /** Of `performance.now()`: when it was called, and when the head of its response came. */
   calledAt: number | undefined;

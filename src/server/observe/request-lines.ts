@@ -161,6 +161,7 @@ const DONE = {
   apply: 'policy applied',
   skip: 'policy skipped',
   deny: 'policy refused',
+  end: 'policy ended the request',
   respond: 'policy answered',
 } as const;
 

@@ -35,12 +35,9 @@ export const timeout = definePolicy({
             around: (x, next) =>
               new Promise((resolve, reject) => {
                 const timer = setTimeout(() => {
-                  x.trace?.policy({
-                    kind: 'timeout',
-                    action: 'deny',
-                    reason: `no response within ${requestTimeout} ms`,
-                  });
-                  x.abandon();
+                  const reason = `no response within ${requestTimeout} ms`;
+                  x.trace?.policy({ kind: 'timeout', action: 'end', reason });
+                  x.abandon(`the request was ended by its timeout: ${reason}`);
                   reject(new AppError('request_timeout'));
                 }, requestTimeout);
                 next()

@@ -5,10 +5,12 @@ import { temporaryFolder } from '../../kit/folder.ts';
 import type { TestGateway } from '../../kit/gateway.ts';
 import { type Idp, startIdp } from '../../kit/idp.ts';
 import { openSession } from '../../kit/mcp.ts';
+import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { specifiedGateway } from '../../kit/sign-in.ts';
 import { type TraceServer, traceServer } from '../../kit/trace.ts';
 import { until } from '../../kit/until.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
 import { verifies } from '../../kit/verifies.ts';
 
 // Real gateways: the one of the specification, with sign-in and an authorization rule, in front of a stdio server.
@@ -132,4 +134,21 @@ test('--count 20: requests at once are all told, one after another, and saved so
     if (/ request +GET/.test(line) && index > 0) expect(lines[index - 1]).toMatch(/^GET \/r\d+\/ .*ms$/);
   const again = await cli(['proxy', 'trace', '--file', save]);
   expect(again.stdout).toBe(ran.stdout);
+});
+
+test('a request that its timeout ends: the timeout ended the call, nobody denied it, and no client left', async () => {
+  await using backend = await httpUpstream(() => undefined);
+  await using slow = await proxyGateway(backend.address, { timeout: { requestTimeout: '100ms' } });
+  await using admin = await traceServer(slow.running);
+  const live = { stdout: '', stderr: '' };
+  const args = ['proxy', 'trace', '--admin', `127.0.0.1:${admin.port}`, '--fail-on', 'deny'];
+  const ran = cli(args, { live });
+  await until(() => slow.running.watchers.active);
+  await send(slow.url);
+  const { code, stdout } = await ran;
+  const why = 'no response within 100 ms';
+  expect(stdout).toContain(`upstream call failed: the request was ended by its timeout: ${why}`);
+  expect(stdout).toContain(`504, ended by timeout: ${why}`);
+  expect(stdout).not.toMatch(/denied|client left/);
+  expect(code).toBe(0);
 });

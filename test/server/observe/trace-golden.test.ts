@@ -147,7 +147,7 @@ test('each policy that refuses or answers', async () => {
   await send(limited.url);
   await golden('denied-localRateLimit', await recorded(limited, () => send(limited.url)));
   await using slow = await gateway(route({ timeout: { requestTimeout: '50ms' } }, { host: silent.address }));
-  await golden('denied-timeout', await recorded(slow, () => send(slow.url)));
+  await golden('ended-timeout', await recorded(slow, () => send(slow.url)));
   await using signed = await gateway(route({ ...signIn(idp.issuer), directResponse: {} }));
   const wrong = idp.token({ aud: 'other' });
   const refused = await recorded(signed, () => send(signed.url, bearer(wrong)));

@@ -175,7 +175,7 @@ test('timeout: only when it was over', async () => {
   const policies = { timeout: { requestTimeout: '50ms' } };
   await using route = await watchedRoute(policies, { backends: [{ host: backend.address }] });
   await send(route.url);
-  expect(route.of('timeout')).toMatchObject([{ action: 'deny', reason: 'no response within 50 ms' }]);
+  expect(route.of('timeout')).toMatchObject([{ action: 'end', reason: 'no response within 50 ms' }]);
 });
 
 describe('all of them', () => {

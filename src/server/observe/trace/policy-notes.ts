@@ -43,12 +43,12 @@ export const kindOf = (policy: string): string => NAMES[policy]?.kind ?? policy;
 /** The stage of a snapshot after a policy. */
 export const stageOf = (policy: string): string => NAMES[policy]?.stage ?? policy;
 
-const SEVERITIES = { apply: 'info', skip: 'info', deny: 'error', respond: 'info' } as const;
+const SEVERITIES = { apply: 'info', skip: 'info', deny: 'error', end: 'error', respond: 'info' } as const;
 
 export const severityOfNote = ({ severity, action }: PolicyNote): TraceSeverity =>
   severity ?? SEVERITIES[action];
 
-/** What a policy did, as an event. Refusing and answering are ways to apply. */
+/** What a policy did, as an event. Refusing, ending and answering are ways to apply. */
 export function policyMessage(
   { kind: policy, action, reason, snapshot }: PolicyNote,
   place: TracePlace | undefined,
