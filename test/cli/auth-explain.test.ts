@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { startIdp } from '../kit/idp.ts';
 import { agctl } from '../kit/process.ts';
 import { seconds, signingKey, token } from '../kit/tokens.ts';
 
@@ -15,12 +16,17 @@ interface Case {
   readonly authorization?: unknown[];
   readonly items?: unknown[];
   readonly mode?: string;
+  /** Members that the policy has besides, or instead. */
+  readonly policy?: object;
 }
 
 /** What `auth explain` says of a token on routes with these rules, one for each case. */
-async function explain(cases: readonly Case[], { more = {}, signer = key, output = 'json' } = {}) {
+async function explain(
+  cases: readonly Case[],
+  { more = {}, header = {}, signer = key, output = 'json' } = {},
+) {
   writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [key.jwk] }));
-  const routes = cases.map(({ authorization, items, mode }, index) => ({
+  const routes = cases.map(({ authorization, items, mode, policy }, index) => ({
     name: `r${index}`,
     matches: [{ path: { exact: `/${index}/mcp` } }],
     backends: [{ mcp: { targets: [{ name: 'a', stdio: { cmd: 'true' } }] } }],
@@ -31,6 +37,7 @@ async function explain(cases: readonly Case[], { more = {}, signer = key, output
         audiences: ['gw'],
         jwks: { file: 'keys.json' },
         resourceMetadata: { resource: `http://localhost:3000/${index}/mcp` },
+        ...policy,
       },
       ...(authorization === undefined ? {} : { authorization: { rules: authorization } }),
       ...(items === undefined ? {} : { mcpAuthorization: { rules: items } }),
@@ -39,7 +46,7 @@ async function explain(cases: readonly Case[], { more = {}, signer = key, output
   const file = join(folder, 'config.yaml');
   writeFileSync(file, JSON.stringify({ gateways: { default: { port: 3000 } }, routes }));
   const tokenFile = join(folder, 'token');
-  writeFileSync(tokenFile, token(signer, { ...claims, ...more }));
+  writeFileSync(tokenFile, token(signer, { ...claims, ...more }, header));
   const { code, stdout, stderr } = await agctl([
     ...['auth', 'explain', '-f', file, '--token-file', tokenFile, '-o', output],
   ]);
@@ -49,7 +56,12 @@ async function explain(cases: readonly Case[], { more = {}, signer = key, output
 
 describe('auth explain', () => {
   test.each([
-    ['another audience', { aud: 'account' }, /audience is 'account', expected 'gw'/, /audience mapper/],
+    [
+      'another audience',
+      { aud: 'account' },
+      /audience is 'account', expected 'gw'/,
+      /have the provider issue tokens for gw/,
+    ],
     ['another issuer', { iss: 'http://other' }, /issuer is 'http:\/\/other'/, /host name/],
     ['an old token', { exp: seconds(-600) }, /expired/, /new token/],
   ])('%s: 401, why, and what to do', async (_what, more, reason, fix) => {
@@ -57,6 +69,36 @@ describe('auth explain', () => {
     expect([code, verdicts[0].accepted, verdicts[0].status]).toEqual([1, false, 401]);
     expect(verdicts[0].reason).toMatch(reason);
     expect(verdicts[0].fix).toMatch(fix);
+  });
+
+  test.each([
+    ['a signature of another key', { signer: signingKey('k1') }, /signature .* not valid/, /has not signed/],
+    ['a key that is not in the set', { signer: signingKey('k2') }, /unknown key/, /not in the key set/],
+    ['no end', { more: { exp: undefined } }, /no `exp` claim/, /requiredClaims/],
+    ['a shared secret', { header: { alg: 'HS256' } }, /algorithm/, /sign with a public key/],
+    ['no key named', { header: { kid: undefined } }, /`kid`/, /name the key/],
+    [
+      'a token that is none for access',
+      { header: { typ: 'logout+jwt' } },
+      /not an access/,
+      /not the ID token/,
+    ],
+  ])('%s: what to do is about that', async (_what, options, reason, fix) => {
+    const { verdicts } = await explain([{}], options);
+    expect(verdicts[0]).toMatchObject({ reason: expect.stringMatching(reason) });
+    expect(verdicts[0].fix).toMatch(fix);
+  });
+
+  test('keys that cannot be had: where they were sought, and where the provider says that they are', async () => {
+    await using idp = await startIdp();
+    const policy = { issuer: idp.issuer, jwks: undefined };
+    const { code, verdicts } = await explain([{ policy }], { more: { iss: idp.issuer } });
+    expect(code).toBe(1);
+    expect(verdicts[0]).toMatchObject({
+      status: 503,
+      reason: `the keys are not available: ${idp.issuer}/.well-known/jwks.json answered 404`,
+      fix: expect.stringContaining(`set \`jwks: { url: ${idp.issuer}/protocol/openid-connect/certs }\``),
+    });
   });
 
   test('a token of another key: 401, and 200 where the mode lets it through', async () => {

@@ -28,6 +28,8 @@ afterAll(async () => {
 
 interface Scene {
   readonly issuer?: string;
+  /** Members that the policy has besides, or instead. */
+  readonly policy?: object;
   readonly port?: number;
   readonly targets?: readonly object[];
   readonly token?: string;
@@ -37,13 +39,14 @@ interface Scene {
 
 /** Runs `agctl check` on a configuration with one protected route. */
 async function check(scene: Scene = {}): Promise<{ code: number | null; all: Finding[]; failed: Finding[] }> {
-  const { issuer = idp.issuer, port = 0, targets, token, args = [], env = {} } = scene;
+  const { issuer = idp.issuer, policy = {}, port = 0, targets, token, args = [], env = {} } = scene;
   const policies = {
     mcpAuthentication: {
       issuer,
       audiences: [AUDIENCE],
       provider: { idpx: {} },
       resourceMetadata: { resource: 'http://localhost:3000/mcp' },
+      ...policy,
     },
   };
   const mcp = { targets: targets ?? [{ name: 'a', stdio: { cmd: process.execPath } }] };
@@ -110,6 +113,50 @@ describe('check', () => {
     expect(failed).toMatchObject([
       { group: 'idp', fix: 'set `jwks` to where the provider publishes its keys' },
     ]);
+  });
+
+  test('keys that are somewhere else: what was asked, and where the metadata says that they are', async () => {
+    const { failed } = await check({ policy: { provider: undefined } });
+    expect(failed).toEqual([
+      {
+        group: 'idp',
+        status: 'fail',
+        message: `keys: ${idp.issuer}/.well-known/jwks.json answered 404`,
+        fix: `the provider publishes its keys elsewhere: set \`jwks: { url: ${idp.issuer}/protocol/openid-connect/certs }\``,
+      },
+    ]);
+  });
+
+  test('a configured place of the keys is asked, too', async () => {
+    const url = `${idp.issuer}/protocol/openid-connect/certs`;
+    const { all } = await check({ policy: { provider: undefined, jwks: { url } } });
+    expect(all).toContainEqual({ group: 'idp', status: 'ok', message: `keys: 1 signing key at ${url}` });
+    const { failed } = await check({ policy: { jwks: { url: `${url}/old` } } });
+    expect(failed).toMatchObject([{ fix: expect.stringContaining(`set \`jwks: { url: ${url} }\``) }]);
+  });
+
+  test('keys in a file: tokens need no metadata, so that it cannot be had is a warning', async () => {
+    writeFileSync(join(folder.path, 'keys.json'), JSON.stringify({ keys: idp.published }));
+    const issuer = `http://127.0.0.1:${await refusingPort()}/realms/main`;
+    const { code, all } = await check({ issuer, policy: { jwks: { file: 'keys.json' } } });
+    expect(code).toBe(0);
+    expect(all.filter(({ group, status }) => group === 'idp' && status === 'warn')).toMatchObject([
+      { message: expect.stringContaining('metadata: '), fix: expect.stringContaining('all the same') },
+    ]);
+  });
+
+  test('a token for another audience of a provider that follows RFC 8414', async () => {
+    const { failed } = await check({
+      token: idp.token({ aud: 'account' }),
+      policy: { provider: undefined, jwks: { url: `${idp.issuer}/protocol/openid-connect/certs` } },
+    });
+    expect(failed).toMatchObject([{ fix: expect.stringContaining('add to `audiences`') }]);
+    expect(failed[0]?.fix).not.toContain('mapper');
+  });
+
+  test.each(['Bearer ', 'authorization: bearer '])('a token that was saved with `%s`', async (before) => {
+    const { all } = await check({ token: `${before}${idp.token()}\n` });
+    expect(all.map(({ message }) => message)).toContain('token: issuer, audience and times are accepted');
   });
 
   test('a token for `account`', async () => {

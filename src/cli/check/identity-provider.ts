@@ -14,7 +14,11 @@ import {
   notKnown,
   ok,
   skip,
+  warn,
 } from './check.ts';
+import { checkKeys, type Metadata } from './provider-keys.ts';
+import { explain } from './provider-refusals.ts';
+import { tokenFix } from './token-fix.ts';
 
 /** Everything that a token needs to be accepted, tried against the identity provider itself. */
 export const identityProvider: CheckGroup = {
@@ -61,17 +65,15 @@ async function checkProvider(
   const metadata = await checkMetadata(policy, provider, client);
   return [
     metadata.result,
-    ...(policy.jwks === undefined ? [await checkKeys(metadata.answered, policy, client)] : []),
+    ...(await checkKeys(metadata, policy, client)),
     ...token,
     await checkRegistration(metadata.document, policy, client, options),
     await checkLogin(metadata.document, client, options),
   ];
 }
 
-type Metadata = Readonly<Record<string, unknown>> | undefined;
-
 async function checkMetadata(
-  { issuer }: McpAuthenticationConfig,
+  { issuer, jwks }: McpAuthenticationConfig,
   provider: Provider,
   client: DocumentClient,
 ): Promise<{ result: CheckResult; document: Metadata; answered: boolean }> {
@@ -87,44 +89,24 @@ async function checkMetadata(
     );
     return { result, document, answered: true };
   } catch (error) {
+    const result = explain('metadata', messageOf(error), 'is the provider running, and is `issuer` right?');
     return {
-      result: explain('metadata', messageOf(error), 'is the provider running, and is `issuer` right?'),
+      result: jwks === undefined ? result : withOwnKeys(result),
       document: undefined,
       answered: false,
     };
   }
 }
 
-/** `answered`: the provider gave its metadata. When it does not, one cause is said once. */
-async function checkKeys(
-  answered: boolean,
-  { issuer, provider }: McpAuthenticationConfig,
-  client: DocumentClient,
-): Promise<CheckResult> {
-  const url = providerOf(provider).keySetUrl(issuer);
-  try {
-    const { value } = await client.fetch(url, LIMITS.keySetBytes);
-    const count = ((value as { keys?: { use?: string }[] }).keys ?? []).filter(
-      ({ use }) => use === undefined || use === 'sig',
-    ).length;
-    return count > 0
-      ? ok(`keys: ${count} signing key${count === 1 ? '' : 's'} at ${url}`)
-      : fail(`keys: none for signatures at ${url}`, 'set `jwks` to the right place');
-  } catch (error) {
-    if (!answered) return skip(`keys not had from ${url} either`);
-    const fix =
-      provider === undefined
-        ? 'set `jwks`, or `provider.idpx` for a provider with realms'
-        : 'set `jwks` to where the provider publishes its keys';
-    return explain('keys', messageOf(error), fix);
-  }
+/** Tokens are checked without the metadata where `jwks` says which keys there are. */
+function withOwnKeys({ message, fix = '' }: CheckResult): CheckResult {
+  const effect = 'tokens are checked with `jwks` all the same; clients are not told how to get one';
+  return warn(message, `${fix} (${effect})`);
 }
 
 /** Only what can be read off the token: its signature is checked by `agctl auth explain`. */
-function checkToken(
-  token: string,
-  { issuer, audiences, provider, jwtValidationOptions }: McpAuthenticationConfig,
-): CheckResult {
+function checkToken(token: string, policy: McpAuthenticationConfig): CheckResult {
+  const { issuer, audiences, provider, jwtValidationOptions } = policy;
   try {
     const parts = splitToken(token.trim());
     const { claims } = parseToken(parts);
@@ -138,20 +120,8 @@ function checkToken(
     checkClaims(claims, rules, Date.now() / 1000);
     return ok('token: issuer, audience and times are accepted');
   } catch (error) {
-    return fail(`token: ${messageOf(error)}`, tokenFix(messageOf(error), audiences));
+    return fail(`token: ${messageOf(error)}`, tokenFix(messageOf(error), policy));
   }
-}
-
-/** What to do about a token that is refused for that reason. Shared with `agctl auth explain`. */
-export function tokenFix(problem: string, audiences: readonly string[]): string {
-  if (problem.includes('audience')) {
-    return `add an audience mapper (oidc-audience-mapper, access token claim on) for ${audiences.join(' or ')} to the client; without one, \`aud\` is \`account\``;
-  }
-  if (problem.includes('issuer'))
-    return 'request tokens from the host name that `issuer` has; in containers both must use the same name';
-  if (problem.includes('expired') || problem.includes('not valid yet') || problem.includes('future'))
-    return 'get a new token, and check the clocks of both machines';
-  return 'give the access token of the provider, as one line';
 }
 
 async function checkRegistration(
@@ -248,22 +218,4 @@ async function checkLogin(
   } catch (error) {
     return explain('login', messageOf(error), 'is the provider running?');
   }
-}
-
-/** What providers with realms say when a prerequisite is missing, and what to do then. */
-const KNOWN: readonly (readonly [pattern: RegExp, fix: string])[] = [
-  [/HTTPS required/i, "for local tests without TLS set the realm's sslRequired to NONE; not in production"],
-  [
-    /Account is not fully set up/i,
-    'give the user an email address, a first and a last name: the default profile requires them',
-  ],
-  [
-    /Trusted Hosts/i,
-    "in the realm's Trusted Hosts policy list the local addresses, turn host-sending-registration-request-must-match off (the provider sees the gateway's address) and keep client-uris-must-match on",
-  ],
-  [/Web Origins/i, "add the client's origin to the realm's Allowed Registration Web Origins"],
-];
-
-function explain(subject: string, problem: string, otherwise: string): CheckResult {
-  return fail(`${subject}: ${problem}`, KNOWN.find(([pattern]) => pattern.test(problem))?.[1] ?? otherwise);
 }

@@ -6,7 +6,8 @@ import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways, type RoutePlan } from '../../server/config/plan.ts';
 import { createValidator } from '../../server/policies/mcp-authentication/index.ts';
 import { TokenError } from '../../server/policies/mcp-authentication/jwt.ts';
-import { tokenFix } from '../check/identity-provider.ts';
+import { keysFix, readMetadata } from '../check/provider-keys.ts';
+import { tokenFix } from '../check/token-fix.ts';
 import { type ExplainedRule, explainRules } from '../check/token-rules.ts';
 import type { Run } from '../program.ts';
 import { readToken } from './check.ts';
@@ -67,13 +68,13 @@ async function explainRoute(
     'error',
     'text',
   );
-  const { validator, close } = createValidator(policy, folder, log);
+  const { validator, client, close } = createValidator(policy, folder, log);
   try {
     const jwt = await validator.validate(token);
     return { ...base, ...judge(config.policies, jwt) };
   } catch (error) {
     if (error instanceof TokenError) {
-      const fix = tokenFix(error.message, policy.audiences);
+      const fix = tokenFix(error.message, policy);
       return {
         ...base,
         accepted: policy.mode === 'permissive',
@@ -89,6 +90,7 @@ async function explainRoute(
       accepted: false,
       status: 503,
       reason: `the keys are not available: ${messageOf(error)}`,
+      fix: keysFix(policy, await readMetadata(policy, client)),
       rules: [],
       items: [],
     };

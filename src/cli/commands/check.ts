@@ -92,10 +92,12 @@ function checkOptions(options: Options, { env }: Context): CheckOptions {
   };
 }
 
-/** The text of a token file. Throws `CommandError` (usage) when it cannot be read. */
+/** The token in a file, also where the whole header or its value was saved. Throws `CommandError` (usage) when it cannot be read. */
 export function readToken(file: string): string {
   try {
-    return readFileSync(file === '-' ? 0 : file, 'utf8').trim();
+    return readFileSync(file === '-' ? 0 : file, 'utf8')
+      .trim()
+      .replace(/^(?:authorization:\s*)?bearer\s+/i, '');
   } catch (error) {
     throw new CommandError('usage', `cannot read the token file: ${messageOf(error)}`);
   }

@@ -27,12 +27,12 @@ export class DocumentClient {
       { method: 'GET', path: pathname + search, headers: ['accept', 'application/json'] },
       limit,
     );
-    if (status !== 200) throw new Error(`${origin} answered ${status}${describeError(body)}`);
+    if (status !== 200) throw new Error(`${origin}${pathname} answered ${status}${describeError(body)}`);
     let value: unknown;
     try {
       value = JSON.parse(body.toString('utf8'));
     } catch {
-      throw new Error(`${origin} did not answer with JSON`);
+      throw new Error(`${origin}${pathname} did not answer with JSON`);
     }
     return { value, lifetime: lifetimeOf(headers['cache-control']) };
   }
