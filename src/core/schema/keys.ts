@@ -30,6 +30,9 @@ export function adviseOnKey(root: Schema, objects: readonly Schema[], path: Path
     .map((each) => metaOf(each).elsewhere ?? {})
     .find((each) => Object.hasOwn(each, key));
   if (elsewhere !== undefined) return { help: elsewhere[key] as string, note };
+  const native = nativeName(objects, key);
+  if (native !== undefined)
+    return { suggestion: native, help: `the field is called \`${native}\` here`, note };
   const place = placeBelow(objects, key) ?? placeAbove(root, path, key);
   if (place !== undefined) return { help: `\`${key}\` belongs ${place}`, note };
   const suggestion = nearest(key, allowed);
@@ -42,6 +45,14 @@ export function adviseOnKey(root: Schema, objects: readonly Schema[], path: Path
   // A name such as `host` is known at many places; a list of them would not help.
   if (places.length === 0 || places.length > 2) return { note };
   return { help: `\`${key}\` is a field of ${places.map((each) => `\`${each}\``).join(' and ')}`, note };
+}
+
+/** The key that goes by the name of `key` in other programs. */
+function nativeName(objects: readonly Schema[], key: string): string | undefined {
+  const names = objects
+    .map((each) => metaOf(each).foreignNames ?? {})
+    .find((each) => Object.hasOwn(each, key));
+  return names?.[key];
 }
 
 /** The sibling under which the key is known, as for a policy that stands beside `policies`. */

@@ -110,6 +110,8 @@ interface SchemaMeta {
   readonly examples?: readonly unknown[];
   /** Of a mapping: keys that people look for in it, and what to write instead. */
   readonly elsewhere?: Readonly<Record<string, string>>;
+  /** Of a mapping: names that other programs have for its keys. */
+  readonly foreignNames?: Readonly<Record<string, string>>;
 }
 
 /** What `.meta()` says on `schema` itself, not on what it wraps. */

@@ -17,6 +17,7 @@ function dropOwnFormats({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSche
 function allowVariables({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   // For our own messages only.
   delete jsonSchema['elsewhere'];
+  delete jsonSchema['foreignNames'];
   const { type, description, default: fallback, ...rest } = jsonSchema;
   if (type !== 'integer' && type !== 'number' && type !== 'boolean') return;
   for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];

@@ -46,6 +46,11 @@ export function secretArguments(source: YamlSource): Path[] {
 }
 
 function argumentPaths(value: unknown, path: Path): Path[] {
+  // Some write the arguments after the command, where they are as visible.
+  if (path.at(-1) === 'cmd' && typeof value === 'string') {
+    const words = value.split(/\s+/);
+    return words.some((_, index) => isSecretArgument(words, index)) ? [path] : [];
+  }
   if (value === null || typeof value !== 'object') return [];
   if (path.at(-1) === 'args' && Array.isArray(value))
     return value.flatMap((_, index) => (isSecretArgument(value, index) ? [[...path, index]] : []));

@@ -21,6 +21,7 @@ export const matchSchema = z
         regex: z.string().optional().describe('Regular expression (RE2) that the whole path must match.'),
       })
       .superRefine((value, context) => exactlyOne(value, ['exact', 'pathPrefix', 'regex'], context))
+      .meta({ foreignNames: { prefix: 'pathPrefix' } })
       .prefault({ pathPrefix: '/' })
       .describe('Condition on the path.'),
     headers: z
@@ -47,7 +48,12 @@ export const matchSchema = z
       .default([])
       .describe('Conditions on query parameters, on their decoded values.'),
   })
-  .describe('A condition on requests.');
+  .describe('A condition on requests.')
+  .meta({
+    elsewhere: {
+      prefix: 'write `path: { pathPrefix: /… }`',
+    },
+  });
 
 export type MatchConfig = z.output<typeof matchSchema>;
 

@@ -65,7 +65,12 @@ const routeFields = {
     .describe('What answers: one backend, or several that share requests by weight.'),
 };
 
-export const routeSchema = z.strictObject(routeFields).describe('Where requests of one kind go.');
+const foreignNames = { match: 'matches' };
+
+export const routeSchema = z
+  .strictObject(routeFields)
+  .describe('Where requests of one kind go.')
+  .meta({ foreignNames });
 
 const attachedRouteSchema = z
   .strictObject({
@@ -76,7 +81,8 @@ const attachedRouteSchema = z
       ),
     ...routeFields,
   })
-  .describe('A route that names its gateways.');
+  .describe('A route that names its gateways.')
+  .meta({ foreignNames });
 
 const gatewaySchema = z
   .strictObject({
@@ -244,7 +250,13 @@ export const configSchema = z
     mcp: simpleMcpSchema.optional(),
     llm: simpleLlmSchema.optional(),
   })
-  .describe('Configuration of agctl.');
+  .describe('Configuration of agctl.')
+  .meta({
+    elsewhere: {
+      mcpServers:
+        'write `mcp: { targets: [ … ] }`, with `{ name: …, stdio: { cmd: …, args: [ … ] } }` for each server, or `{ name: …, mcp: { host: https://…/mcp } }` for a remote one',
+    },
+  });
 
 export type Config = z.output<typeof configSchema>;
 export type GatewayConfig = Config['gateways'][string];

@@ -16,14 +16,26 @@ const kindSchemas = Object.fromEntries(targetKinds.map((kind) => [kind.key, kind
   [Kind in (typeof targetKinds)[number] as Kind['key']]: z.ZodOptional<Kind['schema']>;
 };
 
-const targetSchema = z.strictObject({
-  name: z
-    .string()
-    .max(253)
-    .regex(TARGET_NAME, { error: 'expected lower-case letters, digits, `-` and `.`' })
-    .describe('Name of the target. Prefixes the names of its tools when there are several targets.'),
-  ...kindSchemas,
-});
+const REMOTE = 'write `mcp: { host: https://…/mcp }` for a remote server';
+
+const targetSchema = z
+  .strictObject({
+    name: z
+      .string()
+      .max(253)
+      .regex(TARGET_NAME, { error: 'expected lower-case letters, digits, `-` and `.`' })
+      .describe('Name of the target. Prefixes the names of its tools when there are several targets.'),
+    ...kindSchemas,
+  })
+  .meta({
+    elsewhere: {
+      url: REMOTE,
+      http: REMOTE,
+      streamableHttp: REMOTE,
+      sse: `${REMOTE}; a server that has only the older HTTP+SSE transport is not supported`,
+      command: 'write `stdio: { cmd: …, args: [ … ] }`',
+    },
+  });
 
 /** Fields of an MCP backend; also of the simplified top-level `mcp`. */
 export const mcpFields = {

@@ -21,7 +21,8 @@ const schema = z
       .describe('Port, when `host` is a bare name. `path` must be set too.'),
     path: z.string().startsWith('/').optional().describe('Path of the endpoint, when `host` is a bare name.'),
   })
-  .describe('A remote MCP server, reached over Streamable HTTP.');
+  .describe('A remote MCP server, reached over Streamable HTTP.')
+  .meta({ foreignNames: { url: 'host' } });
 
 /** A server reached over Streamable HTTP. All sessions share its connections. */
 export const mcp = defineTarget({

@@ -29,13 +29,21 @@ const schema = z
       ),
     clear_env: z.boolean().default(false).describe('Start from an empty environment: only `env` is given.'),
   })
-  .describe('A local MCP server, started once per session and spoken to over stdin and stdout.');
+  .describe('A local MCP server, started once per session and spoken to over stdin and stdout.')
+  .meta({ foreignNames: { command: 'cmd', environment: 'env' } });
 
 /** A server started as a child process, one per session, in newline-delimited JSON-RPC (MCP "stdio" transport). */
 export const stdio = defineTarget({
   key: 'stdio',
   schema,
   compile(name, config, context) {
+    if (hasArguments(config.cmd))
+      context.at('cmd').report({
+        code: 'AGW0104',
+        severity: 'warning',
+        message: '`cmd` has spaces, and is one command as a whole: no shell takes it apart',
+        help: 'put arguments into `args`, as in `{ cmd: npx, args: [-y, some-server] }`',
+      });
     const command: Command = {
       cmd: config.cmd,
       args: config.args,
@@ -53,6 +61,9 @@ export const stdio = defineTarget({
     };
   },
 });
+
+/** Whether words follow the command. A path may have spaces: `/Applications/My Server/bin/server`. */
+const hasArguments = (cmd: string): boolean => /^[^\s/\\]+\s|\s--?[a-z]/i.test(cmd.trim());
 
 // What programs need to find their files and their language, and nothing that could be a credential.
 const INHERITED =
