@@ -20,7 +20,7 @@ const limitSchema = z.strictObject({
     .enum(['requests', 'tokens'])
     .default('requests')
     .describe(
-      'What is counted: requests, or tokens of LLM calls, which are known and taken when a call has ended.',
+      'What is counted: requests, or tokens of calls to `llm` backends, which are known and taken when a call has ended.',
     ),
   key: z
     .string()

@@ -14,7 +14,7 @@ const schema = z
       ),
   })
   .describe(
-    'Which tools, prompts and resources a caller may see and use. Others are left out of lists and unknown when called.',
+    'Which tools, prompts and resources a caller may see and use. Others are left out of lists and unknown when called. For `mcp` backends; rules on any request are `authorization`.',
   );
 
 /** Access to single items of MCP targets. The MCP backend asks for each item it lists or is called on. */
