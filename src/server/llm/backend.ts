@@ -6,7 +6,7 @@ import type { CompileContext } from '../compile-context.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
 import { textReply } from '../http/respond.ts';
 import { neverReached } from '../http/upstream-error.ts';
-import { traceLlmReply, traceLlmRequest } from '../observe/trace/llm.ts';
+import { traceLeftAlone, traceLlmReply, traceLlmRequest } from '../observe/trace/llm.ts';
 import { lookupIn } from '../variables.ts';
 import { LlmBody } from './body.ts';
 import { callProvider } from './call-provider.ts';
@@ -145,7 +145,9 @@ async function callInTurn(
 ): Promise<Reply> {
   const tried = new Set<VirtualTarget>();
   let { target } = wanted;
+  const told = x.trace === undefined ? undefined : new Set<VirtualTarget>();
   for (;;) {
+    if (told !== undefined) traceLeftAlone(x, failover.leftAlone(target), { chosen: target, tried, told });
     try {
       return await callModel(x, runtime, { ...wanted, body: wanted.body.unchanged(), target });
     } catch (error) {

@@ -58,6 +58,16 @@ export class Failover {
     }
     return last;
   }
+
+  /** Who is left alone at the moment, of the priorities up to that of `chosen`: `chosen` itself only when all are. */
+  leftAlone(chosen: object): FailoverTarget[] {
+    const now = performance.now();
+    const last = this.#groups.findIndex((group) => group.some((target) => target === chosen));
+    return this.#groups
+      .slice(0, last + 1)
+      .flat()
+      .filter(({ stats }) => stats.isEvicted(now));
+  }
 }
 
 /** An entry for several names says nothing of each of them: limits are often per model. */

@@ -200,6 +200,8 @@ function eventLine({ kind, details, ...place }: PolicyEventMessage): Line | unde
       };
     case 'llm_eviction':
       return { scope: 'llm', message: 'model is left alone', fields: details };
+    case 'llm_left_alone':
+      return { scope: 'llm', message: 'a target is still left alone', fields: details };
     case 'llm_failover':
       return { scope: 'llm', message: 'the next target is tried', fields: details };
     default:

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { answering, bodyOf, CHAT, chat, completion, llmProvider } from '../../kit/llm-provider.ts';
 import { send } from '../../kit/send.ts';
+import { recorded } from '../../kit/trace.ts';
 import { until } from '../../kit/until.ts';
 import { refusingPort } from '../../kit/upstream.ts';
 
@@ -66,6 +67,26 @@ describe('a virtual model with failover', () => {
       expect((await chat(served, ASKED)).status).toBe(200);
       return first.received.length > 6;
     });
+  });
+
+  test('tells a trace who is left alone, and that there is no other choice', async () => {
+    await using first = await llmProvider(answering('{"error":{}}', 500));
+    await using second = await llmProvider(answering('{"error":{}}', 500));
+    const long = evicted({ duration: '1h' });
+    const models = [entry('first', first, long), entry('second', second, long)];
+    await using served = await failing(models, FIRST, SECOND);
+    const leftAlone = async (): Promise<unknown[]> => {
+      const events = await recorded(served, () => chat(served, ASKED));
+      return events.flatMap(({ message }) =>
+        message.type === 'policyEvent' && message.kind === 'llm_left_alone' ? [message.details] : [],
+      );
+    };
+    const isLeftAlone = expect.stringMatching(/^(?:59m|1h0m)/) as string;
+    expect(await leftAlone()).toEqual([]);
+    expect(await leftAlone()).toEqual([{ model: 'first', for: isLeftAlone }]);
+    expect(await leftAlone()).toEqual([
+      { model: 'first', for: isLeftAlone, taken: 'all the same: no target is left' },
+    ]);
   });
 
   test('sends a request on at once when no provider was reached, with the changes of that one alone', async () => {

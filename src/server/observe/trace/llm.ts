@@ -1,7 +1,8 @@
 import type { LlmRouteType } from '../../../core/trace/event.ts';
-import type { Reply } from '../../http/exchange.ts';
+import type { Exchange, Reply } from '../../http/exchange.ts';
 import { UpstreamBody } from '../../http/upstream-body.ts';
 import type { EndpointStats } from '../../llm/endpoint-stats.ts';
+import type { FailoverTarget } from '../../llm/failover.ts';
 import type { LlmCall } from '../../llm/log-fields.ts';
 import type { Tracer } from './tracer.ts';
 
@@ -34,6 +35,24 @@ export function traceEviction(tracer: Tracer, call: LlmCall, { info }: EndpointS
   if (info.evictedUntil === null) return;
   const details = { model: call.providerModel ?? call.requestModel, for: info.evictedUntil };
   tracer.emit({ type: 'policyEvent', kind: 'llm_eviction', details }, { severity: 'warn' });
+}
+
+/** A target was chosen: who was passed over because it is left alone, and for how long that lasts; each once. */
+export function traceLeftAlone(
+  { trace }: Exchange,
+  targets: readonly FailoverTarget[],
+  { chosen, tried, told }: Readonly<{ chosen: object; tried: ReadonlySet<object>; told: Set<object> }>,
+): void {
+  for (const target of targets) {
+    if (tried.has(target) || told.has(target)) continue;
+    told.add(target);
+    const details = {
+      model: target.model,
+      for: target.stats.info.evictedUntil,
+      ...(target === chosen ? { taken: 'all the same: no target is left' } : {}),
+    };
+    trace?.emit({ type: 'policyEvent', kind: 'llm_left_alone', details }, { severity: 'warn' });
+  }
 }
 
 /** A provider has answered: the reply before anything is done to it. */
