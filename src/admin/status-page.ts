@@ -1,5 +1,6 @@
 import { outcomeOfFields } from '../core/outcome.ts';
 import type { BackendView, GatewayView, Overview, RouteView } from '../core/overview.ts';
+import { counted } from '../core/render/counted.ts';
 import type { RecentRequest } from './recent-requests.ts';
 
 /** HTML that may stand in a page as it is. */
@@ -105,13 +106,13 @@ function routeRow({ name, hostnames, matches, policies, backends, line }: RouteV
 }
 
 function backendCell({ kind, address, sessions, targets = [], models = [] }: BackendView): Html {
-  return html`<p>${kind} ${address}${sessions === undefined ? '' : `, ${sessions} sessions`}</p><ul>
+  return html`<p>${kind} ${address}${sessions === undefined ? '' : `, ${counted(sessions, 'session')}`}</p><ul>
 ${targets.map(
   ({ name, kind: way, at, state, connections, problem }) =>
-    html`<li class="${state}">${MARKS[state]} ${name} (${way}: ${at}) ${state}, ${connections} connections${problem === undefined ? '' : `: ${problem}`}</li>\n`,
+    html`<li class="${state}">${MARKS[state]} ${name} (${way}: ${at}) ${state}, ${counted(connections, 'connection')}${problem === undefined ? '' : `: ${problem}`}</li>\n`,
 )}${models.map(
   ({ name, provider, address: to, requests, latency, failures }) =>
-    html`<li class="${failures > 0 ? 'failing' : 'ready'}">${failures > 0 ? '✗' : '✓'} ${name} (${provider} ${to}) ${requests} requests, ${latency} ms</li>\n`,
+    html`<li class="${failures > 0 ? 'failing' : 'ready'}">${failures > 0 ? '✗' : '✓'} ${name} (${provider} ${to}) ${counted(requests, 'request')}, ${latency} ms</li>\n`,
 )}</ul>`;
 }
 

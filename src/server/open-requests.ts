@@ -1,5 +1,6 @@
 import { AppError } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
+import { counted } from '../core/render/counted.ts';
 import type { Exchange } from './http/exchange.ts';
 import { cutShort } from './http/pipeline.ts';
 import { writeReply } from './http/write-reply.ts';
@@ -30,7 +31,10 @@ export class OpenRequests {
   cut(ports: ReadonlySet<number>, log: Log): boolean {
     const open = [...this.#all].filter(({ request }) => ports.has(request.socket.localPort ?? 0));
     if (open.length === 0) return false;
-    log.warn('proxy::gateway', `${open.length} requests were cut at the deadline`);
+    log.warn(
+      'proxy::gateway',
+      `${counted(open.length, 'request')} ${open.length === 1 ? 'was' : 'were'} cut at the deadline`,
+    );
     return open.filter(saysLast).length > 0;
   }
 

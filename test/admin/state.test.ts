@@ -45,8 +45,8 @@ describe('what runs', () => {
     expect(workload[1]).toMatch(
       /^ {2}(?:POST|GET) \/mcp from 127\.0\.0\.1, route default\/route0.* for \d+ ms$/,
     );
-    expect(workload).toContain('mcp backend gateways.default.routes.0.backends.0.mcp: 1 sessions');
-    expect(workload).toContain('  target a: ready, 1 connections');
+    expect(workload).toContain('mcp backend gateways.default.routes.0.backends.0.mcp: 1 session');
+    expect(workload).toContain('  target a: ready, 1 connection');
     expect(workload.at(-1)).toMatch(/^ {2}target dead: failing, 0 connections: .+/);
     expect(admin[0]).toBe('admin server: 0 streams');
     call.close();

@@ -1,4 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
+import { counted } from '../../core/render/counted.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import type { Admin } from '../sources.ts';
 
@@ -19,7 +20,7 @@ function adminTasks({ streams }: Admin): string[] {
   const resources = new Map<string, number>();
   for (const name of process.getActiveResourcesInfo()) resources.set(name, (resources.get(name) ?? 0) + 1);
   return [
-    `admin server: ${streams.size} streams`,
+    `admin server: ${counted(streams.size, 'stream')}`,
     ...[...resources].sort().map(([name, count]) => `  ${name}: ${count}`),
   ];
 }
@@ -40,15 +41,15 @@ function workloadTasks({ gateway, served }: Admin): string[] {
       );
     }
   }
-  if (open.length > listed.length) lines.push(`and ${open.length - listed.length} more requests`);
+  if (open.length > listed.length) lines.push(`and ${counted(open.length - listed.length, 'more request')}`);
   const { inspection } = served().runtime;
   for (const place of inspection.places) {
     const { sessions, targets = [] } = inspection.backend(place);
     if (sessions === undefined) continue;
-    lines.push(`mcp backend ${place}: ${sessions} sessions`);
+    lines.push(`mcp backend ${place}: ${counted(sessions, 'session')}`);
     for (const { name, state: how, connections, problem } of targets)
       lines.push(
-        `  target ${name}: ${how}, ${connections} connections${problem === undefined ? '' : `: ${problem}`}`,
+        `  target ${name}: ${how}, ${counted(connections, 'connection')}${problem === undefined ? '' : `: ${problem}`}`,
       );
   }
   return lines;

@@ -1,5 +1,6 @@
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { counted } from '../../core/render/counted.ts';
 import type { DocumentClient } from '../../server/policies/mcp-authentication/document.ts';
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
 import { providerOf } from '../../server/policies/mcp-authentication/provider.ts';
@@ -28,7 +29,7 @@ export async function checkKeys(
     ).length;
     return [
       count > 0
-        ? ok(`keys: ${count} signing key${count === 1 ? '' : 's'} at ${url}`)
+        ? ok(`keys: ${counted(count, 'signing key')} at ${url}`)
         : fail(`keys: none for signatures at ${url}`, keysFix(policy, document)),
     ];
   } catch (error) {

@@ -4,6 +4,7 @@ import { styleText } from 'node:util';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
+import { counted } from '../../core/render/counted.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan.ts';
 import type { CheckContext, CheckOptions, CheckResult } from '../check/check.ts';
@@ -57,7 +58,7 @@ export const run: Run<Options> = async (options, context) => {
     }
     const { fail, warn, ok, skip } = summaryOf(all);
     context.stdout.write(
-      `\n${plural(fail, 'problem')}, ${plural(warn, 'warning')}, ${ok} ok, ${skip} skipped\n`,
+      `\n${counted(fail, 'problem')}, ${counted(warn, 'warning')}, ${ok} ok, ${skip} skipped\n`,
     );
   }
   return failed > 0 ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
@@ -102,8 +103,6 @@ export function readToken(file: string): string {
     throw new CommandError('usage', `cannot read the token file: ${messageOf(error)}`);
   }
 }
-
-const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 type Summary = Record<CheckResult['status'], number>;
 

@@ -273,9 +273,7 @@ describe('ports', () => {
       message: expect.stringContaining('closes this port'),
     });
     expect(stays?.result.content[0].text).toBe('done');
-    expect(it.gate.log.filter((line) => line.includes('1 requests were cut at the deadline'))).toHaveLength(
-      1,
-    );
+    expect(it.gate.log.filter((line) => line.includes('1 request was cut at the deadline'))).toHaveLength(1);
   });
 });
 

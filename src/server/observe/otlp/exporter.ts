@@ -78,7 +78,7 @@ export class SpanQueue {
         transport.export(batch, resolve),
       );
       if (code === 0) this.exported += batch.length;
-      else this.#lost(batch.length, error?.message ?? 'the collector refused them');
+      else this.#lost(batch.length, withoutEmptyNote(error?.message) || 'the collector refused them');
     } catch (error) {
       this.#lost(batch.length, error instanceof Error ? error.message : String(error));
     } finally {
@@ -95,6 +95,11 @@ export class SpanQueue {
     this.#lastWarning = now;
     this.#log.warn('telemetry::trace', 'spans were lost', { lost: this.dropped, problem });
   }
+}
+
+/** The gRPC library ends some messages in a heading with nothing below it. */
+function withoutEmptyNote(message = ''): string {
+  return message.replace(/\s*Resolution note:\s*$/, '').trim();
 }
 
 /** The library's exporter, loaded only now: most gateways trace nothing. */

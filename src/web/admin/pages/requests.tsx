@@ -1,4 +1,5 @@
 import { type ReactNode, useDeferredValue, useMemo, useState } from 'react';
+import { counted } from '../../../core/render/counted.ts';
 import { download } from '../../shared/download.ts';
 import { LiveText } from '../../shared/live-text.tsx';
 import { navigate, useLocation } from '../../shared/router.ts';
@@ -71,7 +72,7 @@ function newer(entries: readonly Entry[], held: readonly Entry[]): number {
 
 function summary(rows: readonly Entry[]): string {
   const errors = rows.filter(isError).length;
-  return `${rows.length} requests, ${errors} ${errors === 1 ? 'error' : 'errors'}`;
+  return `${counted(rows.length, 'request')}, ${counted(errors, 'error')}`;
 }
 
 function exportLines(rows: readonly Entry[]): void {

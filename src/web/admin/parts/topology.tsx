@@ -1,5 +1,6 @@
 import { type ReactNode, useMemo } from 'react';
 import type { BackendView, ModelView, Overview, RouteView, TargetView } from '../../../core/overview.ts';
+import { counted } from '../../../core/render/counted.ts';
 import { CopyButton } from '../../shared/copy.tsx';
 import { Link } from '../../shared/link.tsx';
 import { visible } from '../../shared/visible.ts';
@@ -127,7 +128,7 @@ function Backend({ backend, isOne }: { readonly backend: BackendView; readonly i
       <span className="kind">{kind}</span> {address === undefined ? null : <code>{visible(address)}</code>}{' '}
       <span className="quiet">
         {isOne ? '' : `weight ${weight} `}
-        {sessions === undefined ? '' : `${sessions} ${sessions === 1 ? 'session' : 'sessions'}`}
+        {sessions === undefined ? '' : counted(sessions, 'session')}
       </span>
       <ul className="targets">
         {targets.map((target) => (
@@ -159,7 +160,7 @@ function Target({ target }: { readonly target: TargetView }): ReactNode {
       <strong>{visible(name)}</strong>{' '}
       <span className="quiet">
         {kind} <code>{visible(at)}</code>
-        {connections === 0 ? '' : `, ${connections} ${connections === 1 ? 'connection' : 'connections'}`}
+        {connections === 0 ? '' : `, ${counted(connections, 'connection')}`}
       </span>
       {website === undefined ? null : (
         <>
@@ -181,12 +182,12 @@ function Model({ model }: { readonly model: ModelView }): ReactNode {
       {failures === 0 ? (
         <span className="good">✓ ok</span>
       ) : (
-        <span className="bad">✗ {failures} failures in a row</span>
+        <span className="bad">✗ {counted(failures, 'failure')} in a row</span>
       )}{' '}
       <strong>{visible(name)}</strong>{' '}
       <span className="quiet">
         {visible(provider)} {address === undefined ? null : <code>{visible(address)}</code>}
-        {requests === 0 ? '' : ` ${requests} requests, ${latency} ms on average`}
+        {requests === 0 ? '' : ` ${counted(requests, 'request')}, ${latency} ms on average`}
         {pending === 0 ? '' : `, ${pending} under way`}
       </span>
     </li>
