@@ -178,6 +178,16 @@ test('timeout: only when it was over', async () => {
   expect(route.of('timeout')).toMatchObject([{ action: 'end', reason: 'no response within 50 ms' }]);
 });
 
+test('timeout: a service that was being asked then refuses nothing', async () => {
+  await using service = await httpUpstream(() => undefined);
+  await using route = await watchedRoute({
+    timeout: { requestTimeout: '50ms' },
+    ...askPolicy(service.address),
+  });
+  expect((await send(route.url)).status).toBe(504);
+  expect(route.events).toMatchObject([{ kind: 'timeout', action: 'end' }]);
+});
+
 describe('all of them', () => {
   test('report in the order in which they are listed', async () => {
     await using service = await httpUpstream();

@@ -105,6 +105,8 @@ async function readUpTo(stream: AsyncIterable<Buffer> & { destroy(): void }, lim
 }
 
 function unanswered(x: Exchange, { config, upstream }: Plan, error: unknown): undefined {
+  // Nobody waits for the answer any more: that is no refusal, and not the service's doing.
+  if (x.isAbandoned) throw new AppError('ext_authz_failed', { detail: x.givenUpFor ?? 'the client left' });
   const problem =
     error instanceof Error && error.name === 'TimeoutError'
       ? 'no answer in time'
