@@ -77,7 +77,7 @@ describe('a guarded stream over the wire', () => {
     expect(text).toBe(
       'data: {"error":{"message":"Content blocked by guardrail policy","type":"guardrail_blocked","code":"guardrail_intervention"}}\n\n',
     );
-    expect((await served.accessLine(1))['error.detail']).toBe('the webhook answered 500');
+    expect((await served.accessLine(1))['error.detail']).toBe(`${hook.address}: the webhook answered 500`);
   });
 
   test('of a client that does not read is held up at the provider', async () => {
