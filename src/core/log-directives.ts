@@ -73,7 +73,7 @@ function levelOf(word: string): DirectiveLevel | undefined {
 }
 
 /** `agentgateway::mcp` and `mcp` are the same target. */
-const bareName = (target: string): string => target.replace(PREFIX, '');
+export const bareName = (target: string): string => target.replace(PREFIX, '');
 
 /** Clauses with the same key replace each other. `agentgateway` alone is all of our lines, and yet not the bare level. */
 export function directiveKey({ target }: Directive): string {

@@ -1,5 +1,6 @@
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
+import { hasLogModule, LOG_MODULES } from '../../core/log-modules.ts';
 import { nearest } from '../../core/suggest.ts';
 import type { Run } from '../program.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
@@ -63,6 +64,11 @@ export const run: Run<Options> = async (options, context) => {
     context.stderr.write(
       `the gateway does not say that it takes this back after ${options.for}: agctl proxy log --reset does\n`,
     );
+  // Not refused: a gateway of another version, or upstream's, has others.
+  for (const directive of directives) {
+    const [module = '', ofModule] = directive.split('=');
+    if (ofModule !== undefined && !hasLogModule(module)) context.stderr.write(unknownModule(module));
+  }
   return EXIT_CODES.ok.code;
 };
 
@@ -88,6 +94,12 @@ function moduleLevel(text: string): string {
       'such as --set proxy::httpproxy=trace',
     );
   return `${module}=${levelName(level, `--set ${escapeControls(module)}`)}`;
+}
+
+function unknownModule(module: string): string {
+  const near = nearest(module, LOG_MODULES);
+  const meant = near === undefined ? '' : `; did you mean ${near}?`;
+  return `warning: agctl has no module ${escapeControls(module)}, so that changes nothing${meant}\n  = help: modules: ${LOG_MODULES.join(', ')}\n`;
 }
 
 function levels(directives: string): { default: string | null; modules: Record<string, string> } {

@@ -53,6 +53,17 @@ describe('`proxy log`', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 
+  test('a module that does not exist is set, with a warning that lists those that do', async () => {
+    await using server = await admin();
+    const set = async (target: string) =>
+      (await cli(['proxy', 'log', '--set', `${target}=debug`, '--admin', server.address])).stderr;
+    expect(await set('mcp::sesion')).toMatch(
+      /^warning: agctl has no module mcp::sesion, .*did you mean mcp::session\?\n {2}= help: modules: .*proxy::policy/,
+    );
+    for (const target of ['mcp', 'proxy', 'agentgateway::proxy::httpproxy', 'agctl::reload', 'request'])
+      expect(await set(target)).toBe('');
+  });
+
   test('--for is kept by the gateway, which says until when; one that does not know it is told apart', async () => {
     const until = 'current log level is mcp=debug,info (until 2026-01-05T10:00:00.000Z)\n';
     await using knows = await fakeAdmin({ '/logging': says(until, 'text/plain') });
