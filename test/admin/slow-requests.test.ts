@@ -23,7 +23,7 @@ test('who reads nothing of the requests misses some, and sees the next ones afte
     text += chunk;
   });
   socket.write('GET /api/requests HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n');
-  await until(async () => (await send(`${running.admin}/debug/tasks`)).text.includes('1 streams'));
+  await until(async () => (await send(`${running.admin}/debug/tasks`)).text.includes('1 stream'));
 
   // More than the kernel holds for a reader that does not read.
   const path = `/${'x'.repeat(2 * LIMITS.logFieldLength)}`;
