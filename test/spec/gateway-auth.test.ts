@@ -163,7 +163,9 @@ describe('signing keys', () => {
       );
       await using front = await specifiedGateway(own.issuer);
       expect((await initialize(front, own.token())).status).toBe(503);
-      expect(front.log.join('')).toContain(`${own.origin} answered 403 (HTTPS required)`);
+      expect(front.log.join('')).toContain(
+        `${own.issuer}/protocol/openid-connect/certs answered 403 (HTTPS required)`,
+      );
     },
   );
 });
