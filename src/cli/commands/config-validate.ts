@@ -1,6 +1,7 @@
 import { dirname, resolve } from 'node:path';
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { counted } from '../../core/render/counted.ts';
 import type { DiagnosticFormat } from '../../core/render/diagnostics.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan.ts';
@@ -94,11 +95,10 @@ function summary(
     diagnostics.filter((diagnostic) => diagnostic.severity === severity).length;
   const errors = count('error');
   const warnings = count('warning');
-  const plural = (amount: number, noun: string): string => `${amount} ${noun}${amount === 1 ? '' : 's'}`;
   if (errors > 0)
-    return `${file}: ${plural(errors, 'error')}${warnings > 0 ? `, ${plural(warnings, 'warning')}` : ''}\n`;
-  if (isStrict && warnings > 0) return `${file}: ${plural(warnings, 'warning')}, and --strict allows none\n`;
+    return `${file}: ${counted(errors, 'error')}${warnings > 0 ? `, ${counted(warnings, 'warning')}` : ''}\n`;
+  if (isStrict && warnings > 0) return `${file}: ${counted(warnings, 'warning')}, and --strict allows none\n`;
   const ports = loaded.config === undefined ? 0 : planGateways(loaded.config).gateways.length;
-  const noted = warnings > 0 ? `, ${plural(warnings, 'warning')}` : '';
-  return `${file}: valid${noted} (${plural(ports, 'port')}) in ${Math.round(milliseconds)} ms\n`;
+  const noted = warnings > 0 ? `, ${counted(warnings, 'warning')}` : '';
+  return `${file}: valid${noted} (${counted(ports, 'port')}) in ${Math.round(milliseconds)} ms\n`;
 }

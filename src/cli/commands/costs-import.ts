@@ -6,6 +6,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
 import { readNamedFile } from '../../core/named-file.ts';
+import { counted } from '../../core/render/counted.ts';
 import { ImportError, importModelsDev } from '../../server/llm/cost/models-dev.ts';
 import type { Run } from '../program.ts';
 
@@ -32,7 +33,7 @@ export const run: Run<Options> = async (options, { stdout, stderr, cwd }) => {
   else writeWhole(resolve(cwd, out), text);
   const lines = warnings.map((warning) => `warning: ${escapeControls(warning)}\n`);
   const count = Object.keys(catalog.providers).length;
-  stderr.write(`${lines.join('')}imported ${count} provider${count === 1 ? '' : 's'}\n`);
+  stderr.write(`${lines.join('')}imported ${counted(count, 'provider')}\n`);
   return EXIT_CODES.ok.code;
 };
 

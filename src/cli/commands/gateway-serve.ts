@@ -5,6 +5,7 @@ import type { Diagnostic } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { createLog, fileSink, type Log } from '../../core/log.ts';
 import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
+import { counted } from '../../core/render/counted.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import type { Config } from '../../server/config/schema.ts';
 import { findProblems } from '../../server/find-problems.ts';
@@ -127,7 +128,7 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
     onHangup(context, { reload: () => void live.reload(), stop: () => void stop() });
   }
   isServing();
-  const warnings = all.length === 0 ? '' : `, ${all.length} warning${all.length === 1 ? '' : 's'}`;
+  const warnings = all.length === 0 ? '' : `, ${counted(all.length, 'warning')}`;
   const facts = { file, warnings, gateway, admin, config, ms: performance.now() - started };
   if (isJson) log.info('agctl', 'ready', readyFields(facts));
   else context.stderr.write(banner(facts));

@@ -1,3 +1,5 @@
+import { membersOf, parseOrNothing } from './json-members.ts';
+
 /** The error that a provider tells. */
 export interface ProviderError {
   /** Its name for it, such as `invalid_api_key`: `code`, else `type`, as OpenAI has them, else `status` of Google's APIs. */
@@ -10,11 +12,9 @@ const NAME = /^[\w.-]{1,64}$/;
 /** Errors of providers have a few hundred bytes. */
 const MOST_BYTES = 65_536;
 
-type Members = Readonly<Record<string, unknown>>;
-
 /** The error in the body of a refusal, which Google's APIs send as a list of one. */
 export function errorInBody(body: Buffer): ProviderError | undefined {
-  const parsed = parse(body.toString('utf8', 0, MOST_BYTES));
+  const parsed = parseOrNothing(body.toString('utf8', 0, MOST_BYTES));
   return errorOf(membersOf(Array.isArray(parsed) ? parsed[0] : parsed)?.['error']);
 }
 
@@ -23,7 +23,7 @@ export function errorInBody(body: Buffer): ProviderError | undefined {
  * response that failed.
  */
 export function errorInEvent(data: string): ProviderError | undefined {
-  const event = data.length > MOST_BYTES ? undefined : membersOf(parse(data));
+  const event = data.length > MOST_BYTES ? undefined : membersOf(parseOrNothing(data));
   const inside = event?.['error'] ?? membersOf(event?.['response'])?.['error'];
   return errorOf(inside) ?? (event?.['type'] === 'error' ? errorOf(event) : undefined);
 }
@@ -36,16 +36,4 @@ export function errorOf(value: unknown): ProviderError | undefined {
     (text): text is string => typeof text === 'string' && NAME.test(text),
   );
   return { name };
-}
-
-function membersOf(value: unknown): Members | undefined {
-  return typeof value === 'object' && value !== null ? (value as Members) : undefined;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,6 @@
 import type { Exchange } from '../http/exchange.ts';
 import { dataOf } from './frames.ts';
+import { membersOf, parseOrNothing } from './json-members.ts';
 import type { LlmCall } from './log-fields.ts';
 import { errorInEvent } from './provider-error.ts';
 import { saidBytes } from './texts.ts';
@@ -45,7 +46,7 @@ export class StreamMeter {
     if (data === undefined || data === '[DONE]') return true;
     call.firstTokenAfter ??= elapsed;
     call.lastTokenAfter = elapsed;
-    const value = parse(data);
+    const value = membersOf(parseOrNothing(data));
     this.#measure(frame, value);
     // Events of `/v1/responses` carry the response, with its model and usage, inside.
     const source = (typeof value?.['response'] === 'object' ? value['response'] : value) as
@@ -82,12 +83,3 @@ const SAMPLE = 32;
 const USAGE = Buffer.from('"usage"');
 // What most providers write into every event but the last.
 const NO_USAGE = Buffer.from('"usage":null');
-
-function parse(data: string): Record<string, unknown> | undefined {
-  try {
-    const value = JSON.parse(data) as unknown;
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined;
-  }
-}

@@ -1,3 +1,4 @@
+import { counted } from '../../../core/render/counted.ts';
 import type { EntityType, Store } from '../store.ts';
 import { queryWords, rounded } from './score.ts';
 import type { Scored, SearchRequest } from './search.ts';
@@ -19,7 +20,7 @@ export async function hintFor(
   const hint = reasonOf(entities, embedder, request, candidates);
   // Who has stored a turn of a conversation looks for it here first.
   if (turns === 0 || entities.chat_message > 0) return hint;
-  return `${hint}. Conversations (${turns} ${turns === 1 ? 'turn' : 'turns'}) are kept, but not searched: MEMORY_INDEX_CHAT=true makes new turns findable`;
+  return `${hint}. Conversations (${counted(turns, 'turn')}) are kept, but not searched: MEMORY_INDEX_CHAT=true makes new turns findable`;
 }
 
 function reasonOf(

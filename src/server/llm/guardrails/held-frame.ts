@@ -1,4 +1,5 @@
 import { dataOf } from '../frames.ts';
+import { membersOf, parseOrNothing } from '../json-members.ts';
 import { forEachText, type TextPath, TooDeep } from '../texts.ts';
 import { failed } from './check.ts';
 import { dropLogprobs } from './item-texts.ts';
@@ -31,7 +32,7 @@ export function readFrame(bytes: Buffer): HeldFrame {
   const data = dataOf(bytes);
   if (data === undefined)
     return { bytes, value: undefined, texts: new Map(), choices: [], isLast: false, isComment: true };
-  return withValue(bytes, data === '[DONE]' ? undefined : parse(data));
+  return withValue(bytes, data === '[DONE]' ? undefined : membersOf(parseOrNothing(data)));
 }
 
 /** The choice that a channel belongs to. */
@@ -59,15 +60,6 @@ export function maskedFrames(frame: HeldFrame, masked: ReadonlyMap<Channel, stri
     ...pieces,
     ...(ends.length === 0 ? [] : [frameOf({ ...value, choices: ends.map(endOf) })]),
   ];
-}
-
-function parse(data: string): Json | undefined {
-  try {
-    const value = JSON.parse(data) as unknown;
-    return typeof value === 'object' && value !== null ? (value as Json) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function withValue(bytes: Buffer, value: Json | undefined): HeldFrame {
