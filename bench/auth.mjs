@@ -13,6 +13,7 @@ import { KeySet } from '../src/server/policies/mcp-authentication/key-set.ts';
 import { TokenValidator } from '../src/server/policies/mcp-authentication/token-validator.ts';
 import { compareWithJose } from '../test/kit/differential.ts';
 import { signingKey, token } from '../test/kit/tokens.ts';
+import { OWN_PORTS } from './harness/own-ports.mjs';
 import { gatewayBuilds, LOAD_CORE, pinSelf, startGateway, startPeer } from './harness/processes.mjs';
 import { compare, conditions, table } from './harness/report.mjs';
 import { interleave, median } from './harness/rounds.mjs';
@@ -161,7 +162,7 @@ function configFile(folder, name, upstream, policies) {
   const file = join(folder, `${name}.yaml`);
   const routes = [{ name: 'bench', policies, backends: [{ host: upstream }] }];
   const gateways = { default: { port: 0, protocol: 'HTTP', address: '127.0.0.1', routes } };
-  writeFileSync(file, JSON.stringify({ config: { adminAddr: 'off' }, gateways }));
+  writeFileSync(file, JSON.stringify({ config: OWN_PORTS, gateways }));
   return file;
 }
 
@@ -202,7 +203,7 @@ async function throughGateway(folder) {
     const figures = await interleave(cases, settings);
     const rows = cases.map(({ name }) => ({ name, runs: figures.get(name) }));
     console.log(conditions(settings, 'GET, 600-byte JSON reply, one RS256 token'));
-    console.log(compare(rows));
+    console.log(compare(cases, figures));
     const added = (run) => median(run.map(({ cpu }, round) => cpu - rows[0].runs[round].cpu)).toFixed(1);
     for (const { name, runs } of rows.slice(1)) console.log(`${name}: ${added(runs)} µs of CPU added`);
   } finally {

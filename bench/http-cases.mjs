@@ -1,6 +1,7 @@
 // Configurations of `bench http`: what each proxy is told to do.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { OWN_PORTS } from './harness/own-ports.mjs';
 
 const KEY = 'bench-key-0123456789';
 
@@ -53,7 +54,7 @@ export function gatewayConfig(upstream, names, extAuthz) {
   };
   const accessLog = Object.assign({}, ...pick(LOG_POLICIES).map(([, settings]) => settings));
   return {
-    config: { adminAddr: 'off' },
+    config: OWN_PORTS,
     ...(Object.keys(accessLog).length === 0 ? {} : { frontendPolicies: { accessLog } }),
     gateways: {
       default: {

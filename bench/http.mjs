@@ -133,7 +133,7 @@ try {
   console.log(conditions(settings, `${request.method}, 600-byte JSON reply, access log on a drained pipe`));
   const figures = await interleave(cases, settings);
   const rows = cases.map(({ name, policies }) => ({ name, policies, runs: figures.get(name) }));
-  console.log(compare(rows));
+  console.log(compare(cases, figures));
   if (!values.plain) console.log(`\n${policyCosts(rows)}`);
 } finally {
   await Promise.all(running.map((process) => process.stop()));

@@ -1,6 +1,7 @@
 // What `bench llm` asks of every gateway, and how each is told where the provider is.
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { OWN_PORTS } from './harness/own-ports.mjs';
 
 const HEADERS = {
   'content-type': 'application/json',
@@ -31,7 +32,7 @@ export const requestOf = ({ body, frames }) => ({
 /** All default features, one policy, one CEL expression; our own key, as usual in front of a provider. */
 export function llmConfig(upstream) {
   return {
-    config: { adminAddr: 'off' },
+    config: OWN_PORTS,
     llm: {
       port: 0,
       policies: { authorization: { rules: ['request.headers["user-agent"] == "bench/1.0"'] } },

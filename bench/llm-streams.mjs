@@ -12,6 +12,7 @@ import {
   gatewayBuilds,
   LOAD_CORE,
   pinSelf,
+  residentMiB,
   scratchFolder,
   startGateway,
   startPeer,
@@ -94,10 +95,6 @@ function client(port, id, until) {
   });
 }
 
-function memory(pid) {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
-}
-
 function cpuSeconds(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -113,7 +110,7 @@ const [[, bin]] = await gatewayBuilds(values.bin === undefined ? [] : [values.bi
 const gateway = await startGateway(bin, file);
 try {
   const samples = [];
-  const sample = () => samples.push(memory(gateway.pid));
+  const sample = () => samples.push(residentMiB(gateway.pid));
   const cpu = cpuSeconds(gateway.pid);
   const started = performance.now();
   const sampling = setInterval(sample, 1_000);

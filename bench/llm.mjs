@@ -1,6 +1,6 @@
 // npm run bench llm -- [--rounds 3] [--seconds 4] [--only small,large,stream] [--connections 32] [--bin NAME=PATH ...] [--no-peers]
 // Chat completions and streams, beside the least that a relay can do, Portkey and nginx.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
@@ -9,6 +9,7 @@ import {
   isInstalled,
   LOAD_CORE,
   pinSelf,
+  residentMiB,
   scratchFolder,
   start,
   startGateway,
@@ -100,9 +101,6 @@ async function working(cases) {
 
 const PEERS = new Set(['Portkey', 'nginx']);
 
-const rssMiB = (pid) =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
-
 function report(cases, figures, unit) {
   const runsOf = ({ name }) => figures.get(name);
   const reference = runsOf(cases[0]);
@@ -123,7 +121,7 @@ function report(cases, figures, unit) {
       `${Math.round(median(runs.map((run) => run.busy)) * 100)} %`,
       added(runs, (run) => run.p50),
       added(runs, (run) => run.p99),
-      rssMiB(entry.request.pid).toFixed(0),
+      residentMiB(entry.request.pid).toFixed(0),
     ];
   });
   return table(

@@ -1,5 +1,6 @@
 // What `bench mcp` asks of every relay: one session, and one call that all connections repeat in it.
 import { join } from 'node:path';
+import { OWN_PORTS } from './harness/own-ports.mjs';
 import { root } from './harness/processes.mjs';
 
 export const stdioServer = join(root, 'bench/peers/stdio-server.mjs');
@@ -16,7 +17,7 @@ const CALL = {
 export function mcpConfig() {
   const target = { name: 'bench', stdio: { cmd: process.execPath, args: [stdioServer] } };
   return {
-    config: { adminAddr: 'off' },
+    config: OWN_PORTS,
     gateways: {
       default: {
         port: 0,

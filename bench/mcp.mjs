@@ -84,7 +84,7 @@ try {
     conditions(settings, 'MCP tools/call over stdio, one shared session, the server on the same core'),
   );
   const figures = await interleave(cases, settings);
-  console.log(compare(cases.map(({ name }) => ({ name, runs: figures.get(name) }))));
+  console.log(compare(cases, figures));
 } finally {
   await Promise.all(running.map((process) => process.stop()));
 }

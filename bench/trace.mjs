@@ -89,7 +89,7 @@ try {
   const what = `GET, 600-byte JSON reply, ${values.policies} policies, access log on a drained pipe`;
   process.stdout.write(`${conditions(settings, what)}\n`);
   const figures = await interleave(cases, settings);
-  process.stdout.write(`${compare(cases.map(({ name }) => ({ name, runs: figures.get(name) })))}\n`);
+  process.stdout.write(`${compare(cases, figures)}\n`);
 } finally {
   await Promise.all(running.map((started) => started.stop()));
 }

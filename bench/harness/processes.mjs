@@ -1,7 +1,7 @@
 // Starting, pinning and stopping what a benchmark measures.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -86,6 +86,12 @@ export async function start(command, args, { core = SUT_CORE, ready, env = {}, c
     await delay(20);
   }
   return { pid: child.pid, port, stop: () => stop(child, gone) };
+}
+
+/** Resident memory of a process in MiB. */
+export function residentMiB(pid) {
+  const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kib) / 1024;
 }
 
 async function stop(child, gone) {

@@ -1,5 +1,6 @@
 // Tables that can be pasted into Markdown.
 import { cpus } from 'node:os';
+import { residentMiB } from './processes.mjs';
 import { median, ratio } from './rounds.mjs';
 
 export function conditions({ connections, rounds, seconds }, what) {
@@ -12,23 +13,30 @@ export function conditions({ connections, rounds, seconds }, what) {
   ].join('\n');
 }
 
-/** Rows of `{ name, runs }`; the first is the reference of all ratios. */
-export function compare(rows) {
-  const [{ runs: reference }] = rows;
-  const header = ['', 'req/s', 'range', 'rate', 'CPU µs', 'capacity', 'core', 'p50 ms', 'p99 ms'];
+/**
+ * A row for each case, from the figures of `interleave`; the first one is the reference of all ratios. Its process must
+ * still run: resident memory is read here, after the load.
+ */
+export function compare(cases, figures) {
+  const reference = figures.get(cases[0].name);
+  const header = ['', 'req/s', 'range', 'rate', 'CPU µs', 'capacity', 'core', 'p50 ms', 'p99 ms', 'RSS MiB'];
   return table(
     header,
-    rows.map(({ name, runs }) => [
-      name,
-      thousands(median(runs.map((run) => run.rate))),
-      `${thousands(Math.min(...runs.map((run) => run.rate)))}–${thousands(Math.max(...runs.map((run) => run.rate)))}`,
-      `${ratio(runs, reference, (run) => run.rate).toFixed(2)} ×`,
-      median(runs.map((run) => run.cpu)).toFixed(1),
-      `${ratio(runs, reference, (run) => 1 / run.cpu).toFixed(2)} ×`,
-      `${Math.round(median(runs.map((run) => run.busy)) * 100)} %`,
-      (median(runs.map((run) => run.p50)) / 1000).toFixed(2),
-      (median(runs.map((run) => run.p99)) / 1000).toFixed(2),
-    ]),
+    cases.map(({ name, request }) => {
+      const runs = figures.get(name);
+      return [
+        name,
+        thousands(median(runs.map((run) => run.rate))),
+        `${thousands(Math.min(...runs.map((run) => run.rate)))}–${thousands(Math.max(...runs.map((run) => run.rate)))}`,
+        `${ratio(runs, reference, (run) => run.rate).toFixed(2)} ×`,
+        median(runs.map((run) => run.cpu)).toFixed(1),
+        `${ratio(runs, reference, (run) => 1 / run.cpu).toFixed(2)} ×`,
+        `${Math.round(median(runs.map((run) => run.busy)) * 100)} %`,
+        (median(runs.map((run) => run.p50)) / 1000).toFixed(2),
+        (median(runs.map((run) => run.p99)) / 1000).toFixed(2),
+        residentMiB(request.pid).toFixed(0),
+      ];
+    }),
   );
 }
 

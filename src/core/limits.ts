@@ -252,9 +252,13 @@ export const LIMITS = {
   logLevelFor: 24 * 3600 * SECOND,
   /** Characters of the configuration dump that are made before other work has its turn. */
   dumpPiece: 64 * KIB,
-  /** Requests kept for the admin server, and their size as JSON text together; the oldest are dropped. */
+  /**
+   * Requests kept for the admin server, and bytes of their JSON text together: the oldest are dropped. Characters of one
+   * request's fields: the rest of them is left out. Escaped (six times) and as UTF-8 (three times) that is 576 KiB.
+   */
   recentRequests: 1_000,
   recentRequestBytes: MIB,
+  recentRequestLength: 32 * KIB,
   /** CPU profiles: seconds and sampling frequency (upstream). */
   profileSeconds: { min: 1, max: 300, default: 10 },
   profileFrequency: { min: 1, max: 1_000, default: 100 },

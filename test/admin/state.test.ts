@@ -76,10 +76,14 @@ describe('what runs', () => {
 });
 
 describe('recent requests', () => {
-  const yaml = JSON.stringify({
-    config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' },
-    gateways: { a: { port: 0, routes: [{ policies: { directResponse: { body: 'ok' } } }] } },
-  });
+  /** A route that answers itself, and fields that expressions add. */
+  const configOf = (add: Readonly<Record<string, string>> = {}): string =>
+    JSON.stringify({
+      config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' },
+      frontendPolicies: { accessLog: { add } },
+      gateways: { a: { port: 0, routes: [{ policies: { directResponse: { body: 'ok' } } }] } },
+    });
+  const yaml = configOf();
 
   test('are kept with their fields, and follow on an event stream', async () => {
     await using running = await gateway(yaml, { admin: true });
@@ -108,15 +112,42 @@ describe('recent requests', () => {
     );
   });
 
-  test('are bounded in number and in size', async () => {
-    await using running = await gateway(yaml, { admin: true });
-    const path = `/${'x'.repeat(10_000)}`;
-    for (let sent = 0; sent < 150; sent += 1) await send(running.url + path);
-    await until(() => running.accessLog.length === 150);
+  test('are bounded in size: the oldest go, and those kept are whole', async () => {
+    const names = Array.from({ length: 12 }, (_, index) => `field${index}`);
+    // Each takes three bytes in UTF-8.
+    const add = Object.fromEntries(names.map((name) => [name, `"${'€'.repeat(300)}" + request.path`]));
+    await using running = await gateway(configOf(add), { admin: true });
+    for (let sent = 1; sent <= 250; sent += 1) await send(`${running.url}/${sent}`);
+    await until(() => running.accessLog.length === 250);
     const { requests } = await json(`${running.admin}/api/requests`);
-    expect(requests.length).toBeGreaterThan(50);
-    expect(requests.length).toBeLessThan(110);
-    expect(requests.at(-1)?.id).toBe(150);
+    // A MiB for some 11 KiB each.
+    expect(requests.length).toBeGreaterThan(70);
+    expect(requests.length).toBeLessThan(100);
+    expect(requests.map(({ id }) => id)).toEqual(requests.map((_, index) => 251 - requests.length + index));
+    for (const { id, fields } of requests)
+      for (const name of names) expect(fields[name]).toBe(`${'€'.repeat(300)}/${id}`);
+  });
+
+  test('are bounded in number: the newest thousand are kept', async () => {
+    await using running = await gateway(yaml, { admin: true });
+    for (let sent = 1; sent <= 1_010; sent += 1) await send(`${running.url}/${sent}`);
+    await until(() => running.accessLog.length === 1_010);
+    const { requests } = await json(`${running.admin}/api/requests`);
+    expect(requests.map(({ fields }) => fields['http.path'])).toEqual(
+      Array.from({ length: 1_000 }, (_, index) => `/${index + 11}`),
+    );
+  });
+
+  test('a long field is cut, and of very many fields the last are left out', async () => {
+    const names = Array.from({ length: 60 }, (_, index) => `field${index}`);
+    const add = Object.fromEntries(names.map((name) => [name, 'request.path']));
+    await using running = await gateway(configOf(add), { admin: true });
+    await send(`${running.url}/${'x'.repeat(5_000)}`);
+    await until(() => running.accessLog.length === 1);
+    const { requests } = await json(`${running.admin}/api/requests`);
+    expect(requests[0]?.fields['http.path']).toBe(`/${'x'.repeat(1_023)}…`);
+    expect(requests[0]?.fields['field0']).toBe(`/${'x'.repeat(1_023)}…`);
+    expect(requests[0]?.fields).not.toHaveProperty('field59');
   });
 
   test('what clients sent is text on the page, not markup, and drives no terminal', async () => {

@@ -1,0 +1,6 @@
+// The gateway's own servers (admin, metrics, readiness) as they are by default, on free ports: several gateways run at once.
+export const OWN_PORTS = {
+  adminAddr: '127.0.0.1:0',
+  statsAddr: '127.0.0.1:0',
+  readinessAddr: '127.0.0.1:0',
+};
