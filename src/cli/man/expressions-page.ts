@@ -17,6 +17,9 @@ export function expressionsPage(): string {
     paragraph(
       'A variable that a place has and that is not set is null. To read a member that is absent is a failure; `has(jwt.sub)`, `jwt.?sub` and `default(jwt.sub, "")` avoid it. A rule that fails does not let anything pass, and a `deny` rule that fails refuses; a field, header or attribute whose expression fails is left out.',
     ),
+    paragraph(
+      'The right side of `in` is a list or a map; over a text it is a failure, and `text.contains(part)` finds a part. A claim is the exception: where a value of `jwt`, `apiKey` or `extauthz` stands on the right of `in` and is a string, it counts as a list of one, because identity providers write a list of one role as a string. `"admin" in jwt.roles` is true for `admin` and false for `superadmin`. Everything else sees the string, so a scope is taken apart first: `"write" in jwt.scope.split(" ")`.',
+    ),
     heading('Places'),
     paragraph(
       'What each place may read, and the keys of the configuration that are such a place. `[]` stands for each entry of a list.',

@@ -1,6 +1,7 @@
 import { compileAccess, compileName } from './access.ts';
 import { add, divide, int, multiply, negate, not, remainder, subtract } from './arithmetic.ts';
 import { compileCall } from './calls.ts';
+import { asList, withClaimLists } from './claim-lists.ts';
 import { Compilation, problem, type Scope, type Step } from './compilation.ts';
 import { compare, contains, equal } from './equality.ts';
 import { absorbable, CelEvaluationError } from './errors.ts';
@@ -22,7 +23,7 @@ export interface Program {
  */
 export function compile(node: Node, variables: readonly string[]): Program {
   const compilation = new Compilation(variables, compileNode);
-  const step = compilation.compile(node, undefined);
+  const step = compilation.compile(withClaimLists(node), undefined);
   return {
     step,
     slots: compilation.slots,
@@ -57,6 +58,10 @@ function compileNode(node: Node, scope: Scope | undefined, c: Compilation): Step
     }
     case 'negate':
       return compileNegate(node, scope, c);
+    case 'asList': {
+      const operand = c.compile(node.operand, scope);
+      return (frame) => asList(operand(frame));
+    }
     default:
       return BINARY[node.operator](c.compile(node.left, scope), c.compile(node.right, scope));
   }

@@ -103,7 +103,10 @@ function compareBytes(a: Uint8Array, b: Uint8Array): number {
   return Buffer.compare(a, b);
 }
 
-/** CEL `in`: item of a list, key of a map, and part of a text (upstream's addition). */
+/**
+ * CEL `in`: item of a list or key of a map. A text is an error, as in cel-spec: upstream's substring test makes
+ * `"admin" in jwt.roles` true for `superadmin` where a provider writes a list of one as a string.
+ */
 export function contains(container: Value, value: Value): boolean {
   if (isList(container)) {
     // Texts are equal only to themselves, and finding one is eight times faster than asking `equal`.
@@ -111,14 +114,11 @@ export function contains(container: Value, value: Value): boolean {
     chargeItems(isText ? container.length >> 3 : container.length);
     return isText ? container.includes(value) : container.some((entry) => equal(entry, value));
   }
-  if (typeof container === 'string' && typeof value === 'string') {
-    chargeRead(container.length);
-    return container.includes(value);
-  }
   if (isMap(container)) return isKey(value) && item(container, value) !== undefined;
+  const hint = typeof container === 'string' ? '; a part of it is found by `contains`' : '';
   throw new CelEvaluationError(
     'no_such_overload',
-    `\`in\` needs a list, map or string, not ${typeName(container)}`,
+    `\`in\` needs a list or map, not ${typeName(container)}${hint}`,
   );
 }
 

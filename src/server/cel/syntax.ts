@@ -41,6 +41,8 @@ export type Node =
   | (Span & { readonly kind: 'or'; readonly left: Node; readonly right: Node })
   | (Span & { readonly kind: 'not'; readonly operand: Node })
   | (Span & { readonly kind: 'negate'; readonly operand: Node })
+  /** Not written by anyone: a claim on the right of `in` (`claim-lists.ts`). */
+  | (Span & { readonly kind: 'asList'; readonly operand: Node })
   | (Span & {
       readonly kind: 'binary';
       readonly operator: BinaryOperator;
