@@ -2,7 +2,7 @@ import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Tracer } from '../observe/trace/tracer.ts';
 import type { Connection } from './connection.ts';
-import { lateFailure, noAnswer } from './in-time.ts';
+import { noAnswer } from './in-time.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import { detailOf, publicProblem, TargetFailure } from './target-failure.ts';
@@ -31,9 +31,9 @@ export async function connectAll(
     }
     return;
   }
-  const problems = missing.map(({ connection: { target }, isOpen, problem }) => ({
-    target: target.name,
-    problem: isOpen ? lateFailure(target, noAnswer(LIMITS.sessionBegin)) : problem,
+  const problems = missing.map(({ connection, isOpen, problem }) => ({
+    target: connection.target.name,
+    problem: isOpen ? connection.lateFailure(noAnswer(LIMITS.sessionBegin)) : problem,
   }));
   const known = problems.find(({ problem }) => problem instanceof AppError);
   if (known !== undefined) throw known.problem;

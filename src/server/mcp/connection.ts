@@ -106,7 +106,13 @@ export class Connection {
     this.#missing = noAnswer(LIMITS.slowTarget);
     this.#log.warn('mcp', 'target is slow to begin; the session begins without it', {
       target: this.target.name,
+      problem: detailOf(this.lateFailure(this.#missing)),
     });
+  }
+
+  /** The failure of a server that has not answered `initialize` in time; the log learns what is known of it. */
+  lateFailure(message: string): Error {
+    return lateFailure(this.target, message, this.#connecting?.channel?.diagnosis?.());
   }
 
   /** Passes a notification of the client on, if the target is connected. Beginnings are confirmed once. */
@@ -166,10 +172,8 @@ export class Connection {
       const channel = await this.target.open(peer.events);
       peer.bind(channel);
       if (this.#closed) throw new Error('the session ended');
-      const message = await withTimeout(
-        this.target,
-        peer.call('initialize', this.#initializeParams, headers),
-      );
+      const answer = peer.call('initialize', this.#initializeParams, headers);
+      const message = await withTimeout(answer, (text) => this.lateFailure(text));
       const result = message.result as InitializeResult;
       if (typeof result?.protocolVersion !== 'string')
         throw new Error('its initialize result has no protocolVersion');
@@ -241,10 +245,10 @@ function pageOf({ serverInfo }: InitializeResult): string | undefined {
   return protocol === 'https:' || protocol === 'http:' ? href : undefined;
 }
 
-function withTimeout<T>(target: Target, promise: Promise<T>): Promise<T> {
+function withTimeout<T>(promise: Promise<T>, failure: (message: string) => Error): Promise<T> {
   const text = `no answer to initialize within ${LIMITS.initializeTimeout / 1000} s`;
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(lateFailure(target, text)), LIMITS.initializeTimeout);
+    const timer = setTimeout(() => reject(failure(text)), LIMITS.initializeTimeout);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -5,9 +5,15 @@ import { TargetFailure } from './target-failure.ts';
 /** What is said of a target that has been waited for so long, in ms. */
 export const noAnswer = (milliseconds: number): string => `no answer within ${milliseconds / 1000} s`;
 
-/** The failure of a target that did not do something in time. The log is told at which address. */
-export function lateFailure({ endpoint }: Pick<Target, 'endpoint'>, message: string): Error {
-  return endpoint === undefined ? new Error(message) : new TargetFailure(message, `${endpoint}: ${message}`);
+/** The failure of a target that did not do something in time. The log is told at which address, and `diagnosis`. */
+export function lateFailure(
+  { endpoint }: Pick<Target, 'endpoint'>,
+  message: string,
+  diagnosis?: string,
+): Error {
+  if (endpoint === undefined && diagnosis === undefined) return new Error(message);
+  const at = endpoint === undefined ? '' : `${endpoint}: `;
+  return new TargetFailure(message, `${at}${message}${diagnosis === undefined ? '' : `; ${diagnosis}`}`);
 }
 
 /** The outcome of a promise, or a rejection when a target takes longer than `LIMITS.slowTarget`; `onLate` runs then. */

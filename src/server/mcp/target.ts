@@ -33,6 +33,8 @@ export interface Channel {
   pause(paused: boolean): void;
   /** State that another process could continue with, or undefined when the server lives in this process. */
   readonly sessionId: string | undefined;
+  /** What the log should say of a server that runs and does not answer, without secrets. */
+  diagnosis?(): string;
   close(): Promise<void>;
 }
 

@@ -102,6 +102,45 @@ describe('a target that does not answer initialize', () => {
     });
   });
 
+  test('is in the log with its last lines on stderr, without secrets, and with what its environment lacks', async () => {
+    Object.assign(limits, { sessionBegin: 1_500, initializeTimeout: 1_200 });
+    const script = `
+      console.error('connecting to https://me:hunter2@registry.example.com');
+      setInterval(() => undefined, 1000)`;
+    const dumb = { name: 'dumb', stdio: { cmd: process.execPath, args: ['-e', script] } };
+    await using gate = await gateway(mcpConfig([dumb, chaos('well')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const said = 'last on stderr: connecting to https://<redacted>@registry.example.com';
+    const rule = 'stdio.env adds variables, stdio.inheritEnv all';
+    const line = (text: string) =>
+      gate.log.find((each) => /\twarn\t/.test(each) && each.includes(text)) ?? '';
+    expect(line('target is slow to begin')).toContain('no answer within 1 s');
+    expect(line('target is slow to begin')).toContain(rule);
+    expect(line('target is slow to begin')).toContain(said);
+    await until(() => line('target is not available') !== '');
+    expect(line('target is not available')).toContain('no answer to initialize within 1.2 s');
+    expect(line('target is not available')).toContain(rule);
+    expect(line('target is not available')).toContain(said);
+    const { result } = await session.request('tools/list');
+    expect(result._meta[UNAVAILABLE]).toEqual([
+      { name: 'dumb', error: 'no answer to initialize within 1.2 s' },
+    ]);
+    expect(gate.log.join('')).not.toContain('hunter2');
+  });
+
+  test('alone: the access log has its last lines on stderr, the client has not', async () => {
+    limits.sessionBegin = 1_000;
+    const script = `console.error('waiting for the database'); setInterval(() => undefined, 1000)`;
+    const stdio = { cmd: process.execPath, args: ['-e', script], inheritEnv: true };
+    await using gate = await gateway(mcpConfig([{ name: 'dumb', stdio }]));
+    const { text } = await post(`${gate.url}/mcp`, INITIALIZE);
+    const { 'error.detail': detail } = await gate.accessLine(1);
+    expect(detail).toContain('no answer within 1 s');
+    expect(detail).toContain('last on stderr: waiting for the database');
+    expect(detail).not.toContain('stdio.inheritEnv');
+    expect(text).not.toContain('database');
+  });
+
   test.each([
     ['alone', [chaos('dumb', '--silent')], 'target "dumb": no answer within 1.5 s'],
     [

@@ -27,11 +27,57 @@ test('a child gets what programs need, and nothing else of ours', async () => {
     AWS_SECRET_ACCESS_KEY: 'x',
     NODE_OPTIONS: '--no-warnings',
     LD_PRELOAD: '',
-    HTTP_PROXY: 'http://u:p@x',
     PATHOLOGY: 'x',
+    MY_HTTP_PROXY: 'x',
+    PIPELINE_TOKEN: 'x',
+    my_npm_config_x: 'x',
   };
   const seen = await environmentWith({}, { ...own, ...secret });
   expect(seen).toEqual({ PATH: process.env['PATH'], HOME: process.env['HOME'], ...own });
+});
+
+test('a child gets what it needs to reach the network and to install packages', async () => {
+  const own = {
+    NODE_EXTRA_CA_CERTS: '/etc/ssl/certs/ca-certificates.crt',
+    SSL_CERT_FILE: '/ca.pem',
+    SSL_CERT_DIR: '/certs',
+    HTTP_PROXY: 'http://user:password@proxy:3128',
+    https_proxy: 'http://proxy:3128',
+    ALL_PROXY: 'socks5://proxy:1080',
+    NO_PROXY: 'localhost',
+    no_proxy: 'localhost',
+    npm_config_registry: 'https://npm.example.com',
+    'npm_config_//npm.example.com/:_authToken': 'of-the-registry',
+    NPM_CONFIG_CAFILE: '/ca.pem',
+    UV_INDEX_URL: 'https://pypi.example.com/simple',
+    PIP_INDEX_URL: 'https://pypi.example.com/simple',
+  };
+  expect(await environmentWith({}, own)).toMatchObject(own);
+});
+
+test('a child does not get the command that npm started the gateway with', async () => {
+  // Of `npm exec --package=agctl --call="agctl serve"`: npx in a child would run that again, not its own server.
+  const seen = await environmentWith(
+    {},
+    { npm_config_call: 'agctl serve', npm_config_package: 'agctl', npm_config_cache: '/cache' },
+  );
+  expect(Object.keys(seen).filter((name) => name.startsWith('npm_'))).toEqual(['npm_config_cache']);
+});
+
+test('the password of a proxy is not in the log when a child prints it', async () => {
+  const script = `
+    const proxy = process.env.https_proxy;
+    console.error('cannot reach ' + proxy + ' with ' + new URL(proxy).password);
+    process.exit(9)`;
+  const target = { name: 'a', stdio: { cmd: process.execPath, args: ['-e', script] } };
+  await using gate = await gateway(mcpConfig([target]), {
+    env: { https_proxy: `http://me:${CANARY}@proxy.example.com:3128` },
+  });
+  await expect(openSession(`${gate.url}/mcp`)).rejects.toThrow('exited with code 9');
+  expect(gate.log.join('')).toContain(
+    'cannot reach http://me:<redacted>@proxy.example.com:3128 with <redacted>',
+  );
+  expect([...gate.log, ...gate.accessLog].join('')).not.toContain(CANARY);
 });
 
 test('`env` adds to that, and wins', async () => {

@@ -155,6 +155,27 @@ describe('a child that dies in mid-call', () => {
 });
 
 describe('stderr', () => {
+  test('of a target that ends is explained by the first lines of its last errors, too', async () => {
+    // What npx writes for a package that does not exist.
+    const lines = [
+      'npm warn Unknown user config "x".',
+      'npm error code E404',
+      'npm error 404 Not Found - GET https://registry.example.com/no-such-package - Not found',
+      'npm error 404',
+      "npm error 404  'no-such-package@*' is not in this registry.",
+      'npm error 404',
+      'npm error 404 Note that you can also install from a',
+      'npm error 404 tarball, folder, http url, or git folder.',
+      'npm error A complete log of this run can be found in: /root/.npm/_logs/x.log',
+    ];
+    // Not in its arguments, which are in the log as well.
+    writeFileSync(join(folder, 'npx.sh'), `echo ${JSON.stringify(lines.join('\n'))} >&2; exit 1`);
+    const { log } = await startWith({ cmd: 'sh', args: ['npx.sh'] });
+    expect(log).toContain('404 Not Found - GET https://registry.example.com/no-such-package');
+    expect(log).toContain('A complete log of this run can be found in: /root/.npm/_logs/x.log');
+    expect(log.length).toBeLessThan(1_500);
+  });
+
   test('goes to the log line by line, with the name of the target, escaped', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);

@@ -28,6 +28,8 @@ export interface Child {
   readonly pid: number;
   /** Bytes written but not yet taken by the process. */
   readonly backlog: number;
+  /** The command, and what it wrote on stderr last, without secrets. */
+  describe(): string;
   write(line: string): void;
   pause(paused: boolean): void;
   /** Ends stdin, then terminates, then kills the group. Resolves when the process is gone. */
@@ -112,6 +114,7 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
     get backlog() {
       return child.stdin.writableLength;
     },
+    describe: () => `the server "${shown(command)}" runs${lastWords(errors.last())}`,
     write: (line) => void child.stdin.write(`${line}\n`),
     pause: (paused) => void (paused ? child.stdout.pause() : child.stdout.resume()),
     stop: () => {
@@ -195,9 +198,10 @@ function notStarted(message: string, detail: string): TargetFailure {
 
 /** How a process ended: in words for clients, with the command and its last lines on stderr for the log. */
 function ended(how: string, command: Command, lastLines: string): TargetFailure {
-  const last = lastLines === '' ? '' : `; last on stderr: ${lastLines}`;
-  return new TargetFailure(how, `the server "${shown(command)}" ${how}${last}`, true);
+  return new TargetFailure(how, `the server "${shown(command)}" ${how}${lastWords(lastLines)}`, true);
 }
+
+const lastWords = (lines: string): string => (lines === '' ? '' : `; last on stderr: ${lines}`);
 
 /** The command line without secrets. They go before it is cut: a part of one would not be found any more. */
 function shown({ cmd, args, clean, cleanArguments }: Command): string {

@@ -7,9 +7,28 @@ export type OnLine = (text: string, suppressed: number) => void;
 /** In place of a line that was too long to be kept whole: secrets are not found in the rest of a line. */
 const TOO_LONG = `(a line over ${LIMITS.childErrorBytes} bytes)`;
 
-/** How many lines an explanation has, and how many characters. */
+/** How many lines an explanation has: the last ones, and before them the first that name an error. */
 const LAST_LINES = 3;
-const LAST_CHARACTERS = 500;
+const FIRST_ERRORS = 3;
+/** Lines among which those are looked for, and their age in ms: an error of an hour ago explains nothing. */
+const KEPT_LINES = 40;
+const KEPT_CHARACTERS = LAST_LINES * LIMITS.childErrorBytes;
+const KEPT_FOR = 10_000;
+/** Characters of one line in an explanation, and of all of it. Six shortened lines are more: the end gives way. */
+const LINE_CHARACTERS = 200;
+const ALL_CHARACTERS = 700;
+
+/**
+ * A line that says more than that there was an error: `npm error code E404`, `ModuleNotFoundError: ...`. A program that
+ * fails often says why first, and ends with advice.
+ */
+const ERROR =
+  /\b(?:error|fatal|exception|panic|failed|denied|refused|not found|cannot)\b|[a-z]Error:|\bE[A-Z]{4,}\b/i;
+
+interface Line {
+  readonly text: string;
+  readonly at: number;
+}
 
 /** Splits stderr into lines, takes the secrets out, keeps the last lines, and passes on so many a second. */
 export class StderrLines {
@@ -19,7 +38,8 @@ export class StderrLines {
   readonly #decoder = new StringDecoder('utf8');
   #rest = '';
   #isTooLong = false;
-  #last: string[] = [];
+  #last: Line[] = [];
+  #size = 0;
   #second = 0;
   #inSecond = 0;
   #suppressed = 0;
@@ -41,14 +61,29 @@ export class StderrLines {
     this.#isTooLong = true;
   }
 
-  /** The last three lines, without secrets, for an explanation. */
+  /** The last lines, and the first ones before them that tell of an error, without secrets, for an explanation. */
   last(): string {
-    const all = [...this.#last, this.#whole(this.#rest)].filter((line) => line !== '');
-    return all
-      .slice(-LAST_LINES)
-      .map((line) => this.#clean(line))
-      .join(' | ')
-      .slice(-LAST_CHARACTERS);
+    const rest = this.#whole(this.#rest);
+    const now = performance.now();
+    const all = rest === '' ? this.#last : [...this.#last, { text: rest, at: now }];
+    const last = all.slice(-LAST_LINES);
+    const errors = all
+      .slice(0, -LAST_LINES)
+      .filter(({ text, at }) => now - at < KEPT_FOR && ERROR.test(text))
+      .slice(0, FIRST_ERRORS);
+    const shown = (lines: readonly Line[]): string =>
+      lines.map(({ text }) => shorten(this.#clean(text), LINE_CHARACTERS)).join(' | ');
+    const before = errors.length === 0 ? '' : `${shown(errors)} | `;
+    const end = shown(last);
+    return before + end.slice(-(ALL_CHARACTERS - before.length));
+  }
+
+  /** Whole, because secrets are not found in parts of a line; long ones leave less room for others. */
+  #keep(text: string): void {
+    this.#last.push({ text, at: performance.now() });
+    this.#size += text.length;
+    while (this.#last.length > KEPT_LINES || (this.#size > KEPT_CHARACTERS && this.#last.length > 1))
+      this.#size -= this.#last.shift()?.text.length ?? 0;
   }
 
   #whole(line: string): string {
@@ -57,8 +92,7 @@ export class StderrLines {
 
   #pass(line: string): void {
     if (line === '') return;
-    this.#last.push(line);
-    if (this.#last.length > LAST_LINES) this.#last.shift();
+    this.#keep(line);
     const second = Math.floor(performance.now() / 1000);
     if (second !== this.#second) {
       this.#second = second;
@@ -73,3 +107,6 @@ export class StderrLines {
     this.#suppressed = 0;
   }
 }
+
+const shorten = (text: string, length: number): string =>
+  text.length <= length ? text : `${text.slice(0, length - 1)}…`;

@@ -2,10 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { Redactor } from '../../../core/redact.ts';
+import type { Redactor } from '../../../core/redact.ts';
 import type { CompileContext } from '../../compile-context.ts';
 import { type Channel, type ChannelEvents, defineTarget } from '../target.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
+import { childEnvironment, environmentRedactor } from './environment.ts';
 
 const schema = z
   .strictObject({
@@ -19,7 +20,7 @@ const schema = z
       .default({})
       .meta({ secret: true })
       .describe(
-        'Environment variables for the server, beside the few it gets anyway (PATH, HOME, LANG and the like).',
+        "Environment variables for the server, in addition to those of the gateway that it gets anyway: PATH, HOME, LANG and the like; certificates and proxies (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, HTTPS_PROXY, NO_PROXY, ...), with a proxy's password if its URL has one; npm_config_*, UV_* and PIP_*.",
       ),
     inheritEnv: z
       .boolean()
@@ -47,7 +48,7 @@ export const stdio = defineTarget({
     const command: Command = {
       cmd: config.cmd,
       args: config.args,
-      env: { ...baseEnvironment(config, context.env), ...config.env },
+      env: childEnvironment(config, context.env),
       cwd: context.folder,
       ...cleaners(context, () => command.env),
     };
@@ -55,7 +56,7 @@ export const stdio = defineTarget({
       name,
       resumable: false,
       endpoint: undefined,
-      open: (events) => openChannel(name, command, events, context),
+      open: (events) => openChannel(name, command, events, context, environmentRule(config)),
       clean: command.clean,
       close: () => Promise.resolve(),
     };
@@ -65,22 +66,6 @@ export const stdio = defineTarget({
 /** Whether words follow the command. A path may have spaces: `/Applications/My Server/bin/server`. */
 const hasArguments = (cmd: string): boolean => /^[^\s/\\]+\s|\s--?[a-z]/i.test(cmd.trim());
 
-// What programs need to find their files and their language, and nothing that could be a credential.
-const INHERITED =
-  /^(?:PATH|HOME|LANG|LANGUAGE|LC_[A-Z]+|TMPDIR|TMP|TEMP|USER|LOGNAME|SHELL|TERM|TZ|XDG_[A-Z_]+|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|APPDATA|LOCALAPPDATA|USERPROFILE|PROGRAMFILES)$/i;
-
-function baseEnvironment(
-  { inheritEnv, clear_env }: z.output<typeof schema>,
-  env: CompileContext['env'],
-): Record<string, string> {
-  if (clear_env) return {};
-  const entries = Object.entries(env).filter((pair): pair is [string, string] => pair[1] !== undefined);
-  return Object.fromEntries(inheritEnv ? entries : entries.filter(([key]) => INHERITED.test(key)));
-}
-
-/** Names of variables whose values a server may print, and logs must not show. */
-const SECRET_VARIABLE = /key|secret|token|passw|credential|auth/i;
-
 /** What the configuration holds is known to its redactor; what the server inherits is not. */
 function cleaners(
   { redactor }: CompileContext,
@@ -88,12 +73,17 @@ function cleaners(
 ): Pick<Command, 'clean' | 'cleanArguments'> {
   let inherited: Redactor | undefined;
   const clean = (line: string): string => {
-    inherited ??= new Redactor(
-      Object.entries(env()).flatMap(([name, value]) => (SECRET_VARIABLE.test(name) ? [value] : [])),
-    );
+    inherited ??= environmentRedactor(env());
     return redactor().line(inherited.text(line));
   };
   return { clean, cleanArguments: (args) => redactor().value(args, 'args') as string[] };
+}
+
+/** A server that waits for ever may miss a variable, such as that of a proxy with a name of its own. */
+function environmentRule({ inheritEnv, clear_env }: z.output<typeof schema>): string {
+  if (clear_env) return 'it has no variables but those in stdio.env (clear_env); ';
+  if (inheritEnv) return '';
+  return "it has only some of the gateway's variables: stdio.env adds variables, stdio.inheritEnv all; ";
 }
 
 async function openChannel(
@@ -101,6 +91,7 @@ async function openChannel(
   command: Command,
   events: ChannelEvents,
   context: CompileContext,
+  rule: string,
 ): Promise<Channel> {
   const { log } = context;
   const { children } = context.settings;
@@ -164,6 +155,7 @@ async function openChannel(
     abandon: () => undefined,
     listen: () => undefined,
     pause: (paused) => child.pause(paused),
+    diagnosis: () => `${rule}${child.describe()}`,
     close: () => child.stop(),
   };
 }
