@@ -4,12 +4,15 @@ import { LIMITS } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
 import { MEMORY_API_LIMITS } from '../core/memory-limits.ts';
 import type { Backend } from './backend/backend.ts';
+import { bearerProblem } from './bearer.ts';
 import { hostProblem } from './host-check.ts';
 import { createMemoryServer } from './mcp-server.ts';
 
 export interface AdapterParts {
   readonly backend: Backend;
   readonly log: Log;
+  /** Bearer token that callers of `/mcp` must present; none where only trusted callers reach the port. */
+  readonly key?: string | undefined;
   /** Host names beside the loopback ones that local connections may say. */
   readonly allowedHosts: ReadonlySet<string>;
   /** Where people look at what is stored; clients and gateways are told. */
@@ -23,7 +26,7 @@ export const AGENT_HEADER = 'x-agent-id';
  * The adapter: MCP at `/mcp`, a server for each POST that ends with its response, and `/health`. It keeps nothing
  * between requests and gives out no session id.
  */
-export function createAdapter({ backend, log, allowedHosts, website }: AdapterParts): FastifyInstance {
+export function createAdapter({ backend, log, key, allowedHosts, website }: AdapterParts): FastifyInstance {
   const app = fastify({
     bodyLimit: MEMORY_API_LIMITS.mcpBodyBytes,
     requestTimeout: LIMITS.requestTimeout,
@@ -47,9 +50,15 @@ export function createAdapter({ backend, log, allowedHosts, website }: AdapterPa
   // The SDK reads bodies itself, whatever they say to be, and words what is wrong with them as JSON-RPC.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-  app.addHook('onRequest', async ({ headers, socket }, reply) => {
+  app.addHook('onRequest', async ({ headers, socket, routeOptions }, reply) => {
     const problem = hostProblem(socket.localAddress, headers, allowedHosts);
     if (problem !== undefined) return reply.code(403).send(rpcError(-32_000, problem));
+    // Health checks come from machines that have no key.
+    if (key === undefined || routeOptions.url === '/health') return;
+    const refused = bearerProblem(headers.authorization, key);
+    if (refused === undefined) return;
+    // RFC 9110 §15.5.2: a 401 names what it takes.
+    return reply.code(401).header('www-authenticate', 'Bearer').send(rpcError(-32_000, refused));
   });
   app.addHook('onClose', () => handler.close());
   app.setErrorHandler<Error & { statusCode?: number }>((error, _request, reply) => {

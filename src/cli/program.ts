@@ -165,13 +165,22 @@ type Bind = <Options>(load: () => Promise<{ run: Run<Options> }>) => (...args: u
 /** The commands of the memory service; returns the groups. */
 function memoryCommands(program: Command, run: Bind): readonly Command[] {
   const url = '--memory-api-url <url>';
+  const allowUnauthenticated = [
+    '--allow-unauthenticated',
+    'listen beyond this machine without MEMORY_ADAPTER_KEY: everybody who reaches the port may use the tools',
+  ] as const;
   const urlHelp = 'the memory backend (MEMORY_API_URL, http://memory-api:3006)';
   const adapter = program.command('memory-adapter').description('the MCP server that gives agents a memory');
   adapter
     .command('serve')
     .description('serve the memory tools over MCP, in front of a memory backend')
     .option('-p, --port <port>', 'port to listen on (PORT, 8080)')
-    .option('--host <address>', 'address to listen on; by default all of this machine', '0.0.0.0')
+    .option(
+      '--host <address>',
+      'address to listen on; others than this machine need MEMORY_ADAPTER_KEY',
+      '127.0.0.1',
+    )
+    .option(...allowUnauthenticated)
     .option(url, urlHelp)
     .addHelpText(
       'after',
@@ -212,15 +221,21 @@ function memoryCommands(program: Command, run: Bind): readonly Command[] {
     .description('run the memory adapter and its backend in one process')
     .option('-p, --port <port>', 'port of the adapter (PORT, 8080)')
     .option('--backend-port <port>', 'port of the backend (MEMORY_BACKEND_PORT, 3006)')
-    .option('--host <address>', 'address of both; others than this machine need MEMORY_API_KEY', '127.0.0.1');
+    .option(
+      '--host <address>',
+      'address of both; others than this machine need MEMORY_API_KEY and MEMORY_ADAPTER_KEY',
+      '127.0.0.1',
+    )
+    .option(...allowUnauthenticated);
   storeOptions(memoryServe)
-    .addHelpText('after', helpText(BACKEND_ENV, 'memory serve --docs ./docs'))
+    .addHelpText('after', helpText(`MEMORY_ADAPTER_KEY, ${BACKEND_ENV}`, 'memory serve --docs ./docs'))
     .action(run(() => import('./commands/memory-serve.ts')));
   return [adapter, backend, memory];
 }
 
 const ADAPTER_ENV =
-  'MEMORY_API_URL, PORT, MEMORY_API_KEY (bearer token of the backend), MEMORY_ALLOWED_HOSTS';
+  'MEMORY_API_URL, PORT, MEMORY_ADAPTER_KEY (bearer token that callers of /mcp must send), MEMORY_API_KEY (bearer ' +
+  'token of the backend), MEMORY_ALLOWED_HOSTS';
 const BACKEND_ENV =
   'MEMORY_DATA_DIR, MEMORY_DOCS_DIR, MEMORY_DATABASE_URL (PostgreSQL instead of a folder), MEMORY_API_KEY, ' +
   'MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: make chat turns findable), EMBEDDINGS_URL, EMBEDDING_MODEL, ' +

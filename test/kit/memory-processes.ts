@@ -27,7 +27,12 @@ export async function memoryProcesses(docs: Readonly<Record<string, string>>): P
     },
   });
   const adapter = await service(['memory-adapter', 'serve'], {
-    env: { PORT: '0', MEMORY_API_URL: backend.url, MEMORY_API_KEY: 'shared-key' },
+    env: {
+      PORT: '0',
+      MEMORY_API_URL: backend.url,
+      MEMORY_API_KEY: 'shared-key',
+      MEMORY_ADAPTER_KEY: 'key-of-the-adapter',
+    },
   });
   return {
     mcp: `${adapter.url}/mcp`,

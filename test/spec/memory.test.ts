@@ -25,7 +25,7 @@ let url: URL;
 beforeAll(async () => {
   memory = await memoryProcesses(DOCS);
   gateway = await serve(readFileSync(example, 'utf8'), {
-    env: { GATEWAY_PORT: '0', MEMORY_ADAPTER_URL: memory.mcp },
+    env: { GATEWAY_PORT: '0', MEMORY_ADAPTER_URL: memory.mcp, MEMORY_ADAPTER_KEY: 'key-of-the-adapter' },
   });
   url = new URL(`${gateway.url}/mcp`);
   await until(async () => (await rest('stats')).ready);

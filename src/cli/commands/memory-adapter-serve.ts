@@ -4,13 +4,14 @@ import { httpTransport } from '../../adapter/backend/http-transport.ts';
 import { dashboardUrl, memoryApiUrl } from '../../adapter/base-url.ts';
 import { createLog, fileSink } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
-import { allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
-import { drain, listen, openNotice, untilStopped } from '../memory/service.ts';
+import { adapterAccessFrom, allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
+import { drain, listen, untilStopped } from '../memory/service.ts';
 import type { Run } from '../program.ts';
 
 interface Options {
   readonly port?: string;
   readonly host: string;
+  readonly allowUnauthenticated?: boolean;
   readonly memoryApiUrl?: string;
 }
 
@@ -18,8 +19,9 @@ const STDERR = 2;
 const DEFAULT_PORT = 8080;
 
 /** Runs the memory adapter until it is told to stop. The backend need not be there yet: calls say when it is not. */
-export const run: Run<Options> = async ({ port, host, memoryApiUrl: url }, context) => {
+export const run: Run<Options> = async ({ port, host, memoryApiUrl: url, allowUnauthenticated }, context) => {
   const started = performance.now();
+  const { key, warning } = adapterAccessFrom(host, allowUnauthenticated, context);
   const base = memoryApiUrl(url ?? context.env['MEMORY_API_URL']);
   const chosenPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
   const transport = httpTransport(base);
@@ -28,6 +30,7 @@ export const run: Run<Options> = async ({ port, host, memoryApiUrl: url }, conte
   const app = createAdapter({
     backend: createBackend(transport, apiKeyFrom(context)),
     log,
+    key,
     allowedHosts: allowedHostsFrom(context),
     website: dashboardUrl(base),
   });
@@ -41,7 +44,7 @@ export const run: Run<Options> = async ({ port, host, memoryApiUrl: url }, conte
   context.stderr.write(
     `agctl ${VERSION}   memory adapter\n\n` +
       `  mcp       ${origin}/mcp\n  health    ${origin}/health\n  backend   ${base.href}\n\n` +
-      `${openNotice(host)}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+      `${warning}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
   );
   const code = await stopped;
   await sink.flush();

@@ -5,14 +5,15 @@ import { dashboardUrl, memoryApiUrl } from '../../adapter/base-url.ts';
 import { createLog, fileSink } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
-import { allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
-import { drain, listen, openNotice, untilStopped } from '../memory/service.ts';
+import { adapterAccessFrom, allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
+import { drain, listen, untilStopped } from '../memory/service.ts';
 import type { Run } from '../program.ts';
 
 interface Options extends BackendOptions {
   readonly port?: string;
   readonly backendPort?: string;
   readonly host: string;
+  readonly allowUnauthenticated?: boolean;
 }
 
 const STDERR = 2;
@@ -20,8 +21,12 @@ const DEFAULT_PORT = 8080;
 const DEFAULT_BACKEND_PORT = 3006;
 
 /** Runs adapter and backend in one process. They talk over HTTP, as when they run apart. */
-export const run: Run<Options> = async ({ port, backendPort, host, ...options }, context) => {
+export const run: Run<Options> = async (
+  { port, backendPort, host, allowUnauthenticated, ...options },
+  context,
+) => {
   const started = performance.now();
+  const { key, warning } = adapterAccessFrom(host, allowUnauthenticated, context);
   const adapterPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
   const apiPort = portFrom(
     backendPort,
@@ -44,6 +49,7 @@ export const run: Run<Options> = async ({ port, backendPort, host, ...options },
     const adapter = createAdapter({
       backend,
       log,
+      key,
       allowedHosts: allowedHostsFrom(context),
       website: dashboardUrl(memoryApiUrl(api)),
     });
@@ -59,7 +65,7 @@ export const run: Run<Options> = async ({ port, backendPort, host, ...options },
     context.stderr.write(
       `agctl ${VERSION}   memory\n\n` +
         `  mcp       ${origin}/mcp\n  api       ${api}/api/memory\n  ui        ${api}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
-        `${openNotice(host)}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+        `${warning}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
     );
     void memory.start();
     const code = await stopped;

@@ -8,10 +8,9 @@ import { createMemory, type Memory } from '../../adapter/memory/memory.ts';
 import { openStore } from '../../adapter/memory/open-store.ts';
 import { AppError } from '../../core/errors.ts';
 import { CommandError } from '../../core/exit-codes.ts';
-import { isLoopback } from '../../core/listen.ts';
 import type { Log } from '../../core/log.ts';
 import type { Context } from '../context.ts';
-import { allowedHostsFrom, apiKeyFrom } from './options.ts';
+import { allowedHostsFrom, apiKeyFrom, isLocalHost } from './options.ts';
 
 export interface BackendOptions {
   readonly data?: string;
@@ -38,10 +37,10 @@ export async function openBackend(
 ): Promise<OpenBackend> {
   const { env } = context;
   const key = apiKeyFrom(context);
-  if (key === undefined && !isLocal(host)) {
+  if (key === undefined && !isLocalHost(host)) {
     throw new CommandError(
       'usage',
-      `listening on ${host} needs a key: everybody who reaches it could read and write the memory`,
+      `listening on ${host || 'all addresses'} needs a key: everybody who reaches it could read and write the memory`,
       'set MEMORY_API_KEY, the same for adapter and backend, or listen on 127.0.0.1',
     );
   }
@@ -59,10 +58,6 @@ export async function openBackend(
   const app = await createMemoryApp({ memory, access, log });
   const where = store.kind === 'sqlite' ? dataDir : 'PostgreSQL (MEMORY_DATABASE_URL)';
   return { app, memory, lines: [`data      ${where}`, `docs      ${docsFolder ?? 'none'}`] };
-}
-
-function isLocal(host: string): boolean {
-  return host === 'localhost' || isLoopback(host);
 }
 
 /** A place that does not depend on the folder that the command is started in. */

@@ -2,7 +2,6 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { isLoopback } from '../../core/listen.ts';
 import type { Log } from '../../core/log.ts';
 import type { Context } from '../context.ts';
 
@@ -31,14 +30,8 @@ export async function listen(
     throw new CommandError('not_ok', `cannot listen on ${host}:${port}: ${message}`);
   }
   const { port: actual } = app.server.address() as AddressInfo;
-  const named = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  const named = ['0.0.0.0', '::', ''].includes(host) ? '127.0.0.1' : host;
   return `http://${named.includes(':') ? `[${named}]` : named}:${actual}`;
-}
-
-/** A line of the banner where others than this machine reach the adapter, which asks its callers for nothing. */
-export function openNotice(host: string): string {
-  if (host === 'localhost' || isLoopback(host)) return '';
-  return '  note      the mcp port asks for no key: let only the gateway reach it, or use --host 127.0.0.1\n\n';
 }
 
 /** Lets open requests finish, for as long as `LIMITS.drain`, then cuts them. */

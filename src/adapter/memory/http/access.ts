@@ -1,5 +1,5 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { bearerProblem } from '../../bearer.ts';
 import { hostProblem } from '../../host-check.ts';
 import { MemoryFailure } from './failure.ts';
 
@@ -28,16 +28,6 @@ export function checkAccess(
   const problem = hostProblem(localAddress, headers, allowedHosts);
   if (problem !== undefined) throw new MemoryFailure('host_not_allowed', problem);
   if (key === undefined || isOpen) return;
-  const [, given] = /^bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];
-  if (given !== undefined && isSame(given, key)) return;
-  throw new MemoryFailure(
-    'memory_unauthorized',
-    given === undefined ? 'a bearer token is required' : 'the bearer token is not the right one',
-  );
-}
-
-/** Takes as long wherever the two differ. */
-function isSame(left: string, right: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(left), digest(right));
+  const refused = bearerProblem(headers.authorization, key);
+  if (refused !== undefined) throw new MemoryFailure('memory_unauthorized', refused);
 }

@@ -1,0 +1,144 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { cli } from '../kit/cli.ts';
+import { type FakeBackend, fakeBackend, reply } from '../kit/fake-backend.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { gateway } from '../kit/gateway.ts';
+import { openSession, post } from '../kit/mcp.ts';
+import { callMessage } from '../kit/memory-adapter.ts';
+import { addressOf } from '../kit/memory-processes.ts';
+import { type RunOptions, type ServeProcess, service } from '../kit/process.ts';
+
+const TURN = { sessionId: 's', role: 'user', content: 'x' };
+const STORED = { id: 't', sessionId: 's', role: 'user', createdAt: '2026-01-01T00:00:00Z' };
+const KEY = 'adapter-key-1';
+
+let backend: FakeBackend;
+beforeAll(async () => {
+  backend = await fakeBackend(reply(201, STORED));
+});
+afterAll(() => backend[Symbol.asyncDispose]());
+
+const adapter = (args: readonly string[], env: RunOptions['env'] = {}): Promise<ServeProcess> =>
+  service(['memory-adapter', 'serve', '--port', '0', ...args], {
+    env: { MEMORY_API_URL: backend.url, ...env },
+  });
+
+/** The same port at another address of this machine's loopback network. */
+const elsewhere = (url: string): string => url.replace('127.0.0.1', '127.0.0.2');
+
+describe('where the memory services listen', () => {
+  // Only Linux answers on all of 127.0.0.0/8.
+  test.skipIf(process.platform !== 'linux').each([
+    ['memory-adapter', ['mcp']],
+    ['memory-backend', ['api']],
+    ['memory', ['mcp', 'api']],
+  ] as const)('%s serve: on 127.0.0.1 alone by default', async (command, names) => {
+    await using folder = await temporaryFolder();
+    const ports = command === 'memory' ? ['--backend-port', '0'] : [];
+    await using running = await service([command, 'serve', '--port', '0', ...ports], {
+      env: { MEMORY_API_URL: backend.url, MEMORY_DATA_DIR: join(folder.path, 'data') },
+    });
+    for (const name of names) {
+      const { origin } = new URL(addressOf(running, name));
+      expect((await fetch(`${origin}/health`)).status).toBe(200);
+      await expect(fetch(`${elsewhere(origin)}/health`)).rejects.toMatchObject({
+        cause: { code: 'ECONNREFUSED' },
+      });
+    }
+  });
+
+  test.each([
+    [['memory-adapter', 'serve', '--host', '0.0.0.0'], {}],
+    [['memory-adapter', 'serve', '--host', '::'], {}],
+    [['memory-adapter', 'serve', '--host', ''], {}],
+    [['memory', 'serve', '--host', '0.0.0.0'], { MEMORY_API_KEY: 'k3y' }],
+  ])('%j is refused without a key for the callers of the tools', async (args, env) => {
+    await using folder = await temporaryFolder();
+    const { code, stderr } = await cli([...args, '--port', '0'], {
+      env: { ...env, MEMORY_DATA_DIR: join(folder.path, 'data') },
+    });
+    expect(code).toBe(2);
+    expect(stderr).toContain('needs a key');
+    expect(stderr).toContain('MEMORY_ADAPTER_KEY');
+    expect(stderr).toContain('--allow-unauthenticated');
+  });
+
+  test('a key that no header can carry is refused by name', async () => {
+    const { code, stderr } = await cli(['memory-adapter', 'serve'], { env: { MEMORY_ADAPTER_KEY: 'a b' } });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('MEMORY_ADAPTER_KEY must be printable')]);
+    expect(stderr).not.toContain('a b');
+  });
+
+  test('--allow-unauthenticated serves everybody on another address, and the banner says so', async () => {
+    await using running = await adapter(['--host', '0.0.0.0', '--allow-unauthenticated']);
+    expect(running.stderr).toContain('warning   the mcp port asks its callers for no key');
+    const { result } = await post(`${running.url}/mcp`, callMessage('store_episodic', TURN));
+    expect(result.structuredContent).toEqual(STORED);
+  });
+
+  test('no warning on 127.0.0.1, and none where a key is asked for', async () => {
+    await using local = await adapter([]);
+    await using guarded = await adapter(['--host', '0.0.0.0'], { MEMORY_ADAPTER_KEY: KEY });
+    expect(`${local.stderr}${guarded.stderr}`).not.toContain('warning');
+    expect(guarded.stderr).not.toContain(KEY);
+  });
+});
+
+describe('the key of the memory adapter', () => {
+  const message = callMessage('store_episodic', TURN);
+
+  test.each([
+    ['memory-adapter', ['--host', '0.0.0.0']],
+    ['memory-adapter', []],
+    ['memory', ['--backend-port', '0']],
+  ] as const)('%s serve %j answers 401 without it, and with another one', async (command, args) => {
+    await using folder = await temporaryFolder();
+    await using running = await service([command, 'serve', '--port', '0', ...args], {
+      env: {
+        MEMORY_API_URL: backend.url,
+        MEMORY_DATA_DIR: join(folder.path, 'data'),
+        MEMORY_ADAPTER_KEY: KEY,
+      },
+    });
+    const url = addressOf(running, 'mcp');
+    const before = backend.seen.length;
+    for (const headers of [
+      {},
+      { authorization: 'Bearer adapter-key-2' },
+      { authorization: `Basic ${KEY}` },
+    ]) {
+      const refused = await post(url, message, headers);
+      expect(refused.status).toBe(401);
+      expect(refused.headers.get('www-authenticate')).toBe('Bearer');
+      expect(refused.error.message).toContain('bearer token');
+      expect(refused.text).not.toContain('adapter-key');
+    }
+    expect((await fetch(url)).status).toBe(401);
+    expect(backend.seen.length).toBe(before);
+    expect((await fetch(new URL('/health', url))).status).toBe(200);
+    const { status, result } = await post(url, message, { authorization: `Bearer ${KEY}` });
+    expect([status, result.structuredContent.sessionId]).toEqual([200, 's']);
+  });
+
+  test('a gateway gives it with requestHeaderModifier, in place of what the client sent', async () => {
+    await using running = await adapter(['--host', '0.0.0.0'], {
+      MEMORY_ADAPTER_KEY: KEY,
+      MEMORY_API_KEY: 'k3y',
+    });
+    const yaml = `
+gateways:
+  default:
+    port: 0
+    routes:
+      - policies:
+          requestHeaderModifier: { set: { authorization: "Bearer $MEMORY_ADAPTER_KEY" } }
+        backends: [{ mcp: { targets: [{ name: memory, mcp: { host: "${running.url}/mcp" } }] } }]
+`;
+    await using front = await gateway(yaml, { env: { MEMORY_ADAPTER_KEY: KEY } });
+    const session = await openSession(`${front.url}/mcp`, { authorization: 'Bearer of-the-client' });
+    const { result } = await session.request('tools/call', { name: 'store_episodic', arguments: TURN });
+    expect(result.structuredContent).toEqual(STORED);
+    expect(backend.seen.at(-1)?.headers.authorization).toBe('Bearer k3y');
+  });
+});
