@@ -50,12 +50,17 @@ export async function handleRequest(
     if (route.isLlm) x.protocol = 'llm';
     reply = await wrapped(route, x, () => answer(route, x));
   } catch (error) {
+    // Without a route, too: whoever asks a port that only serves models reads errors in that form.
+    if (x.route === undefined && isLlmPort(routes)) x.protocol = 'llm';
     reply = replyToError(x.cut ?? error, x);
   }
   // One that was cut short has its answer: this one is dropped.
   if (x.cut === undefined) leave(x, reply);
   return reply;
 }
+
+const isLlmPort = (routes: readonly Route[]): boolean =>
+  routes.length > 0 && routes.every(({ isLlm }) => isLlm);
 
 /** The answer to a request that is not waited for any longer, with the policies that it has come by. */
 export function cutShort(x: Exchange, error: AppError): Reply {

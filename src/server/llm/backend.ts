@@ -1,15 +1,13 @@
 import { z } from 'zod';
-import { AppError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { defineBackend } from '../backend.ts';
 import type { CompileContext } from '../compile-context.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
-import { textReply } from '../http/respond.ts';
 import { neverReached } from '../http/upstream-error.ts';
 import { traceLeftAlone, traceLlmReply, traceLlmRequest } from '../observe/trace/llm.ts';
 import { lookupIn } from '../variables.ts';
-import { LlmBody } from './body.ts';
+import type { CallBody } from './call-body.ts';
 import { callProvider } from './call-provider.ts';
+import { type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import type { Failover } from './failover.ts';
 import { checkMessages } from './guardrails/check.ts';
@@ -18,8 +16,11 @@ import { requestTexts } from './guardrails/request-texts.ts';
 import type { Webhook } from './guardrails/webhook.ts';
 import type { LlmCall } from './log-fields.ts';
 import { compileModel, type Model, modelSchema, providerEntrySchema } from './model.ts';
-import { forbiddenModel, unknownModel } from './model-refusal.ts';
-import { bySpecificity, isModelList, matchesModel } from './models.ts';
+import { answerModels, type Listing, requireAllowed } from './model-list.ts';
+import { unknownModel } from './model-refusal.ts';
+import { bySpecificity, matchesModel } from './models.ts';
+import { opens } from './passthrough.ts';
+import { namedModel, readRequest } from './read-request.ts';
 import { answerOf, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';
 import { changeFields } from './transform.ts';
@@ -27,7 +28,6 @@ import { reportUnreachedModels } from './unreached-models.ts';
 import {
   chooseTarget,
   compileVirtualModels,
-  type VirtualModels,
   type VirtualTarget,
   virtualModelSchema,
 } from './virtual-models.ts';
@@ -46,12 +46,8 @@ export const llmFields = {
 };
 
 /** What all calls of one LLM backend share. */
-export interface LlmRuntime {
-  readonly models: readonly Model[];
-  readonly virtual: VirtualModels;
-  /** Names that clients may ask for. */
-  readonly listed: readonly string[];
-  readonly startedAt: number;
+export interface LlmRuntime extends Listing {
+  readonly maxBodySize: number;
   readonly requestGuardrails: readonly Webhook[];
   readonly responseGuardrails: readonly Webhook[];
 }
@@ -75,6 +71,7 @@ export const llm = defineBackend({
       virtual,
       listed: [...compiled.filter(({ isPublic }) => isPublic).map(({ name }) => name), ...virtual.keys()],
       startedAt: Math.floor(Date.now() / 1000),
+      maxBodySize: context.settings.maxBufferSize,
       requestGuardrails: guardrails?.request ?? [],
       responseGuardrails: guardrails?.response ?? [],
     };
@@ -105,33 +102,69 @@ function refuseDuplicateEntries(
   }
 }
 
+/** 404: there is no such call, or nobody opened it. Thrown before a provider, and so its key, is chosen. */
 function noSuchCall({ method, path }: Exchange): Error {
   const hint = 'send a POST with a `model`, such as /v1/chat/completions; GET /v1/models lists the models';
-  return llmError('llm_unknown_call', 'unknown_url', `there is nothing at ${method} ${path}: ${hint}`);
+  return llmError(
+    'llm_unknown_call',
+    'unknown_url',
+    `there is nothing at ${method} ${path}: ${hint}`,
+    'calls besides those of every model are opened by `passthrough` of a model',
+  );
 }
 
 async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   x.protocol = 'llm';
-  if (isModelList(x.path)) return listModels(x, runtime);
-  // The OpenAI API has no other call without a body whose model we could choose by.
-  if (x.method === 'GET' || x.method === 'HEAD') throw noSuchCall(x);
-  const body = await readRequest(x);
-  const requested = body.get('model');
-  if (typeof requested !== 'string' || requested === '') {
-    throw llmError('llm_invalid', 'missing_model', "LLM request body is missing string field 'model'");
-  }
-  requireAllowed(x, requested);
-  const virtual = runtime.virtual.get(requested);
-  if (virtual === undefined) return callModel(x, runtime, { requested, body });
+  if (isModelList(x)) return answerModels(x, runtime);
+  const endpoint = endpointAt(x.method, x.path) ?? passedThrough(x, runtime);
+  const body = await readRequest(x, endpoint, runtime.maxBodySize);
+  const named = namedModel(x, endpoint, body);
+  if (named === undefined) return callUnnamed(x, runtime, { body, endpoint });
+  requireAllowed(x, named);
+  const wanted = { requested: named, body, endpoint };
+  const virtual = runtime.virtual.get(named);
+  if (virtual === undefined) return callModel(x, runtime, wanted);
   const target = chooseTarget(virtual, x, body.value);
-  if (virtual.failover === undefined) return callModel(x, runtime, { requested, body, target });
-  return callInTurn(x, runtime, { requested, body, target }, virtual.failover);
+  if (virtual.failover === undefined) return callModel(x, runtime, { ...wanted, target });
+  return callInTurn(x, runtime, { ...wanted, target }, virtual.failover);
+}
+
+function passedThrough(x: Exchange, { models }: LlmRuntime): Endpoint {
+  if (!models.some((model) => isOpen(x, model))) throw noSuchCall(x);
+  return passthroughAt(x.path);
+}
+
+const isOpen = ({ method, path }: Exchange, { passthrough }: Model): boolean =>
+  opens(passthrough, method, path);
+
+/**
+ * A call that names no model: of the default model of its API, or, where `passthrough` opened it, of the most specific
+ * model that did. The caller's key must be for that one.
+ */
+function callUnnamed(
+  x: Exchange,
+  runtime: LlmRuntime,
+  { body, endpoint }: Pick<Wanted, 'body' | 'endpoint'>,
+): Promise<Reply> {
+  const { defaultModel } = endpoint;
+  const open = runtime.models.filter(
+    (model) => model.isPublic && (!endpoint.isPassthrough || isOpen(x, model)),
+  );
+  const entry =
+    open.find(({ name }) => defaultModel !== undefined && matchesModel(name, defaultModel)) ?? open[0];
+  if (entry === undefined) throw noSuchCall(x);
+  const requested = defaultModel ?? entry.name;
+  requireAllowed(x, requested);
+  return callModel(x, runtime, { requested, body, endpoint, entry });
 }
 
 /** What a client asked for, and which model is to answer it. */
 interface Wanted {
   readonly requested: string;
-  readonly body: LlmBody;
+  readonly body: CallBody;
+  readonly endpoint: Endpoint;
+  /** The entry of `models`, where it was not chosen by name. */
+  readonly entry?: Model;
   /** The target of a virtual model. */
   readonly target?: VirtualTarget;
 }
@@ -166,26 +199,28 @@ async function callInTurn(
 async function callModel(
   x: Exchange,
   runtime: LlmRuntime,
-  { requested, body, target }: Wanted,
+  { requested, body, endpoint, target, entry }: Wanted,
 ): Promise<Reply> {
-  const model = chooseModel(x, runtime, target?.model ?? requested, target !== undefined);
+  const model = entry ?? chooseModel(x, runtime, target?.model ?? requested, target !== undefined);
+  if (endpoint.isPassthrough && !isOpen(x, model)) throw noSuchCall(x);
   const providerModel = model.model ?? target?.model;
   const call: LlmCall = {
-    operation: operationOf(x.path),
+    operation: endpoint.operation,
     provider: model.provider.telemetryName,
     requestModel: requested,
     ...(providerModel === undefined ? {} : { providerModel }),
-    streaming: body.value['stream'] === true,
+    streaming: isStream(body.value['stream']),
+    hasNoText: endpoint.hasNoText ?? false,
     request: body.value,
   };
   x.llm = call;
   if (x.trace !== undefined) traceLlmRequest(x.trace, call, body.toString());
   changeFields(body, model.fields, lookupIn(x));
   // What the client asked for is settled; what the provider is asked for is configuration.
-  if (providerModel !== undefined) body.set('model', providerModel);
+  if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
   await guardRequest(x, call, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
-  if (body.get('stream') === true) requireGuardable(call, responseGuardrails);
+  if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
   const reply = await callProvider(x, model, { call, body, stats: target?.stats ?? model.stats });
   if (x.trace !== undefined) traceLlmReply(x.trace, call, reply);
@@ -193,33 +228,8 @@ async function callModel(
   return answerOf(x, call, reply, { guardrails: responseGuardrails, stripsUsage, keyForms: model.keyForms });
 }
 
-function operationOf(path: string): LlmCall['operation'] {
-  if (path.endsWith('/chat/completions')) return 'chat';
-  if (path.endsWith('/completions')) return 'text_completion';
-  if (path.endsWith('/embeddings')) return 'embeddings';
-  return path.endsWith('/responses') ? 'responses' : 'other';
-}
-
-async function readRequest(x: Exchange): Promise<LlmBody> {
-  try {
-    return LlmBody.parse(await x.body.read(LIMITS.requestBodyBytes));
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'body_too_large') {
-      throw llmError(
-        'body_too_large',
-        'request_body_too_large',
-        'LLM request body exceeded the buffer limit',
-      );
-    }
-    throw error;
-  }
-}
-
-function requireAllowed(x: Exchange, requested: string): void {
-  const { allowedModels } = x;
-  if (allowedModels !== undefined && !allowedModels.some((pattern) => matchesModel(pattern, requested)))
-    throw forbiddenModel(x, requested, allowedModels);
-}
+/** Forms have texts alone. */
+const isStream = (value: unknown): boolean => value === true || value === 'true';
 
 /** The most specific model entry of that name. Internal ones are for virtual models alone. */
 function chooseModel(x: Exchange, { models, listed }: LlmRuntime, wanted: string, isTarget: boolean): Model {
@@ -228,24 +238,14 @@ function chooseModel(x: Exchange, { models, listed }: LlmRuntime, wanted: string
   return model;
 }
 
-function listModels(x: Exchange, { listed, startedAt }: LlmRuntime): Reply {
-  const { allowedModels } = x;
-  const data = listed
-    .filter(
-      (name) => allowedModels === undefined || allowedModels.some((pattern) => matchesModel(pattern, name)),
-    )
-    .map((name) => ({ id: name, object: 'model', created: startedAt, owned_by: 'openai' }));
-  return textReply(200, JSON.stringify({ object: 'list', data }), 'application/json');
-}
-
 async function guardRequest(
   x: Exchange,
   call: LlmCall,
   webhooks: readonly Webhook[],
-  body: LlmBody,
+  body: CallBody,
 ): Promise<void> {
   if (webhooks.length === 0) return;
-  const media = countMedia(body.get('messages')) + countMedia(body.get('input'));
+  const media = countMedia(body.get('messages')) + countMedia(body.get('input')) + body.files;
   if (media > 0) call.unseenMedia = media;
   const { texts, replace } = requestTexts(body);
   const checked = await checkMessages(webhooks, texts, lookupIn(x), x.signal);
@@ -256,7 +256,7 @@ async function guardRequest(
 }
 
 /** Streams only report their tokens when asked to. Returns whether the report must be taken out again. */
-function askForUsage(call: LlmCall, body: LlmBody): boolean {
+function askForUsage(call: LlmCall, body: CallBody): boolean {
   // As it goes out: the configuration may have set the field or taken it away.
   const isStream =
     body.get('stream') === true && (call.operation === 'chat' || call.operation === 'text_completion');

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { LIMITS } from '../../core/limits.ts';
 import { type Edit, edit, exceedsStructure, members, type Span } from '../mcp/json-text.ts';
+import type { CallBody } from './call-body.ts';
 import { llmError } from './errors.ts';
 
 type Member = readonly [key: string, value: Span];
@@ -9,7 +10,10 @@ type Member = readonly [key: string, value: Span];
  * A JSON request body that keeps its text: numbers, order and unknown members reach the provider as the client
  * wrote them; only members that somebody set or removed change.
  */
-export class LlmBody {
+export class LlmBody implements CallBody {
+  readonly isReadable = true;
+  readonly contentType = undefined;
+  readonly files = 0;
   readonly value: Readonly<Record<string, unknown>>;
   readonly #text: string;
   readonly #members: readonly Member[];
@@ -65,6 +69,10 @@ export class LlmBody {
 
   remove(key: string): void {
     this.#changes.set(key, undefined);
+  }
+
+  encode(): string {
+    return this.toString();
   }
 
   /** The text with the changes applied; the client's own when there are none. */

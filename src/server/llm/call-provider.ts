@@ -4,8 +4,9 @@ import type { Exchange, Reply } from '../http/exchange.ts';
 import { endToEnd, HeaderList } from '../http/header-list.ts';
 import { traceEviction } from '../observe/trace/llm.ts';
 import { traceSending } from '../observe/trace/sending.ts';
-import type { LlmBody } from './body.ts';
+import type { CallBody } from './call-body.ts';
 import type { EndpointStats, Outcome } from './endpoint-stats.ts';
+import { pathAtProvider } from './endpoints.ts';
 import type { LlmCall } from './log-fields.ts';
 import type { Model } from './model.ts';
 
@@ -28,7 +29,7 @@ const NOT_RETURNED = new Set(['set-cookie']);
 export async function callProvider(
   x: Exchange,
   model: Model,
-  { call, body, stats }: { readonly call: LlmCall; readonly body: LlmBody; readonly stats: EndpointStats },
+  { call, body, stats }: { readonly call: LlmCall; readonly body: CallBody; readonly stats: EndpointStats },
 ): Promise<Reply> {
   const told = stats === model.stats ? [stats] : [stats, model.stats];
   const began = told.map((each) => each.began());
@@ -48,10 +49,9 @@ export async function callProvider(
   }
 }
 
-async function askProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBody): Promise<Reply> {
-  const text = body.toString();
+async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallBody): Promise<Reply> {
   if (model.provider.answer !== undefined) {
-    const answer = model.provider.answer(x, call, JSON.parse(text) as Record<string, unknown>);
+    const answer = model.provider.answer(x, call, JSON.parse(body.toString()) as Record<string, unknown>);
     return x.trace === undefined ? answer : x.trace.call(model.provider.key, Promise.resolve(answer));
   }
   if (model.upstream === undefined) throw new AppError('no_backend');
@@ -63,18 +63,20 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBo
   headers.append('host', model.upstream.authority);
   // Compressed answers could not be counted, guarded or freed of an echoed key.
   headers.append('accept-encoding', 'identity');
+  if (body.contentType !== undefined) headers.set('content-type', body.contentType);
   if (apiKey !== undefined) headers.append('authorization', `Bearer ${apiKey}`);
   model.changeRequestHeaders?.(headers);
   call.progress = 'asked';
-  const path = providerPath(x, model);
+  const path = pathAtProvider(model.basePath, x.path) + x.query;
+  const bytes = body.encode();
   x.trace?.hide(model.apiKey, true);
   if (x.trace !== undefined)
-    traceSending(x.trace, { headers: headers.raw, path, upstream: model.upstream, body: text });
+    traceSending(x.trace, { headers: headers.raw, path, upstream: model.upstream, body: bytes });
   const sent = model.upstream.relay({
     method: x.method,
     path,
     headers: headers.raw,
-    body: text,
+    body: bytes,
     client: x,
     // Streams have a clock of their own, which ends them with an event; who asked for one may get something else.
     bodyIdle: LIMITS.streamIdle * (body.get('stream') === true ? 2 : 1),
@@ -87,9 +89,4 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: LlmBo
   } = await (x.trace === undefined ? sent : x.trace.call(model.upstream.address, sent));
   x.reason = 'Upstream';
   return { status, headers: new HeaderList(endToEnd(received.raw, NOT_RETURNED)), body: answer };
-}
-
-/** `/v1/chat/completions` of the client is `/chat/completions` below the provider's own prefix. */
-function providerPath(x: Exchange, { basePath }: Model): string {
-  return basePath + x.path.replace(/^\/v1(?=\/)/, '') + x.query;
 }

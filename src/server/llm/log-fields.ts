@@ -11,6 +11,8 @@ export interface LlmCall {
   /** Model that the provider was asked for, when the configuration names another. */
   readonly providerModel?: string;
   readonly streaming: boolean;
+  /** What it answers is no text of a model, so that its bytes say nothing of tokens. */
+  hasNoText?: boolean;
   /** The client's request, parsed, before anything was changed. */
   readonly request: Readonly<Record<string, unknown>>;
   responseModel?: string;

@@ -9,6 +9,7 @@ import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrai
 import { compileHealth, type Health, healthSchema } from './health.ts';
 import { keyForms } from './key-echo.ts';
 import { patternProblem } from './models.ts';
+import { type Passthrough, passthroughSchema } from './passthrough.ts';
 import { findProvider, providerNames } from './providers/index.ts';
 import type { ProviderKind } from './providers/provider.ts';
 import type { FieldChanges } from './transform.ts';
@@ -84,6 +85,7 @@ export const modelSchema = z
       .optional()
       .describe('Changes of the headers that the client receives.'),
     guardrails: guardrailsSchema.optional(),
+    passthrough: passthroughSchema,
     health: healthSchema.optional(),
   })
   .describe('A model that clients may ask for.');
@@ -118,6 +120,8 @@ export interface Model {
   readonly changeRequestHeaders: ((headers: HeaderList) => void) | undefined;
   readonly changeResponseHeaders: ((headers: HeaderList) => void) | undefined;
   readonly guardrails: Guardrails | undefined;
+  /** Calls that are open besides those of every model. */
+  readonly passthrough: Passthrough;
   readonly stats: EndpointStats;
   readonly health: Health;
 }
@@ -185,6 +189,7 @@ export function compileModel(
       config.guardrails === undefined
         ? undefined
         : compileGuardrails(config.guardrails, context.at('guardrails')),
+    passthrough: config.passthrough,
     stats: new EndpointStats(),
     health,
   };

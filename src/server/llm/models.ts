@@ -7,11 +7,6 @@ export function matchesModel(pattern: string, name: string): boolean {
   return pattern === name;
 }
 
-/** Whether a path is that of the list of models, which is answered here. */
-export function isModelList(path: string): boolean {
-  return /^(?:\/v1)?\/models(?:\/|$)/.test(path);
-}
-
 /** What is wrong with a pattern, or undefined. */
 export function patternProblem(pattern: string): string | undefined {
   const stars = pattern.split('*').length - 1;

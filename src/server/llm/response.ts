@@ -45,6 +45,7 @@ export async function answerOf(
     const meter = new StreamMeter(x, call, options.stripsUsage);
     return { ...reply, body: new LlmStream(x, call, body, meter, guardOf(x, call, body, options)) };
   }
+  if (isBinary(headers.get('content-type'))) call.hasNoText = true;
   if (options.guardrails.length === 0) {
     call.whole = new WholeMeter(x.startedClock);
     body.observers.push(call.whole);
@@ -65,6 +66,11 @@ export function requireGuardable({ operation }: LlmCall, guardrails: readonly We
     'guardrail_unsupported',
     'streams of this endpoint cannot be guarded: ask without `stream`',
   );
+}
+
+/** Recordings, images and files. */
+function isBinary(contentType: string | undefined): boolean {
+  return contentType !== undefined && !/^(?:text\/|[^;]*\b(?:json|xml)\b)/i.test(contentType.trim());
 }
 
 /** Providers are told to send plain bytes; others could pass neither the meter, nor guardrails, nor the search for the key. */

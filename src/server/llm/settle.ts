@@ -42,8 +42,8 @@ function completeUsage(x: Exchange, call: LlmCall): void {
   call.estimated = whyEstimated(x, call);
 }
 
-function whyEstimated(x: Exchange, { progress }: LlmCall): string {
-  if (progress === 'whole') return 'the provider reported no usage';
+function whyEstimated(x: Exchange, { progress, hasNoText }: LlmCall): string {
+  if (progress === 'whole' || hasNoText) return 'the provider reported no usage';
   if (x.isAbandoned && x.reason !== 'Timeout') return 'the client left before the provider reported usage';
   return `the response ended before the provider reported usage: ${x.error ?? 'cut off'}`;
 }
@@ -53,14 +53,14 @@ const BYTES_PER_TOKEN = 4;
 /** An image of medium size, with the providers that say what they charge. */
 const MEDIA_TOKENS = 1_000;
 
-function estimated({ request, operation, saidBytes = 0 }: LlmCall): Usage {
-  const { messages, prompt, input, instructions, tools } = request;
-  const told = [messages, prompt, input, instructions, tools];
+function estimated({ request, hasNoText, saidBytes = 0 }: LlmCall): Usage {
+  const { messages, prompt, input, instructions, tools, system, query, documents } = request;
+  const told = [messages, prompt, input, instructions, tools, system, query, documents];
   const bytes = told.reduce((sum: number, part) => sum + textBytes(part), 0);
   const media = told.reduce((sum: number, part) => sum + countMedia(part), 0);
   return {
     input: Math.ceil(bytes / BYTES_PER_TOKEN) + media * MEDIA_TOKENS + countNumbers(prompt ?? input),
-    output: operation === 'embeddings' ? 0 : Math.ceil(saidBytes / BYTES_PER_TOKEN),
+    output: hasNoText ? 0 : Math.ceil(saidBytes / BYTES_PER_TOKEN),
   };
 }
 

@@ -1,6 +1,6 @@
 import { type Expression, tryEvaluate } from '../cel/expression.ts';
 import type { Lookup } from '../variables.ts';
-import type { LlmBody } from './body.ts';
+import type { CallBody } from './call-body.ts';
 
 export interface FieldChanges {
   readonly overrides: readonly (readonly [field: string, value: unknown])[];
@@ -14,7 +14,7 @@ export interface FieldChanges {
  * what is missing then (the specification's "Transformation", design table row 19).
  */
 export function changeFields(
-  body: LlmBody,
+  body: CallBody,
   { overrides, transformations, defaults }: FieldChanges,
   lookup: Lookup,
 ): void {

@@ -5,7 +5,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { type Expression, tryEvaluate } from '../cel/expression.ts';
 import { durationSchema } from '../config/duration.ts';
 import type { HeaderList } from '../http/header-list.ts';
-import { isModelList } from '../llm/models.ts';
+import { isModelList } from '../llm/endpoints.ts';
 import { definePolicy } from '../policy.ts';
 import { type Lookup, lookupIn } from '../variables.ts';
 import { TokenBucket } from './token-bucket.ts';
@@ -63,7 +63,7 @@ export const localRateLimit = definePolicy({
         const lookup = lookupIn(x);
         const buckets = compiled.map(({ buckets: set, key }) => set.find(keyOf(key, lookup), now));
         // The list of models uses no tokens: a client without any left still finds out what there is.
-        const isFree = x.protocol === 'llm' && isModelList(x.path);
+        const isFree = x.protocol === 'llm' && isModelList(x);
         const full = buckets.find(
           (bucket, index) => !(isFree && limits[index]?.type === 'tokens') && bucket.remaining(now) < 1,
         );

@@ -85,7 +85,7 @@ describe('the official client', () => {
 
   test.each([
     ['/responses', { input: 'x' }, 404, 'unknown_url', /echo model has no POST .*: it answers \/v1\/chat/],
-    ['/nonsense', {}, 404, 'unknown_url', /echo model has no POST \/v1\/nonsense/],
+    ['/rerank', {}, 404, 'unknown_url', /echo model has no POST \/v1\/rerank/],
     ['/chat/completions', {}, 400, 'missing_required_parameter', /'messages'/],
     ['/chat/completions', { messages: 'x' }, 400, 'invalid_type', /'messages'.* list/],
     ['/chat/completions', { messages: ['x'] }, 400, 'invalid_type', /'messages'.* list/],

@@ -1,4 +1,4 @@
-import type { LlmBody } from '../body.ts';
+import type { CallBody } from '../call-body.ts';
 import { llmError } from '../errors.ts';
 import { TooDeep } from '../texts.ts';
 import { failed, type GuardedText } from './check.ts';
@@ -11,14 +11,24 @@ export interface RequestTexts {
   replace(masked: readonly GuardedText[]): void;
 }
 
-/** Where the APIs have what a model is told: chats, text completions, responses, embeddings. */
-const FIELDS = ['messages', 'prompt', 'instructions', 'input', 'suffix'] as const;
+/** Where the APIs have what a model is told: chats, text completions, responses, embeddings, messages, rankings. */
+const FIELDS = [
+  'messages',
+  'prompt',
+  'instructions',
+  'input',
+  'suffix',
+  'system',
+  'query',
+  'documents',
+] as const;
 
 /**
  * The texts of every field that a provider may read, whatever the path: which of them it reads is its choice. Throws an
  * `AppError`: 400 for what cannot be shown to a guardrail, and `replace` 503 for a mask that has no place.
  */
-export function requestTexts(body: LlmBody): RequestTexts {
+export function requestTexts(body: CallBody): RequestTexts {
+  if (!body.isReadable) throw unreadable();
   const parts = FIELDS.flatMap((field) => partOf(body, field) ?? []);
   const [only] = parts;
   if (parts.length === 1 && only !== undefined) return only;
@@ -36,7 +46,7 @@ export function requestTexts(body: LlmBody): RequestTexts {
   };
 }
 
-function partOf(body: LlmBody, field: (typeof FIELDS)[number]): RequestTexts | undefined {
+function partOf(body: CallBody, field: (typeof FIELDS)[number]): RequestTexts | undefined {
   const value = body.get(field);
   if (typeof value === 'string') return single(body, field, value);
   if (Array.isArray(value)) return list(body, field, value as unknown[]);
@@ -45,14 +55,14 @@ function partOf(body: LlmBody, field: (typeof FIELDS)[number]): RequestTexts | u
   return undefined;
 }
 
-function single(body: LlmBody, field: string, content: string): RequestTexts {
+function single(body: CallBody, field: string, content: string): RequestTexts {
   return {
     texts: [{ role: 'user', content }],
     replace: (masked) => body.set(field, masked.map((text) => text.content).join('\n')),
   };
 }
 
-function list(body: LlmBody, field: string, items: readonly unknown[]): RequestTexts {
+function list(body: CallBody, field: string, items: readonly unknown[]): RequestTexts {
   const found = items.map((item) => itemTexts(field, item));
   const texts = found.flatMap(({ texts: said }, index) => {
     const role = roleOf(items[index]);
@@ -102,5 +112,12 @@ function unsupported(field: string): Error {
     `\`${field}\` is in a form that guardrails cannot read: send text, or a list of texts or messages`,
   );
 }
+
+const unreadable = (): Error =>
+  llmError(
+    'llm_invalid',
+    'guardrail_unsupported',
+    'the body is in a form that guardrails cannot read: send JSON or a form',
+  );
 
 const misplaced = (): Error => failed('request', 'the mask has another number of texts than the request');

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import type { CallBody } from './call-body.ts';
+import { llmError } from './errors.ts';
+
+/** A file of a form, read. */
+interface FilePart {
+  readonly filename: string;
+  readonly type: string;
+  readonly bytes: Buffer;
+}
+
+type Part = readonly [name: string, value: string | FilePart];
+
+/**
+ * A form (RFC 7578): audio and image calls send files in it. The provider gets a form that is written from what was
+ * read: parsers of multipart bodies disagree, and the bytes of the client could name another model to the provider
+ * than to us (docs/decisions/0022).
+ */
+export class FormBody implements CallBody {
+  readonly value: Readonly<Record<string, unknown>>;
+  readonly isReadable = true;
+  readonly contentType: string;
+  readonly files: number;
+  readonly #boundary = `agctl-${randomUUID()}`;
+  readonly #parts: readonly Part[];
+  readonly #changes = new Map<string, unknown>();
+
+  private constructor(parts: readonly Part[]) {
+    this.#parts = parts;
+    this.contentType = `multipart/form-data; boundary=${this.#boundary}`;
+    this.files = parts.filter(([, value]) => typeof value !== 'string').length;
+    this.value = fieldsOf(parts);
+  }
+
+  /** Throws an `AppError` with an OpenAI-style body when the bytes are no form, or have a field twice. */
+  static async parse(bytes: Buffer, contentType: string): Promise<FormBody> {
+    let form: FormData;
+    try {
+      form = await new Response(bytes, { headers: { 'content-type': contentType } }).formData();
+    } catch {
+      throw invalid('it does not parse');
+    }
+    const parts = await Promise.all([...form.entries()].map(partOf));
+    return new FormBody(parts);
+  }
+
+  unchanged(): FormBody {
+    return new FormBody(this.#parts);
+  }
+
+  get(field: string): unknown {
+    return this.#changes.has(field) ? this.#changes.get(field) : this.value[field];
+  }
+
+  has(field: string): boolean {
+    return this.get(field) !== undefined;
+  }
+
+  set(field: string, value: unknown): void {
+    this.#changes.set(field, value);
+  }
+
+  remove(field: string): void {
+    this.#changes.set(field, undefined);
+  }
+
+  encode(): Buffer {
+    const kept = this.#parts.filter(([name, value]) => typeof value !== 'string' || !this.#changes.has(name));
+    const changed = [...this.#changes].flatMap(([name, value]): Part[] => {
+      const values = Array.isArray(value) ? (value as unknown[]) : [value];
+      return values.flatMap((each) => (each === undefined ? [] : [[name, textOf(each)] as const]));
+    });
+    const encoded = [...changed, ...kept].flatMap((part) => this.#encodePart(part));
+    return Buffer.concat([...encoded, Buffer.from(`--${this.#boundary}--\r\n`)]);
+  }
+
+  #encodePart([name, value]: Part): Buffer[] {
+    const isText = typeof value === 'string';
+    const disposition = `form-data; name="${quoted(name)}"${isText ? '' : `; filename="${quoted(value.filename)}"`}`;
+    const type = isText || value.type === '' ? '' : `content-type: ${value.type}\r\n`;
+    const head = `--${this.#boundary}\r\ncontent-disposition: ${disposition}\r\n${type}\r\n`;
+    return [Buffer.from(head), isText ? Buffer.from(value) : value.bytes, Buffer.from('\r\n')];
+  }
+
+  toString(): string {
+    const changes = Object.fromEntries(this.#changes);
+    return JSON.stringify({ ...this.value, ...changes });
+  }
+}
+
+const invalid = (why: string): Error =>
+  llmError('llm_invalid', 'invalid_request_body', `LLM request body must be a valid form: ${why}`);
+
+async function partOf([name, value]: [string, string | File]): Promise<Part> {
+  if (typeof value === 'string') return [name, value];
+  // Anything else could not stand in a header line.
+  const type = /^[\x21-\x7e]+(?:; ?[\x21-\x7e]+)*$/.test(value.type) ? value.type : '';
+  return [name, { filename: value.name, type, bytes: Buffer.from(await value.arrayBuffer()) }];
+}
+
+/** `timestamp_granularities[]` is a list: one part for each of its items. */
+const isList = (name: string): boolean => name.endsWith('[]');
+
+function fieldsOf(parts: readonly Part[]): Record<string, unknown> {
+  const fields = new Map<string, string | string[]>();
+  for (const [name, value] of parts) {
+    if (typeof value !== 'string') continue;
+    const known = fields.get(name);
+    if (known !== undefined && !isList(name)) throw invalid('a field stands twice');
+    if (isList(name)) fields.set(name, [...((known as string[] | undefined) ?? []), value]);
+    else fields.set(name, value);
+  }
+  return Object.fromEntries(fields);
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** HTML standard, "Multipart form data": what would end the quoted text or the line is percent-encoded. */
+const quoted = (text: string): string =>
+  text.replace(/["\r\n]/g, (sign) => (sign === '"' ? '%22' : sign === '\r' ? '%0D' : '%0A'));

@@ -1,0 +1,69 @@
+import { AppError } from '../../core/errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { LlmBody } from './body.ts';
+import { type CallBody, OpaqueBody } from './call-body.ts';
+import { decoded, type Endpoint } from './endpoints.ts';
+import { llmError } from './errors.ts';
+import { FormBody } from './form-body.ts';
+
+/** Reads the body of a call. Throws an `AppError` with an OpenAI-style body for one that the call does not take. */
+export async function readRequest(x: Exchange, endpoint: Endpoint, limit: number): Promise<CallBody> {
+  const bytes = await readBytes(x, limit);
+  const contentType = x.headers.get('content-type') ?? '';
+  if (endpoint.takesForms && /^multipart\/form-data\b/i.test(contentType))
+    return FormBody.parse(bytes, contentType);
+  return endpoint.isPassthrough && !isJson(bytes, contentType) ? new OpaqueBody(bytes) : LlmBody.parse(bytes);
+}
+
+async function readBytes(x: Exchange, limit: number): Promise<Buffer> {
+  try {
+    return await x.body.read(limit);
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'body_too_large') {
+      throw llmError(
+        'body_too_large',
+        'request_body_too_large',
+        'LLM request body exceeded the buffer limit',
+      );
+    }
+    throw error;
+  }
+}
+
+/** What a provider could take for JSON is read as JSON, whatever the client calls it: it may name a model. */
+function isJson(bytes: Buffer, contentType: string): boolean {
+  if (bytes.length === 0) return false;
+  return /[/+]json\b/i.test(contentType) || /^\uFEFF?\s*\{/.test(bytes.toString('utf8', 0, 1024));
+}
+
+/**
+ * The model that a request names; undefined when the call may do without and the request does. Throws an `AppError`
+ * (400) when it names several: which one is taken would be the provider's choice, and rules on models ours.
+ */
+export function namedModel(x: Exchange, endpoint: Endpoint, { value }: CallBody): string | undefined {
+  const { model } = value;
+  const names = new Set(namesInTarget(x, endpoint));
+  if (typeof model === 'string' && model !== '') names.add(model);
+  else if (model !== undefined || (names.size === 0 && !mayDoWithout(endpoint))) throw missingModel();
+  if (names.size > 1)
+    throw llmError(
+      'llm_invalid',
+      'ambiguous_model',
+      'the request names several models: name one, in the body or in the URL',
+    );
+  return [...names][0];
+}
+
+const mayDoWithout = ({ isPassthrough, defaultModel }: Endpoint): boolean =>
+  isPassthrough === true || defaultModel !== undefined;
+
+const missingModel = (): Error =>
+  llmError('llm_invalid', 'missing_model', "LLM request body is missing string field 'model'");
+
+/** Names in the query, and in a path that `passthrough` opens: `/v1beta/models/x:generateContent`, `/deployments/x/…`. */
+function namesInTarget({ path, query }: Exchange, { isPassthrough }: Endpoint): string[] {
+  const inQuery = query.includes('model') ? new URLSearchParams(query).getAll('model') : [];
+  if (!isPassthrough) return inQuery;
+  const inPath = [...path.matchAll(/\/models\/([^/:]+)/g)].map(([, name]) => decoded(name as string));
+  return [...inQuery, ...inPath];
+}

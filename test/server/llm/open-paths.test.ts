@@ -1,0 +1,430 @@
+import { describe, expect, test } from 'vitest';
+import {
+  answering,
+  bodyOf,
+  CHAT,
+  chat,
+  errorOf,
+  guardrail,
+  llmGateway,
+  llmProvider,
+  modelsGateway,
+  textOf,
+  webhook,
+} from '../../kit/llm-provider.ts';
+import { type HttpReply, send } from '../../kit/send.ts';
+import type { HttpUpstream } from '../../kit/upstream.ts';
+
+const KEY = 'sk-provider-key';
+
+/** A call with a JSON body. */
+function post(url: string, body: object, headers: Record<string, string> = {}): Promise<HttpReply> {
+  return send(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+/** A call with a form, as fetch encodes it. */
+async function postForm(
+  url: string,
+  fields: readonly (readonly [string, string | File])[],
+  headers: Record<string, string> = {},
+): Promise<HttpReply> {
+  const form = new FormData();
+  for (const [name, value] of fields) form.append(name, value);
+  const encoded = new Response(form);
+  return send(url, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': encoded.headers.get('content-type') ?? '' },
+    body: Buffer.from(await encoded.arrayBuffer()),
+  });
+}
+
+/** The form that a provider got. */
+async function formOf({ received }: HttpUpstream): Promise<Map<string, string>> {
+  const { headers, body } = received.at(-1) ?? { headers: {}, body: '' };
+  const type = String(headers['content-type']);
+  const form = await new Response(Buffer.from(body, 'latin1'), {
+    headers: { 'content-type': type },
+  }).formData();
+  const entries = [...form.entries()].map(
+    async ([name, value]) =>
+      [name, typeof value === 'string' ? value : `${value.name} ${await value.text()}`] as const,
+  );
+  return new Map(await Promise.all(entries));
+}
+
+const RECORDING = new File(['RIFF-sound'], 'a.wav', { type: 'audio/wav' });
+
+describe('calls of the OpenAI API', () => {
+  test.each([
+    '/chat/completions',
+    '/completions',
+    '/embeddings',
+    '/responses',
+    '/messages',
+    '/messages/count_tokens',
+    '/rerank',
+    '/moderations',
+    '/audio/speech',
+    '/images/generations',
+  ])('POST %s is open, with and without /v1', async (path) => {
+    await using provider = await llmProvider();
+    await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
+    for (const asked of [`/v1${path}`, path]) {
+      expect((await post(gate.url + asked, CHAT)).status).toBe(200);
+      expect(provider.received.at(-1)?.target).toBe(`/v1${path}`);
+    }
+  });
+
+  test.each([
+    ['GET', '/v1/responses/resp_1'],
+    ['GET', '/v1/files'],
+    ['DELETE', '/v1/models/ft:gpt-x'],
+    ['DELETE', '/v1/responses/resp_1'],
+    ['PUT', '/v1/chat/completions'],
+    ['GET', '/v1/chat/completions'],
+    ['POST', '/v1/models'],
+    ['POST', '/v1/fine_tuning/jobs'],
+    ['POST', '/v1/files'],
+    ['POST', '/v1/chat/completions/x'],
+    ['POST', '/v1/v1/chat/completions'],
+    ['POST', '/v2/chat/completions'],
+    ['POST', '/organization/admin_api_keys'],
+  ])('%s %s is 404 in the envelope, and no provider is asked', async (method, path) => {
+    await using provider = await llmProvider();
+    await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
+    const body = method === 'GET' ? {} : { body: JSON.stringify(CHAT) };
+    const reply = await send(gate.url + path, { method, ...body });
+    expect([reply.status, errorOf(reply)]).toMatchObject([
+      404,
+      { type: 'invalid_request_error', code: 'unknown_url' },
+    ]);
+    expect(provider.received).toEqual([]);
+  });
+
+  test('a port of LLM routes alone answers in the envelope where no route is, too', async () => {
+    await using provider = await llmProvider();
+    const model = { name: '*', provider: 'oaiCompat', params: { baseUrl: `http://${provider.address}/v1` } };
+    const routes = [{ matches: [{ path: { pathPrefix: '/v1' } }], backends: [{ llm: { models: [model] } }] }];
+    await using gate = await modelsGateway(
+      [{ name: '*', provider: 'echo' }],
+      {},
+      {
+        gateways: { other: { port: 0, routes } },
+      },
+    );
+    const url = `http://127.0.0.1:${gate.ports[0]}`;
+    const reply = await send(`${url}/nothing/here`);
+    expect([reply.status, errorOf(reply).code]).toEqual([404, 'route_not_found']);
+    expect((await send(`${url}/v1/..%2f`)).text).toContain('"error"');
+  });
+
+  test('moderations need no model: the default one of the API is meant', async () => {
+    await using provider = await llmProvider(answering('{"results":[]}'));
+    const models = [
+      { name: 'acme', provider: 'echo' },
+      {
+        name: 'omni-*',
+        provider: 'oaiCompat',
+        params: { baseUrl: `http://${provider.address}/v1`, apiKey: KEY },
+      },
+    ];
+    const keys = [{ key: 'all' }, { key: 'acme', allowedModels: ['acme'] }];
+    await using gate = await modelsGateway(models, { policies: { apiKey: { mode: 'strict', keys } } });
+    const ask = (key: string) =>
+      post(`${gate.url}/v1/moderations`, { input: 'Hi' }, { authorization: `Bearer ${key}` });
+    expect((await ask('all')).status).toBe(200);
+    expect(bodyOf(provider)).toEqual({ input: 'Hi' });
+    expect(errorOf(await ask('acme')).code).toBe('model_not_allowed');
+    expect(provider.received).toHaveLength(1);
+    const chatless = await post(
+      `${gate.url}/v1/embeddings`,
+      { input: 'Hi' },
+      { authorization: 'Bearer all' },
+    );
+    expect(errorOf(chatless).code).toBe('missing_model');
+  });
+
+  test('a recording is no text: its bytes do not count as tokens', async () => {
+    const sound = Buffer.alloc(400_000, 1).toString('latin1');
+    await using provider = await llmProvider((_, response) =>
+      response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(sound),
+    );
+    await using gate = await llmGateway(provider);
+    const reply = await post(`${gate.url}/v1/audio/speech`, {
+      model: 'tts-1',
+      input: 'abcdefgh',
+      voice: 'a',
+    });
+    expect(reply.text).toHaveLength(400_000);
+    const line = await gate.accessLine(1);
+    expect([line['gen_ai.usage.input_tokens'], line['gen_ai.usage.output_tokens']]).toEqual(['2', '0']);
+  });
+});
+
+describe('forms', () => {
+  test.each(['/audio/transcriptions', '/audio/translations', '/images/edits', '/images/variations'])(
+    'POST %s goes on with its model, its file and the fields of the configuration',
+    async (path) => {
+      await using provider = await llmProvider(answering('{"text":"Hello."}'));
+      const model = { name: 'whisper', overrides: { language: 'en' }, params: undefined };
+      await using gate = await llmGateway(provider, { model, params: { apiKey: KEY, model: 'whisper-1' } });
+      const fields = [
+        ['model', 'whisper'],
+        ['prompt', 'two\nlines "é"'],
+        ['timestamp_granularities[]', 'word'],
+        ['file', RECORDING],
+      ] as const;
+      const reply = await postForm(`${gate.url}/v1${path}`, fields);
+      expect([reply.status, reply.text]).toEqual([200, '{"text":"Hello."}']);
+      expect(Object.fromEntries(await formOf(provider))).toEqual({
+        model: 'whisper-1',
+        // As fetch writes the end of a line.
+        prompt: 'two\r\nlines "é"',
+        'timestamp_granularities[]': 'word',
+        file: 'a.wav RIFF-sound',
+        language: 'en',
+      });
+      expect(provider.received[0]).toMatchObject({
+        target: `/v1${path}`,
+        headers: { authorization: `Bearer ${KEY}` },
+      });
+      expect((await gate.accessLine(1))['gen_ai.request.model']).toBe('whisper');
+    },
+  );
+
+  test.each([
+    ['no model', [['prompt', 'x']], 400, 'missing_model'],
+    [
+      'two models',
+      [
+        ['model', 'whisper'],
+        ['model', 'expensive'],
+      ],
+      400,
+      'invalid_request_body',
+    ],
+    ['a file for a model', [['model', RECORDING]], 400, 'missing_model'],
+    ['an unknown model', [['model', 'other']], 404, 'model_not_found'],
+    ['a model that the key is not for', [['model', 'expensive']], 403, 'model_not_allowed'],
+  ] as const)('with %s are refused', async (_, fields, status, code) => {
+    await using provider = await llmProvider();
+    const params = { baseUrl: `http://${provider.address}/v1`, apiKey: KEY };
+    const models = ['whisper', 'expensive'].map((name) => ({ name, provider: 'oaiCompat', params }));
+    const keys = [{ key: 'k', allowedModels: ['whisper', 'other'] }];
+    await using gate = await modelsGateway(models, { policies: { apiKey: { mode: 'strict', keys } } });
+    const reply = await postForm(`${gate.url}/v1/audio/transcriptions`, [...fields, ['file', RECORDING]], {
+      authorization: 'Bearer k',
+    });
+    expect([reply.status, errorOf(reply).code]).toEqual([status, code]);
+    expect(provider.received).toEqual([]);
+  });
+
+  test('that are no forms are refused, and so are forms where JSON is meant', async () => {
+    await using provider = await llmProvider();
+    await using gate = await llmGateway(provider);
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+    const ask = (path: string, body: string) => send(gate.url + path, { method: 'POST', headers, body });
+    for (const body of ['{"model":"a"}', '', '--x\r\n', '--y\r\n\r\n\r\n--y--'])
+      expect(errorOf(await ask('/v1/audio/transcriptions', body)).code).toBe('invalid_request_body');
+    const form = '--x\r\nContent-Disposition: form-data; name="model"\r\n\r\na\r\n--x--\r\n';
+    expect(errorOf(await ask('/v1/chat/completions', form)).code).toBe('invalid_request_body');
+    expect(provider.received).toEqual([]);
+  });
+
+  test('are shown to guardrails, which may mask their texts', async () => {
+    await using provider = await llmProvider(answering('{"data":[]}'));
+    await using guard = await guardrail(({ messages = [] }) => ({
+      body: {
+        messages: messages.map(({ role, content }) => ({ role, content: content.replace('SECRET', '*') })),
+      },
+    }));
+    await using gate = await llmGateway(provider, { model: { guardrails: { request: [webhook(guard)] } } });
+    const fields = [
+      ['model', 'a'],
+      ['prompt', 'a SECRET'],
+      ['image', RECORDING],
+    ] as const;
+    expect((await postForm(`${gate.url}/v1/images/edits`, fields)).status).toBe(200);
+    expect((await formOf(provider)).get('prompt')).toBe('a *');
+  });
+});
+
+describe('guardrails see', () => {
+  test.each([
+    ['/v1/rerank', { query: 'a SECRET', documents: ['x'] }],
+    ['/v1/rerank', { query: 'a', documents: ['x', { text: 'SECRET' }] }],
+    ['/v1/messages', { system: 'SECRET', messages: [] }],
+    ['/v1/messages', { system: [{ type: 'text', text: 'SECRET' }], messages: [] }],
+  ])('what %s is told: %j', async (path, body) => {
+    await using provider = await llmProvider();
+    await using guard = await guardrail(({ messages = [] }) =>
+      messages.some(({ content }) => content.includes('SECRET')) ? { body: 'no', status_code: 403 } : {},
+    );
+    await using gate = await llmGateway(provider, { model: { guardrails: { request: [webhook(guard)] } } });
+    expect((await post(gate.url + path, { model: 'a', ...body })).status).toBe(403);
+    expect(provider.received).toEqual([]);
+  });
+});
+
+describe('the models', () => {
+  const models = ['acme-*', 'meta/llama', 'hidden'].map((name) => ({
+    name,
+    provider: 'echo',
+    ...(name === 'hidden' ? { visibility: 'internal' } : {}),
+  }));
+  const keys = [{ key: 'all' }, { key: 'some', allowedModels: ['acme-1'] }];
+  const policies = { apiKey: { mode: 'strict', keys } };
+
+  test.each([
+    ['all', '/v1/models/acme-1', 200, 'acme-1'],
+    ['all', '/models/acme-1', 200, 'acme-1'],
+    ['all', '/v1/models/meta%2Fllama', 200, 'meta/llama'],
+    ['all', '/v1/models/meta/llama', 200, 'meta/llama'],
+    ['all', '/v1/models/safe', 200, 'safe'],
+    ['all', '/v1/models/other', 404, 'model_not_found'],
+    ['all', '/v1/models/hidden', 404, 'model_not_found'],
+    ['some', '/v1/models/acme-1', 200, 'acme-1'],
+    ['some', '/v1/models/acme-2', 403, 'model_not_allowed'],
+  ])('key %s: GET %s is %s %s', async (key, path, status, answer) => {
+    const virtualModels = [{ name: 'safe', routing: { weighted: { targets: [{ model: 'hidden' }] } } }];
+    await using gate = await modelsGateway(models, { policies, virtualModels });
+    const reply = await send(gate.url + path, { headers: { authorization: `Bearer ${key}` } });
+    expect(reply.status).toBe(status);
+    if (status !== 200) expect(errorOf(reply).code).toBe(answer);
+    else expect(JSON.parse(reply.text)).toMatchObject({ id: answer, object: 'model', owned_by: 'openai' });
+  });
+
+  test('are listed without /v1 and with a slash at the end, too', async () => {
+    await using gate = await modelsGateway(models);
+    const all = await Promise.all(
+      ['/v1/models', '/models', '/v1/models/'].map(async (path) => (await send(gate.url + path)).text),
+    );
+    expect(new Set(all).size).toBe(1);
+    expect(all[0]).toContain('"id":"acme-*"');
+  });
+});
+
+describe('`passthrough` of a model', () => {
+  const passthrough = [
+    { path: '/v1/files/*', methods: ['GET', 'DELETE'] },
+    { path: '/v1/files', methods: ['GET', 'POST'] },
+    { path: '/openai/deployments/*' },
+    { path: '/v1beta/models/*' },
+  ];
+
+  async function gates(provider: HttpUpstream, allowedModels?: readonly string[]) {
+    const params = { baseUrl: `http://${provider.address}/v1`, apiKey: KEY };
+    const keys = [{ key: 'k', ...(allowedModels === undefined ? {} : { allowedModels }) }];
+    return modelsGateway(
+      [
+        { name: 'plain', provider: 'oaiCompat', params },
+        { name: 'acme', provider: 'oaiCompat', params: { ...params, model: 'acme-1' }, passthrough },
+      ],
+      { policies: { apiKey: { mode: 'strict', keys } } },
+    );
+  }
+  const headers = { authorization: 'Bearer k' };
+
+  test('opens paths and methods of its list, as they are, and no others', async () => {
+    await using provider = await llmProvider();
+    await using gate = await gates(provider);
+    const ask = (method: string, path: string, body?: string, type = 'application/json') =>
+      send(gate.url + path, {
+        method,
+        headers: { ...headers, 'content-type': type },
+        ...(body === undefined ? {} : { body }),
+      });
+    expect((await ask('GET', '/v1/files/f1/content?a=1')).status).toBe(200);
+    expect(provider.received.at(-1)).toMatchObject({
+      method: 'GET',
+      target: '/v1/files/f1/content?a=1',
+      headers: { authorization: `Bearer ${KEY}` },
+      body: '',
+    });
+    expect((await ask('DELETE', '/files/f1')).status).toBe(200);
+    expect(provider.received.at(-1)?.target).toBe('/v1/files/f1');
+    expect((await ask('POST', '/v1/files', 'no JSON at all', 'text/plain')).status).toBe(200);
+    expect(textOf(provider)).toBe('no JSON at all');
+    const deployment = '/openai/deployments/d/chat/completions';
+    expect((await ask('POST', deployment, JSON.stringify({ ...CHAT, model: 'acme' }))).status).toBe(200);
+    expect(bodyOf(provider)['model']).toBe('acme-1');
+    expect(provider.received.at(-1)?.target).toBe(`/v1${deployment}`);
+    const before = provider.received.length;
+    expect(errorOf(await ask('PUT', '/v1/files/f1', '{}')).code).toBe('unknown_url');
+    expect(errorOf(await ask('GET', '/v1/filesystem')).code).toBe('unknown_url');
+    expect(errorOf(await ask('GET', '/v1/batches')).code).toBe('unknown_url');
+    // Opened by `acme`, not by `plain`.
+    expect(errorOf(await ask('POST', deployment, JSON.stringify({ ...CHAT, model: 'plain' }))).code).toBe(
+      'unknown_url',
+    );
+    expect(provider.received).toHaveLength(before);
+  });
+
+  test('opens a path only for keys that may use the model, wherever the request names one', async () => {
+    await using provider = await llmProvider();
+    await using gate = await gates(provider, ['plain', 'other']);
+    const ask = (method: string, path: string, body?: string, type = 'application/json') =>
+      send(gate.url + path, {
+        method,
+        headers: { ...headers, 'content-type': type },
+        ...(body === undefined ? {} : { body }),
+      });
+    expect(errorOf(await ask('GET', '/v1/files/f1')).code).toBe('model_not_allowed');
+    expect(errorOf(await ask('POST', '/v1/files', 'no JSON at all', 'text/plain')).code).toBe(
+      'model_not_allowed',
+    );
+    // A provider may read JSON whatever it is called, and other members of it than we do.
+    for (const body of ['{"model":"plain","model":"acme"}', ' {"model":"acme"', '[{"model":"acme"}]'])
+      expect(errorOf(await ask('POST', '/v1/files', body)).code).toBe('invalid_request_body');
+    const hidden = await ask('POST', '/v1/files', '{"model":"plain","model":"acme"}', 'text/plain');
+    expect(errorOf(hidden).code).toBe('invalid_request_body');
+    expect(errorOf(await ask('POST', '/v1/files', '{"model":"acme"}')).code).toBe('model_not_allowed');
+    expect(errorOf(await ask('POST', '/v1beta/models/acme:generateContent', '{}')).code).toBe(
+      'model_not_allowed',
+    );
+    expect(errorOf(await ask('GET', '/v1/files/f1?model=acme')).code).toBe('model_not_allowed');
+    // Which one the provider takes would be its choice.
+    expect(errorOf(await ask('POST', '/v1/files?model=acme', '{"model":"plain"}')).code).toBe(
+      'ambiguous_model',
+    );
+    expect(errorOf(await ask('POST', '/v1/chat/completions?model=acme', '{"model":"plain"}')).code).toBe(
+      'ambiguous_model',
+    );
+    expect(provider.received).toEqual([]);
+  });
+
+  test('does not pass guardrails by: what they cannot read is refused', async () => {
+    await using provider = await llmProvider();
+    await using guard = await guardrail(() => ({}));
+    const model = { passthrough, guardrails: { request: [webhook(guard)] } };
+    await using gate = await llmGateway(provider, { model });
+    const ask = (body: string) => send(`${gate.url}/v1/files`, { method: 'POST', body });
+    expect(errorOf(await ask('no JSON at all')).code).toBe('guardrail_unsupported');
+    expect((await ask('{"model":"a"}')).status).toBe(200);
+    expect((await send(`${gate.url}/v1/files`)).status).toBe(200);
+  });
+
+  test.each([
+    ['v1/files', 'expected a path'],
+    ['/v1/*/files', 'expected a path'],
+    ['/v1/files?a=1', 'expected a path'],
+  ])('%s is no path to open', async (path, message) => {
+    await expect(modelsGateway([{ name: '*', provider: 'echo', passthrough: [{ path }] }])).rejects.toThrow(
+      message,
+    );
+  });
+
+  test('the built-in model says that it has no other calls', async () => {
+    await using gate = await modelsGateway([
+      { name: '*', provider: 'echo', passthrough: [{ path: '/v1/files', methods: ['GET'] }] },
+    ]);
+    expect(errorOf(await send(`${gate.url}/v1/files`)).message).toContain(
+      'the echo model has no GET /v1/files',
+    );
+    expect((await chat(gate)).text).toContain('Hi');
+  });
+});
