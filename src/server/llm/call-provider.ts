@@ -2,11 +2,14 @@ import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
 import { endToEnd, HeaderList } from '../http/header-list.ts';
+import type { UpstreamResponse } from '../http/upstream.ts';
 import { traceEviction } from '../observe/trace/llm.ts';
 import { traceSending } from '../observe/trace/sending.ts';
 import type { CallBody } from './call-body.ts';
+import { dropCredentials, withoutCredentials } from './client-credentials.ts';
 import type { EndpointStats, Outcome } from './endpoint-stats.ts';
 import { pathAtProvider } from './endpoints.ts';
+import { llmError } from './errors.ts';
 import type { LlmCall } from './log-fields.ts';
 import type { Model } from './model.ts';
 
@@ -19,11 +22,9 @@ const NOT_FORWARDED = new Set([
   'cookie',
 ]);
 
-// With a key of ours the client's own is not the provider's business.
-const NOT_FORWARDED_WITH_KEY = new Set([...NOT_FORWARDED, 'authorization']);
-
-// The client's cookies do not go to the provider, so the provider's would never come back.
-const NOT_RETURNED = new Set(['set-cookie']);
+// The client's cookies do not go to the provider, so the provider's would never come back. Addresses are the provider's
+// own: a client that followed them would take its key there.
+const NOT_RETURNED = new Set(['set-cookie', 'location', 'refresh']);
 
 /** Calls the provider and notes how that went: for the model, and for the target of a virtual one. */
 export async function callProvider(
@@ -57,9 +58,8 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
   if (model.upstream === undefined) throw new AppError('no_backend');
   x.endpoint = model.upstream.address;
   const { apiKey } = model;
-  const headers = new HeaderList(
-    endToEnd(x.headers.raw, apiKey === undefined ? NOT_FORWARDED : NOT_FORWARDED_WITH_KEY),
-  );
+  const headers = new HeaderList(endToEnd(x.headers.raw, NOT_FORWARDED));
+  if (apiKey !== undefined) dropCredentials(headers);
   headers.append('host', model.upstream.authority);
   // Compressed answers could not be counted, guarded or freed of an echoed key.
   headers.append('accept-encoding', 'identity');
@@ -67,7 +67,8 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
   if (apiKey !== undefined) headers.append('authorization', `Bearer ${apiKey}`);
   model.changeRequestHeaders?.(headers);
   call.progress = 'asked';
-  const path = pathAtProvider(model.basePath, x.path) + x.query;
+  const query = apiKey === undefined ? x.query : withoutCredentials(x.query);
+  const path = pathAtProvider(model.basePath, x.path) + query;
   const bytes = body.encode();
   x.trace?.hide(model.apiKey, true);
   if (x.trace !== undefined)
@@ -87,6 +88,30 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
     headers: received,
     body: answer,
   } = await (x.trace === undefined ? sent : x.trace.call(model.upstream.address, sent));
+  refuseRedirect(x, status, received, answer);
   x.reason = 'Upstream';
   return { status, headers: new HeaderList(endToEnd(received.raw, NOT_RETURNED)), body: answer };
+}
+
+/**
+ * A redirect is not followed, since the body and the key would go elsewhere, and not handed on, since the client would
+ * go there with its own key. The log says where it leads: to correct `baseUrl`.
+ */
+function refuseRedirect(
+  { endpoint }: Exchange,
+  status: number,
+  headers: HeaderList,
+  body: UpstreamResponse['body'],
+): void {
+  if (status < 300 || status > 399 || status === 304) return;
+  body.discard();
+  const location = headers.get('location') ?? '';
+  // The rest may hold a secret.
+  const origin = URL.canParse(location) ? ` to ${new URL(location).origin}` : '';
+  throw llmError(
+    'upstream_invalid',
+    'upstream_failed',
+    'upstream call failed: the provider answered with a redirect',
+    `${endpoint}: the provider answered ${status}, a redirect${origin}: \`baseUrl\` is to name the address itself`,
+  );
 }

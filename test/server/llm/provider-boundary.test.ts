@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import {
+  answering,
+  CHAT,
+  chat,
+  errorOf,
+  llmGateway,
+  llmProvider,
+  modelsGateway,
+} from '../../kit/llm-provider.ts';
+import { send } from '../../kit/send.ts';
+
+const KEY = 'sk-provider-key';
+
+describe('credentials of the client', () => {
+  const credentials = {
+    authorization: 'Bearer client-1',
+    'x-api-key': 'client-2',
+    'api-key': 'client-3',
+    'x-goog-api-key': 'client-4',
+    'openai-organization': 'org-client',
+    'openai-project': 'proj-client',
+    'X-Auth-Token': 'client-5',
+    'ocp-apim-subscription-key': 'client-6',
+    'cf-aig-authorization': 'Bearer client-7',
+    'x-goog-user-project': 'client-8',
+    'x-amz-security-token': 'client-9',
+  };
+  const others = {
+    'openai-beta': 'assistants=v2',
+    'anthropic-version': '2023-06-01',
+    'idempotency-key': 'once',
+  };
+
+  test('of any scheme are not sent to a provider whose model has a key, nor those in the query', async () => {
+    await using provider = await llmProvider();
+    await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
+    const query = '?key=client-a&api_key=client-b&api-key=client-c&access_token=client-d&api%2Dversion=1';
+    const reply = await send(`${gate.url}/v1/chat/completions${query}`, {
+      method: 'POST',
+      headers: { ...credentials, ...others },
+      body: JSON.stringify(CHAT),
+    });
+    expect(reply.status).toBe(200);
+    const { headers, target } = provider.received[0] ?? {};
+    expect(JSON.stringify([headers, target])).not.toContain('client');
+    expect(target).toBe('/v1/chat/completions?api%2Dversion=1');
+    expect(headers).toMatchObject({ ...others, authorization: `Bearer ${KEY}` });
+  });
+
+  test('go on where the model has no key, and the configuration may set them in any case', async () => {
+    await using provider = await llmProvider();
+    await using open = await llmGateway(provider);
+    await chat(open, CHAT, credentials);
+    expect(provider.received[0]?.headers).toMatchObject({
+      'x-api-key': 'client-2',
+      authorization: 'Bearer client-1',
+    });
+    const requestHeaders = { set: { 'openai-organization': 'org-ours' } };
+    await using keyed = await llmGateway(provider, { params: { apiKey: KEY }, model: { requestHeaders } });
+    await chat(keyed, CHAT, credentials);
+    expect(provider.received[1]?.headers).toMatchObject({ 'openai-organization': 'org-ours' });
+  });
+});
+
+describe('a redirect of a provider', () => {
+  test.each([301, 302, 303, 307, 308])('%i is a 502, and the client learns no address', async (status) => {
+    const location = 'http://elsewhere.example/v1/chat/completions?token=t0ps3cret';
+    await using provider = await llmProvider(answering('moved', status, { location }));
+    await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
+    const reply = await chat(gate);
+    expect(reply.status).toBe(502);
+    expect(reply.headers).not.toHaveProperty('location');
+    expect(errorOf(reply)).toMatchObject({ type: 'api_error', code: 'upstream_failed' });
+    expect(reply.text).not.toContain('elsewhere');
+    const line = await gate.accessLine(1);
+    expect(line['error.detail']).toContain(`${provider.address}: the provider answered ${status}`);
+    expect(line['error.detail']).toContain('http://elsewhere.example');
+    expect(JSON.stringify(line)).not.toContain('t0ps3cret');
+    expect(provider.received).toHaveLength(1);
+  });
+
+  test('is none where the answer has a Location for other reasons: that header stays behind', async () => {
+    const headers = { location: 'http://internal/files/1', refresh: '0; url=http://internal/' };
+    await using provider = await llmProvider(answering('{}', 201, headers));
+    await using gate = await llmGateway(provider);
+    const reply = await chat(gate);
+    expect(reply.status).toBe(201);
+    expect(reply.headers).not.toHaveProperty('location');
+    expect(reply.headers).not.toHaveProperty('refresh');
+  });
+
+  test('counts as a failure of its model, so that another one takes over', async () => {
+    await using moved = await llmProvider(answering('', 302, { location: 'http://elsewhere.example/' }));
+    await using works = await llmProvider();
+    const models = [moved, works].map(({ address }, index) => ({
+      name: `m${index}`,
+      provider: 'oaiCompat',
+      params: { baseUrl: `http://${address}/v1` },
+    }));
+    const targets = [
+      { model: 'm0', priority: 0 },
+      { model: 'm1', priority: 1 },
+    ];
+    await using gate = await modelsGateway(models, {
+      virtualModels: [{ name: 'safe', routing: { failover: { targets } } }],
+    });
+    const ask = async () => (await chat(gate, { ...CHAT, model: 'safe' })).status;
+    expect([await ask(), await ask()]).toEqual([502, 200]);
+  });
+});
