@@ -34,6 +34,8 @@ export const LIMITS = {
   jsonDepth: 128,
   /** Members and items of a JSON text: 50,000 short members parse in 28 ms, and that blocks all others. */
   jsonKeys: 50_000,
+  /** Characters of a member's name in an error that names it: enough to find it, and no way to echo a body. */
+  shownMemberName: 64,
   /** Nesting of a target's messages; a deeper one fails the call it answers. */
   targetJsonDepth: 1_000,
 

@@ -62,6 +62,9 @@ export function compileRoute(
       help: 'add `backends:` with one entry, or the policy `directResponse`',
     });
   }
+  const decidesByBody = expressions.some(
+    (expression) => expression.reads('request.body') || expression.reads('request.bodyPrefix'),
+  );
   return {
     key,
     fullKey,
@@ -71,11 +74,8 @@ export function compileRoute(
     matches: [...compileMatches(config.matches, context), ...ownPaths],
     policies,
     wrappers: policies.filter(({ around }) => around !== undefined),
-    readsBody:
-      logReadsBody ||
-      expressions.some(
-        (expression) => expression.reads('request.body') || expression.reads('request.bodyPrefix'),
-      ),
+    readsBody: logReadsBody || decidesByBody,
+    decidesByBody,
     isLlm: config.backends.some(({ llm }) => llm !== undefined),
     maxBufferSize: options.settings.maxBufferSize,
     backends,

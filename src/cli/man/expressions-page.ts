@@ -1,3 +1,4 @@
+import { LIMITS } from '../../core/limits.ts';
 import type { FunctionDefinition } from '../../server/cel/functions/define.ts';
 import { FUNCTION_GROUPS } from '../../server/cel/functions/index.ts';
 import { MACROS } from '../../server/cel/macros.ts';
@@ -19,6 +20,9 @@ export function expressionsPage(): string {
     ),
     paragraph(
       'The right side of `in` is a list or a map; over a text it is a failure, and `text.contains(part)` finds a part. A claim is the exception: where a value of `jwt`, `apiKey` or `extauthz` stands on the right of `in` and is a string, it counts as a list of one, because identity providers write a list of one role as a string. `"admin" in jwt.roles` is true for `admin` and false for `superadmin`. Everything else sees the string, so a scope is taken apart first: `"write" in jwt.scope.split(" ")`.',
+    ),
+    paragraph(
+      `Where an expression of a policy or backend reads \`request.body\` or \`request.bodyPrefix\`, a JSON body in which an object has the same member twice is refused with 400, and so is one with more than ${LIMITS.jsonKeys} members or ${LIMITS.jsonDepth} levels: what is behind the gateway could read another member. \`json(text)\` fails for such a text.`,
     ),
     heading('Places'),
     paragraph(

@@ -5,6 +5,7 @@ import { tracePassed, traceResponse, traceRoute } from '../observe/trace/stages.
 import type { Policy } from '../policy.ts';
 import { admitRequest } from './admit.ts';
 import type { Exchange, Reply } from './exchange.ts';
+import { refuseRepeatedMembers } from './repeated-members.ts';
 import { replyToError } from './respond.ts';
 import type { Routable, Router } from './router.ts';
 
@@ -22,6 +23,8 @@ export interface Route extends Routable {
   readonly wrappers: readonly Policy[];
   /** Whether an expression reads the request body, which is only then kept in memory. */
   readonly readsBody: boolean;
+  /** Whether a policy or backend decides by the body, and not the log alone: then JSON must be unambiguous. */
+  readonly decidesByBody: boolean;
   readonly maxBufferSize: number;
   /** Clients of this route read errors in the form of the OpenAI API. */
   readonly isLlm: boolean;
@@ -79,6 +82,7 @@ function leave(x: Exchange, reply: Reply): void {
 
 async function answer(route: Route, x: Exchange): Promise<Reply> {
   if (route.readsBody) await x.body.capture(route.maxBufferSize);
+  if (route.decidesByBody) refuseRepeatedMembers(x.body);
   for (const policy of route.policies) {
     x.entered.push(policy);
     const verdict = policy.request?.(x);

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import { isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { type Edit, edit, exceedsStructure, members, type Span } from '../mcp/json-text.ts';
+import { type Edit, edit, members, type Span } from '../mcp/json-text.ts';
 import type { CallBody } from './call-body.ts';
 import { llmError } from './errors.ts';
 
@@ -31,7 +32,8 @@ export class LlmBody implements CallBody {
       llmError('llm_invalid', 'invalid_request_body', `LLM request body must be valid JSON: ${why}`);
     if (!isUtf8(bytes)) throw invalid('it is not UTF-8');
     const text = bytes.toString('utf8');
-    if (exceedsStructure(text, LIMITS.jsonDepth, LIMITS.jsonKeys))
+    const structure = structureOf(text, LIMITS.jsonDepth, LIMITS.jsonKeys);
+    if (isOver(structure, LIMITS.jsonDepth, LIMITS.jsonKeys))
       throw invalid(`it nests deeper than ${LIMITS.jsonDepth} or has more than ${LIMITS.jsonKeys} members`);
     let value: unknown;
     try {
@@ -41,10 +43,10 @@ export class LlmBody implements CallBody {
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       throw invalid('it is not an object');
-    const present = members(text);
-    // Of two equal members the last is in the value, so that there are fewer.
-    if (Object.keys(value).length !== present.length) throw invalid('a member stands twice');
-    return new LlmBody(text, value as Record<string, unknown>, present);
+    // A guardrail would read the last of two equal members, and the provider perhaps the first.
+    const repeated = repeatedMember(text, value, structure);
+    if (repeated !== undefined) throw invalid(`the member ${shownName(repeated)} stands twice in one object`);
+    return new LlmBody(text, value as Record<string, unknown>, members(text));
   }
 
   /** The same request without the changes so far. */

@@ -1,5 +1,6 @@
+import { isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { edit, exceedsStructure, members, type Span } from './json-text.ts';
+import { edit, members, type Span } from './json-text.ts';
 import { RPC, RpcError } from './protocol.ts';
 
 /** A JSON-RPC message: its text, which is what travels, and what was read from it. */
@@ -33,7 +34,8 @@ export const TARGET_BOUNDS: StructureBounds = {
  * from protocol keys in case only (a case-insensitive server would act on another value than we authorised).
  */
 export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOUNDS): RpcMessage {
-  if (exceedsStructure(text, bounds.depth, bounds.keys)) {
+  const structure = structureOf(text, bounds.depth, bounds.keys);
+  if (isOver(structure, bounds.depth, bounds.keys)) {
     throw new RpcError(
       RPC.invalidRequest,
       `the message nests deeper than ${bounds.depth} or has over ${bounds.keys} keys`,
@@ -49,6 +51,10 @@ export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOU
     throw new RpcError(RPC.invalidRequest, 'batches are not supported: send one message per request');
   if (typeof value !== 'object' || value === null)
     throw new RpcError(RPC.invalidRequest, 'the body is not a JSON-RPC message');
+  // Rules and targets must read the same arguments. What a target says is not decided on.
+  const repeated = bounds === REQUEST_BOUNDS ? repeatedMember(text, value, structure) : undefined;
+  if (repeated !== undefined)
+    throw new RpcError(RPC.invalidRequest, `the key ${shownName(repeated)} stands twice`);
   return classify(text, value as Record<string, unknown>);
 }
 

@@ -111,6 +111,14 @@ describe('keys that two readers could read differently', () => {
     ['"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}', 'name'],
     ['"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","n\\u0061me":"b"}', 'name'],
     ['"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}', 'params'],
+    [
+      '"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"path":"/etc","path":"/tmp"}}',
+      'path',
+    ],
+    [
+      '"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"o":[{"path":1,"p\\u0061th":2}]}}',
+      'path',
+    ],
   ])('{%s}: a key that stands twice', async (members, key) => {
     expect(await refusal(`{${members}}`)).toEqual({
       code: -32600,

@@ -1,3 +1,4 @@
+import { repeatedMember, structureOf } from '../../../core/json-members.ts';
 import { CelEvaluationError } from '../errors.ts';
 import { charge, chargeText } from '../limits.ts';
 import { member } from '../maps.ts';
@@ -10,53 +11,47 @@ import { type FunctionDefinition, fn, invalid, text, textOrOctets } from './defi
 const DEPTH = 128;
 /** Members of all objects of a text: 140,000 short keys (1.6 MB) parse in 75 ms, 30,000 in 11. */
 const MEMBERS = 30_000;
-const OPEN = /[[{]/g;
-/** Up to here no text is worth a look at every character. */
+/** Up to here a text costs more for each character: short keys parse at 0.4 µs a member, long strings at 1 ns a character. */
 const SHORT = 4096;
 
-/** Parses a JSON text. Throws `invalid_argument` when it is not one or nests too deeply. */
-function parseJson(source: string): Value {
-  // Texts parse at 1 ns a character when they are long strings, but at 0.4 µs a member when they are short keys.
-  charge(1 + (source.length >> (source.length > SHORT ? 6 : 4)));
-  if (source.length > SHORT || (source.match(OPEN)?.length ?? 0) > DEPTH) checkShape(source);
+/**
+ * What was made of the JSON bytes of a request already, when they were looked through for repeated members: the larger
+ * part of what `json(request.body)` costs.
+ */
+const parsed = new WeakMap<Uint8Array, object>();
+
+/** Keeps the value of JSON bytes, as long as they live, for expressions that parse them. It must not change. */
+export function rememberJson(bytes: Uint8Array, value: object): void {
+  parsed.set(bytes, value);
+}
+
+/**
+ * Parses a JSON text. Throws `invalid_argument` when it is not one, nests too deeply or has the same member twice in an
+ * object: another reader may take the other one.
+ */
+function parseJson(source: Value | undefined): Value {
+  const known = source instanceof Uint8Array ? parsed.get(source) : undefined;
+  if (known !== undefined) return toCel(known);
+  const written = textOrOctets(source);
+  charge(1 + (written.length >> (written.length > SHORT ? 6 : 4)));
+  const structure = structureOf(written, DEPTH, MEMBERS);
+  if (structure.depth > DEPTH) throw invalid(`json() takes at most ${DEPTH} nested lists and objects`);
+  if (structure.members > MEMBERS) throw invalid(`json() takes at most ${MEMBERS} members`);
+  if (written.length > SHORT) charge(structure.commas >> 1);
+  let value: unknown;
   try {
-    return toCel(JSON.parse(source));
+    value = JSON.parse(written);
   } catch {
     throw invalid('json() needs JSON text');
   }
-}
-
-/** Charges for the members and items of a text, and refuses too much nesting and too many members. */
-function checkShape(source: string): void {
-  let depth = 0;
-  let commas = 0;
-  let members = 0;
-  for (let i = 0; i < source.length; i++) {
-    const unit = source.charCodeAt(i);
-    if (unit === 0x22) i = endOfText(source, i);
-    else if (unit === 0x2c) commas++;
-    else if (unit === 0x3a) members++;
-    else if (unit === 0x5d || unit === 0x7d) depth--;
-    else if ((unit === 0x5b || unit === 0x7b) && ++depth > DEPTH) {
-      throw invalid(`json() takes at most ${DEPTH} nested lists and objects`);
-    }
-  }
-  if (members > MEMBERS) throw invalid(`json() takes at most ${MEMBERS} members`);
-  charge(commas >> 1);
-}
-
-/** Position of the quote that ends the text which starts at `start`. */
-function endOfText(source: string, start: number): number {
-  for (let i = start + 1; i < source.length; i++) {
-    const unit = source.charCodeAt(i);
-    if (unit === 0x22) return i;
-    if (unit === 0x5c) i++;
-  }
-  return source.length;
+  // Its name comes from the text: not for a message.
+  if (repeatedMember(written, value, structure) !== undefined)
+    throw invalid('json() refuses an object with the same member twice');
+  return toCel(value);
 }
 
 function jsonField(source: Value | undefined, name: Value | undefined): Value {
-  const value = member(parseJson(textOrOctets(source)), text(name));
+  const value = member(parseJson(source), text(name));
   if (value === undefined) throw new CelEvaluationError('no_such_key', 'jsonField() finds no such key');
   return value;
 }
@@ -90,7 +85,7 @@ function unvalidatedJwtPayload(token: Value | undefined): Value {
 
 /** JSON texts and what is made of them. */
 export const json: readonly FunctionDefinition[] = [
-  fn('json', 1, (source) => parseJson(textOrOctets(source))),
+  fn('json', 1, parseJson),
   fn('jsonField', 2, jsonField),
   fn('toJson', 1, toJson),
   fn('to_json', 1, toJson),
