@@ -65,6 +65,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
       'checks to run: environment, config, ports, targets, llm, idp, joined by commas',
     )
     .option('--offline', 'ask nothing over the network')
+    .option('--start', 'start every stdio target and list its tools')
     .option('--token-file <path>', 'look at this token too, or - for standard input; it is not sent anywhere')
     .option('--probe-registration', 'try to register a client at the identity provider')
     .option('--login-user <name>', 'try to get a token for this user')
@@ -72,7 +73,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
     .option('--login-password-env <variable>', 'environment variable that holds the password')
     .addHelpText(
       'after',
-      '\nExit code 0: nothing failed. 1: something did.\n\nExamples:\n  agctl check -f gateway.yaml\n  agctl check -f gateway.yaml --only llm\n  agctl check -f gateway.yaml --only idp --token-file token.jwt\n',
+      '\nExit code 0: nothing failed. 1: something did.\n\nExamples:\n  agctl check -f gateway.yaml\n  agctl check -f gateway.yaml --only llm\n  agctl check -f gateway.yaml --only targets --start\n  agctl check -f gateway.yaml --only idp --token-file token.jwt\n',
     )
     .action(run(() => import('./commands/check.ts')));
 

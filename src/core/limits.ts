@@ -213,6 +213,11 @@ export const LIMITS = {
   /** `agctl check`: a connection to a provider of models, and its answer to a question for them; people wait for it. */
   checkConnection: 5 * SECOND,
   checkAnswer: 10 * SECOND,
+  /** Targets that `agctl check --start` starts at once: npx of each may install packages. */
+  checkStarts: 4,
+  /** How often a command says what it waits for, where that can be drawn over, and where it is a line each time. */
+  progressTick: SECOND,
+  progressLine: 10 * SECOND,
 
   /** `agctl proxy`: silence of an admin server before it counts as not answering. */
   adminAnswer: 10 * SECOND,

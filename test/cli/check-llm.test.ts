@@ -196,15 +196,22 @@ describe('a provider that does not', () => {
     Object.assign(limits, { checkAnswer: 100, checkConnection: 100 });
     const text = JSON.stringify({ llm: { port: 0, models: [model(baseUrl, withKey)] } });
     const loaded = loadConfigText(text, 'config.yaml', {});
-    return llmProviders.run({
+    const checks = llmProviders.run({
       file: 'config.yaml',
       loaded,
       config: loaded.config,
       gateways: planGateways(loaded.config as Config).gateways,
       env: {},
       folder: folder.path,
-      options: { offline: false, token: undefined, probeRegistration: false, login: undefined },
+      options: {
+        offline: false,
+        start: false,
+        token: undefined,
+        probeRegistration: false,
+        login: undefined,
+      },
     });
+    return (await Promise.all(checks.map(({ results }) => results))).flat();
   }
 
   test('answer in time', async () => {

@@ -23,6 +23,8 @@ export interface CheckContext {
 export interface CheckOptions {
   /** No network: only what this machine knows. */
   readonly offline: boolean;
+  /** Start the commands of stdio targets. */
+  readonly start: boolean;
   /** A token to look at, as text. It is never sent anywhere. */
   readonly token: string | undefined;
   /** Registers a client at the identity provider, and removes it again where the provider allows that. */
@@ -30,12 +32,29 @@ export interface CheckOptions {
   readonly login: { readonly client: string; readonly user: string; readonly password: string } | undefined;
 }
 
+/** A check that runs: what it will have found, and its name for people who wait. */
+export interface Check {
+  readonly name: string;
+  readonly results: Promise<readonly CheckResult[]>;
+}
+
 /** Checks that belong together; each group is one file and one line in `groups.ts`. */
 export interface CheckGroup {
   readonly name: string;
   readonly title: (context: CheckContext) => string;
-  readonly run: (context: CheckContext) => Promise<readonly CheckResult[]>;
+  /** Starts all of them at once: one that takes long holds up no other. In the order of the report. */
+  readonly run: (context: CheckContext) => readonly Check[];
 }
+
+type Found = CheckResult | readonly CheckResult[];
+
+/** A check with what it finds, or will find. */
+export const check = (name: string, found: Found | Promise<Found>): Check => ({
+  name,
+  results: Promise.resolve(found).then((results) =>
+    Array.isArray(results) ? (results as readonly CheckResult[]) : [results as CheckResult],
+  ),
+});
 
 /** Result of a group that needs a valid configuration. */
 export const notKnown: CheckResult = {

@@ -1,16 +1,18 @@
 import { findProblems } from '../../server/find-problems.ts';
-import { type CheckGroup, fail, ok, warn } from './check.ts';
+import { type CheckContext, type CheckGroup, type CheckResult, check, fail, ok, warn } from './check.ts';
 
 export const configuration: CheckGroup = {
   name: 'config',
   title: ({ file }) => `configuration   ${file}`,
-  async run({ file, loaded, env, folder }) {
-    const diagnostics = await findProblems(loaded, { env, folder });
-    const results = diagnostics.map(({ severity, message, range, help }) => {
-      const fix = help ?? `agctl config validate -f ${file} shows the place`;
-      const text = `line ${range.start.line}: ${message}`;
-      return severity === 'error' ? fail(text, fix) : warn(text, fix);
-    });
-    return results.some(({ status }) => status === 'fail') ? results : [ok('valid'), ...results];
-  },
+  run: (context) => [check('the configuration', problems(context))],
 };
+
+async function problems({ file, loaded, env, folder }: CheckContext): Promise<CheckResult[]> {
+  const diagnostics = await findProblems(loaded, { env, folder });
+  const results = diagnostics.map(({ severity, message, range, help }) => {
+    const fix = help ?? `agctl config validate -f ${file} shows the place`;
+    const text = `line ${range.start.line}: ${message}`;
+    return severity === 'error' ? fail(text, fix) : warn(text, fix);
+  });
+  return results.some(({ status }) => status === 'fail') ? results : [ok('valid'), ...results];
+}

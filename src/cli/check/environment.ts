@@ -1,10 +1,13 @@
 import { lookup } from 'node:dns/promises';
-import { type CheckGroup, ok, warn } from './check.ts';
+import { type CheckGroup, check, ok, warn } from './check.ts';
 
 export const environment: CheckGroup = {
   name: 'environment',
   title: () => 'environment',
-  run: async () => [ok(`Node.js ${process.versions.node} (22.19 or newer is needed)`), await localhost()],
+  run: () => [
+    check('Node.js', ok(`Node.js ${process.versions.node} (22.19 or newer is needed)`)),
+    check('localhost', localhost()),
+  ],
 };
 
 async function localhost(): Promise<ReturnType<typeof ok>> {

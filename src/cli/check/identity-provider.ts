@@ -10,6 +10,7 @@ import {
   type CheckGroup,
   type CheckOptions,
   type CheckResult,
+  check,
   fail,
   notKnown,
   ok,
@@ -27,19 +28,14 @@ export const identityProvider: CheckGroup = {
     `identity provider   ${policiesOf(context)
       .map(({ issuer }) => issuer)
       .join(', ')}`.trimEnd(),
-  async run(context) {
-    if (context.config === undefined) return [notKnown];
+  run(context) {
+    if (context.config === undefined) return [check('idp', notKnown)];
     const policies = policiesOf(context);
-    if (policies.length === 0) return [skip('no route has mcpAuthentication')];
+    if (policies.length === 0) return [check('idp', skip('no route has mcpAuthentication'))];
     const client = new DocumentClient();
-    try {
-      const results = await Promise.all(
-        policies.map((policy) => checkProvider(policy, client, context.options)),
-      );
-      return results.flat();
-    } finally {
-      await client.close();
-    }
+    const all = policies.map((policy) => checkProvider(policy, client, context.options));
+    void Promise.allSettled(all).then(() => client.close());
+    return policies.map(({ issuer }, index) => check(issuer, all[index] ?? []));
   },
 };
 

@@ -10,6 +10,7 @@ import {
   type CheckContext,
   type CheckGroup,
   type CheckResult,
+  check,
   fail,
   notKnown,
   ok,
@@ -22,12 +23,11 @@ import { type LlmEndpoint, llmEndpoints, variableAt } from './llm-endpoints.ts';
 export const llmProviders: CheckGroup = {
   name: 'llm',
   title: () => 'llm providers',
-  async run(context) {
-    if (context.config === undefined) return [...keysWithoutValue(context), notKnown];
+  run(context) {
+    if (context.config === undefined) return [check('llm', [...keysWithoutValue(context), notKnown])];
     const endpoints = llmEndpoints(context);
-    if (endpoints.length === 0) return [skip('none with an address')];
-    const results = await Promise.all(endpoints.map((endpoint) => checkEndpoint(endpoint, context)));
-    return results.flat();
+    if (endpoints.length === 0) return [check('llm', skip('none with an address'))];
+    return endpoints.map((endpoint) => check(namesOf(endpoint), checkEndpoint(endpoint, context)));
   },
 };
 

@@ -6,6 +6,7 @@ import {
   type CheckContext,
   type CheckGroup,
   type CheckResult,
+  check,
   fail,
   notKnown,
   ok,
@@ -16,10 +17,10 @@ import {
 export const ports: CheckGroup = {
   name: 'ports',
   title: () => 'ports',
-  async run({ gateways, config, env }) {
-    if (config === undefined) return [notKnown];
+  run({ gateways, config, env }) {
+    if (config === undefined) return [check('ports', notKnown)];
     const fixed = gateways.filter(({ port }) => port !== 0);
-    const found = await Promise.all([
+    const all = [
       ...fixed.map(({ port, address, name, portPath }) =>
         // A short form that names no port has its own: there the key is to be added.
         checkPort(
@@ -31,8 +32,8 @@ export const ports: CheckGroup = {
         ),
       ),
       ...operatorPorts(config.config, env),
-    ]);
-    return found.length === 0 ? [skip('no fixed port')] : found;
+    ];
+    return (all.length === 0 ? [skip('no fixed port')] : all).map((result) => check('ports', result));
   },
 };
 

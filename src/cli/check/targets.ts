@@ -1,25 +1,34 @@
-import { accessSync, constants, statSync } from 'node:fs';
 import { connect } from 'node:net';
-import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
-import { type CheckContext, type CheckGroup, type CheckResult, fail, notKnown, ok, skip } from './check.ts';
+import { childEnvironment } from '../../server/mcp/targets/environment.ts';
+import { findCommand } from '../../server/mcp/targets/find-command.ts';
+import {
+  type CheckContext,
+  type CheckGroup,
+  type CheckResult,
+  check,
+  fail,
+  notKnown,
+  ok,
+  skip,
+} from './check.ts';
+import { type StdioConfig, TargetStarter } from './start-target.ts';
 
-/** Looks for the commands of stdio targets, starting nothing, and for the servers of the others. */
+/** Looks for the commands of stdio targets, starts them where that is asked for, and looks for the other servers. */
 export const targets: CheckGroup = {
   name: 'targets',
   title: () => 'mcp targets',
-  async run(context) {
-    if (context.config === undefined) return [notKnown];
+  run(context) {
+    if (context.config === undefined) return [check('targets', notKnown)];
     const configured = context.gateways.flatMap(({ routes }) =>
       routes.flatMap(({ config }) => config.backends.flatMap(({ mcp }) => mcp?.targets ?? [])),
     );
-    if (configured.length === 0) return [skip('none configured')];
-    return Promise.all(
-      configured.map(({ name, stdio, mcp }) => {
-        if (stdio !== undefined) return checkCommand(name, stdio.cmd, context);
-        return mcp === undefined ? skip(name) : checkAddress(name, mcp, context);
-      }),
-    );
+    if (configured.length === 0) return [check('targets', skip('none configured'))];
+    const starter = new TargetStarter(context);
+    return configured.map(({ name, stdio, mcp }) => {
+      if (stdio !== undefined) return check(name, checkCommand(name, stdio, context, starter));
+      return check(name, mcp === undefined ? skip(name) : checkAddress(name, mcp, context));
+    });
   },
 };
 
@@ -52,23 +61,15 @@ function checkAddress(
   });
 }
 
-function checkCommand(name: string, cmd: string, { env, folder }: CheckContext): CheckResult {
-  const found = find(cmd, env['PATH'] ?? '', folder);
-  if (found !== undefined) return ok(`${name}   ${cmd} is ${found}`);
-  return fail(`${name}   command not found: ${cmd}`, 'install it, or give its whole path in stdio.cmd');
-}
-
-function find(cmd: string, path: string, folder: string): string | undefined {
-  const candidates =
-    cmd.includes('/') || isAbsolute(cmd)
-      ? [resolve(folder, cmd)]
-      : path.split(delimiter).map((entry) => join(entry, cmd));
-  return candidates.find((candidate) => {
-    try {
-      accessSync(candidate, constants.X_OK);
-      return statSync(candidate).isFile();
-    } catch {
-      return false;
-    }
-  });
+function checkCommand(
+  name: string,
+  config: StdioConfig,
+  { env, folder, options }: CheckContext,
+  starter: TargetStarter,
+): CheckResult | Promise<CheckResult> {
+  const { cmd } = config;
+  const found = findCommand(cmd, childEnvironment(config, env), folder);
+  if (found === undefined)
+    return fail(`${name}   command not found: ${cmd}`, 'install it, or give its whole path in stdio.cmd');
+  return options.start ? starter.start(name, config) : ok(`${name}   ${cmd} is ${found}`);
 }

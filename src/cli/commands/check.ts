@@ -1,22 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { styleText } from 'node:util';
 import { messageOf } from '../../core/errors.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
-import { escapeControls } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan.ts';
 import type { CheckContext, CheckOptions, CheckResult } from '../check/check.ts';
 import { checkGroups } from '../check/groups.ts';
+import { gather, type Started, textPrinter } from '../check/report.ts';
 import { type Context, wantsColor } from '../context.ts';
 import type { Run } from '../program.ts';
+import { Progress } from '../progress.ts';
 
 interface Options {
   readonly file: string;
   readonly output: string;
   readonly only?: string;
   readonly offline?: boolean;
+  readonly start?: boolean;
   readonly tokenFile?: string;
   readonly probeRegistration?: boolean;
   readonly loginClient?: string;
@@ -37,31 +38,24 @@ export const run: Run<Options> = async (options, context) => {
     folder: file === '-' ? context.cwd : dirname(resolve(context.cwd, file)),
     options: checkOptions(options, context),
   };
-  const groups = selectedGroups(options.only);
-  // All at once, printed in order: a provider that does not answer holds up nothing else.
-  const outcomes = await Promise.all(
-    groups.map(async (group) => ({ group, results: await group.run(checkContext) })),
-  );
-  const all = outcomes.flatMap(({ results }) => results);
-  const failed = all.filter(({ status }) => status === 'fail').length;
-  if (options.output === 'json') {
-    const checks = outcomes.flatMap(({ group, results }) =>
-      results.map((result) => ({ group: group.name, ...result })),
-    );
-    context.stdout.write(`${JSON.stringify({ checks, summary: summaryOf(all) }, null, 2)}\n`);
+  const started: Started[] = selectedGroups(options.only).flatMap((group) => {
+    const title = group.title(checkContext);
+    return group.run(checkContext).map((each) => ({ group: group.name, title, check: each }));
+  });
+  const isJson = options.output === 'json';
+  const write = (text: string): void => void context.stdout.write(text);
+  const color = wantsColor(context.stdout, options.color, context.env);
+  const print = isJson ? () => undefined : textPrinter(write, color);
+  const outcomes = await gather(started, new Progress(context), print);
+  const summary = summaryOf(outcomes.flatMap(({ results }) => results));
+  const { fail, warn, ok, skip } = summary;
+  if (isJson) {
+    const checks = outcomes.flatMap(({ group, results }) => results.map((result) => ({ group, ...result })));
+    write(`${JSON.stringify({ checks, summary }, null, 2)}\n`);
   } else {
-    const color = wantsColor(context.stdout, options.color, context.env);
-    for (const { group, results } of outcomes) {
-      context.stdout.write(
-        `${group.title(checkContext)}\n${results.map((result) => resultLine(result, color)).join('')}`,
-      );
-    }
-    const { fail, warn, ok, skip } = summaryOf(all);
-    context.stdout.write(
-      `\n${counted(fail, 'problem')}, ${counted(warn, 'warning')}, ${ok} ok, ${skip} skipped\n`,
-    );
+    write(`\n${counted(fail, 'problem')}, ${counted(warn, 'warning')}, ${ok} ok, ${skip} skipped\n`);
   }
-  return failed > 0 ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
+  return fail > 0 ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 };
 
 function selectedGroups(only: string | undefined): typeof checkGroups {
@@ -82,8 +76,16 @@ function checkOptions(options: Options, { env }: Context): CheckOptions {
   if (loginUser !== undefined && (loginClient === undefined || loginPasswordEnv === undefined)) {
     throw new CommandError('usage', '--login-user needs --login-client and --login-password-env');
   }
+  if (options.start === true && options.offline === true)
+    throw new CommandError(
+      'usage',
+      '--start and --offline exclude each other',
+      'a server that is started may ask the network, and agctl cannot keep it from that',
+    );
+  if (options.start === true) killChildrenOnSignals();
   return {
     offline: options.offline === true,
+    start: options.start === true,
     token: options.tokenFile === undefined ? undefined : readToken(options.tokenFile),
     probeRegistration: options.probeRegistration === true,
     login:
@@ -91,6 +93,12 @@ function checkOptions(options: Options, { env }: Context): CheckOptions {
         ? undefined
         : { client: loginClient, user: loginUser, password: env[loginPasswordEnv ?? ''] ?? '' },
   };
+}
+
+/** An exit ends the groups of processes that were started (`targets/child.ts`); a signal alone does not. */
+function killChildrenOnSignals(): void {
+  process.once('SIGINT', () => process.exit(EXIT_CODES.interrupted.code));
+  process.once('SIGTERM', () => process.exit(EXIT_CODES.not_ok.code));
 }
 
 /** The token in a file, also where the whole header or its value was saved. Throws `CommandError` (usage) when it cannot be read. */
@@ -110,12 +118,4 @@ function summaryOf(results: readonly CheckResult[]): Summary {
   const summary: Summary = { ok: 0, warn: 0, fail: 0, skip: 0 };
   for (const { status } of results) summary[status] += 1;
   return summary;
-}
-
-const MARKS = { ok: ['✓', 'green'], warn: ['!', 'yellow'], fail: ['✗', 'red'], skip: ['–', 'gray'] } as const;
-
-function resultLine({ status, message, fix }: CheckResult, color: boolean): string {
-  const [mark, style] = MARKS[status];
-  const shown = color ? styleText(style, mark, { validateStream: false }) : mark;
-  return `  ${shown} ${escapeControls(message)}\n${fix === undefined ? '' : `      fix: ${escapeControls(fix)}\n`}`;
 }

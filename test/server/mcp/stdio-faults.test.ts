@@ -60,6 +60,23 @@ describe('a target that does not start', () => {
   });
 });
 
+describe('a command that is not there', () => {
+  test('is in the log when the gateway starts, and one that is there is not', async () => {
+    const targets = [{ name: 'gone', stdio: { cmd: 'no-such-command' } }, chaos('there')];
+    await using gate = await gateway(mcpConfig(targets));
+    const lines = gate.log.filter((line) => line.includes('command of a target was not found'));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/\twarn\t.*target="gone" cmd="no-such-command"/);
+  });
+
+  test('is looked for on the PATH that the target gets', async () => {
+    const targets = [{ name: 'gone', stdio: { cmd: 'node', env: { PATH: '/nowhere' } } }];
+    await using gate = await gateway(mcpConfig(targets));
+    expect(gate.log.some((line) => line.includes('target="gone" cmd="node"'))).toBe(true);
+    expect((await post(`${gate.url}/mcp`, INITIALIZE)).error.message).toContain('command not found');
+  });
+});
+
 const pidOf = async (session: McpSession, tool = 'pid'): Promise<number> =>
   Number((await session.request('tools/call', { name: tool })).result.content[0].text);
 

@@ -7,6 +7,7 @@ import type { CompileContext } from '../../compile-context.ts';
 import { type Channel, type ChannelEvents, defineTarget } from '../target.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
 import { childEnvironment, environmentRedactor } from './environment.ts';
+import { findCommand } from './find-command.ts';
 
 const schema = z
   .strictObject({
@@ -45,6 +46,7 @@ export const stdio = defineTarget({
         message: '`cmd` has spaces, and is one command as a whole: no shell takes it apart',
         help: 'put arguments into `args`, as in `{ cmd: npx, args: [-y, some-server] }`',
       });
+    warnIfMissing(name, config, context);
     const command: Command = {
       cmd: config.cmd,
       args: config.args,
@@ -65,6 +67,23 @@ export const stdio = defineTarget({
 
 /** Whether words follow the command. A path may have spaces: `/Applications/My Server/bin/server`. */
 const hasArguments = (cmd: string): boolean => /^[^\s/\\]+\s|\s--?[a-z]/i.test(cmd.trim());
+
+/**
+ * A command that is not there shows with the first client only. Not a problem of the file: it is checked on other machines,
+ * too, and the command may come later. Windows has its own rules of finding one.
+ */
+function warnIfMissing(name: string, config: z.output<typeof schema>, context: CompileContext): void {
+  const { env, folder, log } = context;
+  if (process.platform === 'win32' || findCommand(config.cmd, childEnvironment(config, env), folder)) return;
+  log.warn(
+    'mcp::stdio',
+    'command of a target was not found: install it, or give its whole path in stdio.cmd',
+    {
+      target: name,
+      cmd: config.cmd,
+    },
+  );
+}
 
 /** What the configuration holds is known to its redactor; what the server inherits is not. */
 function cleaners(

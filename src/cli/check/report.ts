@@ -1,0 +1,85 @@
+import { styleText } from 'node:util';
+import { LIMITS } from '../../core/limits.ts';
+import { escapeControls } from '../../core/log.ts';
+import type { Progress } from '../progress.ts';
+import type { Check, CheckResult } from './check.ts';
+
+/** A check that was started, under the title of its group. */
+export interface Started {
+  readonly group: string;
+  readonly title: string;
+  readonly check: Check;
+}
+
+/** The same with what it found. */
+export interface Outcome extends Started {
+  readonly results: readonly CheckResult[];
+}
+
+/**
+ * Waits for all checks, and hands each outcome to `print` as soon as those before it are there. None is held back for
+ * longer than `LIMITS.progressTick`: what others are ahead of comes under its group's title once more.
+ */
+export async function gather(
+  all: readonly Started[],
+  progress: Progress,
+  print: (outcome: Outcome) => void,
+): Promise<readonly Outcome[]> {
+  const outcomes = new Map<Started, Outcome>();
+  const printed = new Set<Started>();
+  const printReady = (mayOvertake: boolean): void => {
+    for (const started of all) {
+      const outcome = outcomes.get(started);
+      if (outcome === undefined && !mayOvertake) return;
+      if (outcome === undefined || printed.has(started)) continue;
+      printed.add(started);
+      progress.clear();
+      print(outcome);
+    }
+  };
+  const began = performance.now();
+  const tick = setInterval(() => {
+    printReady(true);
+    const waiting = all.filter((started) => !outcomes.has(started)).map(({ check }) => check.name);
+    const seconds = Math.round((performance.now() - began) / 1000);
+    progress.show(`still waiting for ${named(waiting)} (${seconds} s)`);
+  }, LIMITS.progressTick);
+  try {
+    await Promise.all(
+      all.map(async (started) => {
+        outcomes.set(started, { ...started, results: await started.check.results });
+        printReady(false);
+      }),
+    );
+  } finally {
+    clearInterval(tick);
+    progress.clear();
+  }
+  return all.map((started) => outcomes.get(started) as Outcome);
+}
+
+const MOST_NAMES = 3;
+
+function named(names: readonly string[]): string {
+  const more = names.length - MOST_NAMES;
+  return names.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}
+
+const MARKS = { ok: ['✓', 'green'], warn: ['!', 'yellow'], fail: ['✗', 'red'], skip: ['–', 'gray'] } as const;
+
+/** Outcomes as text: a title whenever the group is another one than before, then a line a result. */
+export function textPrinter(write: (text: string) => void, color: boolean): (outcome: Outcome) => void {
+  let last: string | undefined;
+  return ({ group, title, results }) => {
+    if (results.length === 0) return;
+    if (group !== last) write(`${title}\n`);
+    last = group;
+    write(results.map((result) => resultLine(result, color)).join(''));
+  };
+}
+
+function resultLine({ status, message, fix }: CheckResult, color: boolean): string {
+  const [mark, style] = MARKS[status];
+  const shown = color ? styleText(style, mark, { validateStream: false }) : mark;
+  return `  ${shown} ${escapeControls(message)}\n${fix === undefined ? '' : `      fix: ${escapeControls(fix)}\n`}`;
+}

@@ -1,0 +1,25 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join, resolve } from 'node:path';
+
+/** What the system searches when the environment has no PATH (POSIX confstr `_CS_PATH`). */
+const DEFAULT_PATH = ['/bin', '/usr/bin'].join(delimiter);
+
+/** The file that a command is, as a child with this environment and working folder would find it; undefined without one. */
+export function findCommand(
+  cmd: string,
+  env: Readonly<Record<string, string | undefined>>,
+  folder: string,
+): string | undefined {
+  const candidates =
+    cmd.includes('/') || cmd.includes('\\')
+      ? [resolve(folder, cmd)]
+      : (env['PATH'] ?? DEFAULT_PATH).split(delimiter).map((entry) => resolve(folder, join(entry, cmd)));
+  return candidates.find((candidate) => {
+    try {
+      accessSync(candidate, constants.X_OK);
+      return statSync(candidate).isFile();
+    } catch {
+      return false;
+    }
+  });
+}

@@ -1,0 +1,39 @@
+import { LIMITS } from '../../core/limits.ts';
+import type { Log } from '../../core/log.ts';
+import { VERSION } from '../../core/version.ts';
+import { Connection } from './connection.ts';
+import { LATEST_SESSION_REVISION } from './protocol.ts';
+import type { Target } from './target.ts';
+
+const CLIENT = {
+  protocolVersion: LATEST_SESSION_REVISION,
+  capabilities: {},
+  clientInfo: { name: 'agctl', version: VERSION },
+};
+
+/**
+ * Connects to a target as a client without abilities of its own would, asks for the names of its tools, and leaves.
+ * Rejects with what clients, and the log, would be told.
+ */
+export async function toolsOf(target: Target, log: Log): Promise<readonly string[]> {
+  const connection = new Connection(target, log, JSON.stringify(CLIENT), () => undefined);
+  try {
+    const { peer } = await connection.ready([]);
+    if (!('tools' in (connection.capabilities ?? {}))) return [];
+    const names: string[] = [];
+    let cursor: unknown;
+    for (let page = 0; page < LIMITS.listPages; page += 1) {
+      const params = cursor === undefined ? undefined : JSON.stringify({ cursor });
+      const { result } = await peer.call('tools/list', params, [], LIMITS.listAnswer);
+      const { tools, nextCursor } = (result ?? {}) as { tools?: unknown; nextCursor?: unknown };
+      if (!Array.isArray(tools)) throw new Error('its answer to tools/list has no list of tools');
+      names.push(...tools.map((tool: { name?: unknown } | null) => String(tool?.name)));
+      cursor = nextCursor;
+      if (typeof cursor !== 'string') break;
+    }
+    return names;
+  } finally {
+    await connection.close();
+    await target.close();
+  }
+}

@@ -1,0 +1,118 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { chaos } from '../kit/config.ts';
+import { temporaryFolder } from '../kit/folder.ts';
+import { AGCTL, agctl, isAlive } from '../kit/process.ts';
+import { until } from '../kit/until.ts';
+
+const { path: folder, remove } = await temporaryFolder();
+afterAll(remove);
+let files = 0;
+
+interface Finding {
+  readonly status: string;
+  readonly message: string;
+  readonly fix?: string;
+}
+
+/** Runs `agctl check --only targets` with these arguments on a configuration with these targets. */
+async function check(targets: readonly object[], ...args: string[]) {
+  files += 1;
+  const file = join(folder, `config-${files}.yaml`);
+  writeFileSync(
+    file,
+    JSON.stringify({ gateways: { default: { port: 0 } }, routes: [{ backends: [{ mcp: { targets } }] }] }),
+  );
+  const { code, stdout, stderr } = await agctl(
+    ['check', '-f', file, '--only', 'targets', '-o', 'json', ...args],
+    { env: { ...process.env, HTTPS_PROXY: 'http://me:canary-password@proxy.example.com' } },
+  );
+  const checks = (stdout === '' ? [] : JSON.parse(stdout).checks) as Finding[];
+  return { code, checks, stdout, stderr };
+}
+
+describe('check --start', () => {
+  test('starts every stdio target, lists its tools, and stops it again', async () => {
+    const mark = join(folder, 'pids');
+    const { code, checks } = await check(
+      [chaos('one', '--tools=echo,add', '--pages=2', `--mark=${mark}`, '--linger'), chaos('two', '--tools=')],
+      '--start',
+    );
+    expect(checks).toEqual([
+      {
+        group: 'targets',
+        status: 'ok',
+        message: expect.stringMatching(/^one {3}started in .*, 4 tools: echo, add, echo-2, add-2$/),
+      },
+      { group: 'targets', status: 'ok', message: expect.stringMatching(/^two {3}started in .*, no tools$/) },
+    ]);
+    expect(code).toBe(0);
+    const pids = readFileSync(mark, 'utf8').trim().split('\n').map(Number);
+    expect(pids).toHaveLength(1);
+    expect(pids.filter(isAlive)).toEqual([]);
+  });
+
+  test('says why a target does not start, with its last words on stderr and without secrets', async () => {
+    const script = 'const p = process.env; console.error(`cannot use $${p.HTTPS_PROXY}`); process.exit(3)';
+    const { code, checks, stdout } = await check(
+      [
+        {
+          name: 'dies',
+          stdio: { cmd: process.execPath, args: ['-e', script, '--', '--token', 'hunter2-hunter2'] },
+        },
+        { name: 'gone', stdio: { cmd: 'no-such-command' } },
+        chaos('fine'),
+      ],
+      '--start',
+    );
+    expect(code).toBe(1);
+    expect(checks.map(({ status }) => status)).toEqual(['fail', 'fail', 'ok']);
+    expect(checks[0]?.message).toContain('exited with code 3');
+    expect(checks[0]?.message).toContain('last on stderr: cannot use http://me:<redacted>@proxy.example.com');
+    expect(checks[0]?.fix).toContain('stdio.env');
+    expect(checks[1]).toMatchObject({
+      message: 'gone   command not found: no-such-command',
+      fix: 'install it, or give its whole path in stdio.cmd',
+    });
+    expect(stdout).not.toMatch(/canary-password|hunter2/);
+  });
+
+  test('starts nothing without it, and looks for a command where the target will', async () => {
+    const mark = join(folder, 'unmarked');
+    const { checks } = await check([
+      chaos('one', `--mark=${mark}`),
+      { name: 'own-path', stdio: { cmd: 'node', env: { PATH: '/nowhere' } } },
+    ]);
+    expect(checks.map(({ status, message }) => [status, message])).toEqual([
+      ['ok', `one   ${process.execPath} is ${process.execPath}`],
+      ['fail', 'own-path   command not found: node'],
+    ]);
+    expect(() => readFileSync(mark)).toThrow('ENOENT');
+  });
+
+  test('ends by Ctrl-C, and leaves no process behind', async () => {
+    const mark = join(folder, 'interrupted');
+    const file = join(folder, 'interrupted.yaml');
+    const mcp = { targets: [chaos('one', '--silent', '--linger', '--ignore-term', `--mark=${mark}`)] };
+    writeFileSync(
+      file,
+      JSON.stringify({ gateways: { default: { port: 0 } }, routes: [{ backends: [{ mcp }] }] }),
+    );
+    const args = [AGCTL, 'check', '-f', file, '--only', 'targets', '--start'];
+    const running = spawn(process.execPath, args, { stdio: 'ignore' });
+    const ended = once(running, 'exit');
+    await until(() => existsSync(mark));
+    running.kill('SIGINT');
+    expect((await ended)[0]).toBe(130);
+    const pid = Number(readFileSync(mark, 'utf8'));
+    await until(() => !isAlive(pid), 2_000);
+  });
+
+  test('is refused together with --offline: servers that are started may ask the network', async () => {
+    const { code, stderr } = await check([chaos('one')], '--start', '--offline');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--start and --offline exclude each other')]);
+  });
+});
