@@ -4,6 +4,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context } from '../context.ts';
+import { Progress } from '../progress.ts';
 import { type AdminAddress, type AdminOptions, adminAddress } from './address.ts';
 import { ask, notAnAdmin } from './admin-client.ts';
 
@@ -25,8 +26,12 @@ export async function saveProfile(
 ): Promise<number> {
   const { port } = options;
   const address = adminAddress(port === undefined ? options : { ...options, proxyAdminPort: port }, context);
-  if (wait > 1000) context.stderr.write(`profiling ${address.shown} for ${wait / 1000} s\n`);
-  const { body } = await ask(address, { method: 'GET', path, silence: wait + LIMITS.adminAnswer * 3 });
+  const stopCountdown = wait > 1000 ? countDown(address.shown, wait, context) : () => undefined;
+  const { body } = await ask(address, {
+    method: 'GET',
+    path,
+    silence: wait + LIMITS.adminAnswer * 3,
+  }).finally(stopCountdown);
   check(address, kind, body);
   const file = options.output ?? `agctl-${kind}-${stamp(new Date())}.pb.gz`;
   const target = resolve(context.cwd, file);
@@ -43,6 +48,26 @@ export async function saveProfile(
   }
   context.stdout.write(`Wrote ${kind} profile to ${escapeControls(file)}\n`);
   return EXIT_CODES.ok.code;
+}
+
+/** Says how long it takes: a countdown at a terminal, one line elsewhere. Returns what ends it. */
+function countDown(shown: string, wait: number, context: Context): () => void {
+  const progress = new Progress(context);
+  if (!progress.isTerminal) {
+    context.stderr.write(`profiling ${shown} for ${wait / 1000} s\n`);
+    return () => undefined;
+  }
+  const end = performance.now() + wait;
+  const show = (): void => {
+    const left = Math.max(0, Math.round((end - performance.now()) / 1000));
+    progress.show(`profiling ${shown}: ${left} s left`);
+  };
+  show();
+  const timer = setInterval(show, LIMITS.progressTick);
+  return () => {
+    clearInterval(timer);
+    progress.clear();
+  };
 }
 
 /** Gzip, or protobuf whose first field is `sample_type` (upstream sends CPU profiles so). */

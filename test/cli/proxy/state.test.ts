@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { cli } from '../../kit/cli.ts';
 import { fakeAdmin, says } from '../../kit/fake-admin.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
+import { until } from '../../kit/until.ts';
 import { covers } from '../../kit/verifies.ts';
 
 const folder = await temporaryFolder();
@@ -113,6 +114,26 @@ describe('`proxy profile`', () => {
       '/debug/pprof/profile?seconds=1',
       '/debug/pprof/heap',
     ]);
+  });
+
+  test('counts down at a terminal while it waits, and only there', async () => {
+    let finish: (() => void) | undefined;
+    await using server = await fakeAdmin({
+      '/debug/pprof/profile': (response, request) => {
+        finish = () => says(gzipSync('x'))(response, request);
+      },
+    });
+    const args = ['profile', 'cpu', '--seconds', '5', '--admin', server.address, '-o', 'b.pb.gz'];
+    const live = { stdout: '', stderr: '' };
+    const profile = cli(args, { cwd: folder.path, live, isTTY: true });
+    await until(() => live.stderr.includes(`profiling ${server.address}: 4 s left`));
+    finish?.();
+    await profile;
+    expect(live.stderr.endsWith('\r\u001b[K')).toBe(true);
+    const piped = cli(args, { cwd: folder.path });
+    await until(() => server.asked.length === 2);
+    finish?.();
+    expect((await piped).stderr).toBe(`profiling ${server.address} for 5 s\n`);
   });
 
   test.each([
