@@ -211,7 +211,7 @@ export class ResponseView extends CelStruct {
 
 function mcpVariables({ mcp }: Exchange): object | null {
   if (mcp === undefined) return null;
-  const { method, sessionId, target, tool, prompt, resourceUri } = mcp;
+  const { method, sessionId, target, tool, prompt, resourceUri, task } = mcp;
   const item = (name: string | undefined): object | undefined =>
     name === undefined ? undefined : { name, target };
   return defined<Members<'mcp'>>({
@@ -220,6 +220,7 @@ function mcpVariables({ mcp }: Exchange): object | null {
     tool: item(tool),
     prompt: item(prompt),
     resource: item(resourceUri),
+    task: item(task),
   });
 }
 

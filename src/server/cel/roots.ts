@@ -131,15 +131,15 @@ export const ROOTS = {
   },
   mcp: {
     type: 'map',
-    doc: 'The MCP message. Rules see one of `tool`, `prompt` and `resource`: the item in question.',
+    doc: 'The MCP message. Rules see one of `tool`, `prompt`, `resource` and `task`: the item in question.',
     members: {
       methodName: { type: 'string', doc: 'Method of the message, such as `tools/call`.' },
       sessionId: { type: 'string', doc: "The session's id, shortened: only in the log." },
       tool: { type: 'map', doc: 'The tool.', members: ITEM, elsewhere: ['arguments', 'result', 'error'] },
       prompt: { type: 'map', doc: 'The prompt.', members: ITEM },
       resource: { type: 'map', doc: 'The resource, or the template of resources.', members: ITEM },
+      task: { type: 'map', doc: 'The task; its name is its id.', members: ITEM },
     },
-    elsewhere: ['task'],
   },
   llm: {
     type: 'map',

@@ -41,6 +41,7 @@ export interface McpLogFields {
   resourceUri?: string;
   tool?: string;
   prompt?: string;
+  task?: string;
   sessionId?: string;
   errorCode?: number;
   errorMessage?: string;

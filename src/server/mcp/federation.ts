@@ -1,3 +1,4 @@
+import type { McpLogFields } from '../http/exchange.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerError, forward } from './call.ts';
 import type { Connection } from './connection.ts';
@@ -11,10 +12,12 @@ import {
   itemOf,
   LIST_METHODS,
   type ListMethod,
+  type NamedItem,
   nameAt,
+  namedItem,
   outwardName,
 } from './names.ts';
-import { RPC, RpcError, resultMessage } from './protocol.ts';
+import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
 
 /**
  * Runs one request of a client over the targets of its session. The stream gets the response, whatever
@@ -24,12 +27,13 @@ export async function dispatch(call: ClientCall): Promise<void> {
   const { message, session } = call;
   try {
     note(call);
+    refuseUnknownMethod(call);
+    const item = namedItem(message.method, message.params);
     if (session.connections.length === 1 && !session.options.prefixed)
-      return await runOnSingle(call, session.connections[0] as Connection);
+      return await runOnSingle(call, session.connections[0] as Connection, item);
     const list = LIST_METHODS[message.method];
     if (list !== undefined) return await runList(call, list);
-    const item = itemOf(message.method, message.params);
-    if (item !== undefined) return await runOnOwner(call, item.kind, item.namePath);
+    if (item !== undefined) return await runOnOwner(call, item);
     if (message.method === 'ping') return call.stream.end(resultMessage(message.id ?? 'null', '{}'));
     if (message.method === 'logging/setLevel') return await runOnEach(call, 'logging');
     throw new RpcError(RPC.methodNotFound, `method not found: ${message.method}`);
@@ -39,25 +43,33 @@ export async function dispatch(call: ClientCall): Promise<void> {
   }
 }
 
+/**
+ * Rules decide on the methods of the protocol, so only those pass where rules are. A request that looks like a
+ * notification never passes: a lenient server would act on it as one, such as cancel a call by the gateway's id.
+ */
+function refuseUnknownMethod({ access, message: { method } }: ClientCall): void {
+  if (access === undefined ? !method.startsWith('notifications/') : SESSION_REQUESTS.has(method)) return;
+  throw new RpcError(RPC.methodNotFound, `method not found: ${method}`);
+}
+
 /** What the access log says of the call. */
 function note({ message: { method, params }, log }: ClientCall): void {
   const item = itemOf(method, params);
   const kind = item?.kind ?? LIST_METHODS[method]?.kind;
   if (kind !== undefined) log.resourceType = kind === 'template' ? 'templates' : kind;
   const name = item && nameAt(params, item.namePath);
-  if (name === undefined) return;
-  if (kind === 'tool') log.tool = name;
-  else if (kind === 'prompt') log.prompt = name;
-  else log.resourceUri = name;
+  if (kind !== undefined && name !== undefined) noteName(log, kind, name);
 }
 
 /** One target under its own names: everything passes, methods that we do not know included. */
-async function runOnSingle(call: ClientCall, connection: Connection): Promise<void> {
+async function runOnSingle(
+  call: ClientCall,
+  connection: Connection,
+  item: NamedItem | undefined,
+): Promise<void> {
   const { message, access } = call;
   const target = connection.target.name;
-  const item = itemOf(message.method, message.params);
-  if (access !== undefined && item !== undefined)
-    checkAccess(call, item.kind, target, nameAt(message.params, item.namePath) ?? '');
+  if (item !== undefined) checkAccess(call, item, target);
   const list = LIST_METHODS[message.method];
   const rewrite: Rewrite | undefined =
     access === undefined || list === undefined
@@ -115,16 +127,14 @@ function unambiguousItems({ access, session }: ClientCall, list: ListMethod, { l
   );
 }
 
-async function runOnOwner(call: ClientCall, kind: ItemKind, namePath: readonly string[]): Promise<void> {
+async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   const { message, session } = call;
-  const outward = nameAt(message.params, namePath);
-  if (outward === undefined)
-    throw new RpcError(RPC.invalidParams, `expected params.${namePath.join('.')} to be a string`);
+  const { kind, namePath } = item;
   const { connection, name } = session.options.prefixed
-    ? prefixedOwner(call, kind, outward)
-    : await listedOwner(call, kind, outward);
-  checkAccess(call, kind, connection.target.name, name);
-  noteName(call, kind, name);
+    ? prefixedOwner(call, kind, item.name)
+    : await listedOwner(call, kind, item.name);
+  checkAccess(call, item, connection.target.name, name);
+  noteName(call.log, kind, name);
   const span = valueAt(message.text, ['params', ...namePath]);
   const inward: RpcMessage =
     span === undefined
@@ -174,22 +184,21 @@ function offering({ session }: ClientCall, capability: string): { connection: Co
   return able.length === 1 ? able.map((connection) => ({ connection })) : [];
 }
 
-function checkAccess({ access, message }: ClientCall, kind: ItemKind, target: string, name: string): void {
+/** `name` is the target's own. */
+function checkAccess({ access }: ClientCall, item: NamedItem, target: string, name = item.name): void {
   // The same words as for a name that does not exist: who may not use it need not know that it does.
-  if (access !== undefined && !access.allows(kind, target, name))
-    throw unknownItem(
-      kind,
-      nameAt(message.params, itemOf(message.method, message.params)?.namePath ?? []) ?? name,
-    );
+  if (access !== undefined && !access.allows(item.kind, target, name))
+    throw unknownItem(item.kind, item.name);
 }
 
 function unknownItem(kind: ItemKind, name: string): RpcError {
   return new RpcError(RPC.invalidParams, `Unknown ${kind === 'template' ? 'resource' : kind}: ${name}`);
 }
 
-function noteName({ log }: ClientCall, kind: ItemKind, name: string): void {
+function noteName(log: McpLogFields, kind: ItemKind, name: string): void {
   if (kind === 'tool') log.tool = name;
   else if (kind === 'prompt') log.prompt = name;
+  else if (kind === 'task') log.task = name;
   else log.resourceUri = name;
 }
 

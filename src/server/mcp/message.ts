@@ -72,7 +72,7 @@ function classify(text: string, value: Record<string, unknown>): RpcMessage {
     throw new RpcError(RPC.invalidRequest, 'expected "params" to be an object');
   }
   const paramsSpan = top.find(([key]) => key === 'params')?.[1];
-  if (paramsSpan !== undefined) refuseAmbiguous(members(text, paramsSpan.start), PARAM_KEYS);
+  if (paramsSpan !== undefined) refuseAmbiguousParams(text, paramsSpan);
   const isResponse = method === undefined && ('result' in value || 'error' in value);
   if (!isResponse && typeof method !== 'string')
     throw new RpcError(RPC.invalidRequest, 'expected "method" to be a string');
@@ -88,20 +88,50 @@ function classify(text: string, value: Record<string, unknown>): RpcMessage {
   };
 }
 
-const TOP_KEYS = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);
-const PARAM_KEYS = new Set(['name', 'uri', 'arguments', 'ref', 'cursor', '_meta']);
+/** Keys of the protocol, by their case-folded form. */
+const keys = (...names: string[]): ReadonlyMap<string, string> =>
+  new Map(names.map((name) => [folded(name), name]));
 
-function refuseAmbiguous(keys: readonly [string, Span][], protocolKeys: ReadonlySet<string>): void {
+// Upper then lower case: also folds the letters that case-insensitive readers fold (U+017F, U+212A).
+const folded = (key: string): string => key.toUpperCase().toLowerCase();
+
+const TOP_KEYS = keys('jsonrpc', 'id', 'method', 'params', 'result', 'error');
+const PARAM_KEYS = keys(
+  'name',
+  'uri',
+  'taskId',
+  'arguments',
+  'ref',
+  'cursor',
+  'requestId',
+  'progressToken',
+  '_meta',
+);
+/** Objects inside the parameters whose members the gateway acts on. */
+const NESTED_KEYS: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
+  ['ref', keys('type', 'name', 'uri')],
+  ['_meta', keys('progressToken')],
+]);
+
+function refuseAmbiguousParams(text: string, { start }: Span): void {
+  const params = members(text, start);
+  refuseAmbiguous(params, PARAM_KEYS);
+  for (const [key, span] of params) {
+    const nested = NESTED_KEYS.get(key);
+    if (nested !== undefined && text[span.start] === '{') refuseAmbiguous(members(text, span.start), nested);
+  }
+}
+
+function refuseAmbiguous(found: readonly [string, Span][], protocolKeys: ReadonlyMap<string, string>): void {
   const seen = new Set<string>();
-  for (const [key] of keys) {
+  for (const [key] of found) {
     if (seen.has(key)) throw new RpcError(RPC.invalidRequest, `the key ${JSON.stringify(key)} stands twice`);
     seen.add(key);
-    // Upper then lower case: also folds the letters that case-insensitive readers fold (U+017F, U+212A).
-    const folded = key.toUpperCase().toLowerCase();
-    if (folded !== key && protocolKeys.has(folded)) {
+    const meant = protocolKeys.get(folded(key));
+    if (meant !== undefined && meant !== key) {
       throw new RpcError(
         RPC.invalidRequest,
-        `the key ${JSON.stringify(key)} differs from "${folded}" in case only`,
+        `the key ${JSON.stringify(key)} differs from "${meant}" in case only`,
       );
     }
   }

@@ -6,11 +6,10 @@ export const SESSION_REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '202
 /** Asked of targets when the gateway itself begins a session. */
 export const LATEST_SESSION_REVISION = '2025-11-25';
 
-/** What a client may send, in any revision: requests, then notifications. A fixed list, so all of them are known names. */
-export const CLIENT_METHODS: ReadonlySet<string> = new Set([
+/** Requests of clients in the revisions that begin with `initialize`. Names are compared exactly. */
+export const SESSION_REQUESTS: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
-  'server/discover',
   'tools/list',
   'tools/call',
   'prompts/list',
@@ -20,19 +19,30 @@ export const CLIENT_METHODS: ReadonlySet<string> = new Set([
   'resources/read',
   'resources/subscribe',
   'resources/unsubscribe',
-  'subscriptions/listen',
   'completion/complete',
   'logging/setLevel',
   'tasks/list',
   'tasks/get',
   'tasks/result',
-  'tasks/update',
   'tasks/cancel',
+]);
+
+/** Notifications of clients in those revisions. */
+export const CLIENT_NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/initialized',
   'notifications/cancelled',
   'notifications/progress',
   'notifications/roots/list_changed',
   'notifications/tasks/status',
+]);
+
+/** What a client may send, in any revision. A fixed list, so all of them are known names. */
+export const CLIENT_METHODS: ReadonlySet<string> = new Set([
+  ...SESSION_REQUESTS,
+  ...CLIENT_NOTIFICATIONS,
+  'server/discover',
+  'subscriptions/listen',
+  'tasks/update',
 ]);
 
 export const SESSION_HEADER = 'mcp-session-id';

@@ -8,7 +8,10 @@ import { emptyReply } from '../http/respond.ts';
 import { connectAll } from './begin.ts';
 import { initializeParams, initializeResponse } from './initialize.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
+import { notify } from './notify.ts';
 import {
+  CLIENT_METHODS,
+  CLIENT_NOTIFICATIONS,
   errorMessage,
   RPC,
   RpcError,
@@ -45,6 +48,7 @@ async function handlePost(x: Exchange, sessions: SessionStore): Promise<Reply> {
   if (message.kind === 'request' && message.method === 'initialize') return initialize(x, sessions, message);
   const session = await findSession(x, sessions);
   const headers = forwardedHeaders(x);
+  if (message.kind === 'notification') checkNotification(message);
   if (message.kind === 'request') return runCall(x, session, message, headers);
   if (message.kind === 'response') session.answer(message, headers);
   else notify(session, message, headers);
@@ -108,6 +112,20 @@ function checkVersion(x: Exchange, message: RpcMessage | undefined): void {
   throw badMessage(error, message?.id ?? 'null');
 }
 
+/** Refuses what is not a notification of the protocol: a server may run a request that has no id, unseen by any rule. */
+function checkNotification({ method }: RpcMessage): void {
+  if (CLIENT_NOTIFICATIONS.has(method)) return;
+  throw badMessage(
+    CLIENT_METHODS.has(method)
+      ? new RpcError(RPC.invalidRequest, `${method} is a request: it needs an "id"`)
+      : new RpcError(
+          RPC.methodNotFound,
+          `there is no notification ${JSON.stringify(method.slice(0, 64))} that clients send`,
+        ),
+    'null',
+  );
+}
+
 async function findSession(x: Exchange, sessions: SessionStore): Promise<Session> {
   const id = x.headers.get(SESSION_HEADER);
   if (id === undefined) throw new AppError('mcp_session_missing');
@@ -156,25 +174,6 @@ function withRpcBody(error: unknown, message: RpcMessage): unknown {
     headers: error.headers,
     body: { type: 'application/json', text },
   });
-}
-
-function notify(session: Session, message: RpcMessage, headers: readonly string[]): void {
-  if (message.method === 'notifications/cancelled') {
-    cancelCall(session, message);
-    return;
-  }
-  for (const connection of session.connections) connection.notify(message, headers);
-}
-
-/** The client's id means nothing to a target, which knows the call by ours. */
-function cancelCall(session: Session, message: RpcMessage): void {
-  const requestId = JSON.stringify(message.params['requestId'] ?? null);
-  const reason =
-    typeof message.params['reason'] === 'string' ? message.params['reason'] : 'cancelled by the client';
-  for (const { peer } of session.connections) {
-    const id = peer?.idOf(requestId);
-    if (id !== undefined) peer?.cancel(id, reason);
-  }
 }
 
 const NOT_FORWARDED = new Set([

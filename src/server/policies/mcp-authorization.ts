@@ -10,11 +10,11 @@ const schema = z
       .array(ruleSchema)
       .min(1)
       .describe(
-        'CEL expressions over `mcp.tool`, `mcp.prompt`, `mcp.resource` (each with `name` and `target`), `jwt`, `request` and more. An expression alone is an `allow` rule: one that is true suffices.',
+        'CEL expressions over `mcp.tool`, `mcp.prompt`, `mcp.resource`, `mcp.task` (each with `name` and `target`), `jwt`, `request` and more. An expression alone is an `allow` rule: one that is true suffices.',
       ),
   })
   .describe(
-    'Which tools, prompts and resources a caller may see and use. Others are left out of lists and unknown when called. For `mcp` backends; rules on any request are `authorization`.',
+    'Which tools, prompts and resources a caller may see and use. Others are left out of lists and unknown when called; methods that MCP does not have are refused. For `mcp` backends; rules on any request are `authorization`.',
   );
 
 /** Access to single items of MCP targets. The MCP backend asks for each item it lists or is called on. */

@@ -1,0 +1,290 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { type Json, type McpReply, type McpSession, openSession, post } from '../../kit/mcp.ts';
+import { mcpUpstream, reply, type Script } from '../../kit/mcp-upstream.ts';
+
+// Each of these messages was, or could be, a way to an item that the rules forbid.
+
+/** A rule that says what is forbidden: whatever it does not recognise runs. */
+const NOT_SECRET = [
+  {
+    deny: '(has(mcp.tool) && mcp.tool.name == "secret") || (has(mcp.resource) && mcp.resource.name.contains("secret"))',
+  },
+];
+const ONE = [chaos('one', '--tools=read,secret,received', '--prompts=greet', '--resources=file:///a')];
+const TWO = [chaos('one', '--tools=read,secret,received'), chaos('two')];
+
+interface Scene {
+  readonly session: McpSession;
+  /** Sends a body as it is written. */
+  send(body: string): Promise<McpReply>;
+  /** Messages that the first target has received since, but those that this function itself sends. */
+  received(): Promise<Json[]>;
+}
+
+const open = new Map<string, Promise<{ gate: TestGateway; session: McpSession }>>();
+afterAll(async () => {
+  for (const { gate } of await Promise.all(open.values())) await gate.close();
+});
+
+/** Gives a session under these rules to a test. Tests with the same rules and targets share one, in turn. */
+async function scene(
+  rules: readonly unknown[] | undefined,
+  targets: readonly object[],
+  run: (scene: Scene) => Promise<void>,
+): Promise<void> {
+  const route = rules === undefined ? {} : { policies: { mcpAuthorization: { rules } } };
+  const yaml = mcpConfig(targets, { route });
+  const opened = open.get(yaml) ?? gateway(yaml).then(begin);
+  open.set(yaml, opened);
+  const { session } = await opened;
+  const name = targets.length > 1 ? 'one_received' : 'received';
+  const all = async (): Promise<Json[]> => {
+    const { result } = await session.request('tools/call', { name });
+    const lines = JSON.parse(result.content[0].text).map((line: string) => JSON.parse(line));
+    return lines.filter(({ params }: Json) => params?.name !== 'received');
+  };
+  const before = (await all()).length;
+  await run({
+    session,
+    send: (body) => post(session.url, body, { 'mcp-session-id': session.id }),
+    received: async () => (await all()).slice(before),
+  });
+}
+
+const begin = async (gate: TestGateway): Promise<{ gate: TestGateway; session: McpSession }> => ({
+  gate,
+  session: await openSession(`${gate.url}/mcp`),
+});
+
+const body = (members: string): string => `{"jsonrpc":"2.0",${members}}`;
+
+describe.each([
+  ['one target', ONE],
+  ['several targets', TWO],
+])('a request without an id, with %s,', (_what, targets) => {
+  test.each([
+    ['tools/call', '{"name":"secret","arguments":{}}'],
+    ['tools/call', '{"name":"one_secret","arguments":{}}'],
+    ['tools/call', '{"name":"read","arguments":{}}'],
+    ['resources/read', '{"uri":"file:///a"}'],
+    ['logging/setLevel', '{"level":"debug"}'],
+    ['tasks/cancel', '{"taskId":"1"}'],
+  ])('%s %s is refused and reaches no target, with rules and without', async (method, params) => {
+    for (const rules of [NOT_SECRET, undefined])
+      await scene(rules, targets, async ({ send, received }) => {
+        const reply = await send(body(`"method":"${method}","params":${params}`));
+        expect(reply.status).toBe(400);
+        expect(reply.messages).toEqual([
+          {
+            jsonrpc: '2.0',
+            id: null,
+            error: {
+              code: -32600,
+              message: `${method} is a request: it needs an "id"`,
+            },
+          },
+        ]);
+        expect(await received()).toEqual([]);
+      });
+  });
+});
+
+describe('a notification', () => {
+  test.each([
+    'notifications/secret',
+    'notifications/message',
+    'tools/call ',
+    'notifications/initialized ',
+    'Notifications/cancelled',
+    '',
+    'constructor',
+    '__proto__',
+  ])('of the unknown method %j is refused and reaches no target', async (method) => {
+    await scene(undefined, ONE, async ({ send, received }) => {
+      const reply = await send(body(`"method":${JSON.stringify(method)},"params":{"name":"secret"}`));
+      expect(reply.status).toBe(400);
+      expect(reply.messages[0]).toMatchObject({ id: null, error: { code: -32601 } });
+      expect(await received()).toEqual([]);
+    });
+  });
+
+  test('that the protocol has reaches the target, also with rules', async () => {
+    await scene(NOT_SECRET, ONE, async ({ send, received }) => {
+      expect((await send(body('"method":"notifications/roots/list_changed"'))).status).toBe(202);
+      expect((await received()).map(({ method }) => method)).toEqual(['notifications/roots/list_changed']);
+    });
+  });
+
+  test('with an id is refused as a request that the protocol does not have', async () => {
+    await scene(undefined, ONE, async ({ send, received }) => {
+      const { error } = await send(
+        body('"id":1,"method":"notifications/cancelled","params":{"requestId":1}'),
+      );
+      expect(error).toMatchObject({ code: -32601 });
+      expect(await received()).toEqual([]);
+    });
+  });
+});
+
+describe('a name', () => {
+  test.each([
+    ['tools/call', '{"name":["secret"]}', 'name'],
+    ['tools/call', '{"name":{"secret":1}}', 'name'],
+    ['tools/call', '{"name":null}', 'name'],
+    ['tools/call', '{"name":7}', 'name'],
+    ['tools/call', '{"Name1":"secret"}', 'name'],
+    ['tools/call', '{}', 'name'],
+    ['prompts/get', '{"name":["greet"]}', 'name'],
+    ['resources/read', '{"uri":["file:///secret"]}', 'uri'],
+    ['resources/subscribe', '{"uri":{"a":"file:///secret"}}', 'uri'],
+    ['resources/unsubscribe', '{}', 'uri'],
+    ['completion/complete', '{"ref":{"type":"ref/prompt","name":["x"]}}', 'ref.name'],
+    ['completion/complete', '{"ref":{"type":"ref/resource","uri":["secret"]}}', 'ref.uri'],
+    ['tasks/get', '{"taskId":7}', 'taskId'],
+    ['tasks/result', '{}', 'taskId'],
+    ['tasks/cancel', '{"taskId":["1"]}', 'taskId'],
+  ])('that is not a string is invalid: %s %s', async (method, params, place) => {
+    await scene(NOT_SECRET, ONE, async ({ send, received }) => {
+      const { error } = await send(body(`"id":1,"method":"${method}","params":${params}`));
+      expect(error).toEqual({ code: -32602, message: `expected params.${place} to be a string` });
+      expect(await received()).toEqual([]);
+    });
+  });
+
+  test.each(['"secret\\u0000"', '"secret\\ud800"', '"\\udc00secret"'])(
+    'that programs read differently is invalid: %s',
+    async (name) => {
+      await scene(NOT_SECRET, ONE, async ({ send, received }) => {
+        const { error } = await send(body(`"id":1,"method":"tools/call","params":{"name":${name}}`));
+        expect(error).toEqual({
+          code: -32602,
+          message: 'expected params.name to be a string without NUL and without half a surrogate pair',
+        });
+        expect(await received()).toEqual([]);
+      });
+    },
+  );
+
+  test.each([
+    '"method":"tools/call","params":{"name":"s\\u0065cret"}',
+    '"method":"tools\\/call","params":{"name":"secret"}',
+    '"m\\u0065thod":"t\\u006fols/call","p\\u0061rams":{"n\\u0061me":"\\u0073ecret"}',
+  ])('written with escapes is the same name: {%s}', async (members) => {
+    await scene(NOT_SECRET, ONE, async ({ send, received }) => {
+      const { error } = await send(body(`"id":1,${members}`));
+      expect(error).toEqual({ code: -32602, message: 'Unknown tool: secret' });
+      expect(await received()).toEqual([]);
+    });
+  });
+
+  test.each([
+    ['"ref":{"type":"ref/resource","uri":"a","uri":"secret"}', 'the key "uri" stands twice'],
+    [
+      '"ref":{"type":"ref/resource","uri":"a","URI":"secret"}',
+      'the key "URI" differs from "uri" in case only',
+    ],
+    [
+      '"ref":{"type":"ref/prompt","name":"a","uri":"secret","type":"ref/resource"}',
+      'the key "type" stands twice',
+    ],
+    ['"taskId":"a","taskid":"b"', 'the key "taskid" differs from "taskId" in case only'],
+    ['"_meta":{"progressToken":1,"progressToken":2}', 'the key "progressToken" stands twice'],
+  ])('that stands twice is refused inside %s, too', async (params, message) => {
+    await scene(NOT_SECRET, ONE, async ({ send, received }) => {
+      const reply = await send(
+        body(`"id":1,"method":"completion/complete","params":{${params},"argument":{}}`),
+      );
+      expect(reply.status).toBe(400);
+      expect(reply.error).toEqual({ code: -32600, message });
+      expect(await received()).toEqual([]);
+    });
+  });
+
+  test('of a reference of an unknown type is invalid, whatever its members', async () => {
+    await scene(NOT_SECRET, ONE, async ({ send, received }) => {
+      for (const ref of ['{"type":"ref/tool","name":"secret"}', '{"name":"x","uri":"a"}', '"x"', 'null']) {
+        const { error } = await send(
+          body(`"id":1,"method":"completion/complete","params":{"ref":${ref},"argument":{}}`),
+        );
+        expect(error, ref).toEqual({
+          code: -32602,
+          message: 'expected params.ref.type to be "ref/prompt" or "ref/resource"',
+        });
+      }
+      expect(await received()).toEqual([]);
+    });
+  });
+});
+
+describe('a method', () => {
+  test.each([
+    'tools/call ',
+    ' tools/call',
+    'TOOLS/CALL',
+    'Tools/call',
+    'tools/call\\u0000',
+    'tools//call',
+    'tools/invoke',
+    'x/secret',
+    'constructor',
+    '__proto__',
+    'subscriptions/listen',
+    'server/discover',
+    '',
+  ])('that the protocol does not have is refused where rules are: %j', async (method) => {
+    await scene(NOT_SECRET, ONE, async ({ send, received }) => {
+      const { error } = await send(
+        body(`"id":1,"method":"${method}","params":{"name":"secret","uri":"file:///secret"}`),
+      );
+      expect(error).toMatchObject({ code: -32601 });
+      expect(error.message).toMatch(/^method not found: /);
+      expect(await received()).toEqual([]);
+    });
+  });
+
+  test('that only its target knows is passed on where no rules are', async () => {
+    await scene(undefined, ONE, async ({ session, received }) => {
+      expect((await session.request('vendor/thing', { a: 1 })).error.message).toBe('no method vendor/thing');
+      await session.request('constructor', {});
+      expect((await received()).map(({ method }) => method)).toEqual(['vendor/thing', 'constructor']);
+    });
+  });
+
+  test.each(['ping', 'logging/setLevel'])('that names no item works with rules: %s', async (method) => {
+    await scene(['mcp.tool.name == "received"'], ONE, async ({ session }) => {
+      expect((await session.request(method, { level: 'info' })).result).toEqual({});
+    });
+  });
+});
+
+describe('tasks', () => {
+  const RULES = ['mcp.tool.name == "received"', 'mcp.task.name == "mine" && mcp.task.target == "one"'];
+
+  test.each(['tasks/get', 'tasks/result', 'tasks/cancel'])('have rules of their own: %s', async (method) => {
+    await scene(RULES, ONE, async ({ session, received }) => {
+      expect((await session.request(method, { taskId: 'other' })).error).toEqual({
+        code: -32602,
+        message: 'Unknown task: other',
+      });
+      // The target has no tasks, and says so: it was asked.
+      expect((await session.request(method, { taskId: 'mine' })).error.message).toBe(`no method ${method}`);
+      expect((await received()).map(({ params }) => params.taskId)).toEqual(['mine']);
+    });
+  });
+
+  test('are left out of lists unless a rule allows them', async () => {
+    const script: Script = ({ message }, response) => {
+      if (message?.method !== 'tasks/list') return false;
+      reply(response, message, { tasks: ['mine', 'other'].map((taskId) => ({ taskId, status: 'working' })) });
+      return true;
+    };
+    await using up = await mcpUpstream({ script, capabilities: { tools: {}, tasks: { list: {} } } });
+    const route = { policies: { mcpAuthorization: { rules: RULES } } };
+    await using gate = await gateway(mcpConfig([{ name: 'one', mcp: { host: up.url } }], { route }));
+    const session = await openSession(`${gate.url}/mcp`);
+    const { result } = await session.request('tasks/list');
+    expect(result.tasks).toEqual([{ taskId: 'mine', status: 'working' }]);
+  });
+});
