@@ -233,9 +233,10 @@ export class SessionStore {
         if (typeof upstreamSession === 'string') await connection.resume(upstreamSession, version);
       }),
     );
-    // Somebody else may have resumed it meanwhile.
+    // Another request may have resumed it meanwhile, or ended it.
     const existing = this.#known(id);
     if (existing !== undefined) return existing;
+    if (this.#ended.has(id)) throw notFound('it has ended');
     this.#sessions.set(id, session);
     this.#tell('session of another process continued', session);
     return session;

@@ -65,7 +65,7 @@ async function handleGet(x: Exchange, sessions: SessionStore): Promise<Reply> {
 async function handleDelete(x: Exchange, sessions: SessionStore): Promise<Reply> {
   const session = await findSession(x, sessions);
   await sessions.end(session);
-  return emptyReply(202);
+  return emptyReply(204);
 }
 
 /** The specification's rule: `text/event-stream` itself must be there, a wildcard is not enough. */

@@ -199,7 +199,7 @@ test('a server of the official SDK over HTTP serves through the gateway', async 
     ]);
     await session.request('tools/call', { name: 'test_trigger_tool_change' });
     await own.next(({ method }) => method === 'notifications/tools/list_changed');
-    expect((await session.end()).status).toBe(202);
+    expect((await session.end()).status).toBe(204);
   } finally {
     server.kill();
   }

@@ -74,7 +74,7 @@ describe('an id that leads to no session is 404, whatever is wrong with it', () 
 
   test('one that was ended, and ending it again', async () => {
     const own = await openSession(session.url);
-    expect((await own.end()).status).toBe(202);
+    expect((await own.end()).status).toBe(204);
     expect(await everyWay(own.id)).toEqual(Array(4).fill({ status: 404, text: NOT_FOUND }));
     await logSays('it has ended, or was in a process that has: a stdio target cannot be continued');
   });

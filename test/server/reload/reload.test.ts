@@ -312,7 +312,7 @@ describe('MCP sessions', () => {
     expect(await it.become(mcp([{ name: 't', mcp: { host: one.url } }, chaos('b')]))).toBe(true);
     expect((await old.request('tools/list')).status).toBe(200);
     expect((await fresh.request('tools/list')).status).toBe(200);
-    expect((await old.end()).status).toBe(202);
+    expect((await old.end()).status).toBe(204);
     expect((await old.request('tools/list')).status).toBe(404);
     expect((await fresh.request('tools/list')).status).toBe(200);
   });
