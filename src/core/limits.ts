@@ -72,6 +72,8 @@ export const LIMITS = {
   listAnswer: 60 * SECOND,
   /** Requests in flight per session; more is a JSON-RPC error. */
   inFlightPerSession: 256,
+  /** Resource subscriptions of a session at one target that are renewed after its restart; the oldest is not. */
+  subscriptions: 1_000,
   /** Pages followed when a target's list is merged (upstream). */
   listPages: 64,
   /** Messages of a target kept for a client without an open stream; the oldest is dropped. */
@@ -88,6 +90,12 @@ export const LIMITS = {
   /** Wait before a target that failed is tried again: doubles from the first to the last. */
   retryFirst: 100,
   retryLast: 5 * SECOND,
+  /** Failed attempts in a row to resume a response stream: 11 s with the waits above, as a restart may take. */
+  resumeAttempts: 8,
+  /** The longest `retry` of a server that is honoured: clients give up after 60 s. */
+  streamRetryMax: 60 * SECOND,
+  /** Event ids of a server are sent back in a header; a longer one is not remembered. */
+  eventIdLength: KIB,
   connectTimeout: 10 * SECOND,
   /** A host name of an upstream: glibc asks a second time, or another server, after 5 s, and gives up after 10 s. */
   hostLookup: 7 * SECOND,

@@ -11,7 +11,8 @@ import { errorMessage, RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import { publicProblem, TargetFailure } from './target-failure.ts';
-import { UpstreamSessionLost, UpstreamStatusError } from './targets/http-channel.ts';
+import { UpstreamStatusError } from './targets/http-body.ts';
+import { UpstreamSessionLost } from './targets/http-channel.ts';
 import { callSpan, withTraceMeta } from './trace-context.ts';
 import { statusOf, traced, traceName } from './traced.ts';
 

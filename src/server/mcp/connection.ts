@@ -1,13 +1,16 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { inTime, lateFailure, noAnswer } from './in-time.ts';
+import { LastingRequests } from './lasting-requests.ts';
 import { LateLists } from './late-lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import { Peer } from './peer.ts';
 import { notificationMessage } from './protocol.ts';
 import type { Target } from './target.ts';
 import { detailOf, TargetFailure } from './target-failure.ts';
+import { UpstreamStatusError } from './targets/http-body.ts';
 
 export interface InitializeResult {
   readonly protocolVersion: string;
@@ -45,6 +48,7 @@ export class Connection {
   #wait: number = LIMITS.retryFirst;
   #closed = false;
   #late = false;
+  #isResumed = false;
   /** The server knows that its `initialize` was accepted. */
   #isConfirmed = false;
   /** Why lists do without the target: it could not be connected to, or has taken too long. Undefined once it is there. */
@@ -52,6 +56,8 @@ export class Connection {
   /** Headers for receiving what the server sends on its own, once a client wants that. */
   #listens: readonly string[] | undefined;
   readonly lateLists = new LateLists();
+  /** What a server that was started again must be asked again. */
+  readonly requested = new LastingRequests();
   /** Why the target is not available, as the log and the admin server may say it; undefined while it is. */
   problem: string | undefined;
   /** The revision agreed on with the server. */
@@ -133,9 +139,28 @@ export class Connection {
     const channel = await this.target.open(peer.events, sessionId);
     peer.bind(channel);
     channel.agreed(version);
+    this.#isResumed = true;
     this.#peer = peer;
     this.version = version;
     this.#ready = Promise.resolve({ peer, result: { protocolVersion: version, capabilities: {} } } as Ready);
+  }
+
+  /**
+   * The server has forgotten the session while nobody was calling. A new one is begun, so that what the server sends on
+   * its own keeps coming; tried until it works, as long as a client listens.
+   */
+  async #beginAgain(peer: Peer): Promise<void> {
+    // What the client of a resumed session is able to do was said to another process: only the client can begin again.
+    if (this.#peer !== peer || this.#isResumed) return;
+    this.lost(peer);
+    while (!this.#closed && this.#peer === undefined && this.#listens !== undefined) {
+      try {
+        await this.ready(this.#listens);
+      } catch (error) {
+        if (error instanceof UpstreamStatusError && error.status < 500) return;
+        await pause(this.#wait, undefined, { ref: false });
+      }
+    }
   }
 
   /** Forgets the server's session, so that the next use begins a new one. `peer` is who found out: others may know already. */
@@ -160,6 +185,7 @@ export class Connection {
       // While connecting, the attempt itself reports the failure.
       if (this.#peer === peer) this.#fail(error);
     };
+    peer.onSessionLost = () => void this.#beginAgain(peer);
     return peer;
   }
 
@@ -189,8 +215,11 @@ export class Connection {
       if (this.#listens !== undefined) channel.listen(this.#listens);
       // On the first connection the client's own notification follows; later ones it knows nothing of.
       this.#isConfirmed = !isFirst || this.#late;
-      if (this.#isConfirmed) peer.send(notificationMessage(INITIALIZED), headers);
-      this.#joined();
+      if (this.#isConfirmed) {
+        peer.send(notificationMessage(INITIALIZED), headers);
+        void this.requested.repeat(this, peer, headers, this.#log);
+      }
+      this.#joined(isFirst);
       this.#log.debug('mcp', 'target is ready', {
         target: this.target.name,
         version: result.protocolVersion,
@@ -212,9 +241,9 @@ export class Connection {
     this.#missing = noAnswer(LIMITS.slowTarget);
   }
 
-  /** Tells the client to list again what it was given without this target. */
-  #joined(): void {
-    if (this.#missing === undefined) return;
+  /** Tells the client to list again what it was given without this target, or before the target was started again. */
+  #joined(isFirst: boolean): void {
+    if (isFirst && this.#missing === undefined) return;
     this.#missing = undefined;
     for (const kind of ['tools', 'prompts', 'resources'])
       if (kind in (this.capabilities ?? {})) this.changed(kind);

@@ -4,6 +4,7 @@ import { answerError, forward } from './call.ts';
 import type { Connection } from './connection.ts';
 import { inTime } from './in-time.ts';
 import { type Edit, edit, elements, valueAt } from './json-text.ts';
+import { LastingRequests } from './lasting-requests.ts';
 import { filterList, type Listing, listAll, renamedItem, UNAVAILABLE_META_KEY } from './lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import {
@@ -75,7 +76,16 @@ async function runOnSingle(
     access === undefined || list === undefined
       ? undefined
       : (text) => filterList(text, list, (name) => access.allows(list.kind, target, name));
-  await forward(call, connection, message, rewrite);
+  await forward(call, connection, message, keeping(connection, message, rewrite));
+}
+
+/** Notes what a server that is started again must be asked again, once it has accepted it. */
+function keeping(connection: Connection, message: RpcMessage, rewrite?: Rewrite): Rewrite | undefined {
+  if (!LastingRequests.isKept(message.method)) return rewrite;
+  return (text, response) => {
+    if (response.error === undefined) connection.requested.keep(message);
+    return rewrite === undefined ? text : rewrite(text, response);
+  };
 }
 
 async function runList(call: ClientCall, list: ListMethod): Promise<void> {
@@ -143,7 +153,7 @@ async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   const rewrite: Rewrite | undefined = session.options.prefixed
     ? (text) => outwardUris(text, connection.target.name)
     : undefined;
-  await forward(call, connection, inward, rewrite);
+  await forward(call, connection, inward, keeping(connection, inward, rewrite));
 }
 
 function prefixedOwner(
@@ -223,6 +233,8 @@ async function runOnEach(call: ClientCall, capability: string): Promise<void> {
       ? failed.reason
       : new RpcError(RPC.internalError, 'no target answered');
   }
+  // Also those that are not connected now: they are told when they join.
+  for (const connection of session.connections) connection.requested.keep(message);
   stream.end(resultMessage(message.id ?? 'null', '{}'));
 }
 

@@ -40,6 +40,7 @@ export class Peer {
   #closed: Error | undefined;
   #retired = false;
   onClosed: ((error: Error) => void) | undefined;
+  onSessionLost: (() => void) | undefined;
 
   constructor(target: Pick<Target, 'name' | 'clean'>, log: Log, unrelated: Unrelated) {
     this.#target = target;
@@ -51,6 +52,8 @@ export class Peer {
   readonly events: ChannelEvents = {
     message: (text, inReplyTo) => this.#receive(text, inReplyTo),
     failed: (id, error) => this.#take(id)?.handler.failure(error),
+    awaits: (id) => this.#pending.has(id),
+    sessionLost: () => this.onSessionLost?.(),
     closed: (error) => this.#close(error),
   };
 

@@ -11,7 +11,7 @@ import type { Peer } from './peer.ts';
 import { RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
-import type { UpstreamStatusError } from './targets/http-channel.ts';
+import type { UpstreamStatusError } from './targets/http-body.ts';
 
 /** How long a call may take before its response head goes out without an event, in ms. */
 const RESPONSE_HEAD_AFTER = 2_000;

@@ -22,7 +22,7 @@ import {
 import { eventStreamReply, runCall, upstreamReply } from './running-call.ts';
 import type { Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
-import { UpstreamStatusError } from './targets/http-channel.ts';
+import { UpstreamStatusError } from './targets/http-body.ts';
 
 /** Answers one HTTP request on an MCP route (transport "Streamable HTTP", revisions 2024-11-05 to 2025-11-25). */
 export async function handleHttp(x: Exchange, sessions: SessionStore): Promise<Reply> {
@@ -186,6 +186,7 @@ const NOT_FORWARDED = new Set([
   'expect',
   'origin',
   'cookie',
+  'last-event-id',
   SESSION_HEADER,
   VERSION_HEADER,
 ]);

@@ -16,6 +16,10 @@ export interface ChannelEvents {
   message(text: string, inReplyTo?: number): void;
   /** A request will get no response. */
   failed(id: number, error: Error): void;
+  /** Whether a request still has no response. */
+  awaits(id: number): boolean;
+  /** The server has forgotten the session: it said so when asked for its own stream. */
+  sessionLost(): void;
   /** The channel is gone, with all that was pending on it. */
   closed(error: Error): void;
 }

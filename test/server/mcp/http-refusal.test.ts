@@ -117,3 +117,30 @@ describe('a refusal of a single target', () => {
     await until(() => answer !== undefined, 1_000);
   });
 });
+
+describe('a server that has only the older HTTP+SSE transport', () => {
+  // It answers a POST to its event stream with 405 (MCP, "Backwards Compatibility").
+  const script: Script = ({ verb }, response) => {
+    if (verb !== 'POST') return false;
+    response.writeHead(405, { allow: 'GET' }).end('Method Not Allowed');
+    return true;
+  };
+
+  test.each([
+    ['alone', false],
+    ['among several', true],
+  ])('%s is told apart, and the error says what to do', async (_, isAmongSeveral) => {
+    await using up = await mcpUpstream({ script });
+    await using other = await mcpUpstream({ name: 'other' });
+    const targets = isAmongSeveral ? [target(up), target(other, 'other')] : [target(up)];
+    const backend = { failureMode: 'failClosed' };
+    await using gate = await gateway(mcpConfig(targets, { backend }));
+    const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
+    expect(status).toBe(500);
+    expect(error.message).toContain('target "up": the server answered HTTP 405 to a POST');
+    expect(error.message).toContain('Set `host` to its Streamable HTTP endpoint, often `/mcp`');
+    expect(error.message).toContain('[-y, mcp-remote, URL, --transport, sse-only]');
+    expect(error.message).not.toContain(`${up.port}`);
+    expect(gate.log.join('')).toContain(`127.0.0.1:${up.port}: the server answered HTTP 405`);
+  });
+});

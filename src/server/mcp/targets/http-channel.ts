@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { createParser } from 'eventsource-parser';
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
@@ -8,27 +7,22 @@ import { explainUpstreamError, locatedProblem } from '../../http/upstream-error.
 import { SESSION_HEADER, VERSION_HEADER } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 import { detailOf, TargetFailure } from '../target-failure.ts';
+import {
+  header,
+  OversizedMessage,
+  readEvents,
+  readText,
+  type StreamPosition,
+  UpstreamStatusError,
+} from './http-body.ts';
+import { listen } from './http-listen.ts';
+import { resume } from './http-resume.ts';
 
 interface HttpTarget {
   readonly name: string;
   readonly upstream: Upstream;
   readonly path: string;
   readonly log: Log;
-}
-
-/** A status other than success: kept whole, so that a 401 with its challenge can reach the client. */
-export class UpstreamStatusError extends Error {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-
-  constructor(status: number, headers: IncomingHttpHeaders, body: string) {
-    super(`the server answered HTTP ${status}`);
-    this.name = 'UpstreamStatusError';
-    this.status = status;
-    this.headers = headers;
-    this.body = body;
-  }
 }
 
 /** The server no longer knows the session: a new `initialize` will help. */
@@ -54,6 +48,7 @@ export function openHttpChannel(target: HttpTarget, events: ChannelEvents, known
   async function post(text: string, { id, method, headers }: SendOptions): Promise<void> {
     const abort = new AbortController();
     if (id !== undefined) inFlight.set(id, abort);
+    const signal = AbortSignal.any([closed.signal, abort.signal]);
     try {
       const response = await upstream.request({
         method: 'POST',
@@ -63,22 +58,14 @@ export function openHttpChannel(target: HttpTarget, events: ChannelEvents, known
           headers,
         ),
         body: text,
-        signal: AbortSignal.any([closed.signal, abort.signal]),
+        signal,
       });
       if (method === 'initialize') sessionId = header(response, SESSION_HEADER) ?? sessionId;
-      await receive(response, id);
-      if (id !== undefined) {
-        const problem = 'the server ended its answer without a response';
-        events.failed(id, new TargetFailure(problem, `${upstream.address}: ${problem}`));
-      }
+      await receive(response, id, headers, signal);
+      if (id !== undefined) events.failed(id, noResponse());
     } catch (error) {
-      if (abort.signal.aborted || closed.signal.aborted) return;
-      const failure = isOurs(error)
-        ? error
-        : new TargetFailure(
-            `the call to the server failed: ${explainUpstreamError(error)}`,
-            locatedProblem(upstream.address, error),
-          );
+      if (signal.aborted) return;
+      const failure = isOurs(error) ? error : callFailed(error);
       if (id === undefined)
         log.warn('mcp::http', 'a notification did not reach the target', {
           target: name,
@@ -90,51 +77,98 @@ export function openHttpChannel(target: HttpTarget, events: ChannelEvents, known
     }
   }
 
-  async function receive(response: Dispatcher.ResponseData, id: number | undefined): Promise<void> {
+  async function receive(
+    response: Dispatcher.ResponseData,
+    id: number | undefined,
+    headers: readonly string[] | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { statusCode } = response;
     if (statusCode < 200 || statusCode > 299) {
       const body = await readText(response, BODY_IN_ERROR);
       if (statusCode === 404 && sessionId !== undefined)
         throw new UpstreamSessionLost('the server no longer knows the session');
+      if (statusCode === 405) throw postRefused(upstream.address);
       throw new UpstreamStatusError(statusCode, response.headers as IncomingHttpHeaders, body);
     }
     const type = header(response, 'content-type') ?? '';
-    if (type.startsWith('text/event-stream')) await readEvents(response, (text) => events.message(text, id));
+    if (type.startsWith('text/event-stream')) await receiveEvents(response, id, headers, signal);
     else if (type.startsWith('application/json'))
       events.message(await readText(response, LIMITS.targetMessageBytes), id);
     else await response.body.dump();
   }
 
-  async function receiveUnasked(headers: readonly string[]): Promise<void> {
-    let wait: number = LIMITS.retryFirst;
-    while (!closed.signal.aborted) {
-      try {
-        const response = await upstream.request({
-          method: 'GET',
-          path,
-          headers: requestHeaders(['accept', 'text/event-stream'], headers),
-          signal: closed.signal,
-        });
-        if (response.statusCode !== 200) {
-          // 405: the server sends nothing on its own (MCP "Listening for messages"). Anything else will not heal either.
-          await response.body.dump();
-          return;
-        }
-        wait = LIMITS.retryFirst;
-        await readEvents(response, (text) => events.message(text));
-      } catch (error) {
-        if (closed.signal.aborted) return;
-        log.debug('mcp::http', 'the stream of the target broke off', {
-          target: name,
-          problem: locatedProblem(upstream.address, error),
-        });
-      }
-      await pause(wait, closed.signal);
-      wait = Math.min(wait * 2, LIMITS.retryLast);
+  async function receiveEvents(
+    response: Dispatcher.ResponseData,
+    id: number | undefined,
+    headers: readonly string[] | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const position: StreamPosition = {};
+    const message = (text: string): void => events.message(text, id);
+    try {
+      await readEvents(response, position, message);
+    } catch (error) {
+      const isBroken = !isOurs(error) && !(error instanceof TypeError);
+      if (signal.aborted || !isBroken || position.lastEventId === undefined) throw error;
     }
+    if (id === undefined || position.lastEventId === undefined || !events.awaits(id)) return;
+    log.debug('mcp::http', 'the response stream of the target ended early and is resumed', { target: name });
+    await resume({
+      position,
+      address: upstream.address,
+      open: (from) => openStream(from, headers, signal),
+      isAwaited: () => events.awaits(id),
+      message,
+      signal,
+    });
   }
 
-  let listening = false;
+  function openStream(
+    { lastEventId }: StreamPosition,
+    headers: readonly string[] | undefined,
+    signal: AbortSignal,
+  ): Promise<Dispatcher.ResponseData> {
+    const own = ['accept', 'text/event-stream'];
+    if (lastEventId !== undefined) own.push('last-event-id', lastEventId);
+    return upstream.request({ method: 'GET', path, headers: requestHeaders(own, headers), signal });
+  }
+
+  let unasked: { readonly headers: readonly string[]; isOver: boolean } | undefined;
+
+  async function receiveUnasked(headers: readonly string[]): Promise<void> {
+    // A stream that the server refused is asked for again when the client comes back, perhaps with another token.
+    if (unasked?.isOver === false) return;
+    const current = { headers, isOver: false };
+    unasked = current;
+    await listen({
+      open: (position) => openStream(position, headers, closed.signal),
+      message: (text) => events.message(text),
+      sessionLost: () => {
+        if (sessionId !== undefined) events.sessionLost();
+      },
+      interrupted: (error) =>
+        log.debug('mcp::http', 'the stream of the target is not available; it is tried again', {
+          target: name,
+          problem: locatedProblem(upstream.address, error),
+        }),
+      signal: closed.signal,
+    });
+    current.isOver = true;
+  }
+
+  function noResponse(): TargetFailure {
+    const problem = 'the server ended its answer without a response';
+    return new TargetFailure(problem, `${upstream.address}: ${problem}`);
+  }
+
+  function callFailed(error: unknown): TargetFailure {
+    return new TargetFailure(
+      `the call to the server failed: ${explainUpstreamError(error)}`,
+      locatedProblem(upstream.address, error),
+    );
+  }
+
   return {
     get sessionId() {
       return sessionId;
@@ -144,11 +178,7 @@ export function openHttpChannel(target: HttpTarget, events: ChannelEvents, known
       version = agreedVersion;
     },
     abandon: (id) => inFlight.get(id)?.abort(),
-    listen: (headers) => {
-      if (listening) return;
-      listening = true;
-      void receiveUnasked(headers);
-    },
+    listen: (headers) => void receiveUnasked(headers),
     // Each response has its own connection, which undici pauses with its reader.
     pause: () => undefined,
     close: async () => {
@@ -158,6 +188,15 @@ export function openHttpChannel(target: HttpTarget, events: ChannelEvents, known
       await endSession(target, ending, version);
     },
   };
+}
+
+/** A server that takes no POST at this URL: usually one that has only the older HTTP+SSE transport. */
+function postRefused(address: string): TargetFailure {
+  const problem =
+    'the server answered HTTP 405 to a POST, so it does not offer Streamable HTTP at this URL. ' +
+    'Set `host` to its Streamable HTTP endpoint, often `/mcp`. If it only has the older HTTP+SSE transport, put a ' +
+    'bridge in front: `stdio: { cmd: npx, args: [-y, mcp-remote, URL, --transport, sse-only] }`';
+  return new TargetFailure(problem, `${address}: ${problem}`);
 }
 
 /** Tells the server that the session is over; whether it cares is its business (405 is allowed). */
@@ -186,66 +225,7 @@ function isOurs(error: unknown): error is Error {
   return (
     error instanceof UpstreamStatusError ||
     error instanceof UpstreamSessionLost ||
-    error instanceof OversizedMessage
+    error instanceof OversizedMessage ||
+    error instanceof TargetFailure
   );
-}
-
-class OversizedMessage extends Error {
-  constructor() {
-    super(`the server sent a message over ${LIMITS.targetMessageBytes} bytes`);
-  }
-}
-
-async function readText(response: Dispatcher.ResponseData, limit: number): Promise<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: limit === LIMITS.targetMessageBytes });
-  let text = '';
-  for await (const chunk of response.body) {
-    text += decoder.decode(chunk as Buffer, { stream: true });
-    if (text.length <= limit) continue;
-    response.body.destroy();
-    if (limit === LIMITS.targetMessageBytes) throw new OversizedMessage();
-    return text.slice(0, limit);
-  }
-  return text + decoder.decode();
-}
-
-async function readEvents(
-  response: Dispatcher.ResponseData,
-  onMessage: (text: string) => void,
-): Promise<void> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  let sinceEvent = 0;
-  const parser = createParser({
-    onEvent: ({ data }) => {
-      sinceEvent = 0;
-      // An event without data only carries an id for resuming.
-      if (data !== '') onMessage(data);
-    },
-  });
-  for await (const chunk of response.body) {
-    sinceEvent += (chunk as Buffer).length;
-    parser.feed(decoder.decode(chunk as Buffer, { stream: true }));
-    if (sinceEvent <= LIMITS.targetMessageBytes) continue;
-    response.body.destroy();
-    throw new OversizedMessage();
-  }
-}
-
-function header({ headers }: Dispatcher.ResponseData, name: string): string | undefined {
-  const value = headers[name];
-  return Array.isArray(value) ? value[0] : value;
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
-  });
 }

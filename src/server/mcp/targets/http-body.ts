@@ -1,0 +1,91 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { createParser } from 'eventsource-parser';
+import type { Dispatcher } from 'undici';
+import { LIMITS } from '../../../core/limits.ts';
+import { isHeaderValue } from '../../http/header-list.ts';
+
+/** A status other than success: kept whole, so that a 401 with its challenge can reach the client. */
+export class UpstreamStatusError extends Error {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+
+  constructor(status: number, headers: IncomingHttpHeaders, body: string) {
+    super(`the server answered HTTP ${status}`);
+    this.name = 'UpstreamStatusError';
+    this.status = status;
+    this.headers = headers;
+    this.body = body;
+  }
+}
+
+export class OversizedMessage extends Error {
+  constructor() {
+    super(`the server sent a message over ${LIMITS.targetMessageBytes} bytes`);
+  }
+}
+
+/** What a server has said so far about resuming an event stream (HTML standard, "Server-sent events"). */
+export interface StreamPosition {
+  /** Id of the last event: a GET with `Last-Event-ID` asks for what came after it. */
+  lastEventId?: string;
+  /** Milliseconds to wait before that GET. */
+  retry?: number;
+}
+
+/** The whole body as text: of a message, or the start of an error page when `limit` is lower than a message's. */
+export async function readText(response: Dispatcher.ResponseData, limit: number): Promise<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: limit === LIMITS.targetMessageBytes });
+  let text = '';
+  for await (const chunk of response.body) {
+    text += decoder.decode(chunk as Buffer, { stream: true });
+    if (text.length <= limit) continue;
+    response.body.destroy();
+    if (limit === LIMITS.targetMessageBytes) throw new OversizedMessage();
+    return text.slice(0, limit);
+  }
+  return text + decoder.decode();
+}
+
+/** Reads an event stream to its end, noting its position; leaves earlier when `onMessage` returns true. */
+export async function readEvents(
+  response: Dispatcher.ResponseData,
+  position: StreamPosition,
+  // biome-ignore lint/suspicious/noConfusingVoidType: most readers have nothing to say.
+  onMessage: (text: string) => boolean | void,
+): Promise<void> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let sinceEvent = 0;
+  let isDone = false;
+  const parser = createParser({
+    onEvent: ({ data }) => {
+      sinceEvent = 0;
+      // An event without data only carries an id for resuming.
+      if (data !== '') isDone = onMessage(data) === true || isDone;
+    },
+    onId: (id) => notePosition(position, id),
+    onRetry: (milliseconds) => {
+      position.retry = milliseconds;
+    },
+  });
+  for await (const chunk of response.body) {
+    sinceEvent += (chunk as Buffer).length;
+    parser.feed(decoder.decode(chunk as Buffer, { stream: true }));
+    if (isDone) return;
+    if (sinceEvent <= LIMITS.targetMessageBytes) continue;
+    response.body.destroy();
+    throw new OversizedMessage();
+  }
+}
+
+/** An empty id ends resumability, as in the HTML standard; one that cannot be a header value cannot be sent. */
+function notePosition(position: StreamPosition, id: string): void {
+  if (id === '' || id.length > LIMITS.eventIdLength || !isHeaderValue(id)) delete position.lastEventId;
+  else position.lastEventId = id;
+}
+
+/** One value of a response header, or undefined. */
+export function header({ headers }: Dispatcher.ResponseData, name: string): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}

@@ -1,0 +1,148 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { openSession } from '../../kit/mcp.ts';
+import { type McpUpstream, mcpUpstream, type Received, type Script } from '../../kit/mcp-upstream.ts';
+import { until } from '../../kit/until.ts';
+
+// A failing server is asked every few seconds; what happens then is the same after some milliseconds.
+const limits = LIMITS as { retryFirst: number; retryLast: number };
+const before = { ...LIMITS };
+beforeEach(() => {
+  Object.assign(limits, { retryFirst: 5, retryLast: 20 });
+});
+afterEach(() => {
+  Object.assign(limits, before);
+});
+
+const target = (up: McpUpstream) => ({ name: 'up', mcp: { host: up.url } });
+const gets = (up: McpUpstream): Received[] => up.received.filter(({ verb }) => verb === 'GET');
+const changed = (id: string): string =>
+  `id: ${id}\ndata: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"${id}"}}\n\n`;
+
+/** A gateway before one target, and a client of it with an open GET stream. */
+async function listening(up: McpUpstream) {
+  const gate = await gateway(mcpConfig([target(up)]));
+  const session = await openSession(`${gate.url}/mcp`);
+  const own = await openEvents(session.url, { session: session.id });
+  return {
+    session,
+    own,
+    [Symbol.asyncDispose]: async () => {
+      own.close();
+      await gate.close();
+    },
+  };
+}
+
+describe('the GET stream of an HTTP target', () => {
+  test('is opened again after server errors and broken connections, however many', async () => {
+    let isDown = true;
+    let turn = 0;
+    const script: Script = ({ verb }, response) => {
+      if (verb !== 'GET' || !isDown) return false;
+      turn += 1;
+      if (turn % 2 === 0) response.destroy();
+      else response.writeHead(turn % 3 === 0 ? 500 : 503).end('starting');
+      return true;
+    };
+    await using up = await mcpUpstream({ script });
+    await using client = await listening(up);
+    await until(() => gets(up).length > 12);
+    isDown = false;
+    await until(() => up.streams.length === 1);
+    up.streams[0]?.write(changed('back'));
+    await client.own.next(({ params }) => params.uri === 'back');
+  });
+
+  test('asks for what was missed, and waits as long as the server says', async () => {
+    await using up = await mcpUpstream();
+    await using client = await listening(up);
+    await until(() => up.streams.length === 1);
+    up.streams[0]?.write(`retry: 200\n${changed('e1')}`);
+    await client.own.next(({ params }) => params.uri === 'e1');
+    const ended = performance.now();
+    up.streams[0]?.end();
+    await until(() => up.streams.length === 2);
+    expect(performance.now() - ended).toBeGreaterThanOrEqual(195);
+    expect(gets(up).map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e1']);
+  });
+
+  test('is opened from now on when the server no longer has the events that were missed', async () => {
+    const script: Script = ({ headers }, response) => {
+      if (headers['last-event-id'] === undefined) return false;
+      response.writeHead(400).end('unknown event');
+      return true;
+    };
+    await using up = await mcpUpstream({ script });
+    await using client = await listening(up);
+    await until(() => up.streams.length === 1);
+    up.streams[0]?.write(changed('e1'));
+    await client.own.next(({ params }) => params.uri === 'e1');
+    up.streams[0]?.end();
+    await until(() => up.streams.length === 2);
+    expect(up.of('initialize')).toHaveLength(1);
+  });
+
+  test.each([405, 404])('is asked for once when the server does not offer it and says %i', async (status) => {
+    const script: Script = ({ verb }, response) => {
+      if (verb !== 'GET') return false;
+      response.writeHead(status).end();
+      return true;
+    };
+    await using up = await mcpUpstream({ script });
+    await using client = await listening(up);
+    await until(() => gets(up).length === 1);
+    for (let turn = 0; turn < 20; turn += 1) await client.session.request('tools/list');
+    expect(gets(up)).toHaveLength(1);
+    expect(up.of('initialize')).toHaveLength(1);
+  });
+
+  test('that was refused is asked for again with the token of the next stream of the client', async () => {
+    const script: Script = ({ verb, headers }, response) => {
+      if (verb !== 'GET' || headers.authorization === 'Bearer new') return false;
+      response.writeHead(401).end();
+      return true;
+    };
+    await using up = await mcpUpstream({ script });
+    await using client = await listening(up);
+    await until(() => gets(up).length === 1);
+    const { url, id } = client.session;
+    await using _second = await openEvents(url, { session: id, headers: { authorization: 'Bearer new' } });
+    await until(() => up.streams.length === 1);
+  });
+
+  test('comes back after a restart of the target that forgot the session, without a call of the client', async () => {
+    await using up = await mcpUpstream({ capabilities: { tools: {}, resources: {} } });
+    await using client = await listening(up);
+    await until(() => up.streams.length === 1);
+    up.sessions.clear();
+    up.streams[0]?.destroy();
+    await until(() => up.streams.length === 2);
+    expect(up.of('initialize')).toHaveLength(2);
+    expect(gets(up).at(-1)?.headers['mcp-session-id']).toBe('up-2');
+    await client.own.next(({ method }) => method === 'notifications/tools/list_changed');
+    await client.own.next(({ method }) => method === 'notifications/resources/list_changed');
+  });
+
+  test('comes back also when the restarted target does not work at first', async () => {
+    let failures = 3;
+    const script: Script = ({ message }, response) => {
+      if (message?.method !== 'initialize' || up.of('initialize').length === 1 || failures === 0)
+        return false;
+      failures -= 1;
+      response.writeHead(503).end();
+      return true;
+    };
+    const up: McpUpstream = await mcpUpstream({ script });
+    await using _up = up;
+    await using _client = await listening(up);
+    await until(() => up.streams.length === 1);
+    up.sessions.clear();
+    up.streams[0]?.destroy();
+    await until(() => up.streams.length === 2);
+    expect(up.of('initialize')).toHaveLength(5);
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
+import { mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
+import { until } from '../../kit/until.ts';
+
+const RESOURCES = '--resources=file:///1,file:///2';
+
+/** The requests that a target has received since it was started, without `tools/call`. */
+async function receivedBy(session: McpSession, prefix = ''): Promise<Json[]> {
+  const { result } = await session.request('tools/call', { name: `${prefix}received` });
+  return JSON.parse(result.content[0].text)
+    .map((line: string) => JSON.parse(line))
+    .filter(({ id, method }: Json) => id !== undefined && method !== 'tools/call');
+}
+
+const restart = async (session: McpSession, prefix = ''): Promise<void> => {
+  await session.request('tools/call', { name: `${prefix}die` });
+  await until(
+    async () => (await session.request('tools/call', { name: `${prefix}echo` })).result !== undefined,
+  );
+};
+
+describe('a target that was started again', () => {
+  test.each([
+    ['alone', [chaos('a', RESOURCES)], ''],
+    ['among several', [chaos('a', RESOURCES), chaos('b')], 'a'],
+  ])('%s gets the log level and the subscriptions again', async (_, targets, name) => {
+    await using gate = await gateway(mcpConfig(targets));
+    const session = await openSession(`${gate.url}/mcp`);
+    const uri = (own: string): string => (name === '' ? own : `${name}+${own}`);
+    const tools = name === '' ? '' : `${name}_`;
+    for (const level of ['info', 'debug']) await session.request('logging/setLevel', { level });
+    for (const own of ['file:///1', 'file:///2'])
+      await session.request('resources/subscribe', { uri: uri(own) });
+    await session.request('resources/unsubscribe', { uri: uri('file:///1') });
+    await restart(session, tools);
+    await until(async () => (await receivedBy(session, tools)).length >= 4);
+    expect(
+      (await receivedBy(session, tools)).map(({ method, params }) => [method, params.level ?? params.uri]),
+    ).toEqual([
+      ['initialize', undefined],
+      ['logging/setLevel', 'debug'],
+      ['resources/subscribe', 'file:///1'],
+      ['resources/subscribe', 'file:///2'],
+    ]);
+  });
+
+  test('makes the client list again', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a', RESOURCES), chaos('b')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    await using own = await openEvents(session.url, { session: session.id });
+    await restart(session, 'a_');
+    await own.next(({ method }) => method === 'notifications/tools/list_changed');
+    await own.next(({ method }) => method === 'notifications/resources/list_changed');
+    expect(own.messages.some(({ method }) => method === 'notifications/prompts/list_changed')).toBe(false);
+  });
+
+  test('over HTTP is asked again with the headers of the call that found out, but not for what it had refused', async () => {
+    await using up = await mcpUpstream({
+      capabilities: { tools: {}, logging: {}, resources: { subscribe: true } },
+      script: ({ message }, response) => {
+        if (message?.method !== 'logging/setLevel') return false;
+        reply(response, message, {});
+        return true;
+      },
+    });
+    await using gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]));
+    const session = await openSession(`${gate.url}/mcp`, { authorization: 'Bearer mine' });
+    await session.request('logging/setLevel', { level: 'warning' });
+    expect((await session.request('resources/subscribe', { uri: 'file:///1' })).error.code).toBe(-32601);
+    up.sessions.clear();
+    await session.request('tools/call', { name: 'say', arguments: {} });
+    await until(() => up.of('logging/setLevel').length === 2);
+    expect(up.of('logging/setLevel')[1]).toMatchObject({
+      headers: { 'mcp-session-id': 'up-2', authorization: 'Bearer mine' },
+      message: { params: { level: 'warning' } },
+    });
+    await session.request('tools/call', { name: 'say', arguments: {} });
+    expect(up.of('resources/subscribe')).toHaveLength(1);
+  });
+});
