@@ -56,17 +56,19 @@ export const LIMITS = {
   children: 64,
   /** Time for a target to answer `initialize`; generous, because `npx` may download first. The client need not wait so long. */
   initializeTimeout: 180 * SECOND,
+  /** A session of several targets begins without those that have not answered `initialize` by then; they join later. */
+  slowBegin: 2 * SECOND,
   /**
-   * A target that has not answered by then is left out of a list, and of a session's beginning when another one has,
-   * unless failure is to be seen. A call of a target that is not connected waits as long.
+   * A target that has not answered by then is left out of a list, unless failure is to be seen. A call of a target that
+   * is not connected waits as long.
    */
   slowTarget: 10 * SECOND,
-  /**
-   * When all are slower: how long the first one that answers then waits for the others. And the time of a target that
-   * an earlier session began without: none may hold up every session.
-   */
+  /** A list that had to wait for the first target to be up waits so much longer for the others. */
   slowTogether: 2 * SECOND,
-  /** A session begins by then or fails: clients give up after 60 s (default of the official SDKs), and learn nothing. */
+  /**
+   * A session that needs its only target, or all of them, begins by then or fails: clients give up after 60 s (default of
+   * the official SDKs), and learn nothing. Lists of a session that began without any target wait as long.
+   */
   sessionBegin: 55 * SECOND,
   /** A page of a target's list that is merged. The client is answered without it before, unless failure is to be seen. */
   listAnswer: 60 * SECOND,

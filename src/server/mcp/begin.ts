@@ -4,31 +4,28 @@ import type { Tracer } from '../observe/trace/tracer.ts';
 import type { Connection } from './connection.ts';
 import { noAnswer } from './in-time.ts';
 import type { Session } from './session.ts';
-import type { Target } from './target.ts';
 import { detailOf, publicProblem, TargetFailure } from './target-failure.ts';
 import { traced } from './traced.ts';
 
 /**
- * Opens all connections of a new session at once. A target that fails, or is slower than `LIMITS.slowTarget` while
- * another one is up, is left out and joins later (`failOpen`). While none is up, the session waits on, as it does for
- * every target of a fail-closed backend, up to `LIMITS.sessionBegin`; then it fails with every reason.
+ * Opens all connections of a new session at once. A target that fails, or has not answered within `LIMITS.slowBegin`, is
+ * left out and joins later (`failOpen`); when all have failed, the session fails with every reason. A session with a
+ * single target, or with a fail-closed backend, is nothing without it, and waits up to `LIMITS.sessionBegin`.
  */
 export async function connectAll(
   session: Session,
   headers: readonly string[],
   trace?: Tracer,
 ): Promise<void> {
-  const { failClosed } = session.options;
-  const attempts = session.connections.map((connection) => new Attempt(connection));
-  await enough(attempts, headers, trace, failClosed);
+  const { connections } = session;
+  const needsAll = session.options.failClosed || connections.length === 1;
+  const attempts = connections.map((connection) => new Attempt(connection));
+  const all = Promise.all(attempts.map((attempt) => attempt.run(headers, trace)));
+  await within(needsAll ? LIMITS.sessionBegin : LIMITS.slowBegin, all);
   const missing = attempts.filter(({ isUp }) => !isUp);
   if (missing.length === 0) return;
-  if (missing.length < attempts.length && !failClosed) {
-    for (const { connection, isOpen } of missing) {
-      if (!isOpen) continue;
-      connection.isLate();
-      slowLastTime.add(connection.target);
-    }
+  if (!needsAll && attempts.some(({ isUp, isOpen }) => isUp || isOpen)) {
+    for (const { connection, isOpen } of missing) if (isOpen) connection.isLate();
     return;
   }
   const problems = missing.map(({ connection, isOpen, problem }) => ({
@@ -49,8 +46,32 @@ export async function connectAll(
   });
 }
 
-/** Targets that a session began without. The next one gives them less time, until they have been fast again. */
-const slowLastTime = new WeakSet<Target>();
+/**
+ * For lists of a session that began without any target: waits for the first one, and then a little for the others, which
+ * are likely to be as slow. A client that lists once, right after `initialize`, would otherwise be told of no tools.
+ */
+export async function firstUp(session: Session, headers: readonly string[]): Promise<void> {
+  const { connections, begun } = session;
+  const patience = begun + LIMITS.sessionBegin - performance.now();
+  if (patience <= 0 || connections.some(({ version }) => version !== undefined)) return;
+  const attempts = connections.map((connection) => connection.ready(headers));
+  const all = Promise.allSettled(attempts);
+  const first = Promise.any(attempts).then(
+    () => within(LIMITS.slowTogether, all),
+    // All have failed; the list says why.
+    () => undefined,
+  );
+  await within(patience, first);
+}
+
+/** Resolves with the promise, or after that many milliseconds. */
+async function within(milliseconds: number, promise: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
 
 /** The first try to connect to one target. */
 class Attempt {
@@ -69,57 +90,13 @@ class Attempt {
   /** Never rejects. */
   async run(headers: readonly string[], trace: Tracer | undefined): Promise<void> {
     try {
-      const { target } = this.connection;
-      const since = performance.now();
       const begun = this.connection.ready(headers, true);
-      await (trace === undefined ? begun : traced(trace, target, begun));
-      if (performance.now() - since < LIMITS.slowTarget) slowLastTime.delete(target);
+      await (trace === undefined ? begun : traced(trace, this.connection.target, begun));
     } catch (problem) {
       this.problem = problem;
     }
     this.isOpen = false;
   }
-}
-
-/** Waits until the session can begin, or until it is clear that it cannot. */
-function enough(
-  attempts: readonly Attempt[],
-  headers: readonly string[],
-  trace: Tracer | undefined,
-  needsAll: boolean,
-): Promise<void> {
-  return new Promise((resolve) => {
-    const timers: NodeJS.Timeout[] = [];
-    const done = (): void => {
-      for (const timer of timers) clearTimeout(timer);
-      resolve();
-    };
-    let isSlow = false;
-    let isKnown = false;
-    const isOneUp = (): boolean => !needsAll && attempts.some(({ isUp }) => isUp);
-    const areKnown = (): boolean =>
-      attempts.every(({ isOpen, connection }) => !isOpen || slowLastTime.has(connection.target));
-    const known = (): void => {
-      isKnown = true;
-      if (isOneUp() && areKnown()) done();
-    };
-    const slow = (): void => {
-      isSlow = true;
-      if (isOneUp()) done();
-    };
-    const settled = (): void => {
-      if (attempts.every(({ isOpen }) => !isOpen)) done();
-      else if (isKnown && isOneUp() && areKnown()) done();
-      // Others that were as slow to begin are likely to be about to answer, too.
-      else if (isSlow && isOneUp()) timers.push(setTimeout(done, LIMITS.slowTogether));
-    };
-    timers.push(
-      setTimeout(known, LIMITS.slowTogether),
-      setTimeout(slow, LIMITS.slowTarget),
-      setTimeout(done, LIMITS.sessionBegin),
-    );
-    for (const attempt of attempts) void attempt.run(headers, trace).then(settled);
-  });
 }
 
 const isUpstreamStatus = (error: unknown): error is Error =>

@@ -109,7 +109,7 @@ export class Connection {
   /** The session begins without this target: once it is ready, the gateway confirms `initialize` for the client. */
   isLate(): void {
     this.#late = true;
-    this.#missing = noAnswer(LIMITS.slowTarget);
+    this.#missing = noAnswer(LIMITS.slowBegin);
     this.#log.warn('mcp', 'target is slow to begin; the session begins without it', {
       target: this.target.name,
       problem: detailOf(this.lateFailure(this.#missing)),

@@ -1,6 +1,7 @@
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { withContext } from '../observe/otlp/span.ts';
+import { firstUp } from './begin.ts';
 import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
 import { type Edit, edit, elements, valueAt } from './json-text.ts';
@@ -28,6 +29,7 @@ export interface Listing {
 
 /** Lists every target at once, following each one's pages. Targets that do not offer the list count as empty. */
 export async function listAll(call: ClientCall, method: string, list: ListMethod): Promise<Listing> {
+  if (!call.session.options.failClosed) await firstUp(call.session, call.headers);
   const listed: TargetItems[] = [];
   const unavailable: { name: string; error: string }[] = [];
   const results = await Promise.allSettled(

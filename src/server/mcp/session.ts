@@ -25,6 +25,7 @@ export class Session {
   readonly owner: string | undefined;
   readonly connections: readonly Connection[];
   id = '';
+  readonly begun = performance.now();
   lastUsed = performance.now();
   /** Requests in flight, over all connections. */
   inFlight = 0;

@@ -4,18 +4,24 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { LIMITS } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
-import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { gateway } from '../../kit/gateway.ts';
 import { INITIALIZE, type Json, type McpSession, openSession, post } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 
 // The bounds are many seconds; what happens then is the same after one, in which the other target is up.
 const limits = LIMITS as Record<
-  'slowTarget' | 'slowTogether' | 'sessionBegin' | 'initializeTimeout' | 'listAnswer' | 'retryFirst',
+  | 'slowBegin'
+  | 'slowTarget'
+  | 'slowTogether'
+  | 'sessionBegin'
+  | 'initializeTimeout'
+  | 'listAnswer'
+  | 'retryFirst',
   number
 >;
 const before = { ...LIMITS };
 beforeEach(() => {
-  limits.slowTarget = 1_000;
+  Object.assign(limits, { slowBegin: 1_000, slowTarget: 1_000 });
 });
 afterEach(() => {
   Object.assign(limits, before);
@@ -37,18 +43,12 @@ async function took(work: Promise<unknown>): Promise<number> {
   return performance.now() - started;
 }
 
-/** Begins a session; `isBegun` says whether it has. */
-function beginning(gate: TestGateway): { readonly session: Promise<McpSession>; isBegun(): boolean } {
-  let isBegun = false;
-  const session = openSession(`${gate.url}/mcp`);
-  session.then(
-    () => {
-      isBegun = true;
-    },
-    () => undefined,
-  );
-  return { session, isBegun: () => isBegun };
-}
+/** Whether a promise is still open after so many ms. */
+const isOpenAfter = (work: Promise<unknown>, milliseconds: number): Promise<boolean> =>
+  Promise.race([
+    work.then(() => false),
+    new Promise<boolean>((resolve) => setTimeout(resolve, milliseconds, true)),
+  ]);
 
 describe('a target that does not answer initialize', () => {
   test('does not hold up the others, and lists say that it is missing', async () => {
@@ -84,12 +84,11 @@ describe('a target that does not answer initialize', () => {
     expect(longest).toBeLessThan(limits.slowTarget / 2);
   });
 
-  test('holds up the first session only', async () => {
-    Object.assign(limits, { slowTarget: 1_500, slowTogether: 400 });
+  test('delays no session by more than 2 s, also the first one', async () => {
+    Object.assign(limits, before);
+    expect(limits.slowBegin).toBe(2_000);
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
-    const begin = (): Promise<unknown> => openSession(`${gate.url}/mcp`);
-    expect(await took(begin())).toBeGreaterThan(limits.slowTarget - 100);
-    expect(await took(begin())).toBeLessThan(limits.slowTarget - 100);
+    expect(await took(openSession(`${gate.url}/mcp`))).toBeLessThan(limits.slowTarget / 2);
   });
 
   test('fails its calls after a while, with the reason', async () => {
@@ -141,21 +140,26 @@ describe('a target that does not answer initialize', () => {
     expect(text).not.toContain('database');
   });
 
-  test.each([
-    ['alone', [chaos('dumb', '--silent')], 'target "dumb": no answer within 1.5 s'],
-    [
-      'beside others that do not work',
-      [chaos('dumb', '--silent'), chaos('dead', '--exit=7')],
-      /target "dumb": no answer within 1.5 s; target "dead" exited with code 7/,
-    ],
-  ])('%s: no session begins, and the client is told', async (_, targets, reason) => {
+  test('alone: no session begins, and the client is told', async () => {
     limits.sessionBegin = 1_500;
-    await using gate = await gateway(mcpConfig(targets));
+    await using gate = await gateway(mcpConfig([chaos('dumb', '--silent')]));
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(status).toBe(500);
+    expect(error).toEqual({
+      code: -32603,
+      message: 'failed to create session: target "dumb": no answer within 1.5 s',
+    });
+  });
+
+  test('beside others that do not work: lists wait for it, and then say what is wrong with each', async () => {
+    Object.assign(limits, { slowBegin: 200, sessionBegin: 1_000 });
+    await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('dead', '--exit=7')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    const { error } = await session.request('tools/list');
     expect(error.code).toBe(-32603);
-    expect(error.message).toMatch(reason);
-    expect(error.message).not.toContain('others');
+    expect(error.message).toMatch(
+      /target "dumb": no answer within 0.2 s; target "dead": .*exited with code 7/,
+    );
   });
 
   test('is waited for when failure is to be seen', async () => {
@@ -190,31 +194,50 @@ describe('a target that is slow to start', () => {
     expect(lines).toEqual(['initialize', 'notifications/initialized', 'tools/list', 'tools/call']);
   });
 
-  test('is waited for as long as no other is up, and is started once', async () => {
+  test('gets the log level that was set before it was ready', async () => {
+    const start = newFile();
+    await using gate = await gateway(mcpConfig([chaos('slow', `--starts-with=${start}`), chaos('well')]));
+    const session = await openSession(`${gate.url}/mcp`);
+    expect((await session.request('logging/setLevel', { level: 'error' })).result).toEqual({});
+    const heard = changes(session, 1);
+    writeFileSync(start, '');
+    await heard;
+    const { result } = await session.request('tools/call', { name: 'slow_received' });
+    const level = JSON.parse(result.content[0].text)
+      .map((line: string) => JSON.parse(line))
+      .find(({ method }: Json) => method === 'logging/setLevel');
+    expect(level.params).toEqual({ level: 'error' });
+  });
+
+  test('does not delay the session when no other is up either; lists wait for it, and it is started once', async () => {
     const [start, mark] = [newFile(), newFile()];
-    limits.slowTarget = 200;
+    limits.slowBegin = 200;
     await using gate = await gateway(
       mcpConfig(['one', 'two'].map((name) => chaos(name, `--starts-with=${start}`, `--mark=${mark}`))),
     );
-    const { session, isBegun } = beginning(gate);
-    await until(() => readFileSync(mark, { encoding: 'utf8', flag: 'a+' }).split('\n').length === 3);
-    expect(await took(until(isBegun, limits.slowTarget * 3).catch(() => undefined))).toBeGreaterThan(500);
-    expect(isBegun()).toBe(false);
+    const session = await openSession(`${gate.url}/mcp`);
+    expect(session.initialize.result.capabilities).toEqual({
+      tools: { listChanged: true },
+      prompts: { listChanged: true },
+      resources: { listChanged: true },
+    });
+    const listed = list(session);
+    expect(await isOpenAfter(listed, limits.slowTarget * 1.5)).toBe(true);
     writeFileSync(start, '');
     // Both began as slowly: the first one to answer waits for the other.
-    expect(toolsOf(await list(await session))).toEqual(['one_echo', 'two_echo']);
+    expect(toolsOf(await listed)).toEqual(['one_echo', 'two_echo']);
     expect(readFileSync(mark, 'utf8').split('\n')).toHaveLength(3);
   });
 
-  test('later than the first one to be up: the session begins without it', async () => {
+  test('later than the first one to be up: lists do without it', async () => {
     const start = newFile();
-    Object.assign(limits, { slowTarget: 200, slowTogether: 100 });
+    Object.assign(limits, { slowBegin: 200, slowTarget: 200, slowTogether: 100 });
     await using gate = await gateway(
       mcpConfig([chaos('one', `--starts-with=${start}`), chaos('two', '--silent')]),
     );
-    const { session } = beginning(gate);
+    const session = await openSession(`${gate.url}/mcp`);
     writeFileSync(start, '');
-    const { tools, _meta } = await list(await session);
+    const { tools, _meta } = await list(session);
     expect(toolsOf({ tools })).toEqual(['one_echo']);
     expect(_meta[UNAVAILABLE]).toEqual([{ name: 'two', error: 'no answer within 0.2 s' }]);
   });
