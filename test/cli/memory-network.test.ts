@@ -103,11 +103,12 @@ describe('the key of the memory adapter', () => {
     });
     const url = addressOf(running, 'mcp');
     const before = backend.seen.length;
-    for (const headers of [
+    const wrong: Record<string, string>[] = [
       {},
       { authorization: 'Bearer adapter-key-2' },
       { authorization: `Basic ${KEY}` },
-    ]) {
+    ];
+    for (const headers of wrong) {
       const refused = await post(url, message, headers);
       expect(refused.status).toBe(401);
       expect(refused.headers.get('www-authenticate')).toBe('Bearer');

@@ -44,9 +44,9 @@ async function postForm(
 
 /** The form that a provider got. */
 async function formOf({ received }: HttpUpstream): Promise<Map<string, string>> {
-  const { headers, body } = received.at(-1) ?? { headers: {}, body: '' };
-  const type = String(headers['content-type']);
-  const form = await new Response(Buffer.from(body, 'latin1'), {
+  const last = received.at(-1);
+  const type = String(last?.headers['content-type']);
+  const form = await new Response(Buffer.from(last?.body ?? '', 'latin1'), {
     headers: { 'content-type': type },
   }).formData();
   const entries = [...form.entries()].map(
