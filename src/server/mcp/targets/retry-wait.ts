@@ -14,11 +14,14 @@ export class RetryWait {
     this.failures = 0;
   }
 
-  /** Resolves when it is time for the next attempt: never before the time that the server asked for (`retry`). */
+  /**
+   * Resolves when it is time for the next attempt: never before the time that the server asked for (`retry`), and never at
+   * once, because a server that says `retry: 0` and ends each stream would be asked in a tight loop.
+   */
   async next({ retry }: StreamPosition, signal: AbortSignal): Promise<void> {
     const backOff = Math.min(LIMITS.retryFirst * 2 ** Math.max(0, this.failures - 1), LIMITS.retryLast);
     // Up to a fifth longer, so that the sessions of a target that restarts do not all return at the same moment.
-    const own = this.failures === 0 && retry !== undefined ? 0 : backOff * (1 + Math.random() / 5);
+    const own = backOff * (1 + Math.random() / 5);
     await pause(Math.max(own, Math.min(retry ?? 0, LIMITS.streamRetryMax)), signal);
   }
 }
