@@ -78,8 +78,10 @@ export const LIMITS = {
   subscriptions: 1_000,
   /** Pages followed when a target's list is merged (upstream). */
   listPages: 64,
-  /** Messages of a target kept for a client without an open stream; the oldest is dropped. */
+  /** Messages of targets kept for a client without an open stream: the oldest notification is dropped, one request more gets an error. */
   queuedMessages: 64,
+  /** How long requests of servers wait for a client that has just begun to open its first stream; at most some round trips. */
+  streamOpening: SECOND,
   /** One message of a target: a line on stdout, or one event or body over HTTP. */
   targetMessageBytes: 8 * MIB,
   /** Bytes waiting for a child that does not read its stdin; more fails the call. */

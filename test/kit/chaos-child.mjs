@@ -1,7 +1,7 @@
 // A stub MCP server on stdin and stdout that misbehaves on demand:
 //   node chaos-child.mjs [--name=x] [--tools=a,b] [--prompts=a] [--resources=u,v] [--pages=n] [--endless]
 //     [--exit=code] [--mute] [--silent] [--ignore-term] [--linger] [--refuse] [--revision=2024-11-05] [--mark=file]
-//     [--needs=file] [--starts-with=file] [--lists-with=file]
+//     [--needs=file] [--starts-with=file] [--lists-with=file] [--asks-first=count]
 // Every tool it is asked to call exists; the ones in `actions` do what their name says, all others say their name.
 import { spawn } from 'node:child_process';
 import { appendFileSync, closeSync, existsSync, writeSync } from 'node:fs';
@@ -31,6 +31,8 @@ const { values: flags } = parseArgs({
     'starts-with': { type: 'string' },
     // The same for lists.
     'lists-with': { type: 'string' },
+    // Asks for roots so many times once the client is initialized; each answer is a line in the file of `mark`.
+    'asks-first': { type: 'string' },
   },
 });
 
@@ -132,6 +134,14 @@ const actions = {
     const { result, error } = await ask(args.method ?? 'roots/list', args.params);
     return text(JSON.stringify(result ?? { error }));
   },
+  /** Asks, and takes the question back. Ends when another question has been answered. */
+  'ask-and-cancel': async ({ args }) => {
+    const id = `ask-${asked.size + 1}`;
+    void ask(args.method ?? 'roots/list', args.params);
+    send({ method: 'notifications/cancelled', params: { requestId: id, reason: 'changed my mind' } });
+    await ask('ping');
+    return text('cancelled');
+  },
   notify: ({ args }) => {
     for (let n = 0; n < (args.times ?? 1); n += 1) {
       send({ method: args.method, params: { ...args.params, ...(args.times && { n }) } });
@@ -223,9 +233,15 @@ async function answer({ id, method, params = {} }) {
   else send({ id, result: handler(params) });
 }
 
+function askFirst() {
+  for (let count = 0; count < Number(flags['asks-first'] ?? 0); count += 1)
+    void ask('roots/list').then((answer) => appendFileSync(flags.mark, `${JSON.stringify(answer)}\n`));
+}
+
 createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
   received.push(line);
   const message = JSON.parse(line);
+  if (message.method === 'notifications/initialized') askFirst();
   if (message.method === undefined) asked.get(message.id)?.(message);
   else if (message.id !== undefined) void answer(message);
 });

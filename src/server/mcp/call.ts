@@ -103,7 +103,7 @@ class ForwardedCall implements CallHandler {
   }
 
   related(message: RpcMessage): void {
-    this.#call.session.deliver(this.#connection, message, this.#call.stream);
+    this.#call.session.deliver(this.#connection, this.#peer, message, this.#call.stream);
   }
 
   response(text: string, response: RpcMessage): void {

@@ -36,7 +36,7 @@ export interface Ready {
 export class Connection {
   readonly target: Target;
   readonly #log: Log;
-  readonly #unrelated: (connection: Connection, message: RpcMessage) => void;
+  readonly #unrelated: (connection: Connection, message: RpcMessage, peer: Peer) => void;
   /** What the client said of itself in `initialize`, as JSON text: servers are told the same. */
   readonly #initializeParams: string;
   #ready: Promise<Ready> | undefined;
@@ -70,7 +70,7 @@ export class Connection {
     target: Target,
     log: Log,
     initializeParams: string,
-    unrelated: (connection: Connection, message: RpcMessage) => void,
+    unrelated: (connection: Connection, message: RpcMessage, peer: Peer) => void,
   ) {
     this.target = target;
     this.#log = log;
@@ -180,7 +180,7 @@ export class Connection {
   }
 
   #createPeer(): Peer {
-    const peer = new Peer(this.target, this.#log, (message) => this.#unrelated(this, message));
+    const peer = new Peer(this.target, this.#log, (message) => this.#unrelated(this, message, peer));
     peer.onClosed = (error) => {
       // While connecting, the attempt itself reports the failure.
       if (this.#peer === peer) this.#fail(error);
@@ -251,7 +251,8 @@ export class Connection {
 
   /** Tells the client that a list is not the one that it was given. */
   changed(kind: string): void {
-    this.#unrelated(this, parseMessage(notificationMessage(`notifications/${kind}/list_changed`)));
+    const message = parseMessage(notificationMessage(`notifications/${kind}/list_changed`));
+    if (this.#peer !== undefined) this.#unrelated(this, message, this.#peer);
   }
 
   #fail(error: unknown): void {

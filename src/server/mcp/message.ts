@@ -137,6 +137,15 @@ function refuseAmbiguous(found: readonly [string, Span][], protocolKeys: Readonl
   }
 }
 
+/**
+ * One spelling for equal ids, given as JSON text: a client may repeat an id with other escapes, or as `7.0`. Numbers
+ * that a double cannot hold exactly keep their digits.
+ */
+export function canonicalId(text: string): string {
+  const value = JSON.parse(text) as unknown;
+  return typeof value === 'string' || Number.isSafeInteger(value) ? JSON.stringify(value) : text;
+}
+
 /** The same message with another id (JSON text). */
 export function withId(message: RpcMessage, id: string): string {
   const { idSpan, text } = message;

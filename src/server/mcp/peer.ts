@@ -118,12 +118,6 @@ export class Peer {
     call.handler.cancelled?.();
   }
 
-  /** Our id of a call that the client knows by `originalId` (JSON text). */
-  idOf(originalId: string): number | undefined {
-    for (const [id, call] of this.#pending) if (call.originalId === originalId) return id;
-    return undefined;
-  }
-
   /** Sends a notification or a response of the client. */
   send(text: string, headers: readonly string[]): void {
     this.#send(text, { headers });

@@ -6,7 +6,7 @@ import { HeaderList } from '../http/header-list.ts';
 import type { Tracer } from '../observe/trace/tracer.ts';
 import { answerError, type ClientCall } from './call.ts';
 import { dispatch } from './federation.ts';
-import type { RpcMessage } from './message.ts';
+import { canonicalId, type RpcMessage } from './message.ts';
 import type { Peer } from './peer.ts';
 import { RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';
@@ -25,8 +25,7 @@ export function runCall(
 ): Promise<Reply> {
   x.mcp ??= {};
   const call = new RunningCall(x, session, message, headers, x.mcp);
-  session.inFlight += 1;
-  if (session.inFlight > LIMITS.inFlightPerSession) {
+  if (session.inFlight >= LIMITS.inFlightPerSession) {
     answerError(
       call,
       new RpcError(
@@ -35,6 +34,7 @@ export function runCall(
       ),
     );
   } else {
+    session.began(call.key, call);
     void dispatch(call).catch((error: unknown) =>
       session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) }),
     );
@@ -55,6 +55,8 @@ class RunningCall implements ClientCall, EventStreamOwner {
   readonly span: Exchange['span'];
   readonly trace: Tracer | undefined;
   readonly stream = new EventStream();
+  /** Under which the session knows it. */
+  readonly key: string;
   readonly #x: Exchange;
   #peer: Peer | undefined;
   #id = 0;
@@ -72,6 +74,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
     this.#x = x;
     this.session = session;
     this.message = message;
+    this.key = canonicalId(message.id ?? 'null');
     this.headers = headers;
     this.log = log;
     this.access = x.itemAccess;
@@ -95,7 +98,13 @@ class RunningCall implements ClientCall, EventStreamOwner {
   }
 
   closed(): void {
-    this.session.inFlight -= 1;
+    const { running } = this.session;
+    // The next request with this id may have begun: it is free as soon as the answer is written.
+    if (running.get(this.key) === this) running.delete(this.key);
+  }
+
+  get peer(): Peer | undefined {
+    return this.#peer;
   }
 
   pressure(paused: boolean): void {
@@ -110,7 +119,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
 
   refused(error: UpstreamStatusError): void {
     if (this.#answer === undefined) {
-      this.session.inFlight -= 1;
+      this.closed();
       this.answerWith(upstreamReply(error));
       return;
     }
@@ -134,8 +143,13 @@ class RunningCall implements ClientCall, EventStreamOwner {
   }
 
   abandoned(): void {
-    if (this.#peer === undefined) this.stream.end();
-    else this.#peer.cancel(this.#id, 'the client disconnected');
+    this.cancel('the client disconnected');
+  }
+
+  cancel(reason: string): void {
+    this.#peer?.cancel(this.#id, reason);
+    // It may not run anywhere yet, or not any more.
+    this.stream.end();
   }
 }
 

@@ -3,8 +3,10 @@ import type { Log } from '../../core/log.ts';
 import { EventStream } from '../../core/sse.ts';
 import { Connection } from './connection.ts';
 import { edit, valueAt } from './json-text.ts';
-import { type RpcMessage, withId } from './message.ts';
+import type { RpcMessage } from './message.ts';
 import { outwardName } from './names.ts';
+import type { Peer } from './peer.ts';
+import { ServerRequests } from './server-requests.ts';
 import type { Target } from './target.ts';
 
 /** What every session of one MCP backend shares. */
@@ -18,6 +20,15 @@ export interface SessionOptions {
   readonly log: Log;
 }
 
+/** A request of the client in flight. */
+interface Running {
+  readonly stream: EventStream;
+  /** Where it runs, once that is known. */
+  readonly peer: Peer | undefined;
+  /** Nobody waits for its response any more. */
+  cancel(reason: string): void;
+}
+
 /** One client's conversation, with a connection to every target. */
 export class Session {
   readonly options: SessionOptions;
@@ -27,14 +38,15 @@ export class Session {
   id = '';
   readonly begun = performance.now();
   lastUsed = performance.now();
-  /** Requests in flight, over all connections. */
-  inFlight = 0;
+  /** Requests of the client in flight, by id (`canonicalId`), oldest first. */
+  readonly running = new Map<string, Running>();
   closed = false;
   #stream: EventStream | undefined;
   #queue: string[] = [];
-  /** Requests of servers that the client has yet to answer, by the id that the client sees. */
-  readonly #asked = new Map<string, { readonly connection: Connection; readonly id: string }>();
-  #nextAsked = 1;
+  /** When the client said that it is initialized; it opens a stream of its own after that, if at all. */
+  #initializedAt: number | undefined;
+  #hasHadStream = false;
+  readonly requests: ServerRequests;
 
   /** Begun by another process: what the client said of itself is not known here. */
   readonly isResumed: boolean;
@@ -50,10 +62,11 @@ export class Session {
     this.owner = owner;
     this.connections = options.targets.map(
       (target) =>
-        new Connection(target, options.log, initializeParams, (connection, message) =>
-          this.deliver(connection, message),
+        new Connection(target, options.log, initializeParams, (connection, message, peer) =>
+          this.deliver(connection, peer, message),
         ),
     );
+    this.requests = new ServerRequests({ severalServers: options.targets.length > 1 });
   }
 
   /** Enough to follow a session through the log; the id itself is a credential. */
@@ -61,13 +74,18 @@ export class Session {
     return this.id.slice(0, 12);
   }
 
-  /** Messages that wait for the client to open a stream, and requests of servers that it has yet to answer. */
-  get queued(): number {
-    return this.#queue.length;
+  get inFlight(): number {
+    return this.running.size;
   }
 
+  /** Messages that wait for the client to open a stream. */
+  get queued(): number {
+    return this.#queue.length + this.requests.waiting;
+  }
+
+  /** Requests of servers that the client has yet to answer. */
   get unanswered(): number {
-    return this.#asked.size;
+    return this.requests.unanswered;
   }
 
   get hasOpenStream(): boolean {
@@ -79,6 +97,8 @@ export class Session {
     const stream = new EventStream();
     this.#stream?.end();
     this.#stream = stream;
+    this.#hasHadStream = true;
+    this.requests.opened(stream);
     for (const text of this.#queue.splice(0)) stream.send(text);
     for (const connection of this.connections) connection.listen(headers);
     stream.owner = {
@@ -89,12 +109,31 @@ export class Session {
     return stream;
   }
 
-  /** Sends a server's notification or request to the client: on the stream of its call, else on the session's own. */
-  deliver(connection: Connection, message: RpcMessage, stream?: EventStream): void {
+  /** A request of the client begins to run. */
+  began(id: string, call: Running): void {
+    this.running.set(id, call);
+    this.requests.opened(call.stream);
+  }
+
+  /** The client has confirmed the session. */
+  initialized(): void {
+    this.#initializedAt ??= performance.now();
+  }
+
+  /** Sends a server's notification or request to the client; `stream` is that of the call that it belongs to. */
+  deliver(connection: Connection, peer: Peer, message: RpcMessage, stream?: EventStream): void {
+    if (message.kind === 'request') {
+      this.#ask(peer, message, stream);
+      return;
+    }
+    if (message.method === 'notifications/cancelled') {
+      const cancelled = this.requests.cancel(peer, message);
+      if (cancelled !== undefined) this.#taker(peer, cancelled.stream)?.send(cancelled.text);
+      return;
+    }
     const isChange = message.method.endsWith('/list_changed');
     if (isChange) connection.lateLists.changed();
-    const text =
-      message.kind === 'request' ? this.#ask(connection, message) : this.#renamed(connection, message);
+    const text = this.#renamed(connection, message);
     const taker = stream?.isOpen ? stream : this.#stream;
     if (taker?.isOpen) {
       taker.send(text);
@@ -106,17 +145,39 @@ export class Session {
     this.#queue.push(text);
   }
 
+  #ask(peer: Peer, message: RpcMessage, stream: EventStream | undefined): void {
+    const taker = this.#taker(peer, stream);
+    if (taker !== undefined) this.requests.send(peer, message, taker);
+    else if (this.#isAboutToListen) this.requests.wait(peer, message);
+    else this.requests.unreachable(peer, message);
+  }
+
+  /**
+   * What can carry a request to the client: the stream of the call that it belongs to, the session's own, or that of any
+   * call in flight, one at the same server first. Many clients never open the session's own (`GET`), and over stdio a
+   * server does not say to which of its calls a request belongs.
+   */
+  #taker(peer: Peer, stream: EventStream | undefined): EventStream | undefined {
+    if (stream?.isOpen) return stream;
+    if (this.#stream?.isOpen) return this.#stream;
+    const calls = [...this.running.values()].filter((call) => call.stream.isOpen);
+    return (calls.findLast((call) => call.peer === peer) ?? calls.at(-1))?.stream;
+  }
+
+  /** Servers ask for roots as soon as they are initialized, which is before the client can have opened its stream. */
+  get #isAboutToListen(): boolean {
+    if (this.#hasHadStream) return false;
+    return (
+      this.#initializedAt === undefined || performance.now() - this.#initializedAt < LIMITS.streamOpening
+    );
+  }
+
   /** Hands the client's answer to the server that asked. Answers to nothing are dropped. */
   answer(message: RpcMessage, headers: readonly string[]): void {
-    const asked = this.#asked.get(message.id ?? '');
-    if (asked === undefined) {
-      this.options.log.debug('mcp', 'an answer to a request that was never made was dropped', {
-        id: message.id,
-      });
-      return;
-    }
-    this.#asked.delete(message.id ?? '');
-    asked.connection.peer?.send(withId(message, asked.id), headers);
+    if (this.requests.answer(message, headers)) return;
+    this.options.log.debug('mcp', 'an answer to a request that was never made was dropped', {
+      id: message.id,
+    });
   }
 
   /** Ends the session's own stream; the client may open another. */
@@ -129,18 +190,8 @@ export class Session {
     this.closed = true;
     this.#stream?.end();
     this.#queue = [];
-    this.#asked.clear();
+    this.requests.close();
     await Promise.all(this.connections.map((connection) => connection.close()));
-  }
-
-  /** A server's request, under an id that no other server of the session uses. */
-  #ask(connection: Connection, message: RpcMessage): string {
-    // What the client never answered makes room for what it may still answer.
-    if (this.#asked.size >= LIMITS.inFlightPerSession)
-      this.#asked.delete(this.#asked.keys().next().value as string);
-    const id = JSON.stringify(`agctl-${this.#nextAsked++}`);
-    this.#asked.set(id, { connection, id: message.id ?? 'null' });
-    return withId(message, id);
   }
 
   #renamed(connection: Connection, message: RpcMessage): string {

@@ -1,0 +1,163 @@
+import { LIMITS } from '../../core/limits.ts';
+import type { EventStream } from '../../core/sse.ts';
+import { type Edit, edit, valueAt } from './json-text.ts';
+import { canonicalId, type RpcMessage } from './message.ts';
+import type { Peer } from './peer.ts';
+import { errorMessage, RPC, resultMessage } from './protocol.ts';
+
+/** A request of a server that the client has got and has yet to answer. */
+interface Asked {
+  /** Who asked: a server that was started in its place never gets the answer. */
+  readonly peer: Peer;
+  /** The server's id and progress token, as JSON texts. */
+  readonly id: string;
+  readonly token: string | undefined;
+  /** What carried it to the client. */
+  readonly stream: EventStream;
+}
+
+/** A request of a server that waits for the client to open a stream. */
+interface Waiting {
+  readonly peer: Peer;
+  readonly message: RpcMessage;
+}
+
+const NO_STREAM = 'the client has no open stream on which this request could reach it';
+
+/**
+ * Requests of the servers of one session to its client, under ids that no two servers share. Every one of them is
+ * passed on or answered with an error; none is dropped.
+ */
+export class ServerRequests {
+  /** By the id that the client sees, as JSON text. */
+  readonly #asked = new Map<string, Asked>();
+  /** Progress tokens may have to be told apart, too: two servers can use the same. */
+  readonly #rewritesTokens: boolean;
+  #waiting: Waiting[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #nextId = 1;
+
+  constructor({ severalServers }: { severalServers: boolean }) {
+    this.#rewritesTokens = severalServers;
+  }
+
+  /** Requests that the client has got and has yet to answer. */
+  get unanswered(): number {
+    return this.#asked.size;
+  }
+
+  /** Requests that wait for a stream. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** Sends a request to the client. */
+  send(peer: Peer, message: RpcMessage, stream: EventStream): void {
+    this.#makeRoom();
+    const { text } = message;
+    const id = JSON.stringify(`agctl-${this.#nextId++}`);
+    const tokenSpan = valueAt(text, ['params', '_meta', 'progressToken']);
+    this.#asked.set(id, {
+      peer,
+      id: message.id ?? 'null',
+      token: tokenSpan && text.slice(tokenSpan.start, tokenSpan.end),
+      stream,
+    });
+    const edits: Edit[] = message.idSpan === undefined ? [] : [{ ...message.idSpan, text: id }];
+    if (tokenSpan !== undefined && this.#rewritesTokens) edits.push({ ...tokenSpan, text: id });
+    stream.send(edit(text, edits));
+  }
+
+  /** Keeps a request for `LIMITS.streamOpening`: the client is about to open a stream. */
+  wait(peer: Peer, message: RpcMessage): void {
+    if (this.#waiting.length >= LIMITS.queuedMessages) {
+      refuse(peer, message.id, `more than ${LIMITS.queuedMessages} requests wait for the client`);
+      return;
+    }
+    this.#waiting.push({ peer, message });
+    this.#timer ??= setTimeout(() => this.#expire(), LIMITS.streamOpening);
+  }
+
+  /** The client has opened a stream: what waits for one goes out on it. */
+  opened(stream: EventStream): void {
+    if (this.#waiting.length === 0) return;
+    for (const { peer, message } of this.#takeWaiting()) this.send(peer, message, stream);
+  }
+
+  /** Answers a request that cannot reach the client. A ping asks about the connection, which is there. */
+  unreachable(peer: Peer, message: RpcMessage): void {
+    if (message.method === 'ping') peer.send(resultMessage(message.id ?? 'null', '{}'), []);
+    else refuse(peer, message.id, NO_STREAM);
+  }
+
+  /** Hands an answer of the client to the server that asked. Whether there was one. */
+  answer({ id, idSpan, text }: RpcMessage, headers: readonly string[]): boolean {
+    const key = canonicalId(id ?? 'null');
+    const asked = this.#asked.get(key);
+    if (asked === undefined || idSpan === undefined) return false;
+    this.#asked.delete(key);
+    asked.peer.send(edit(text, [{ ...idSpan, text: asked.id }]), headers);
+    return true;
+  }
+
+  /**
+   * A server takes a request back. What the client must be told, and on which stream; undefined when the client has not
+   * got the request, or has answered it.
+   */
+  cancel(peer: Peer, { text }: RpcMessage): { text: string; stream: EventStream } | undefined {
+    const span = valueAt(text, ['params', 'requestId']);
+    if (span === undefined) return undefined;
+    const id = canonicalId(text.slice(span.start, span.end));
+    const isIt = (other: { readonly peer: Peer }, otherId: string | undefined): boolean =>
+      other.peer === peer && canonicalId(otherId ?? 'null') === id;
+    this.#waiting = this.#waiting.filter((waiting) => !isIt(waiting, waiting.message.id));
+    for (const [outward, asked] of this.#asked) {
+      if (!isIt(asked, asked.id)) continue;
+      this.#asked.delete(outward);
+      return { text: edit(text, [{ ...span, text: outward }]), stream: asked.stream };
+    }
+    return undefined;
+  }
+
+  /** Passes progress of the client on to the server whose request it is about. Whether there is one. */
+  progress({ text }: RpcMessage, headers: readonly string[]): boolean {
+    const span = valueAt(text, ['params', 'progressToken']);
+    if (span === undefined) return false;
+    const asked = this.#asked.get(canonicalId(text.slice(span.start, span.end)));
+    if (asked?.token === undefined) return false;
+    asked.peer.send(edit(text, [{ ...span, text: asked.token }]), headers);
+    return true;
+  }
+
+  /** The session is over, and with it its servers. */
+  close(): void {
+    this.#takeWaiting();
+    this.#asked.clear();
+  }
+
+  #takeWaiting(): Waiting[] {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    return this.#waiting.splice(0);
+  }
+
+  #expire(): void {
+    for (const { peer, message } of this.#takeWaiting()) this.unreachable(peer, message);
+  }
+
+  /** What the client never answered makes room for what it may still answer. */
+  #makeRoom(): void {
+    if (this.#asked.size < LIMITS.inFlightPerSession) return;
+    const [outward, { peer, id }] = this.#asked.entries().next().value as [string, Asked];
+    this.#asked.delete(outward);
+    refuse(
+      peer,
+      id,
+      `the client has not answered, and ${LIMITS.inFlightPerSession} later requests wait for it`,
+    );
+  }
+}
+
+function refuse(peer: Peer, id: string | undefined, why: string): void {
+  peer.send(errorMessage(id ?? 'null', RPC.internalError, why), []);
+}
