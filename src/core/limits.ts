@@ -76,6 +76,10 @@ export const LIMITS = {
   inFlightPerSession: 256,
   /** Resource subscriptions of a session at one target that are renewed after its restart; the oldest is not. */
   subscriptions: 1_000,
+  /** Names without prefix: names of one list of a target that are remembered for a session; with more, none are. */
+  listedNames: 50_000,
+  /** And how often a name that no list has, or a target that could not list, makes a session ask for the lists again. */
+  relist: 10 * SECOND,
   /** Pages followed when a target's list is merged (upstream). */
   listPages: 64,
   /** Messages of targets kept for a client without an open stream: the oldest notification is dropped, one request more gets an error. */

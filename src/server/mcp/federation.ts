@@ -3,9 +3,9 @@ import type { ClientCall, Rewrite } from './call.ts';
 import { answerError, forward } from './call.ts';
 import type { Connection } from './connection.ts';
 import { inTime } from './in-time.ts';
-import { type Edit, edit, elements, valueAt } from './json-text.ts';
+import { edit, valueAt } from './json-text.ts';
 import { LastingRequests } from './lasting-requests.ts';
-import { filterList, type Listing, listAll, renamedItem, UNAVAILABLE_META_KEY } from './lists.ts';
+import { filterList, type Listing, listAll, listResult, renamedItem } from './lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import {
   type ItemKind,
@@ -16,9 +16,11 @@ import {
   type NamedItem,
   nameAt,
   namedItem,
-  outwardName,
 } from './names.ts';
+import { outwardUris } from './outward-uris.ts';
 import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
+import { inwardMessage, outwardResult } from './task-ids.ts';
+import { listTasks, type Owner, ownerOfTask } from './tasks.ts';
 
 /**
  * Runs one request of a client over the targets of its session. The stream gets the response, whatever
@@ -30,8 +32,8 @@ export async function dispatch(call: ClientCall): Promise<void> {
     note(call);
     refuseUnknownMethod(call);
     const item = namedItem(message.method, message.params);
-    if (session.connections.length === 1 && !session.options.prefixed)
-      return await runOnSingle(call, session.connections[0] as Connection, item);
+    if (!session.isFederated) return await runOnSingle(call, session.connections[0] as Connection, item);
+    if (message.method === 'tasks/list') return await listTasks(call);
     const list = LIST_METHODS[message.method];
     if (list !== undefined) return await runList(call, list);
     if (item !== undefined) return await runOnOwner(call, item);
@@ -98,13 +100,7 @@ async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   const items = session.options.prefixed
     ? prefixedItems(call, list, listing)
     : unambiguousItems(call, list, listing);
-  const meta =
-    listing.unavailable.length === 0
-      ? ''
-      : `,"_meta":${JSON.stringify({ [UNAVAILABLE_META_KEY]: listing.unavailable })}`;
-  stream.end(
-    resultMessage(message.id ?? 'null', `{${JSON.stringify(list.member)}:[${items.join(',')}]${meta}}`),
-  );
+  stream.end(listResult(message.id ?? 'null', list.member, items, listing.unavailable));
 }
 
 function prefixedItems({ access }: ClientCall, list: ListMethod, { listed }: Listing): string[] {
@@ -138,21 +134,40 @@ function unambiguousItems({ access, session }: ClientCall, list: ListMethod, { l
 }
 
 async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
-  const { message, session } = call;
+  const { message } = call;
   const { kind, namePath } = item;
-  const { connection, name } = session.options.prefixed
-    ? prefixedOwner(call, kind, item.name)
-    : await listedOwner(call, kind, item.name);
+  const { connection, name } = await ownerOf(call, item);
   checkAccess(call, item, connection.target.name, name);
   noteName(call.log, kind, name);
+  if (kind === 'task') return forwardInward(call, connection, message);
   const span = valueAt(message.text, ['params', ...namePath]);
   const inward: RpcMessage =
     span === undefined
       ? message
       : parseMessage(edit(message.text, [{ ...span, text: JSON.stringify(name) }]));
-  const rewrite: Rewrite | undefined = session.options.prefixed
-    ? (text) => outwardUris(text, connection.target.name)
-    : undefined;
+  await forwardInward(call, connection, inward);
+}
+
+/** Which target an item belongs to, and the name that it has there. */
+async function ownerOf(call: ClientCall, { kind, name }: NamedItem): Promise<Owner> {
+  if (kind === 'task') return ownerOfTask(call.session, name);
+  return call.session.options.prefixed ? prefixedOwner(call, kind, name) : listedOwner(call, kind, name);
+}
+
+/** Passes a call on to one of several targets: ids and URIs are the target's there, and the client's in the answer. */
+async function forwardInward(call: ClientCall, connection: Connection, message: RpcMessage): Promise<void> {
+  const { method, params } = message;
+  const { prefixed } = call.session.options;
+  const target = connection.target.name;
+  const text = inwardMessage(message.text, target, method);
+  const inward = text === message.text ? message : parseMessage(text);
+  const rewrite: Rewrite = (answer) =>
+    outwardResult(
+      prefixed ? outwardUris(answer, target) : answer,
+      target,
+      method,
+      params['task'] !== undefined,
+    );
   await forward(call, connection, inward, keeping(connection, inward, rewrite));
 }
 
@@ -160,7 +175,7 @@ function prefixedOwner(
   { session }: ClientCall,
   kind: ItemKind,
   outward: string,
-): { connection: Connection; name: string } {
+): Owner {
   const addressed = inwardName(kind, outward);
   const connection = session.connections.find(({ target }) => target.name === addressed?.target);
   if (addressed === undefined || connection === undefined) throw unknownItem(kind, outward);
@@ -171,27 +186,26 @@ async function listedOwner(
   call: ClientCall,
   kind: ItemKind,
   name: string,
-): Promise<{ connection: Connection; name: string }> {
-  const method = Object.keys(LIST_METHODS).find((key) => LIST_METHODS[key]?.kind === kind) as string;
-  const { listed } = await listAll(call, method, LIST_METHODS[method] as ListMethod);
-  const owners = listed.filter(({ items }) => items.some((item) => item.name === name));
+): Promise<Owner> {
+  const owners = await call.session.nameIndex.ownersOf(call, kind, name);
   if (owners.length > 1)
     throw new RpcError(
       RPC.invalidParams,
       `several targets offer the ${kind} "${name}": set prefixMode to tell them apart`,
     );
   // A resource may be readable without being listed (templates): the only target that has resources gets it.
-  const [owner] =
+  const [connection] =
     owners.length === 1 || kind === 'tool' || kind === 'prompt' ? owners : offering(call, 'resources');
-  if (owner === undefined) throw unknownItem(kind, name);
-  return { connection: owner.connection, name };
+  if (connection === undefined) throw unknownItem(kind, name);
+  return { connection, name };
 }
 
-function offering({ session }: ClientCall, capability: string): { connection: Connection }[] {
+/** The only target with that capability, or none. */
+function offering({ session }: ClientCall, capability: string): Connection[] {
   const able = session.connections.filter(
     (connection) => connection.capabilities !== undefined && capability in connection.capabilities,
   );
-  return able.length === 1 ? able.map((connection) => ({ connection })) : [];
+  return able.length === 1 ? able : [];
 }
 
 /** `name` is the target's own. */
@@ -236,47 +250,4 @@ async function runOnEach(call: ClientCall, capability: string): Promise<void> {
   // Also those that are not connected now: they are told when they join.
   for (const connection of session.connections) connection.requested.keep(message);
   stream.end(resultMessage(message.id ?? 'null', '{}'));
-}
-
-/** Resource URIs in a result, as the client must write them to read them: contents, links, embedded resources. */
-function outwardUris(text: string, target: string): string {
-  // Most results hold none; looking costs less than walking.
-  if (!text.includes('"uri"')) return text;
-  const edits: Edit[] = [];
-  const rename = (path: readonly string[], base: { start: number; end: number }): void => {
-    const item = text.slice(base.start, base.end);
-    const span = valueAt(item, path);
-    if (span === undefined || item[span.start] !== '"') return;
-    const uri = JSON.parse(item.slice(span.start, span.end)) as string;
-    edits.push({
-      start: base.start + span.start,
-      end: base.start + span.end,
-      text: JSON.stringify(outwardName('resource', target, uri)),
-    });
-  };
-  for (const item of itemsAt(text, ['result', 'contents'])) rename(['uri'], item);
-  for (const item of itemsAt(text, ['result', 'content'])) renameContent(text, item, rename);
-  for (const item of itemsAt(text, ['result', 'messages'])) {
-    const content = valueAt(text.slice(item.start, item.end), ['content']);
-    if (content !== undefined)
-      renameContent(text, { start: item.start + content.start, end: item.start + content.end }, rename);
-  }
-  return edit(text, edits);
-}
-
-function renameContent(
-  text: string,
-  item: { start: number; end: number },
-  rename: (path: readonly string[], base: typeof item) => void,
-): void {
-  const content = text.slice(item.start, item.end);
-  const typeSpan = valueAt(content, ['type']);
-  const type = typeSpan && content.slice(typeSpan.start, typeSpan.end);
-  if (type === '"resource_link"') rename(['uri'], item);
-  else if (type === '"resource"') rename(['resource', 'uri'], item);
-}
-
-function itemsAt(text: string, path: readonly string[]): { start: number; end: number }[] {
-  const span = valueAt(text, path);
-  return span !== undefined && text[span.start] === '[' ? elements(text, span.start) : [];
 }

@@ -68,23 +68,50 @@ const UNKNOWN = {
   resources: { listChanged: true },
 };
 
-const MERGED = ['tools', 'prompts', 'resources', 'logging', 'completions'] as const;
+const MERGED = [
+  'tools',
+  'prompts',
+  'resources',
+  'logging',
+  'completions',
+  'tasks',
+  'experimental',
+  'extensions',
+] as const;
 
-/** What any target can do, the gateway can; options of a capability hold when one target has them. */
-function mergedCapabilities(
-  results: readonly Pick<InitializeResult, 'capabilities'>[],
-): Record<string, Record<string, unknown>> {
-  const merged: Record<string, Record<string, unknown>> = {};
-  for (const { capabilities } of results) {
-    for (const key of MERGED) {
-      const value = capabilities?.[key];
-      if (typeof value !== 'object' || value === null) continue;
-      const options = Object.entries(value).filter(([, option]) => option !== false);
-      merged[key] = { ...merged[key], ...Object.fromEntries(options) };
-    }
-  }
-  return merged;
+/** Their lists change when a target joins late or is started again, whatever the targets say. */
+const LISTS = new Set<string>(['tools', 'prompts', 'resources']);
+
+type Json = Readonly<Record<string, unknown>>;
+
+/**
+ * What any target can do, the gateway can; members of a capability hold, at every depth, when one target has them. Where
+ * two targets have different values, such as the version of an extension, that of the first target stands.
+ */
+function mergedCapabilities(results: readonly Pick<InitializeResult, 'capabilities'>[]): Json {
+  const merged = MERGED.flatMap((key) => {
+    const values = results.map(({ capabilities }) => capabilities?.[key]).filter(isObject);
+    if (values.length === 0) return [];
+    const value = values.reduce<Json>(union, {});
+    return [[key, LISTS.has(key) ? { ...value, listChanged: true } : value] as const];
+  });
+  return Object.fromEntries(merged);
 }
+
+/** `fromEntries` keeps a member called `__proto__` what it is: a member. */
+function union(first: Json, second: Json): Json {
+  const all = new Map(Object.entries(first));
+  for (const [key, value] of Object.entries(second)) {
+    const known = all.get(key);
+    if (value === false && known !== undefined) continue;
+    if (isObject(value)) all.set(key, union(isObject(known) ? known : {}, value));
+    else if (known === undefined || known === false) all.set(key, value);
+  }
+  return Object.fromEntries(all);
+}
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function instructions(
   results: readonly { connection: Connection; result: InitializeResult }[],

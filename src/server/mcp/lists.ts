@@ -7,13 +7,13 @@ import type { Connection } from './connection.ts';
 import { type Edit, edit, elements, valueAt } from './json-text.ts';
 import { type ListMethod, outwardName } from './names.ts';
 import type { Peer } from './peer.ts';
-import { RPC, RpcError } from './protocol.ts';
+import { RPC, RpcError, resultMessage } from './protocol.ts';
 import { UpstreamSessionLost } from './targets/http-channel.ts';
 import { callSpan } from './trace-context.ts';
 import { traced } from './traced.ts';
 
 /** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */
-export const UNAVAILABLE_META_KEY = 'agctl/unavailableTargets';
+const UNAVAILABLE_META_KEY = 'agctl/unavailableTargets';
 
 /** Items of one target, as JSON texts with the names that the target uses. */
 export interface TargetItems {
@@ -27,36 +27,72 @@ export interface Listing {
   readonly unavailable: readonly { readonly name: string; readonly error: string }[];
 }
 
-/** Lists every target at once, following each one's pages. Targets that do not offer the list count as empty. */
-export async function listAll(call: ClientCall, method: string, list: ListMethod): Promise<Listing> {
+/** Lists these targets at once, following each one's pages. Targets that do not offer the list count as empty. */
+export async function listAll(
+  call: ClientCall,
+  method: string,
+  list: ListMethod,
+  connections: readonly Connection[] = call.session.connections,
+): Promise<Listing> {
   if (!call.session.options.failClosed) await firstUp(call.session, call.headers);
-  const listed: TargetItems[] = [];
-  const unavailable: { name: string; error: string }[] = [];
+  const { nameIndex, options } = call.session;
+  const changes = connections.map((connection) => nameIndex.changesOf(connection));
   const results = await Promise.allSettled(
-    call.session.connections.map((connection) => {
+    connections.map((connection) => {
       const ask = (): Promise<TargetItems['items']> => {
         const own = listTarget(connection, call, method, list);
         return call.trace === undefined ? own : traced(call.trace, connection.target, own);
       };
-      if (call.session.options.failClosed) return ask();
+      if (options.failClosed) return ask();
       return connection.lateLists.inTime(method, ask, () => connection.changed(capabilityOf(method)));
     }),
   );
+  if (!options.prefixed)
+    for (const [index, result] of results.entries()) {
+      const items = result.status === 'fulfilled' ? result.value : undefined;
+      nameIndex.note(connections[index] as Connection, method, items, changes[index] as number);
+    }
+  return listingOf(connections, results);
+}
+
+/** Sorts the outcomes of asking these targets. */
+export function listingOf(
+  connections: readonly Connection[],
+  results: readonly PromiseSettledResult<TargetItems['items']>[],
+): Listing {
+  const listed: TargetItems[] = [];
+  const unavailable: { name: string; error: string }[] = [];
   for (const [index, result] of results.entries()) {
-    const connection = call.session.connections[index] as Connection;
+    const connection = connections[index] as Connection;
     if (result.status === 'fulfilled') listed.push({ connection, items: result.value });
     else unavailable.push({ name: connection.target.name, error: messageOf(result.reason) });
   }
   return { listed, unavailable };
 }
 
+/** The response to a list request; `_meta` names the targets that are missing from it. */
+export function listResult(
+  id: string,
+  member: string,
+  items: readonly string[],
+  unavailable: Listing['unavailable'],
+): string {
+  const meta =
+    unavailable.length === 0 ? '' : `,"_meta":${JSON.stringify({ [UNAVAILABLE_META_KEY]: unavailable })}`;
+  return resultMessage(id, `{${JSON.stringify(member)}:[${items.join(',')}]${meta}}`);
+}
+
 const capabilityOf = (method: string): string => method.split('/')[0] as string;
 
-async function listTarget(
+/** Where the items of a list stand, and which member of an item names it. */
+export type Pages = { readonly member: string; readonly nameKey: string };
+
+/** All pages of one target's list. */
+export async function listTarget(
   connection: Connection,
   call: ClientCall,
   method: string,
-  list: ListMethod,
+  list: Pages,
 ): Promise<TargetItems['items']> {
   try {
     return await listPages(connection, call, method, list);
@@ -74,7 +110,7 @@ async function listPages(
   connection: Connection,
   call: ClientCall,
   method: string,
-  list: ListMethod,
+  list: Pages,
 ): Promise<TargetItems['items']> {
   const { peer } = await connection.readySoon(call.headers, true);
   // Servers answer "method not found" for what they did not announce: asking would only make noise in their logs.
@@ -105,7 +141,7 @@ async function readPages(
   connection: Connection,
   call: ClientCall,
   method: string,
-  list: ListMethod,
+  list: Pages,
   { peer, headers, meta }: Asking,
 ): Promise<TargetItems['items']> {
   const items: { text: string; name: string }[] = [];
@@ -134,7 +170,7 @@ async function readPages(
 }
 
 /** The items of a list response, as texts. Items without a name are left out: nobody could use them. */
-function itemsOf(text: string, { member, nameKey }: ListMethod): { text: string; name: string }[] {
+function itemsOf(text: string, { member, nameKey }: Pages): { text: string; name: string }[] {
   const span = valueAt(text, ['result', member]);
   if (span === undefined || text[span.start] !== '[') return [];
   return elements(text, span.start).flatMap(({ start, end }) => {

@@ -63,6 +63,7 @@ export const ITEM_METHODS: Readonly<
   'resources/unsubscribe': { kind: 'resource', namePath: ['uri'] },
   'tasks/get': { kind: 'task', namePath: ['taskId'] },
   'tasks/result': { kind: 'task', namePath: ['taskId'] },
+  'tasks/update': { kind: 'task', namePath: ['taskId'] },
   'tasks/cancel': { kind: 'task', namePath: ['taskId'] },
 };
 

@@ -57,6 +57,10 @@ export class Peer {
     closed: (error) => this.#close(error),
   };
 
+  get targetName(): string {
+    return this.#target.name;
+  }
+
   bind(channel: Channel): void {
     this.#channel = channel;
   }

@@ -4,6 +4,7 @@ import { type Edit, edit, valueAt } from './json-text.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
 import type { Peer } from './peer.ts';
 import { errorMessage, RPC, resultMessage } from './protocol.ts';
+import { inwardMessage } from './task-ids.ts';
 
 /** A request of a server that the client has got and has yet to answer. */
 interface Asked {
@@ -31,14 +32,14 @@ const NO_STREAM = 'the client has no open stream on which this request could rea
 export class ServerRequests {
   /** By the id that the client sees, as JSON text. */
   readonly #asked = new Map<string, Asked>();
-  /** Progress tokens may have to be told apart, too: two servers can use the same. */
-  readonly #rewritesTokens: boolean;
+  /** Several servers may use the same progress token, and ids of tasks carry the name of their target. */
+  readonly #isFederated: boolean;
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
   #nextId = 1;
 
-  constructor({ severalServers }: { severalServers: boolean }) {
-    this.#rewritesTokens = severalServers;
+  constructor({ isFederated }: { isFederated: boolean }) {
+    this.#isFederated = isFederated;
   }
 
   /** Requests that the client has got and has yet to answer. */
@@ -64,7 +65,7 @@ export class ServerRequests {
       stream,
     });
     const edits: Edit[] = message.idSpan === undefined ? [] : [{ ...message.idSpan, text: id }];
-    if (tokenSpan !== undefined && this.#rewritesTokens) edits.push({ ...tokenSpan, text: id });
+    if (tokenSpan !== undefined && this.#isFederated) edits.push({ ...tokenSpan, text: id });
     stream.send(edit(text, edits));
   }
 
@@ -96,7 +97,8 @@ export class ServerRequests {
     const asked = this.#asked.get(key);
     if (asked === undefined || idSpan === undefined) return false;
     this.#asked.delete(key);
-    asked.peer.send(edit(text, [{ ...idSpan, text: asked.id }]), headers);
+    const own = edit(text, [{ ...idSpan, text: asked.id }]);
+    asked.peer.send(this.#isFederated ? inwardMessage(own, asked.peer.targetName) : own, headers);
     return true;
   }
 

@@ -3,11 +3,13 @@ import type { Log } from '../../core/log.ts';
 import { EventStream } from '../../core/sse.ts';
 import { Connection } from './connection.ts';
 import { edit, valueAt } from './json-text.ts';
-import type { RpcMessage } from './message.ts';
+import { parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
+import { NameIndex } from './name-index.ts';
 import { outwardName } from './names.ts';
 import type { Peer } from './peer.ts';
 import { ServerRequests } from './server-requests.ts';
 import type { Target } from './target.ts';
+import { outwardMessage } from './task-ids.ts';
 
 /** What every session of one MCP backend shares. */
 export interface SessionOptions {
@@ -35,6 +37,7 @@ export class Session {
   /** Hash of the authenticated caller it is bound to, if there was one. */
   readonly owner: string | undefined;
   readonly connections: readonly Connection[];
+  readonly nameIndex = new NameIndex();
   id = '';
   readonly begun = performance.now();
   lastUsed = performance.now();
@@ -66,7 +69,12 @@ export class Session {
           this.deliver(connection, peer, message),
         ),
     );
-    this.requests = new ServerRequests({ severalServers: options.targets.length > 1 });
+    this.requests = new ServerRequests({ isFederated: this.isFederated });
+  }
+
+  /** Whether messages are routed by names and ids; a single target without prefix gets everything as it is. */
+  get isFederated(): boolean {
+    return this.connections.length > 1 || this.options.prefixed;
   }
 
   /** Enough to follow a session through the log; the id itself is a credential. */
@@ -121,7 +129,8 @@ export class Session {
   }
 
   /** Sends a server's notification or request to the client; `stream` is that of the call that it belongs to. */
-  deliver(connection: Connection, peer: Peer, message: RpcMessage, stream?: EventStream): void {
+  deliver(connection: Connection, peer: Peer, received: RpcMessage, stream?: EventStream): void {
+    const message = this.isFederated ? withOutwardTasks(received, connection.target.name) : received;
     if (message.kind === 'request') {
       this.#ask(peer, message, stream);
       return;
@@ -132,7 +141,10 @@ export class Session {
       return;
     }
     const isChange = message.method.endsWith('/list_changed');
-    if (isChange) connection.lateLists.changed();
+    if (isChange) {
+      connection.lateLists.changed();
+      this.nameIndex.changed(connection, message.method);
+    }
     const text = this.#renamed(connection, message);
     const taker = stream?.isOpen ? stream : this.#stream;
     if (taker?.isOpen) {
@@ -204,4 +216,9 @@ export class Session {
       { ...span, text: JSON.stringify(outwardName('resource', connection.target.name, uri)) },
     ]);
   }
+}
+
+function withOutwardTasks(message: RpcMessage, target: string): RpcMessage {
+  const text = outwardMessage(message.text, target, message.method);
+  return text === message.text ? message : parseMessage(text, TARGET_BOUNDS);
 }

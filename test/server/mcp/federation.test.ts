@@ -22,9 +22,9 @@ describe('initialize over several targets', () => {
     expect(result.serverInfo.name).toBe('agctl');
     expect(result.capabilities).toEqual({
       tools: { listChanged: true },
-      prompts: {},
+      prompts: { listChanged: true },
       completions: {},
-      resources: { subscribe: true },
+      resources: { subscribe: true, listChanged: true },
       logging: {},
     });
     expect(result.instructions).toContain('[a]\nhow to use a');

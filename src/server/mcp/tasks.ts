@@ -1,0 +1,59 @@
+import type { ClientCall } from './call.ts';
+import type { Connection } from './connection.ts';
+import { inTime } from './in-time.ts';
+import { edit, valueAt } from './json-text.ts';
+import { type Listing, listingOf, listResult, listTarget, type Pages } from './lists.ts';
+import { RPC, RpcError } from './protocol.ts';
+import type { Session } from './session.ts';
+import { inwardTask, outwardTask } from './task-ids.ts';
+import { traced } from './traced.ts';
+
+const LIST = 'tasks/list';
+const PAGES: Pages = { member: 'tasks', nameKey: 'taskId' };
+
+/** A target of the session, and the name that an item has there. */
+export interface Owner {
+  readonly connection: Connection;
+  readonly name: string;
+}
+
+/** The target that owns the task which the client knows by this id. */
+export function ownerOfTask({ connections }: Session, taskId: string): Owner {
+  const addressed = inwardTask(taskId);
+  const connection = connections.find(({ target }) => target.name === addressed?.target);
+  if (addressed === undefined || connection === undefined)
+    throw new RpcError(RPC.invalidParams, `Unknown task: ${taskId}`);
+  return { connection, name: addressed.name };
+}
+
+/** Answers `tasks/list` with the tasks of all targets that can list them, without those that rules hide. */
+export async function listTasks(call: ClientCall): Promise<void> {
+  const { session, message, stream, trace, access } = call;
+  const able = session.connections.filter(canListTasks);
+  if (able.length === 0) throw new RpcError(RPC.methodNotFound, `method not found: ${LIST}`);
+  const results = await Promise.allSettled(
+    able.map((connection) => {
+      const own = inTime(listTarget(connection, call, LIST, PAGES));
+      return trace === undefined ? own : traced(trace, connection.target, own);
+    }),
+  );
+  const { listed, unavailable }: Listing = listingOf(able, results);
+  if (listed.length === 0) throw new RpcError(RPC.internalError, 'no target answered');
+  const items = listed.flatMap(({ connection: { target }, items: tasks }) =>
+    tasks
+      .filter(({ name }) => access?.allows('task', target.name, name) ?? true)
+      .map(({ text, name }) => {
+        const span = valueAt(text, [PAGES.nameKey]);
+        const id = JSON.stringify(outwardTask(target.name, name));
+        return span === undefined ? text : edit(text, [{ ...span, text: id }]);
+      }),
+  );
+  stream.end(listResult(message.id ?? 'null', PAGES.member, items, unavailable));
+}
+
+/** What a resumed server can do is not known: it is asked, and may decline. */
+function canListTasks({ capabilities }: Connection): boolean {
+  if (capabilities === undefined) return true;
+  const { tasks } = capabilities as { tasks?: { list?: unknown } | null };
+  return tasks?.list !== undefined && tasks.list !== false;
+}

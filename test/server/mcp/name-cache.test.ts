@@ -1,0 +1,122 @@
+import type { ServerResponse } from 'node:http';
+import { afterEach, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
+import { type McpUpstream, mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
+import { until } from '../../kit/until.ts';
+
+const limits = LIMITS as { relist: number };
+const { relist } = LIMITS;
+afterEach(() => {
+  limits.relist = relist;
+});
+
+const backend = { prefixMode: 'never' };
+const target = (up: McpUpstream, name: string) => ({ name, mcp: { host: up.url } });
+const lists = (up: McpUpstream): number => up.of('tools/list').length;
+const call = async (session: McpSession, name: string): Promise<string> => {
+  const { result, error } = await session.request('tools/call', { name });
+  return result === undefined ? error.message : result.content[0].text;
+};
+
+/** An HTTP target whose tools can be changed. */
+async function changing(name: string, ...tools: string[]) {
+  const own = { tools, isFailing: false };
+  const up = await mcpUpstream({
+    name,
+    capabilities: { tools: { listChanged: true } },
+    script: ({ message }, response: ServerResponse) => {
+      if (message?.method !== 'tools/list') return false;
+      const items = own.tools.map((tool) => ({ name: tool, inputSchema: { type: 'object' } }));
+      reply(response, message, own.isFailing ? { error: { code: -32603, message: 'no' } } : { tools: items });
+      return true;
+    },
+  });
+  return Object.assign(own, { up, [Symbol.asyncDispose]: () => up[Symbol.asyncDispose]() });
+}
+
+describe('names of several targets without prefix', () => {
+  test('are listed once for many calls, also for calls at the same time', async () => {
+    await using one = await changing('one', 'a');
+    await using two = await changing('two', 'b');
+    await using gate = await gateway(mcpConfig([target(one.up, 'one'), target(two.up, 'two')], { backend }));
+    const session = await openSession(`${gate.url}/mcp`);
+    const answers = await Promise.all(['a', 'b', 'a', 'b'].map((name) => call(session, name)));
+    expect(answers).toEqual(['one says a', 'two says b', 'one says a', 'two says b']);
+    for (const name of ['a', 'b', 'a']) await call(session, name);
+    expect([lists(one.up), lists(two.up)]).toEqual([1, 1]);
+  });
+
+  test('are known from the list that the client asked for', async () => {
+    await using one = await changing('one', 'a');
+    await using two = await changing('two', 'b');
+    await using gate = await gateway(mcpConfig([target(one.up, 'one'), target(two.up, 'two')], { backend }));
+    const session = await openSession(`${gate.url}/mcp`);
+    await session.request('tools/list');
+    expect(await call(session, 'b')).toBe('two says b');
+    expect([lists(one.up), lists(two.up)]).toEqual([1, 1]);
+  });
+
+  test('are listed again by the one target that says that they have changed', async () => {
+    await using one = await changing('one', 'a', 'moving');
+    await using two = await changing('two', 'b');
+    await using gate = await gateway(mcpConfig([target(one.up, 'one'), target(two.up, 'two')], { backend }));
+    const session = await openSession(`${gate.url}/mcp`);
+    await using own = await openEvents(session.url, { session: session.id });
+    await until(() => one.up.streams.length === 1);
+    expect(await call(session, 'moving')).toBe('one says moving');
+    one.tools = ['a', 'new'];
+    one.up.streams[0]?.write('data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n');
+    await own.next(({ method }) => method === 'notifications/tools/list_changed');
+    expect(await call(session, 'new')).toBe('one says new');
+    expect([lists(one.up), lists(two.up)]).toEqual([2, 1]);
+    expect(await call(session, 'moving')).toBe('Unknown tool: moving');
+  });
+
+  test('that are unknown cause one fresh listing, and not one each', async () => {
+    await using one = await changing('one', 'a');
+    await using two = await changing('two', 'b');
+    await using gate = await gateway(mcpConfig([target(one.up, 'one'), target(two.up, 'two')], { backend }));
+    const session = await openSession(`${gate.url}/mcp`);
+    await call(session, 'a');
+    // The target did not say so.
+    two.tools = ['b', 'added'];
+    expect(await call(session, 'added')).toBe('two says added');
+    const unknown = Array.from({ length: 20 }, (_, n) => call(session, `unknown-${n}`));
+    expect(new Set((await Promise.all(unknown)).map((text) => text.slice(0, 21)))).toEqual(
+      new Set(['Unknown tool: unknown']),
+    );
+    expect([lists(one.up), lists(two.up)]).toEqual([2, 2]);
+    limits.relist = -1;
+    await call(session, 'unknown');
+    expect([lists(one.up), lists(two.up)]).toEqual([3, 3]);
+  });
+
+  test('of a target that cannot list now are not asked for with every call', async () => {
+    await using one = await changing('one', 'a');
+    await using two = await changing('two', 'b');
+    two.isFailing = true;
+    await using gate = await gateway(mcpConfig([target(one.up, 'one'), target(two.up, 'two')], { backend }));
+    const session = await openSession(`${gate.url}/mcp`);
+    for (let turn = 0; turn < 5; turn += 1) expect(await call(session, 'a')).toBe('one says a');
+    expect([lists(one.up), lists(two.up)]).toEqual([1, 1]);
+    two.isFailing = false;
+    limits.relist = -1;
+    expect(await call(session, 'b')).toBe('two says b');
+  });
+
+  test('of a child that was started again are listed again', async () => {
+    await using gate = await gateway(
+      mcpConfig([chaos('a', '--tools=die,received'), chaos('b', '--tools=other')], { backend }),
+    );
+    const session = await openSession(`${gate.url}/mcp`);
+    await call(session, 'die');
+    await until(async () => (await session.request('tools/call', { name: 'received' })).result !== undefined);
+    const { result } = await session.request('tools/call', { name: 'received' });
+    const methods = JSON.parse(result.content[0].text).map((line: string) => JSON.parse(line).method);
+    expect(methods.filter((method: Json) => method === 'tools/list')).toHaveLength(1);
+  });
+});
