@@ -160,6 +160,8 @@ export const LIMITS = {
   evictionMax: 3600 * SECOND,
   /** A response that is read whole: to count its tokens, or for guardrails. */
   responseBodyBytes: 8 * MIB,
+  /** A compressed answer over that size may be so many times as long decoded: JSON has 5 to 20, deflate at most 1032. */
+  decodedRatio: 100,
   /** A list of models that prices are imported from (upstream); the public one has 3 MiB. */
   modelListBytes: 64 * MIB,
   /** Clients of one rate limit that are told apart; beyond, the one seen longest ago starts anew. */

@@ -7,6 +7,7 @@ import { traceEviction } from '../observe/trace/llm.ts';
 import { traceSending } from '../observe/trace/sending.ts';
 import type { CallBody } from './call-body.ts';
 import { dropCredentials, withoutCredentials } from './client-credentials.ts';
+import { decodedAnswer } from './decode-answer.ts';
 import type { EndpointStats, Outcome } from './endpoint-stats.ts';
 import { pathAtProvider } from './endpoints.ts';
 import { llmError } from './errors.ts';
@@ -61,7 +62,7 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
   const headers = new HeaderList(endToEnd(x.headers.raw, NOT_FORWARDED));
   if (apiKey !== undefined) dropCredentials(headers);
   headers.append('host', model.upstream.authority);
-  // Compressed answers could not be counted, guarded or freed of an echoed key.
+  // Answers are counted, guarded and freed of an echoed key here: compression would only cost both sides.
   headers.append('accept-encoding', 'identity');
   if (body.contentType !== undefined) headers.set('content-type', body.contentType);
   if (apiKey !== undefined) headers.append('authorization', `Bearer ${apiKey}`);
@@ -90,7 +91,8 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
   } = await (x.trace === undefined ? sent : x.trace.call(model.upstream.address, sent));
   refuseRedirect(x, status, received, answer);
   x.reason = 'Upstream';
-  return { status, headers: new HeaderList(endToEnd(received.raw, NOT_RETURNED)), body: answer };
+  const reply = { status, headers: new HeaderList(endToEnd(received.raw, NOT_RETURNED)) };
+  return { ...reply, body: await decodedAnswer(x, reply.headers, answer) };
 }
 
 /**

@@ -30,7 +30,6 @@ export async function answerOf(
   options: AnswerOptions,
 ): Promise<Reply> {
   const { body, headers, status } = reply;
-  refuseEncoded(reply);
   hideKeyInHeaders(headers, options.keyForms);
   call.progress = status < 200 || status > 299 ? 'refused' : 'answered';
   if (call.progress === 'refused') return refused(x, call, reply, options.keyForms);
@@ -71,18 +70,6 @@ export function requireGuardable({ operation }: LlmCall, guardrails: readonly We
 /** Recordings, images and files. */
 function isBinary(contentType: string | undefined): boolean {
   return contentType !== undefined && !/^(?:text\/|[^;]*\b(?:json|xml)\b)/i.test(contentType.trim());
-}
-
-/** Providers are told to send plain bytes; others could pass neither the meter, nor guardrails, nor the search for the key. */
-function refuseEncoded({ headers, body }: Reply): void {
-  const encoding = headers.get('content-encoding')?.toLowerCase() ?? 'identity';
-  if (encoding === 'identity' || !(body instanceof UpstreamBody)) return;
-  body.discard();
-  throw llmError(
-    'upstream_invalid',
-    'upstream_failed',
-    'failed to process LLM response: it is compressed, which was not asked for',
-  );
 }
 
 function guardOf(

@@ -383,14 +383,6 @@ describe('a refusal of the provider', () => {
     expect(reply.headers).not.toHaveProperty('x-debug');
   });
 
-  test('is a refusal when it is compressed, which nothing could look into', async () => {
-    await using provider = await llmProvider(answering('gz', 200, { 'content-encoding': 'gzip' }));
-    await using served = await llmGateway(provider);
-    const reply = await chat(served);
-    expect(reply.status).toBe(502);
-    expect(errorOf(reply).code).toBe('upstream_failed');
-  });
-
   test('is 503 in the envelope when there is no provider', async () => {
     await using served = await llmGateway({ address: '127.0.0.1:1' });
     const reply = await chat(served);

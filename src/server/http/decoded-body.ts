@@ -1,0 +1,125 @@
+import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib';
+import type { Dispatcher } from 'undici';
+import { LIMITS } from '../../core/limits.ts';
+import { type BodySink, UpstreamBody } from './upstream-body.ts';
+
+type Decompress = ReturnType<typeof createGunzip> | ReturnType<typeof createBrotliDecompress>;
+
+// What has arrived of a stream comes out at once, not when a block is full.
+const FLUSH = { flush: constants.Z_SYNC_FLUSH };
+
+const gunzip = (): Decompress => createGunzip(FLUSH);
+
+/** By content coding (RFC 9110 §8.4.1); each gets the first byte of the body. */
+const DECODERS: ReadonlyMap<string, (first: number) => Decompress> = new Map<
+  string,
+  (first: number) => Decompress
+>([
+  ['gzip', gunzip],
+  ['x-gzip', gunzip],
+  // RFC 9110 §8.4.1.2: some servers leave out the wrapper of RFC 1950, whose first byte ends in 8.
+  ['deflate', (first: number) => ((first & 0x0f) === 8 ? createInflate(FLUSH) : createInflateRaw(FLUSH))],
+  ['br', () => createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH })],
+]);
+
+/** Whether a body with this content coding can be decoded. */
+export function isDecodable(coding: string): boolean {
+  return DECODERS.has(coding);
+}
+
+/**
+ * A compressed body as its text: decoded as it arrives, with back-pressure through to the upstream. One that grows without
+ * measure is broken off (`LIMITS.decodedRatio`).
+ */
+export class DecodedBody implements BodySink {
+  readonly body: UpstreamBody;
+  readonly #source: UpstreamBody;
+  readonly #coding: string;
+  #decompress: Decompress | undefined;
+  #received = 0;
+  #decoded = 0;
+  #isOver = false;
+  #began: (() => void) | undefined;
+
+  /** Settled when the first decoded bytes are here, or it is known that there are none. */
+  readonly begun: Promise<void>;
+
+  /** What went wrong, if something has. */
+  failed: string | undefined;
+
+  constructor(source: UpstreamBody, coding: string) {
+    this.#source = source;
+    this.#coding = coding;
+    const controller = {
+      pause: () => this.#decompress?.pause(),
+      resume: () => this.#decompress?.resume(),
+      abort: () => this.#give(),
+    };
+    this.body = new UpstreamBody(controller as unknown as Dispatcher.DispatchController);
+    this.begun = new Promise((resolve) => {
+      this.#began = resolve;
+    });
+    source.consume(this);
+  }
+
+  push(chunk: Buffer): boolean {
+    if (this.#isOver || chunk.length === 0) return true;
+    this.#received += chunk.length;
+    this.#decompress ??= this.#start(chunk[0] as number);
+    if (this.#decompress.write(chunk)) return true;
+    this.#decompress.once('drain', () => this.#source.resume());
+    return false;
+  }
+
+  end(): void {
+    if (this.#isOver) return;
+    if (this.#decompress !== undefined) this.#decompress.end();
+    else this.#finish();
+  }
+
+  fail(why: string, isTimeout: boolean): void {
+    this.#fail(why, isTimeout);
+  }
+
+  #start(first: number): Decompress {
+    const decompress = (DECODERS.get(this.#coding) ?? gunzip)(first);
+    decompress.on('data', (chunk: Buffer) => this.#take(chunk));
+    decompress.on('end', () => this.#finish());
+    decompress.on('error', () => this.#fail(`the answer is not valid ${this.#coding}`, false));
+    return decompress;
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#isOver) return;
+    this.#decoded += chunk.length;
+    const most = Math.max(LIMITS.responseBodyBytes, this.#received * LIMITS.decodedRatio);
+    if (this.#decoded > most) {
+      this.#fail(`the answer decompresses to more than ${LIMITS.decodedRatio} times its size`, false);
+      return;
+    }
+    this.body.push(chunk);
+    this.#began?.();
+  }
+
+  #finish(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.body.end();
+    this.#began?.();
+  }
+
+  #fail(why: string, isTimeout: boolean): void {
+    if (this.#isOver) return;
+    this.failed = why;
+    this.#give();
+    this.body.fail(why, isTimeout);
+  }
+
+  /** Nothing more is taken from the upstream. */
+  #give(): void {
+    this.#isOver = true;
+    this.#source.discard();
+    this.#decompress?.destroy();
+    this.#began?.();
+  }
+}
