@@ -188,11 +188,47 @@ const FAILING: [string, Answer][] = [
   ['a status without a body', json({ action: { status_code: 403 } })],
   ['a rejection with an object', json({ action: { body: {}, status_code: 403 } })],
   ['a mask of the other phase', json({ action: { body: { choices: [] } } })],
+  ['an action with a member that no verdict has', json({ action: { foo: 1 } })],
+  ['a misspelt rejection', json({ action: { Body: 'no', statusCode: 403 } })],
+  ['a pass with another member', json({ action: { reason: 'ok', pass: true } })],
+  ['a pass whose reason is no text', json({ action: { reason: { blocked: true } } })],
+  ['a pass with a body of nothing', json({ action: { body: null } })],
+  ['a pass with a status of nothing', json({ action: { status_code: null } })],
+  ['a rejection with another member', json({ action: { body: 'no', status_code: 403, until: 'later' } })],
+  ['a mask and a rejection', json({ action: { body: { messages: [] }, status_code: 403 } })],
+  ['a mask with another member', json({ action: { body: { messages: [] }, foo: 1 } })],
+  ['a mask of both phases', json({ action: { body: { messages: [], choices: [] } } })],
+  ['a mask that is no list', json({ action: { body: { messages: {} } } })],
+  ['a mask that is a list itself', json({ action: { body: [{ role: 'user', content: 'x' }] } })],
+  ['a list of verdicts', json([{ action: {} }])],
+  ['an action that is a text', json({ action: 'pass' })],
+  ['an action of nothing', json({ action: null })],
+  ['an action beside something else', json({ action: {}, status_code: 403 })],
+  ['two actions', answering('{"action":{"body":"no","status_code":403},"action":{}}')],
+  ['two actions, one escaped', answering('{"action":{"body":"no","status_code":403},"\\u0061ction":{}}')],
+  [
+    'an action with a member twice',
+    answering('{"action":{"body":"no","status_code":403,"reason":"a","reason":"b"}}'),
+  ],
+  [
+    'bytes that are no UTF-8',
+    (_, response) => response.end(Buffer.from('{"action":{"reason":"\xff"}}', 'latin1')),
+  ],
   ['silence', () => undefined],
   ['a body that does not end', (_, response) => response.writeHead(200).write('{"action":')],
   ['a reset', (_, response) => response.destroy()],
   ['too many bytes', (_, response) => response.end(' '.repeat(5 * 1024 * 1024))],
 ];
+
+test.each([{}, { reason: 'nothing found' }, { reason: null }])(
+  'a webhook passes a call with %j',
+  async (action) => {
+    await using provider = await llmProvider();
+    await using hook = await guardrail(() => action);
+    await using gate = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    expect((await chat(gate)).status).toBe(200);
+  },
+);
 
 describe('a webhook that does not answer as agreed', () => {
   test.each(FAILING)(

@@ -1,7 +1,8 @@
 import { AppError } from '../../../core/errors.ts';
 import type { Lookup } from '../../variables.ts';
 import { llmError } from '../errors.ts';
-import { GuardrailFailure, type Phase, type Webhook } from './webhook.ts';
+import { GuardrailFailure, type Phase } from './verdict.ts';
+import type { Webhook } from './webhook.ts';
 
 /** A flat message or choice as webhooks see it. */
 export interface GuardedText {

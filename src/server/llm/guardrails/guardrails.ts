@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { CompileContext } from '../../compile-context.ts';
-import { compileWebhook, type Phase, type Webhook, webhookSchema } from './webhook.ts';
+import type { Phase } from './verdict.ts';
+import { compileWebhook, type Webhook, webhookSchema } from './webhook.ts';
 
 const itemSchema = z.strictObject({ webhook: webhookSchema }).describe('One guardrail.');
 

@@ -9,6 +9,7 @@ import { explainUpstreamError } from '../../http/upstream-error.ts';
 import type { Tracer } from '../../observe/trace/tracer.ts';
 import { parseAddress } from '../../static/address.ts';
 import type { Lookup } from '../../variables.ts';
+import { GuardrailFailure, memberOf, type Phase, parseVerdict, type Verdict } from './verdict.ts';
 
 const headerName = z.string().refine((name) => isHeaderName(name.replace(/^:/, '')), {
   error: 'expected a header name, or `:path`, `:method`, `:authority`',
@@ -33,17 +34,6 @@ export const webhookSchema = z
       .describe('What happens when the webhook cannot be asked: 503, or the call goes on.'),
   })
   .describe('Asks a server whether a text may pass.');
-
-export type Phase = 'request' | 'response';
-
-/** What a guardrail says of a text. */
-export type Verdict =
-  | { readonly kind: 'pass' }
-  | { readonly kind: 'mask'; readonly items: readonly unknown[] }
-  | { readonly kind: 'reject'; readonly status: number; readonly body: string };
-
-/** The webhook could not be asked, or did not answer as agreed, and the configuration says that nothing passes then. */
-export class GuardrailFailure extends Error {}
 
 export interface Webhook {
   readonly place: TracePlace;
@@ -91,7 +81,7 @@ export function compileWebhook(
         const answer = await send(
           upstream,
           { ...call, span: lookup.span },
-          { [member(phase)]: items },
+          { [memberOf(phase)]: items },
           signal,
           lookup.watched?.tracer,
         );
@@ -125,8 +115,6 @@ export function compileWebhook(
 
 /** Names of verdicts in metrics. */
 const ACTIONS = { pass: 'Allow', mask: 'Mask', reject: 'Reject' } as const;
-
-const member = (phase: Phase): 'messages' | 'choices' => (phase === 'request' ? 'messages' : 'choices');
 
 interface Call {
   readonly span?: UpstreamRequest['span'];
@@ -172,7 +160,7 @@ async function send(
   body: object,
   signal: AbortSignal,
   tracer: Tracer | undefined,
-): Promise<string> {
+): Promise<Buffer> {
   const timeout = AbortSignal.timeout(LIMITS.guardrailTimeout);
   const both = AbortSignal.any([timeout, signal]);
   try {
@@ -187,7 +175,7 @@ async function answerTo(
   upstream: Upstream,
   request: UpstreamRequest,
   tracer: Tracer | undefined,
-): Promise<string> {
+): Promise<Buffer> {
   const sent = upstream.request(request);
   const response = await (tracer === undefined ? sent : tracer.call(upstream.address, sent, 'guardrail'));
   const chunks: Buffer[] = [];
@@ -200,38 +188,5 @@ async function answerTo(
   }
   if (response.statusCode < 200 || response.statusCode > 299)
     throw new GuardrailFailure(`the webhook answered ${response.statusCode}`);
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-/**
- * Verdicts have no tag and are told apart by their members. Whatever is none of the three exactly is a failure: a
- * misspelt rejection must not pass.
- */
-function parseVerdict(text: string, phase: Phase): Verdict {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new GuardrailFailure('the webhook did not answer with JSON');
-  }
-  const action = (value as { action?: unknown } | null)?.action;
-  if (typeof action !== 'object' || action === null || Array.isArray(action))
-    throw new GuardrailFailure('the answer of the webhook has no `action` object');
-  const { body, status_code: status } = action as { body?: unknown; status_code?: unknown };
-  if (body === undefined && status === undefined) return { kind: 'pass' };
-  if (
-    typeof body === 'string' &&
-    typeof status === 'number' &&
-    Number.isInteger(status) &&
-    status >= 400 &&
-    status <= 599
-  ) {
-    return { kind: 'reject', status, body: body.slice(0, LIMITS.guardrailRejection) };
-  }
-  const items =
-    typeof body === 'object' && body !== null && status === undefined
-      ? (body as Record<string, unknown>)[member(phase)]
-      : undefined;
-  if (Array.isArray(items)) return { kind: 'mask', items: items as unknown[] };
-  throw new GuardrailFailure('the `action` of the webhook is neither pass, mask nor reject');
+  return Buffer.concat(chunks);
 }
