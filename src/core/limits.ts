@@ -131,6 +131,14 @@ export const LIMITS = {
   rsaBits: 2048,
   metadataBytes: 256 * KIB,
   registrationBytes: 64 * KIB,
+  /**
+   * Registrations of clients in that time, of one address (an office behind one) and of all; more are 429. And addresses
+   * that are told apart; the one that came first starts anew.
+   */
+  registrationsPerAddress: 30,
+  registrations: 120,
+  registrationsTime: 60 * SECOND,
+  registrationAddresses: 1_000,
   /** An unknown key id makes the key set be read again, but not more often than this: token ids are anybody's to choose. */
   keyRefetch: 30 * SECOND,
   /** How long documents of the provider are used: without Cache-Control, and at least and at most with it. */

@@ -34,6 +34,7 @@ const COUNTED = [
   'mcp.session.unanswered',
   'mcp.sessions',
   'mcpAuthentication.keys',
+  'mcpAuthentication.registrations',
   'mcpAuthentication.tokens',
   'metrics.labelValues',
   'metrics.series',

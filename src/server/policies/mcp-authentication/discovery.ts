@@ -5,6 +5,7 @@ import { emptyReply } from '../../http/respond.ts';
 import type { DocumentClient } from './document.ts';
 import type { Provider } from './provider.ts';
 import { answerRegistration, jsonReply, relayRegistration } from './registration.ts';
+import type { RegistrationLimit } from './registration-limit.ts';
 import { ServerMetadata } from './server-metadata.ts';
 
 const RESOURCE = '/.well-known/oauth-protected-resource';
@@ -22,6 +23,8 @@ export interface DiscoveryOptions {
   readonly listsIssuer: boolean;
   /** Every registration is answered with this client. */
   readonly clientId: string | undefined;
+  /** How often clients may register, on all paths of the policy together. */
+  readonly registrations: RegistrationLimit;
   readonly client: DocumentClient;
   readonly log: Log;
 }
@@ -76,7 +79,7 @@ function endpointsOf(
   base: (x: Exchange) => string,
   suffix: string,
 ): ReadonlyMap<string, Endpoint> {
-  const { clientId, client } = options;
+  const { clientId, client, registrations } = options;
   const server = new ServerMetadata({ ...options, answersRegistration: clientId !== undefined });
   const endpoints = new Map<string, Endpoint>();
   for (const form of new Set(['', suffix])) {
@@ -91,8 +94,12 @@ function endpointsOf(
     });
     endpoints.set(registration, {
       method: 'POST',
-      run: (x) =>
-        clientId === undefined ? relayRegistration(x, client, server) : answerRegistration(x, clientId),
+      run: async (x) => {
+        registrations.take(x);
+        return clientId === undefined
+          ? relayRegistration(x, client, server)
+          : answerRegistration(x, clientId);
+      },
     });
   }
   return endpoints;

@@ -15,6 +15,7 @@ import type { Claims } from './jwt.ts';
 import { KeySet, type KeySource } from './key-set.ts';
 import { providerOf, providerSchema } from './provider.ts';
 import { insufficientScope, invalidToken, withoutToken } from './refusal.ts';
+import { RegistrationLimit } from './registration-limit.ts';
 import { TokenValidator } from './token-validator.ts';
 
 const url = z.url({ protocol: /^https?$/, error: 'expected an http or https URL' });
@@ -96,6 +97,7 @@ export const mcpAuthentication = definePolicy({
       meter,
     });
     const at = context.path.join('.');
+    const registrations = new RegistrationLimit();
     context.inspection.bounds.push(
       {
         name: 'mcpAuthentication.tokens',
@@ -104,6 +106,12 @@ export const mcpAuthentication = definePolicy({
         used: () => validator.remembered,
       },
       { name: 'mcpAuthentication.keys', at, max: LIMITS.keys, used: () => validator.keys },
+      {
+        name: 'mcpAuthentication.registrations',
+        at,
+        max: LIMITS.registrationAddresses,
+        used: () => registrations.addresses,
+      },
     );
     const provider = providerOf(config.provider);
     const { resource, ...metadata } = config.resourceMetadata;
@@ -115,6 +123,7 @@ export const mcpAuthentication = definePolicy({
       metadata: Object.fromEntries(Object.entries(metadata).map(([key, value]) => [snakeCase(key), value])),
       listsIssuer: authorizationServerOf(config) === 'issuer',
       clientId: config.clientId,
+      registrations,
       client,
       log: context.log,
     });

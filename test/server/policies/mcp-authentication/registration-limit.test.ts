@@ -1,0 +1,62 @@
+import { describe, expect, test, vi } from 'vitest';
+import { startIdp } from '../../../kit/idp.ts';
+import { type HttpReply, send } from '../../../kit/send.ts';
+import { protectedGateway, signIn } from '../../../kit/sign-in.ts';
+
+// So that a slow machine refills nothing during a test, and a test need not send hundreds of requests.
+const MOST = 5;
+const ALL = 12;
+vi.mock(import('../../../../src/core/limits.ts'), async (original) => {
+  const { LIMITS } = await original();
+  const fewer = { registrationsPerAddress: 5, registrations: 12, registrationsTime: 3_600_000 };
+  return { LIMITS: { ...LIMITS, ...fewer } as unknown as typeof LIMITS };
+});
+
+const SERVER = '/.well-known/oauth-authorization-server';
+const CLIENT = JSON.stringify({ client_name: 'x', redirect_uris: ['http://127.0.0.1:1/callback'] });
+
+function register(url: string, from = '127.0.0.1', path = ''): Promise<HttpReply> {
+  return send(`${url}${SERVER}${path}/client-registration`, { method: 'POST', body: CLIENT, from });
+}
+
+async function statuses(url: string, times: number, from?: string): Promise<number[]> {
+  const all = await Promise.all(Array.from({ length: times }, () => register(url, from)));
+  return all.map(({ status }) => status).sort();
+}
+
+describe('registrations of clients', () => {
+  test.each([
+    ['that the provider answers', {}],
+    ['that the gateway answers', { clientId: 'mcp-client' }],
+  ])('%s are limited for each address: 429 with Retry-After, on every path', async (_, more) => {
+    const idp = await startIdp();
+    await using _upstream = idp.upstream;
+    await using gate = await protectedGateway([{ policies: signIn(idp.issuer, more) }]);
+    expect(await statuses(gate.url, MOST)).toEqual(Array(MOST).fill(201));
+    const asked = idp.asked('registration').length;
+    for (const path of ['', '/mcp']) {
+      const refused = await register(gate.url, undefined, path);
+      expect(refused.status).toBe(429);
+      const wait = Number(refused.headers['retry-after']);
+      expect(wait).toBeGreaterThan(600);
+      expect(wait).toBeLessThanOrEqual(720);
+      expect(refused.headers['access-control-allow-origin']).toBe('*');
+    }
+    expect(idp.asked('registration')).toHaveLength(asked);
+    expect(await gate.accessLine(MOST + 1)).toMatchObject({ 'http.status': '429', reason: 'RateLimit' });
+    // Another address, and what is no registration, goes on.
+    expect((await register(gate.url, '127.0.0.2')).status).toBe(201);
+    expect((await send(gate.url + SERVER)).status).toBe(200);
+  });
+
+  test('are limited for all addresses together, too', async () => {
+    await using gate = await protectedGateway([
+      { policies: signIn('http://idp.example', { clientId: 'mcp-client' }) },
+    ]);
+    const answered: number[] = [];
+    for (const from of ['127.0.0.2', '127.0.0.3', '127.0.0.4'])
+      answered.push(...(await statuses(gate.url, MOST, from)));
+    expect(answered.filter((status) => status === 201)).toHaveLength(ALL);
+    expect(answered.filter((status) => status === 429)).toHaveLength(3 * MOST - ALL);
+  });
+});
