@@ -14,6 +14,7 @@ import {
 } from './compile-context.ts';
 import { compileRoute } from './compile-route.ts';
 import { lint } from './config/lint.ts';
+import { openLlmProblems } from './config/open-llm.ts';
 import { noPortProblem, ownPortProblems } from './config/own-ports.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts';
 import { redactorOf } from './config/redact.ts';
@@ -92,7 +93,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const config = previous === undefined ? loaded : withProcessOf(previous.config, loaded);
   const diagnostics: Diagnostic[] = [];
   const { gateways, detached, problems } = planGateways(config);
-  problems.push(...ownPortProblems(gateways, config, source, options.env));
+  problems.push(...ownPortProblems(gateways, config, source, options.env), ...openLlmProblems(gateways));
   // One that has no port to lose may stay without.
   if (gateways.length === 0 && problems.length === 0)
     problems.push(noPortProblem(previous !== undefined && previous.gateways.length > 0, source));

@@ -11,6 +11,8 @@ export function isFirstHand({ code, path }: Diagnostic, damaged: readonly Path[]
   if (code === 'AGW0302')
     return !damaged.some((place) => place.length === path.length && within(path, place));
   if (damaged.some((place) => within(path, place))) return false;
+  // A policy or an address that was lost may be what bounds the callers.
+  if (code === 'AGW0312') return false;
   // An address that was lost leaves the default one, which nobody may have meant.
   if (code === 'AGW0106' && (isRouting(path) || path[0] === 'config'))
     return !damaged.some((place) => (place[0] === 'config' && place.length <= 2) || isAddress(place));
