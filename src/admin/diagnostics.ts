@@ -5,6 +5,10 @@ import { renderJson } from '../core/render/machine.ts';
 
 /** Diagnostics as `agctl config validate -o json` prints them, in the order of the file, without secrets. */
 export function diagnosticsJson(diagnostics: readonly Diagnostic[], redactor: Redactor): ProblemsView {
-  const ordered = diagnostics.toSorted((a, b) => a.range.start.offset - b.range.start.offset);
+  const ordered = diagnostics
+    .toSorted((a, b) => a.range.start.offset - b.range.start.offset)
+    .map(({ notesQuoteFile, notes, ...each }) =>
+      notes === undefined || notesQuoteFile ? each : { ...each, notes },
+    );
   return redactor.value(JSON.parse(renderJson(ordered))) as ProblemsView;
 }

@@ -42,6 +42,8 @@ export interface Diagnostic {
   readonly label?: string;
   readonly help?: string;
   readonly notes?: readonly string[];
+  /** The notes quote a file that the configuration names: for who runs the command, and not for the admin server. */
+  readonly notesQuoteFile?: true;
   readonly fix?: Fix;
 }
 

@@ -172,6 +172,8 @@ export const LIMITS = {
   decodedRatio: 100,
   /** A list of models that prices are imported from (upstream); the public one has 3 MiB. */
   modelListBytes: 64 * MIB,
+  /** A price catalog. That of all models of the public list has 1 MiB. */
+  priceCatalogBytes: 16 * MIB,
   /** Clients of one rate limit that are told apart; beyond, the one seen longest ago starts anew. */
   rateLimitKeys: 10_000,
   /** 1xx responses of an upstream before its real one; more is 502. */

@@ -1,30 +1,18 @@
-import { REDACTED } from './trace/redact.ts';
-
-export { REDACTED } from './trace/redact.ts';
-
-/** Names whose value is a credential, as configuration keys, options of commands, query parameters or variables. */
-const TELLING = /(?:secret|passw|credential|token$|api[-_]?key|private[-_]?key|access[-_]?key)/i;
-
-/** Headers that carry credentials, besides those with a telling name. */
-const CREDENTIAL_HEADERS = new Set([
-  'authorization',
-  'proxy-authorization',
-  'cookie',
-  'set-cookie',
-  'api-key',
-]);
-
-/** Whether a value under this name is most likely a credential. */
-export function isTellingName(name: string): boolean {
-  return TELLING.test(name) || CREDENTIAL_HEADERS.has(name.toLowerCase());
-}
+import {
+  decodedName,
+  isSensitiveName,
+  isTellingName,
+  REDACTED,
+  tokensIn,
+  withoutTokens,
+} from './credentials.ts';
 
 /** Shorter ones would turn up by chance in other text; at their own place they are redacted anyway. */
 const SHORTEST = 6;
 
 const USERINFO = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi;
-const QUERY =
-  /([?&][^\s=&#"']{0,64}(?:secret|passw|credential|token|api[-_]?key)[^\s=&#"']{0,64}=)[^\s&#"']+/gi;
+// A parameter of a URL in any text: its name decides.
+const PARAMETER = /([?&;]([^\s=&;#?"'<>`]{1,64})=)([^\s&#;"'`]+)/g;
 // A challenge names the scheme too, with parameters in place of a credential (RFC 9110 §11.6.1).
 const BEARER = /\b(Bearer|Basic)\s+(?!(?:realm|error|scope|resource_metadata)=")[A-Za-z0-9._~+/-]{8,}=*/g;
 const OPTION = /^(--?[\w-]{0,64})=/;
@@ -60,10 +48,13 @@ export class Redactor {
   /** The text without secrets. */
   text(value: string): string {
     const known = this.#known === undefined ? value : value.replace(this.#known, REDACTED);
-    return known
+    const clean = known
       .replace(USERINFO, `$1${REDACTED}@`)
-      .replace(QUERY, `$1${REDACTED}`)
+      .replace(PARAMETER, (whole, lead: string, name: string) =>
+        isSensitiveName(decodedName(name)) ? `${lead}${REDACTED}` : whole,
+      )
       .replace(BEARER, `$1 ${REDACTED}`);
+    return withoutTokens(clean);
   }
 
   /**
@@ -80,8 +71,11 @@ export class Redactor {
     return [
       ...known.map((match) => [match.index, match.index + match[0].length] as const),
       ...[...value.matchAll(USERINFO)].map((match) => rest(match, 1)),
-      ...[...value.matchAll(QUERY)].map((match) => rest(match, 0)),
+      ...[...value.matchAll(PARAMETER)]
+        .filter(([, , name = '']) => isSensitiveName(decodedName(name)))
+        .map((match) => rest(match, 0)),
       ...[...value.matchAll(BEARER)].map((match) => rest(match, 0, 1)),
+      ...[...tokensIn(value)].map(({ index = 0, 0: token }) => [index, index + token.length] as const),
     ];
   }
 
@@ -107,6 +101,9 @@ export class Redactor {
     });
   }
 }
+
+/** Knows credentials by their form alone: for texts that belong to no configuration, or to one that has mistakes. */
+export const byForm = new Redactor([]);
 
 /** Values in a configuration that are credentials by the name they stand under, or by the option before them. */
 export function credentialsIn(value: unknown, name = ''): string[] {

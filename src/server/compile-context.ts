@@ -41,7 +41,7 @@ export interface CompileContext {
   report(problem: Problem): void;
 }
 
-export interface Problem extends Pick<Diagnostic, 'message' | 'label' | 'help' | 'notes'> {
+export interface Problem extends Pick<Diagnostic, 'message' | 'label' | 'help' | 'notes' | 'notesQuoteFile'> {
   readonly code: DiagnosticCode;
   readonly severity?: Diagnostic['severity'];
   /** Part of the text value at this place, as offsets into it: a spot in an expression. */

@@ -1,3 +1,4 @@
+import { byForm } from '../../core/redact.ts';
 import type { LoadedConfig } from '../../server/config/load.ts';
 import type { GatewayPlan } from '../../server/config/plan.ts';
 import type { Config } from '../../server/config/schema.ts';
@@ -61,7 +62,13 @@ export const notKnown: CheckResult = {
   status: 'skip',
   message: 'not checked: the configuration is not valid',
 };
-export const ok = (message: string): CheckResult => ({ status: 'ok', message });
-export const skip = (message: string): CheckResult => ({ status: 'skip', message });
-export const fail = (message: string, fix: string): CheckResult => ({ status: 'fail', message, fix });
-export const warn = (message: string, fix: string): CheckResult => ({ status: 'warn', message, fix });
+// What is checked is named by its URL, which may hold a credential.
+const result = (status: CheckResult['status'], message: string, fix?: string): CheckResult => ({
+  status,
+  message: byForm.text(message),
+  ...(fix !== undefined && { fix: byForm.text(fix) }),
+});
+export const ok = (message: string): CheckResult => result('ok', message);
+export const skip = (message: string): CheckResult => result('skip', message);
+export const fail = (message: string, fix: string): CheckResult => result('fail', message, fix);
+export const warn = (message: string, fix: string): CheckResult => result('warn', message, fix);

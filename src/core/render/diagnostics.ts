@@ -1,4 +1,5 @@
 import type { Diagnostic } from '../diagnostic.ts';
+import { byForm } from '../redact.ts';
 import { renderConcise, renderGithub, renderJson, renderSarif } from './machine.ts';
 import type { DiagnosticSource } from './source.ts';
 import { renderText, type TextStyle } from './text.ts';
@@ -12,12 +13,14 @@ export interface RenderOptions extends TextStyle {
 /**
  * Renders `diagnostics` in the order given, without a summary and without a line break at the end; the text form
  * leaves an empty line between two of them. A file that is missing from `sources` is shown without an excerpt.
+ * Messages quote values: credentials that are known by their form are redacted.
  */
 export function renderDiagnostics(
-  diagnostics: readonly Diagnostic[],
+  found: readonly Diagnostic[],
   sources: ReadonlyMap<string, DiagnosticSource>,
   options: RenderOptions,
 ): string {
+  const diagnostics = found.map(redacted);
   switch (options.format) {
     case 'concise':
       return renderConcise(diagnostics);
@@ -30,4 +33,16 @@ export function renderDiagnostics(
     case 'text':
       return diagnostics.map((each) => renderText(each, sources.get(each.file), options)).join('\n\n');
   }
+}
+
+/** `fix` repeats no value of the file. */
+function redacted(diagnostic: Diagnostic): Diagnostic {
+  const { message, label, help, notes } = diagnostic;
+  return {
+    ...diagnostic,
+    message: byForm.text(message),
+    ...(label !== undefined && { label: byForm.text(label) }),
+    ...(help !== undefined && { help: byForm.text(help) }),
+    ...(notes !== undefined && { notes: notes.map((note) => byForm.text(note)) }),
+  };
 }

@@ -1,4 +1,5 @@
 import type { Path, Range } from '../diagnostic.ts';
+import { byForm } from '../redact.ts';
 import { secretRanges } from '../schema/secrets.ts';
 import type { Schema } from '../schema/walk.ts';
 import type { YamlSource } from '../yaml/source.ts';
@@ -14,12 +15,15 @@ export interface DiagnosticSource {
   readonly value?: unknown;
 }
 
-/** `source` for the renderers, with everything masked that `schema` says is secret. */
+/** `source` for the renderers, with everything masked that `schema` or its form says is secret. */
 export function diagnosticSource(source: YamlSource, schema: Schema): DiagnosticSource {
   return {
     text: source.text,
     value: source.value,
-    secretRanges: secretRanges(schema, source),
+    secretRanges: [
+      ...secretRanges(schema, source),
+      ...byForm.places(source.text).map(([start, end]) => source.range(start, end)),
+    ],
     valueRange: (path) => source.valueRange(path),
   };
 }

@@ -1,5 +1,5 @@
+import { isSensitiveName, REDACTED } from '../credentials.ts';
 import type { Path } from '../diagnostic.ts';
-import { isSensitiveName, REDACTED } from '../trace/redact.ts';
 import { secretPaths } from './secrets.ts';
 import type { Schema } from './walk.ts';
 

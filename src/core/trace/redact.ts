@@ -1,30 +1,4 @@
-/** Stands in for a credential. */
-export const REDACTED = '<redacted>';
-
-/** Header and parameter names whose values authenticate somebody, on their own or as part of a longer name. */
-const SENSITIVE =
-  /authorization|cookie|token|secret|passw|api[-_]?key|credential|signature|^(?:key|sig|code|mcp-session-id)$/i;
-
-/** Whether the value of a header or query parameter of this name is a credential. `more`: configured names, lower case. */
-export function isSensitiveName(name: string, more?: ReadonlySet<string>): boolean {
-  return SENSITIVE.test(name) || more?.has(name.toLowerCase()) === true;
-}
-
-/** `?a=1&token=x` with credentials replaced; what is not sensitive stays byte for byte. */
-export function redactQuery(query: string, more?: ReadonlySet<string>): string {
-  return query.replace(/([?&])([^=&#]*)=([^&#]*)/g, (pair, mark: string, name: string) =>
-    isSensitiveName(decoded(name), more) ? `${mark}${name}=${REDACTED}` : pair,
-  );
-}
-
-/** Names are compared as a server would read them: `%74oken` is `token`. */
-function decoded(name: string): string {
-  try {
-    return decodeURIComponent(name.replaceAll('+', ' '));
-  } catch {
-    return name;
-  }
-}
+import { REDACTED } from '../credentials.ts';
 
 /** Secrets of one request that are searched for: a client may send as many cookies as fit. The configuration's all are. */
 const MOST_SECRETS = 64;

@@ -1,5 +1,5 @@
+import { isTellingName } from '../../core/credentials.ts';
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
-import { isTellingName } from '../../core/redact.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { type Config, configSchema } from './schema.ts';

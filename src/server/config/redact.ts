@@ -1,6 +1,7 @@
 import { Lexer } from 'yaml';
+import { isTellingName, REDACTED } from '../../core/credentials.ts';
 import type { Path } from '../../core/diagnostic.ts';
-import { credentialsIn, isTellingName, REDACTED, Redactor } from '../../core/redact.ts';
+import { credentialsIn, Redactor } from '../../core/redact.ts';
 import { secretPaths, secretRanges } from '../../core/schema/secrets.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { type Config, configSchema } from './schema.ts';

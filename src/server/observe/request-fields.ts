@@ -1,4 +1,6 @@
+import { redactTarget } from '../../core/credentials.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
+import { byForm } from '../../core/redact.ts';
 import type { CelResult } from '../cel/expression.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { withoutParameters } from '../http/query.ts';
@@ -31,17 +33,17 @@ export function requestFields(x: Exchange, status: number): Field[] {
     ['mcp.method.name', mcp?.method],
     ['mcp.target', mcp?.target],
     ['mcp.resource.type', mcp?.resourceType],
-    ['mcp.resource.uri', mcp?.resourceUri],
+    ['mcp.resource.uri', mcp?.resourceUri && redactTarget(mcp.resourceUri)],
     ['gen_ai.tool.name', mcp?.tool],
     ['gen_ai.prompt.name', mcp?.prompt],
     ['mcp.session.id', mcp?.sessionId],
     ['mcp.error.code', mcp?.errorCode],
-    ['mcp.error.message', mcp?.errorMessage, 'quoted'],
+    ['mcp.error.message', clean(mcp?.errorMessage), 'quoted'],
     // A tool's own failure has no code; that of a provider is its status, and the name that the provider gives it.
     ['error.type', mcp?.isToolError ? TOOL_ERROR : x.llm?.providerError?.name],
     ...llmFieldsOf(x),
-    ['error', x.error, 'quoted'],
-    ['error.detail', x.errorDetail ?? mcp?.errorDetail, 'quoted'],
+    ['error', clean(x.error), 'quoted'],
+    ['error.detail', clean(x.errorDetail ?? mcp?.errorDetail), 'quoted'],
     ['reason', x.reason === 'Upstream' ? undefined : x.reason],
     ['duration', `${Math.round(performance.now() - x.startedClock)}ms`],
   ];
@@ -98,12 +100,17 @@ const seconds = (milliseconds: number): number => Math.round(milliseconds * 1000
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
-/** The target as sent, without parameters that held a credential. */
+/** What a server says of a failure may quote the URL that it was called with. */
+const clean = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : byForm.text(text);
+
+/** The target as sent, without the parameters that the configuration reads credentials from, others redacted. */
 function shownTarget({ request, secretParameters }: Exchange): string | undefined {
   const { url } = request;
   const at = url?.indexOf('?') ?? -1;
-  if (url === undefined || secretParameters === undefined || at === -1) return url;
-  return url.slice(0, at) + withoutParameters(url.slice(at), secretParameters);
+  if (url === undefined) return undefined;
+  if (secretParameters === undefined || at === -1) return redactTarget(url);
+  return redactTarget(url.slice(0, at) + withoutParameters(url.slice(at), secretParameters));
 }
 
 function sourceAddress(x: Exchange): string {

@@ -1,3 +1,4 @@
+import { withoutTokens } from '../../core/credentials.ts';
 import type { Log, LogFields, LogLevel } from '../../core/log.ts';
 import type {
   AuthorizationResultMessage,
@@ -133,7 +134,8 @@ function routeLine(
   { selectedRoute, skippedRoutes = [], ...place }: RouteSelectionMessage,
   x: Exchange,
 ): Line {
-  const { method, path } = x;
+  const { method } = x;
+  const path = withoutTokens(x.path);
   if (selectedRoute !== null) {
     const fields = { method, path, route: selectedRoute, config: placed(place) };
     return { scope: 'proxy::httpproxy', message: 'route taken', fields };

@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
+import { parseJson, readJsonFile } from '../../../core/json-file.ts';
+import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../compile-context.ts';
 import { type CatalogDocument, catalogSchema, PriceCatalog } from './catalog.ts';
 
@@ -28,7 +29,9 @@ export function loadCatalogs(
       const [issue] = parsed.error.issues;
       at.report({
         code: 'AGW0104',
-        message: `the price catalog is not valid: ${issue?.path.join('.')}: ${issue?.message}`,
+        message: 'the price catalog is not valid',
+        notes: [`${issue?.path.join('.') || 'at the top'}: ${issue?.message}`],
+        notesQuoteFile: true,
       });
     } catch (error) {
       at.report({ code: 'AGW0005', message: `the price catalog cannot be read: ${messageOf(error)}` });
@@ -39,6 +42,6 @@ export function loadCatalogs(
 }
 
 function documentOf(reference: z.output<typeof catalogReferenceSchema>, folder: string): unknown {
-  if ('file' in reference) return JSON.parse(readFileSync(resolve(folder, reference.file), 'utf8'));
-  return typeof reference.inline === 'string' ? JSON.parse(reference.inline) : reference.inline;
+  if ('file' in reference) return readJsonFile(resolve(folder, reference.file), LIMITS.priceCatalogBytes);
+  return typeof reference.inline === 'string' ? parseJson(reference.inline, '`inline`') : reference.inline;
 }

@@ -1,3 +1,4 @@
+import { withoutTokens } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Route } from '../../http/pipeline.ts';
 import type { CallKind, CallSubtype } from '../metrics/metrics.ts';
@@ -79,7 +80,7 @@ export class RequestSpan implements TraceContext {
       'http.method': method,
       'http.host': address,
       // A query may hold credentials.
-      'http.path': path.split('?')[0] as string,
+      'http.path': withoutTokens(path.split('?')[0] as string),
     });
   }
 }

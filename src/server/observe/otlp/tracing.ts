@@ -1,6 +1,7 @@
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import type { Log } from '../../../core/log.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
+import { byForm } from '../../../core/redact.ts';
 import { VERSION } from '../../../core/version.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Route } from '../../http/pipeline.ts';
@@ -164,7 +165,8 @@ function readable(
     startTime: timeOf(performance.timeOrigin + started),
     endTime: timeOf(performance.timeOrigin + ended),
     duration: timeOf(ended - started),
-    status: error === undefined ? { code: STATUS.unset } : { code: STATUS.error, message: error },
+    status:
+      error === undefined ? { code: STATUS.unset } : { code: STATUS.error, message: byForm.text(error) },
     attributes,
     links: [],
     events: [],

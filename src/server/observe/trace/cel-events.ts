@@ -1,6 +1,6 @@
+import { isSensitiveName, REDACTED } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CelMessage, CelPart } from '../../../core/trace/event.ts';
-import { isSensitiveName, REDACTED } from '../../../core/trace/redact.ts';
 import { explainExpression } from '../../cel/explain.ts';
 import type { CelResult } from '../../cel/expression.ts';
 import type { Exchange } from '../../http/exchange.ts';

@@ -1,5 +1,5 @@
+import { isSensitiveName, REDACTED } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { isSensitiveName, REDACTED } from '../../../core/trace/redact.ts';
 import { HeadersView } from '../../cel/headers-view.ts';
 import { CelObject, CelStruct } from '../../cel/values.ts';
 

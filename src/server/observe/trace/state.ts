@@ -1,6 +1,6 @@
+import { redactTarget } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { RequestState } from '../../../core/trace/event.ts';
-import { redactQuery } from '../../../core/trace/redact.ts';
 import { HeadersView } from '../../cel/headers-view.ts';
 import { CelStruct } from '../../cel/values.ts';
 import type { Exchange, Reply } from '../../http/exchange.ts';
@@ -89,7 +89,7 @@ function requestOf(x: Exchange, names: SecretNames, allowance: Allowance, final?
   const isRaw = x.path === '';
   const target = final?.path ?? (isRaw ? (x.request.url ?? '') : x.path + x.query);
   const [path = ''] = target.split('?', 1);
-  const pathAndQuery = redactQuery(target, names.parameters);
+  const pathAndQuery = redactTarget(target, names.parameters);
   const host = final?.authority ?? (isRaw ? (x.request.headers.host?.toLowerCase() ?? '') : x.host);
   const body = x.body.captured ?? x.body.prefix;
   const whole = x.body.captured !== undefined && x.body.captured.length <= LIMITS.traceTextLength;

@@ -1,3 +1,4 @@
+import { isSensitiveName } from '../../../core/credentials.ts';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
@@ -10,7 +11,7 @@ import {
   type TracePlace,
   type TraceSeverity,
 } from '../../../core/trace/event.ts';
-import { isSensitiveName, Scrubber } from '../../../core/trace/redact.ts';
+import { Scrubber } from '../../../core/trace/redact.ts';
 import type { Exchange, Reply } from '../../http/exchange.ts';
 import type { Decision } from '../../policies/rules.ts';
 import type { PlacedExpression } from '../../watchable.ts';

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readJsonFile } from '../../../core/json-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CallMeter } from '../../http/call-meter.ts';
 import { createUpstream, type Upstream } from '../../http/upstream.ts';
@@ -78,7 +78,7 @@ export class DocumentClient {
 
 /** A document from a file of the configuration's; read again like one from the network, so that it can be replaced. */
 export async function readDocument(file: string): Promise<Document> {
-  return { value: JSON.parse(await readFile(file, 'utf8')), lifetime: LIMITS.documentLifetime };
+  return { value: readJsonFile(file, LIMITS.keySetBytes), lifetime: LIMITS.documentLifetime };
 }
 
 /** OAuth error of a provider's JSON answer, for the log: ` (HTTPS required)`. */
