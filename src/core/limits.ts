@@ -52,8 +52,17 @@ export const LIMITS = {
   /** Ids of ended sessions kept, so that they are not resumed; the oldest is forgotten. */
   endedSessions: 10_000,
   sessionSweep: 30 * SECOND,
-  /** Child processes of stdio targets, over all sessions; more is 503. */
+  /** Child processes of stdio targets, over all sessions; a new one takes the place of an idle session's, or is 503. */
   children: 64,
+  /**
+   * How long after its last request a session counts as idle then: two sessions that are used all the time must not evict
+   * each other between requests. One that listens is about to be told something; clients keep such a stream for days.
+   */
+  evictionIdle: SECOND,
+  evictionListening: 5 * 60 * SECOND,
+  /** How long a new child waits for a place, and how often it looks meanwhile. As many as there are places wait at once. */
+  childSlotWait: 5 * SECOND,
+  childSlotLook: 100,
   /** Time for a target to answer `initialize`; generous, because `npx` may download first. The client need not wait so long. */
   initializeTimeout: 180 * SECOND,
   /** A session of several targets begins without those that have not answered `initialize` by then; they join later. */

@@ -5,6 +5,7 @@ import type { TracePlace } from '../core/trace/event.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression, type Expression } from './cel/expression.ts';
 import type { Inspection } from './inspection.ts';
+import type { ChildSlots } from './mcp/targets/child-slots.ts';
 import type { Metrics } from './observe/metrics/metrics.ts';
 import type { SecretNames } from './observe/trace/state.ts';
 import { placeOf } from './place.ts';
@@ -58,8 +59,8 @@ export interface RuntimeSettings {
   /** Milliseconds without a request after which a session ends. */
   readonly sessionIdle: number;
   readonly maxSessions: number;
-  /** Shared count of child processes over all stdio targets. */
-  readonly children: { readonly max: number; count: number };
+  /** Places for child processes, over all stdio targets. */
+  readonly children: ChildSlots;
   /** Names that the configuration gives to places of credentials; traces redact them. */
   readonly secretNames: SecretNames;
   /** Bytes of a body that expressions may read. */

@@ -26,6 +26,7 @@ import { createRouter, type Router } from './http/router.ts';
 import { Inspection } from './inspection.ts';
 import type { PriceCatalog } from './llm/cost/catalog.ts';
 import { loadCatalogs } from './llm/cost/load.ts';
+import { ChildSlots } from './mcp/targets/child-slots.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from './observe/access-log-policy.ts';
 import { Metrics } from './observe/metrics/metrics.ts';
 import { compileMetricsPolicy } from './observe/metrics/metrics-policy.ts';
@@ -238,7 +239,7 @@ function runtimeSettings(
     sessionKey: config.session.key === undefined ? randomBytes(32) : Buffer.from(config.session.key, 'hex'),
     sessionIdle: config.mcp.sessionTtl,
     maxSessions: config.mcp.maxSessions,
-    children: { max: config.mcp.maxChildren, count: 0 },
+    children: new ChildSlots(config.mcp.maxChildren),
     ...own,
   };
 }

@@ -157,7 +157,10 @@ const processSchema = z
           .int()
           .min(1)
           .default(LIMITS.children)
-          .describe('Child processes of stdio targets at once; more are refused with 503.'),
+
+          .describe(
+            'Child processes of stdio targets at once. At the limit, the session that was idle for longest is ended to make room; new ones are refused with 503 while none is idle.',
+          ),
       })
       .prefault({})
       .describe('Bounds of MCP sessions.'),

@@ -83,6 +83,11 @@ export class Connection {
     return this.#peer;
   }
 
+  /** A process runs for this session alone. */
+  get hasProcess(): boolean {
+    return (this.#peer ?? this.#connecting)?.channel?.hasProcess === true;
+  }
+
   /** Connects and initializes, unless that is done or under way. Rejects with the reason in words. */
   ready(headers: readonly string[], isFirst = false): Promise<Ready> {
     if (this.#closed) return Promise.reject(new Error('the session ended'));

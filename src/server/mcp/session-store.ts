@@ -7,6 +7,7 @@ import type { BackendState, TargetState } from '../inspection.ts';
 import type { Connection } from './connection.ts';
 import { Session, type SessionOptions } from './session.ts';
 import { openSession, sealSession } from './session-id.ts';
+import type { Evictable } from './targets/child-slots.ts';
 
 /**
  * The sessions of one MCP backend. After its configuration has changed, sessions stay in the store that they began in,
@@ -21,6 +22,7 @@ export class SessionStore {
   readonly #sweep: NodeJS.Timeout;
   /** Ids that were ended here or in a store before: they still decrypt, but must not begin again. */
   #ended = new Set<string>();
+  readonly #removeEvictable: () => void;
   /** Stores of earlier configurations that still have sessions. */
   readonly #before = new Set<SessionStore>();
   /** The store that has come in its place. */
@@ -32,6 +34,7 @@ export class SessionStore {
     this.#options = options;
     this.#settings = settings;
     this.#sweep = setInterval(() => this.#endIdle(), LIMITS.sessionSweep).unref();
+    this.#removeEvictable = settings.children.addSource(() => this.#evictable());
   }
 
   /** Sessions, those of earlier configurations included: the cap is for all of them. */
@@ -172,6 +175,7 @@ export class SessionStore {
   /** Ends all sessions, then the targets. */
   async close(): Promise<void> {
     clearInterval(this.#sweep);
+    this.#removeEvictable();
     const sessions = [...this.#sessions.values(), ...this.#beginning];
     this.#sessions.clear();
     this.#beginning.clear();
@@ -207,6 +211,35 @@ export class SessionStore {
         void this.end(session);
       }
     }
+  }
+
+  /** The session whose child processes may go first when there are too many. */
+  #evictable(): Evictable | undefined {
+    let first: Session | undefined;
+    let idleFrom = Number.POSITIVE_INFINITY;
+    for (const session of this.#sessions.values()) {
+      const from =
+        session.lastUsed + (session.hasOpenStream ? LIMITS.evictionListening : LIMITS.evictionIdle);
+      if (from >= idleFrom || session.inFlight > 0 || !session.connections.some((each) => each.hasProcess))
+        continue;
+      first = session;
+      idleFrom = from;
+    }
+    const session = first;
+    return session && { idleFrom, evict: () => this.#evict(session) };
+  }
+
+  async #evict(session: Session): Promise<void> {
+    this.#options.log.info(
+      'mcp::session',
+      'idle session was evicted for a new one (config.mcp.maxChildren)',
+      {
+        'mcp.session.id': session.shortId,
+        backend: this.#options.backend,
+        'idle.ms': Math.round(performance.now() - session.lastUsed),
+      },
+    );
+    await this.end(session);
   }
 
   async #resume(id: string): Promise<Session> {

@@ -37,6 +37,8 @@ export interface Channel {
   pause(paused: boolean): void;
   /** State that another process could continue with, or undefined when the server lives in this process. */
   readonly sessionId: string | undefined;
+  /** A process of its own runs for it: it takes one of the places of `config.mcp.maxChildren`. */
+  readonly hasProcess?: boolean;
   /** What the log should say of a server that runs and does not answer, without secrets. */
   diagnosis?(): string;
   close(): Promise<void>;

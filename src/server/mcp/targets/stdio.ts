@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
-import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import type { CompileContext } from '../../compile-context.ts';
@@ -114,13 +113,7 @@ async function openChannel(
 ): Promise<Channel> {
   const { log } = context;
   const { children } = context.settings;
-  if (children.count >= children.max) {
-    throw new AppError('overloaded', {
-      message: `the gateway already runs ${children.max} child processes (config.mcp.maxChildren)`,
-      headers: ['retry-after', '5'],
-    });
-  }
-  children.count += 1;
+  await children.take();
   let child: Child;
   try {
     child = await startChild(command, {
@@ -132,13 +125,13 @@ async function openChannel(
           ...(suppressed > 0 ? { suppressed } : {}),
         }),
       gone: (failure) => {
-        children.count -= 1;
+        children.release();
         log.debug('mcp::stdio', 'target ended', { target: name, reason: failure.detail });
         events.closed(failure);
       },
     });
   } catch (error) {
-    children.count -= 1;
+    children.release();
     throw error;
   }
   log.debug('mcp::stdio', 'target started', { target: name, pid: child.pid, cmd: command.cmd });
@@ -162,6 +155,7 @@ async function openChannel(
 
   return {
     sessionId: undefined,
+    hasProcess: true,
     send(text, { id }) {
       if (child.backlog > LIMITS.childInputBytes) {
         if (id !== undefined) events.failed(id, new Error('the server does not read its input'));

@@ -1,0 +1,131 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { openEvents } from '../../kit/event-stream.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { INITIALIZE, type McpSession, openSession, post } from '../../kit/mcp.ts';
+import { isAlive } from '../../kit/process.ts';
+import { until } from '../../kit/until.ts';
+
+// Sessions count as idle after a second or more; what happens then is the same after a moment.
+const limits = LIMITS as Record<'evictionIdle' | 'evictionListening' | 'childSlotWait', number>;
+const before = { ...LIMITS };
+afterEach(() => void Object.assign(limits, before));
+
+const { path: folder, remove } = await temporaryFolder();
+afterAll(remove);
+
+const limited = (max: number, targets = [chaos('a')], backend = {}): Promise<TestGateway> =>
+  gateway(mcpConfig(targets, { config: { mcp: { maxChildren: max } }, backend }));
+
+const pidOf = async (session: McpSession): Promise<number> =>
+  Number((await session.request('tools/call', { name: 'pid' })).result.content[0].text);
+
+/** A call that runs until the client leaves. */
+async function busy(session: McpSession): Promise<AbortController> {
+  const leave = new AbortController();
+  session
+    .send({ id: 99, method: 'tools/call', params: { name: 'hang' } }, { signal: leave.signal })
+    .catch(() => undefined);
+  // Comes after the call, because one pipe carries both.
+  await session.request('ping');
+  return leave;
+}
+
+describe('at the limit of child processes', () => {
+  test('a new session takes the place of the one that was idle for longest', async () => {
+    await using gate = await limited(2);
+    const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
+    const pids = [await pidOf(two), await pidOf(one)];
+    const three = await openSession(`${gate.url}/mcp`);
+    expect((await three.request('ping')).status).toBe(200);
+    expect((await one.request('ping')).status).toBe(200);
+    expect((await two.request('ping')).status).toBe(404);
+    expect(pids.map(isAlive)).toEqual([false, true]);
+    expect(
+      gate.log.some((line) => /\tinfo\t.*idle session was evicted.*config\.mcp\.maxChildren/.test(line)),
+    ).toBe(true);
+  });
+
+  test('a session with a call in flight is not evicted: the new one is refused, with the setting', async () => {
+    await using gate = await limited(1);
+    const one = await openSession(`${gate.url}/mcp`);
+    const leave = await busy(one);
+    const refused = await post(`${gate.url}/mcp`, INITIALIZE);
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('retry-after')).toBe('5');
+    expect(refused.error.message).toBe(
+      'the gateway already runs 1 child process (config.mcp.maxChildren), and no session is idle',
+    );
+    leave.abort();
+    await until(async () => (await post(`${gate.url}/mcp`, INITIALIZE)).status === 200);
+  });
+
+  test('a session that listens counts as used for some minutes', async () => {
+    await using gate = await limited(1);
+    const one = await openSession(`${gate.url}/mcp`);
+    await using stream = await openEvents(one.url, { session: one.id });
+    expect((await post(`${gate.url}/mcp`, INITIALIZE)).status).toBe(503);
+    limits.evictionListening = 1;
+    expect((await post(`${gate.url}/mcp`, INITIALIZE)).status).toBe(200);
+    await stream.untilEnd();
+    expect((await one.request('ping')).status).toBe(404);
+  });
+
+  test('a session that was used a moment ago is waited for, not evicted at once', async () => {
+    limits.evictionIdle = 400;
+    await using gate = await limited(1);
+    const one = await openSession(`${gate.url}/mcp`);
+    await one.request('ping');
+    const since = performance.now();
+    await openSession(`${gate.url}/mcp`);
+    expect(performance.now() - since).toBeGreaterThan(300);
+  });
+
+  test('one idle session makes room for a new one with several targets', async () => {
+    await using gate = await limited(4, [chaos('a'), chaos('b')], { failureMode: 'failClosed' });
+    const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
+    await openSession(`${gate.url}/mcp`);
+    expect((await one.request('ping')).status).toBe(404);
+    expect((await two.request('ping')).status).toBe(200);
+  });
+
+  test('sessions of other backends make room, too', async () => {
+    const route = (name: string) => ({
+      name,
+      matches: [{ path: { exact: `/${name}` } }],
+      backends: [{ mcp: { targets: [chaos('a')] } }],
+    });
+    await using gate = await gateway(
+      JSON.stringify({
+        config: { mcp: { maxChildren: 1 } },
+        gateways: { default: { port: 0, routes: [route('one'), route('two')] } },
+      }),
+    );
+    const one = await openSession(`${gate.url}/one`);
+    await openSession(`${gate.url}/two`);
+    expect((await one.request('ping')).status).toBe(404);
+  });
+
+  test('many that begin at once are all answered, and never are there more children', async () => {
+    limits.evictionIdle = 50;
+    const mark = join(folder, 'pids');
+    await using gate = await gateway(
+      mcpConfig([chaos('a', `--mark=${mark}`)], { config: { mcp: { maxChildren: 2 } } }),
+    );
+    let most = 0;
+    const living = (): number =>
+      readFileSync(mark, 'utf8').trim().split('\n').map(Number).filter(isAlive).length;
+    const watch = setInterval(() => {
+      if (existsSync(mark)) most = Math.max(most, living());
+    }, 10);
+    const replies = await Promise.all(Array.from({ length: 8 }, () => post(`${gate.url}/mcp`, INITIALIZE)));
+    clearInterval(watch);
+    for (const { status } of replies) expect([200, 503]).toContain(status);
+    expect(replies.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(2);
+    expect(most).toBe(2);
+  });
+});
