@@ -101,6 +101,8 @@ export const LIMITS = {
   childInputBytes: 4 * MIB,
   childErrorBytes: 64 * KIB,
   childErrorLinesPerSecond: 10,
+  /** Time between two lines in the log on what a target sends that is not a message. */
+  noiseInterval: 60 * SECOND,
   /** Closing a child: stdin end, then SIGTERM, then SIGKILL to its process group. */
   childExitGrace: 500,
   childKillGrace: 2 * SECOND,

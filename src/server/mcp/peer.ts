@@ -3,6 +3,7 @@ import type { Log } from '../../core/log.ts';
 import { noAnswer } from './in-time.ts';
 import { edit, members } from './json-text.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
+import { noteNoise } from './noise.ts';
 import { notificationMessage, RpcError, requestMessage } from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
 
@@ -153,11 +154,7 @@ export class Peer {
     try {
       message = parseMessage(text, TARGET_BOUNDS);
     } catch (error) {
-      this.#log.warn('mcp', 'target sent something that is not a JSON-RPC message; it was dropped', {
-        target: this.#target.name,
-        problem: messageOf(error),
-        start: this.#start(text),
-      });
+      noteNoise(this.#target, this.#log, messageOf(error), () => this.#start(text));
       const id = Number(idIn(text));
       this.#take(id)?.handler.failure(new Error(`the server's answer cannot be used: ${messageOf(error)}`));
       return;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { type McpReply, type McpSession, openSession } from '../../kit/mcp.ts';
@@ -15,8 +16,8 @@ afterAll(() => gate.close());
 const base64 = (bytes: string | Uint8Array): string => Buffer.from(bytes).toString('base64');
 
 /** Lets the child write these pieces, each in a write of its own, and then answer. */
-const emit = (pieces: readonly (string | Uint8Array)[], silent = false): Promise<McpReply> =>
-  session.request('tools/call', { name: 'emit', arguments: { pieces: pieces.map(base64), silent } });
+const emit = (pieces: readonly (string | Uint8Array)[], from = session): Promise<McpReply> =>
+  from.request('tools/call', { name: 'emit', arguments: { pieces: pieces.map(base64) } });
 
 const logged = (text: string): boolean => gate.log.some((line) => line.includes(text));
 
@@ -51,19 +52,48 @@ describe('lines', () => {
     '{"jsonrpc":"1.0","id":1,"result":{}}',
     '\u001b[31mred\u001b[0m',
   ])('%j, which is no message, is dropped with a warning and harms nothing', async (garbage) => {
-    const before = gate.log.length;
-    const { messages } = await emit([`${garbage}\n`]);
+    await using own = await gateway(mcpConfig([chaos('a')]));
+    const { messages } = await emit([`${garbage}\n`], await openSession(`${own.url}/mcp`));
     expect(messages.map(({ result }) => result.content[0].text)).toEqual(['emitted']);
-    const warnings = gate.log.slice(before).filter((line) => line.includes('not a JSON-RPC message'));
+    const warnings = own.log.filter((line) => line.includes('not a JSON-RPC message'));
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toContain('target="a"');
     expect(warnings[0]).not.toContain('\u001b');
   });
 
   test('bytes that are not UTF-8 are dropped with a warning', async () => {
-    const { messages } = await emit([Buffer.from([0xff, 0xfe, 0x0a]), Buffer.from([0xe2, 0x82, 0x0a])]);
+    await using own = await gateway(mcpConfig([chaos('a')]));
+    const pieces = [Buffer.from([0xff, 0xfe, 0x0a]), Buffer.from([0xe2, 0x82, 0x0a])];
+    const { messages } = await emit(pieces, await openSession(`${own.url}/mcp`));
     expect(messages).toHaveLength(1);
-    expect(logged('target wrote a line that is not UTF-8; it was dropped\ttarget="a"')).toBe(true);
+    expect(own.log.some((line) => /\twarn\t.*target="a" problem="the line is not UTF-8"/.test(line))).toBe(
+      true,
+    );
+  });
+
+  test('noise is logged once a target and minute, over all sessions, with how much there was', async () => {
+    const limits = LIMITS as { noiseInterval: number };
+    const before = limits.noiseInterval;
+    limits.noiseInterval = 2_000;
+    try {
+      await using own = await gateway(mcpConfig([chaos('a'), chaos('b')]));
+      const url = `${own.url}/mcp`;
+      const warnings = (text: string): string[] => own.log.filter((line) => line.includes(text));
+      const noise = Array.from({ length: 20 }, () => 'Listening on port 3000\n');
+      for (const session of [await openSession(url), await openSession(url)])
+        for (const name of ['a_emit', 'b_emit'])
+          await session.request('tools/call', { name, arguments: { pieces: [base64(noise.join(''))] } });
+      const first = warnings('sent something that is not a JSON-RPC message');
+      expect(first.map((line) => /target="(.)"/.exec(line)?.[1])).toEqual(['a', 'b']);
+      const counted = (name: string): number =>
+        warnings('sent more that is not a JSON-RPC message')
+          .map((line) => Number(new RegExp(`target="${name}" count=(\\d+)\n`).exec(line)?.[1] ?? 0))
+          .reduce((sum, count) => sum + count, 0);
+      await until(() => counted('a') === 39 && counted('b') === 39);
+      expect(warnings('sent more').length).toBeLessThanOrEqual(4);
+    } finally {
+      limits.noiseInterval = before;
+    }
   });
 });
 

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import type { CompileContext } from '../../compile-context.ts';
-import { type Channel, type ChannelEvents, defineTarget } from '../target.ts';
+import { noteNoise } from '../noise.ts';
+import { type Channel, type ChannelEvents, defineTarget, type Target } from '../target.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
 import { childEnvironment, environmentRedactor } from './environment.ts';
 import { findCommand } from './find-command.ts';
@@ -53,14 +54,15 @@ export const stdio = defineTarget({
       cwd: context.folder,
       ...cleaners(context, () => command.env),
     };
-    return {
+    const target: Target = {
       name,
       resumable: false,
       endpoint: undefined,
-      open: (events) => openChannel(name, command, events, context, environmentRule(config)),
+      open: (events) => openChannel(target, command, events, context, environmentRule(config)),
       clean: command.clean,
       close: () => Promise.resolve(),
     };
+    return target;
   },
 });
 
@@ -105,12 +107,13 @@ function environmentRule({ inheritEnv, clear_env }: z.output<typeof schema>): st
 }
 
 async function openChannel(
-  name: string,
+  target: Target,
   command: Command,
   events: ChannelEvents,
   context: CompileContext,
   rule: string,
 ): Promise<Channel> {
+  const { name } = target;
   const { log } = context;
   const { children } = context.settings;
   await children.take();
@@ -146,7 +149,7 @@ async function openChannel(
       return;
     }
     if (!isUtf8(bytes)) {
-      log.warn('mcp::stdio', 'target wrote a line that is not UTF-8; it was dropped', { target: name });
+      noteNoise(target, log, 'the line is not UTF-8');
       return;
     }
     const text = bytes.toString('utf8').trim();
