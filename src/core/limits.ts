@@ -99,6 +99,8 @@ export const LIMITS = {
   targetMessageBytes: 8 * MIB,
   /** Bytes waiting for a child that does not read its stdin; more fails the call. */
   childInputBytes: 4 * MIB,
+  /** Resources that one session may subscribe to at a shared stdio target; more is an error. */
+  sharedSubscriptions: 1_000,
   childErrorBytes: 64 * KIB,
   childErrorLinesPerSecond: 10,
   /** Time between two lines in the log on what a target sends that is not a message. */

@@ -212,6 +212,7 @@ const requests = {
     send({ method: 'notifications/resources/updated', params: { uri } });
     return {};
   },
+  'resources/unsubscribe': () => ({}),
   'completion/complete': ({ ref }) => ({ completion: { values: [`${flags.name} ${ref.name ?? ref.uri}`] } }),
 };
 

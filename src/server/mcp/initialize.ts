@@ -38,7 +38,7 @@ export async function initializeResponse(
   const results = await Promise.all(
     ready.map(async (connection) => ({ connection, ...(await connection.ready([])) })),
   );
-  const version = lowest([
+  const version = lowestRevision([
     String(request.params['protocolVersion']),
     ...results.map(({ result }) => result.protocolVersion),
   ]);
@@ -55,7 +55,7 @@ export async function initializeResponse(
 }
 
 /** The oldest of the known revisions among those; an unknown one counts as the latest. */
-function lowest(versions: readonly string[]): string {
+export function lowestRevision(versions: readonly string[]): string {
   const ranks = versions.map((version) => (SESSION_REVISIONS as readonly string[]).indexOf(version));
   const known = ranks.filter((rank) => rank !== -1);
   return SESSION_REVISIONS[known.length === 0 ? SESSION_REVISIONS.length - 1 : Math.min(...known)] as string;

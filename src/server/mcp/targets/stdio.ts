@@ -8,6 +8,7 @@ import { type Channel, type ChannelEvents, defineTarget, type Target } from '../
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
 import { childEnvironment, environmentRedactor } from './environment.ts';
 import { findCommand } from './find-command.ts';
+import { SharedServer } from './shared-server.ts';
 
 const schema = z
   .strictObject({
@@ -29,9 +30,17 @@ const schema = z
       .describe(
         "Give the server the gateway's whole environment. Off by default: it may hold keys of other services.",
       ),
+    shared: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Run one process for all sessions of the backend instead of one for each. For servers that keep nothing of a client: all callers see the same state, and the server can neither ask a client nor log to one.',
+      ),
     clear_env: z.boolean().default(false).describe('Start from an empty environment: only `env` is given.'),
   })
-  .describe('A local MCP server, started once per session and spoken to over stdin and stdout.')
+  .describe(
+    'A local MCP server that the gateway starts, one process per session, and speaks to over stdin and stdout.',
+  )
   .meta({ foreignNames: { command: 'cmd', environment: 'env' } });
 
 /** A server started as a child process, one per session, in newline-delimited JSON-RPC (MCP "stdio" transport). */
@@ -58,10 +67,13 @@ export const stdio = defineTarget({
       name,
       resumable: false,
       endpoint: undefined,
-      open: (events) => openChannel(target, command, events, context, environmentRule(config)),
+      open: (events) => (shared === undefined ? own(events) : shared.join(events)),
       clean: command.clean,
-      close: () => Promise.resolve(),
+      close: () => shared?.close() ?? Promise.resolve(),
     };
+    const own = (events: ChannelEvents): Promise<Channel> =>
+      openChannel(target, command, events, context, environmentRule(config));
+    const shared = config.shared ? new SharedServer(target, context.log, own) : undefined;
     return target;
   },
 });
