@@ -2,7 +2,8 @@ import { entry, heading, page, paragraph, seeAlso, title, verbatim } from './rof
 
 /** The part of JSON Schema that configurations use. */
 export interface SchemaNode {
-  readonly type?: string;
+  /** Two where nothing may stand in its place: that a key is absent says the page in general. */
+  readonly type?: string | readonly string[];
   readonly description?: string;
   readonly default?: unknown;
   readonly secret?: boolean;
@@ -31,6 +32,9 @@ export function configPage(schema: SchemaNode): string {
     paragraph(
       // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how a configuration names its variables.
       'In values, `$NAME` and `${NAME}` stand for an environment variable, `${NAME:-text}` for the variable or else the text, and `$$` for a dollar sign. A duration is written as `300ms`, `5m` or `1h30m`. Expressions are CEL: agctl-expressions(7) lists what they may read.',
+    ),
+    paragraph(
+      'Where a mapping may be left out, its key may also hold nothing (`policies:`): it counts as absent.',
     ),
     paragraph('For completion and checks in an editor, begin the file with this line:'),
     verbatim(['# yaml-language-server: $schema=node_modules/agctl/man/config.schema.json']),
@@ -137,7 +141,7 @@ const FORMATS: Readonly<Record<string, string>> = {
 };
 
 function formatName({ format = '', type = 'any value' }: SchemaNode): string {
-  return FORMATS[format] ?? type;
+  return FORMATS[format] ?? [type].flat()[0] ?? '';
 }
 
 function bounds({ minimum, maximum }: SchemaNode): string {

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { type Diagnostic, inOrder, type Path, type Range } from '../diagnostic.ts';
 import type { YamlSource } from '../yaml/source.ts';
+import { withoutEmptyMappings } from './absent.ts';
 import { fixFor } from './fix.ts';
 import { type Finding, IssueTranslator, MAX_FINDINGS } from './issue.ts';
 import { valueAt } from './walk.ts';
@@ -9,6 +10,8 @@ export interface SchemaResult<T> {
   /** Undefined when there are problems, here or already in the YAML. */
   readonly value: T | undefined;
   readonly diagnostics: readonly Diagnostic[];
+  /** Keys that hold nothing and count as absent. */
+  readonly absent: readonly Path[];
 }
 
 /**
@@ -18,10 +21,11 @@ export interface SchemaResult<T> {
  * be secret never appear in messages.
  */
 export function checkSchema<T>(schema: z.ZodType<T>, source: YamlSource): SchemaResult<T> {
-  if (source.value === undefined) return { value: undefined, diagnostics: [] };
-  const result = schema.safeParse(source.value, { error: NO_WORDS });
-  if (result.success) return { value: result.data, diagnostics: [] };
-  const findings = findingsOf(schema, source, result.error.issues);
+  if (source.value === undefined) return { value: undefined, diagnostics: [], absent: [] };
+  const { value, absent } = withoutEmptyMappings(schema, source.value);
+  const result = schema.safeParse(value, { error: NO_WORDS });
+  if (result.success) return { value: result.data, diagnostics: [], absent };
+  const findings = findingsOf(schema, source, result.error.issues, value);
   const meant = new Set(findings.flatMap(({ meant: path }) => (path === undefined ? [] : [pathKey(path)])));
   const withUnknown = new Set(
     findings.flatMap(({ code, path }) => (code === 'AGW0101' ? [pathKey(path.slice(0, -1))] : [])),
@@ -32,7 +36,7 @@ export function checkSchema<T>(schema: z.ZodType<T>, source: YamlSource): Schema
     return !(missing && meant.has(pathKey(path))) && !(code === 'AGW0105' && withUnknown.has(pathKey(path)));
   });
   const diagnostics = inOrder(firstHand.map((finding) => locate(finding, source))).slice(0, MAX_FINDINGS);
-  return { value: undefined, diagnostics };
+  return { value: undefined, diagnostics, absent };
 }
 
 /** An empty message tells a check without words of its own from one whose author wrote some. */
@@ -46,7 +50,7 @@ export function findingsOf(
   schema: z.ZodType,
   source: YamlSource,
   issues: readonly z.core.$ZodIssue[],
-  value: unknown = source.value,
+  value: unknown,
 ): Finding[] {
   const translator = new IssueTranslator(schema, source, value);
   const findings: Finding[] = [];

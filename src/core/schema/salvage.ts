@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { Path } from '../diagnostic.ts';
 import { YAML_LIMITS } from '../yaml/limits.ts';
 import type { YamlSource } from '../yaml/source.ts';
+import { withoutEmptyMappings } from './absent.ts';
 import { findingsOf, NO_WORDS, pathKey } from './check.ts';
 import { MAX_FINDINGS } from './issue.ts';
 import { standIn } from './stand-in.ts';
@@ -24,7 +25,7 @@ export interface Salvaged<T> {
 export function salvage<T>(schema: z.ZodType<T>, source: YamlSource): Salvaged<T> | undefined {
   if (source.value === null || typeof source.value !== 'object' || Array.isArray(source.value))
     return undefined;
-  const remains = new Remains(schema, source.value);
+  const remains = new Remains(schema, withoutEmptyMappings(schema, source.value).value);
   for (let round = 0; round < YAML_LIMITS.repairs; round++) {
     const result = schema.safeParse(remains.value, { error: NO_WORDS });
     if (result.success) {

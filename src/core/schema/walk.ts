@@ -99,7 +99,7 @@ export function keysOf(objects: readonly Schema[]): string[] {
 
 /** Whether a key may be left out. */
 export function isOptional(schema: Schema): boolean {
-  return schema._zod.optin === 'optional';
+  return schema._zod.optin === 'optional' || schema._zod.optin === 'defaulted';
 }
 
 /** What `.meta()` may say about a value, besides what zod itself uses. */

@@ -31,6 +31,13 @@ function allowVariables({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSche
   });
 }
 
+/** Nothing in place of a mapping that may be left out means that it is (`core/schema/absent.ts`). */
+function allowEmptyMappings({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  for (const [key, member] of Object.entries(jsonSchema.properties ?? {}))
+    if (typeof member === 'object' && member.type === 'object' && !jsonSchema.required?.includes(key))
+      (member as { type: unknown }).type = ['object', 'null'];
+}
+
 /** JSON Schema (draft 7, which editors' YAML support knows) of a configuration file, as an object. */
 export function configJsonSchema(): object {
   // 'input': what a person writes, where everything with a default may be left out.
@@ -41,6 +48,7 @@ export function configJsonSchema(): object {
     override(context) {
       dropOwnFormats(context);
       allowVariables(context);
+      allowEmptyMappings(context);
     },
   });
 }

@@ -1,4 +1,4 @@
-import { type Diagnostic, type DiagnosticCode, inOrder } from '../../core/diagnostic.ts';
+import { type Diagnostic, type DiagnosticCode, inOrder, type Path } from '../../core/diagnostic.ts';
 import { readNamedFile } from '../../core/named-file.ts';
 import { checkSchema } from '../../core/schema/check.ts';
 import { YamlSource } from '../../core/yaml/source.ts';
@@ -22,7 +22,24 @@ export function loadConfigText(text: string, file: string, env: Environment): Lo
   if (!isWhole(diagnostics)) return { config: undefined, diagnostics, source };
   const checked = checkSchema(configSchema, source);
   const config = diagnostics.length > 0 ? undefined : checked.value;
-  return { config, diagnostics: inOrder([...diagnostics, ...checked.diagnostics]), source };
+  const empty = emptyPolicies(checked.absent, source);
+  return { config, diagnostics: inOrder([...diagnostics, ...checked.diagnostics, ...empty]), source };
+}
+
+/** Warnings for policies that hold nothing: who wrote the name may believe that it protects something. */
+function emptyPolicies(absent: readonly Path[], source: YamlSource): Diagnostic[] {
+  return absent
+    .filter((path) => path.at(-2) === 'policies')
+    .map((path) => ({
+      severity: 'warning',
+      code: 'AGW0303',
+      file: source.file,
+      path,
+      range: source.keyRange(path),
+      message: `\`${path.at(-1)}\` is empty and has no effect`,
+      label: 'nothing stands in it, so it counts as absent',
+      help: 'give it its fields, or delete the key; `{}` stands for its defaults, where it has any',
+    }));
 }
 
 /** Whether the tree is worth a further look. One with syntax errors would only give follow-up problems. */

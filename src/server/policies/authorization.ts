@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { definePolicy } from '../policy.ts';
 import { lookupIn } from '../variables.ts';
-import { compileRules, ruleSchema } from './rules.ts';
+import { compileRules, ruleSchema, warnOfMixedRules } from './rules.ts';
 
 const schema = z
   .strictObject({
@@ -21,6 +21,7 @@ export const authorization = definePolicy({
   schema,
   compile({ rules }, context) {
     // The specification: "each authorization.rules entry is evaluated. A failing rule gives 403."
+    warnOfMixedRules(rules, context);
     const decide = compileRules(rules, 'require', 'request', context);
     return {
       request(x) {

@@ -93,6 +93,27 @@ export function compileRules(
   };
 }
 
+/**
+ * Warns of plain rules beside others where they must all be true: in upstream's configurations, and under
+ * `mcpAuthorization`, a plain rule is an `allow` rule, of which one suffices.
+ */
+export function warnOfMixedRules(rules: readonly RuleConfig[], context: CompileContext): void {
+  const isPlain = (rule: RuleConfig): boolean => typeof rule === 'string';
+  const others = rules.flatMap((rule) =>
+    typeof rule === 'string' || 'require' in rule ? [] : Object.keys(rule),
+  );
+  const plain = rules.findIndex(isPlain);
+  if (plain === -1 || others.length === 0) return;
+  const kinds = [...new Set(others)].map((kind) => `\`${kind}\``).join(' and ');
+  context.at('rules', plain).report({
+    code: 'AGW0308',
+    severity: 'warning',
+    message: `rules without a keyword stand beside ${kinds} rules, and count as \`require\``,
+    label: 'must be true for every request, whatever other rules say',
+    help: 'write `require:` before each of them if that is meant; write `allow:` where one true rule of several suffices',
+  });
+}
+
 /** A deny rule on a header that is missing fails, and so denies: seldom what was meant, and never what it looks like. */
 function warnOfMissingHeader(rule: PlacedExpression, context: CompileContext): void {
   // One that was refused reads nothing.

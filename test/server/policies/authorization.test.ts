@@ -47,6 +47,32 @@ describe('rules', () => {
     expect(await decide([is('x-a'), { allow: is('x-b') }], BOTH, A, B)).toEqual([200, 403, 403]);
   });
 
+  test.each([
+    [
+      [is('x-a'), { allow: is('x-b') }],
+      'rules without a keyword stand beside `allow` rules, and count as `require`',
+    ],
+    [
+      [{ deny: 'false' }, { allow: 'true' }, is('x-a')],
+      'rules without a keyword stand beside `deny` and `allow` rules, and count as `require`',
+    ],
+    [[is('x-a'), is('x-b')], undefined],
+    [[is('x-a'), { require: is('x-b') }], undefined],
+    [[{ deny: 'false' }, { allow: 'true' }], undefined],
+  ])('%j: validation says how plain texts beside others count', async (rules, message) => {
+    const policies = { authorization: { rules }, directResponse: {} };
+    const text = JSON.stringify({ gateways: { default: { port: 0, routes: [{ policies }] } } });
+    const found = await findProblems(loadConfigText(text, 'x.yaml', {}), { folder: '/', env: {} });
+    const mixed = found.filter(({ code }) => code === 'AGW0308');
+    expect(mixed.map((each) => [each.severity, each.message])).toEqual(
+      message === undefined ? [] : [['warning', message]],
+    );
+    if (message !== undefined)
+      expect(text.slice(mixed[0]?.range.start.offset, mixed[0]?.range.end.offset)).toBe(
+        JSON.stringify(is('x-a')),
+      );
+  });
+
   test('see what earlier policies found out', async () => {
     const policies = {
       apiKey: { mode: 'strict', keys: [{ key: 'k1', metadata: { team: 'a' } }, { key: 'k2' }] },
