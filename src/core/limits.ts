@@ -215,6 +215,11 @@ export const LIMITS = {
   logBatchBytes: 16 * KIB,
   logBatchTime: 20,
   logFieldLength: KIB,
+  /** A stop waits so long for the last lines to be taken. A write that has not returned for the other time is blocked. */
+  logFlush: SECOND / 2,
+  logStall: SECOND / 4,
+  /** Time between two warnings that access-log lines were lost; the metric has the exact count. */
+  logLossWarning: 60 * SECOND,
   /** Spans of calls for one request; spans waiting for the collector (more are lost and counted); of one export. */
   spansPerRequest: 128,
   spanQueue: 4_096,

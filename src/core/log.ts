@@ -11,10 +11,24 @@ export type LogFields = Readonly<Record<string, unknown>>;
 export interface LineSink {
   write(line: string): void;
   readonly dropped: number;
+  /** Has the listener called whenever lines are dropped. Absent where none ever are. */
+  onDropped?(listener: () => void): void;
   /** Bytes that wait to be written; undefined where nothing ever waits. */
   readonly queued?: number;
+  /** The reader takes nothing: a write has not returned for `LIMITS.logStall`. */
+  readonly isBlocked?: boolean;
+  /** Gives up what waits to be written, and writes no more. */
+  discard?(): void;
   /** Resolves when everything written so far has left, or cannot. */
   flush(): Promise<void>;
+}
+
+/** What the writer knows of itself, and its types do not say. */
+interface WriterState {
+  /** Bytes that it holds. */
+  readonly _len: number;
+  readonly _writing: boolean;
+  readonly destroyed: boolean;
 }
 
 /**
@@ -24,16 +38,26 @@ export interface LineSink {
 export function fileSink(fd: number): LineSink {
   // With a `minLength` of 0 it takes `flush` to be done at once, while a write is still under way.
   const destination = pino.destination({ fd, sync: false, minLength: 1, maxLength: LIMITS.logQueueBytes });
+  const state = destination as unknown as WriterState;
   let dropped = 0;
+  const listeners: (() => void)[] = [];
   // Lines are gathered here, because the writer measures all that waits anew for every line it is given.
   let batch = '';
+  let progressAt = 0;
+  const progress = (): void => {
+    progressAt = performance.now();
+  };
+  destination.on('write', progress);
   const writeBatch = (): void => {
-    if (batch !== '') destination.write(batch);
+    if (batch === '' || state.destroyed) return;
+    if (!state._writing) progress();
+    destination.write(batch);
     batch = '';
   };
   setInterval(writeBatch, LIMITS.logBatchTime).unref();
   destination.on('drop', (lines: unknown) => {
     dropped += String(lines).split('\n').length - 1;
+    for (const listener of listeners) listener();
   });
   // The reader of a pipe may leave (EPIPE): logging ends, the gateway goes on.
   destination.on('error', () => undefined);
@@ -45,14 +69,22 @@ export function fileSink(fd: number): LineSink {
     get dropped() {
       return dropped;
     },
+    onDropped: (listener) => void listeners.push(listener),
     get queued() {
       // The writer's own count, which it compares with `maxLength`; counting again would cost every line.
-      return batch.length + (destination as unknown as { readonly _len: number })._len;
+      return batch.length + state._len;
+    },
+    get isBlocked() {
+      return state._writing && performance.now() - progressAt > LIMITS.logStall;
+    },
+    discard() {
+      batch = '';
+      destination.destroy();
     },
     flush: () =>
       new Promise((resolve) => {
         writeBatch();
-        const timer = setTimeout(resolve, 500);
+        const timer = setTimeout(resolve, LIMITS.logFlush);
         destination.flush(() => {
           clearTimeout(timer);
           resolve();

@@ -2,11 +2,13 @@ import { LIMITS } from '../core/limits.ts';
 import { overlap } from '../core/listen.ts';
 import type { LineSink, Log } from '../core/log.ts';
 import { addressOf } from './config/plan.ts';
+import { GATEWAY } from './config-dump/names.ts';
 import type { Exchange, Reply } from './http/exchange.ts';
 import { handleRequest } from './http/pipeline.ts';
 import { settleCall } from './llm/settle.ts';
 import { AccessLog, type EndedListener } from './observe/access-log.ts';
 import { recordBody } from './observe/body-record.ts';
+import { LostLines } from './observe/lost-lines.ts';
 import type { Metrics } from './observe/metrics/metrics.ts';
 import { Tracing } from './observe/otlp/tracing.ts';
 import { RequestLines } from './observe/request-lines.ts';
@@ -66,6 +68,7 @@ class RunningGateway implements Gateway {
   readonly #log: Log;
   readonly #lines: AccessLog;
   readonly #requestLines: RequestLines;
+  readonly #lostLines: LostLines;
   readonly #requests = new OpenRequests();
   readonly #events: PortEvents;
   #runtime: Runtime;
@@ -84,6 +87,8 @@ class RunningGateway implements Gateway {
     this.metrics = runtime.metrics;
     const { format } = runtime.config.config.logging;
     this.#lines = new AccessLog({ sink, format, directives: log.directives });
+    this.#lostLines = new LostLines(sink, log);
+    this.metrics.accessLogLinesLost = () => this.#lostLines.count;
     this.#events = {
       handle: (x, serving) => this.#handle(x, serving),
       ended: (x, status, bodyBytes) => this.#ended(x, status, bodyBytes),
@@ -160,6 +165,7 @@ class RunningGateway implements Gateway {
     await Promise.all([...closed, ...this.#leaving]);
     await this.#tracing?.close();
     await this.#runtime.close();
+    this.#lostLines.close();
   }
 
   /** Drains ports. What is still open at the deadline is told so and cut, for all of them at once. */
@@ -224,7 +230,7 @@ class RunningGateway implements Gateway {
         if (known !== undefined) continue;
         opened.push(port);
         const bind = `bind/${port.listener.port}`;
-        this.#log.info('proxy::gateway', 'started bind', { bind, gateway: plan.name });
+        this.#log.info('proxy::gateway', 'started bind', { bind, listener: plan.name });
       }
     } catch (error) {
       await Promise.all(opened.map(({ listener }) => listener.close(0)));
@@ -239,7 +245,7 @@ class RunningGateway implements Gateway {
     for (const { value } of unused) value.drain?.();
     for (const { listener, serving } of removed) {
       const bind = `bind/${listener.port}`;
-      this.#log.info('proxy::gateway', 'stopping bind', { bind, gateway: serving.gateway.plan.name });
+      this.#log.info('proxy::gateway', 'stopping bind', { bind, listener: serving.gateway.plan.name });
     }
     const closed = this.#closePorts(removed);
     const left = Promise.all([...closed, this.#requests.afterAll(this.#drainTime)])
@@ -277,15 +283,13 @@ function servingOf(
   port?: number,
 ): Serving {
   const gateway = runtime.gateways.find(({ plan }) => plan.name === gatewayName) as GatewayRuntime;
-  const name = `default/${gatewayName}`;
   return {
     runtime,
     gateway: tracing === undefined ? gateway : { ...gateway, router: tracing.around(gateway.router) },
-    name,
     tracing,
     bind:
       port === undefined
         ? undefined
-        : runtime.metrics.forBind({ bind: `bind/${port}`, gateway: name, listener: gatewayName }),
+        : runtime.metrics.forBind({ bind: `bind/${port}`, gateway: GATEWAY.label, listener: gatewayName }),
   };
 }

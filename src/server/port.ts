@@ -1,6 +1,7 @@
 import type { Diagnostic, Path } from '../core/diagnostic.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import type { GatewayPlan } from './config/plan.ts';
+import { GATEWAY } from './config-dump/names.ts';
 import type { Exchange, Reply } from './http/exchange.ts';
 import { type Listener, openListener } from './http/listener.ts';
 import type { Serving } from './serving.ts';
@@ -69,9 +70,7 @@ export async function openPort(
 ): Promise<Port> {
   const state = { serving: first };
   const listener = await openListener({
-    get gateway() {
-      return state.serving.name;
-    },
+    gateway: GATEWAY.label,
     get listener() {
       return state.serving.gateway.plan.name;
     },

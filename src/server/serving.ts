@@ -7,8 +7,6 @@ export interface Serving {
   readonly runtime: Runtime;
   /** Its router decides, where spans are recorded, about each request, too. */
   readonly gateway: GatewayRuntime;
-  /** As the access log prints it, `default/<name>`. */
-  readonly name: string;
   readonly tracing: Tracing | undefined;
   readonly bind: BindMetrics | undefined;
 }

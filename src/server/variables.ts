@@ -2,6 +2,7 @@ import { HeadersView } from './cel/headers-view.ts';
 import type { MemberOf, Root } from './cel/roots.ts';
 import { Timestamp } from './cel/time.ts';
 import { CelStruct, toCel } from './cel/values.ts';
+import { GATEWAY } from './config-dump/names.ts';
 import type { Exchange } from './http/exchange.ts';
 import type { LlmCall } from './llm/log-fields.ts';
 import type { RequestSpan } from './observe/otlp/span.ts';
@@ -76,7 +77,7 @@ const VALUES: Readonly<Record<Root, (x: Exchange) => unknown>> = {
   extauthz: (x) => toCel(x.extauthz ?? null),
   proxy: (x) =>
     toCel({
-      gateway: { name: x.gateway.split('/')[1], namespace: 'default' },
+      gateway: { name: GATEWAY.name, namespace: GATEWAY.namespace },
       listener: { name: x.listener },
       route: { name: x.route ?? null },
     } satisfies Members<'proxy'>),

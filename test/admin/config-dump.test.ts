@@ -75,6 +75,49 @@ describe('the configuration dump', () => {
     },
   );
 
+  test.each([
+    ['127.0.0.1:15000', { SocketAddr: '127.0.0.1:15000' }],
+    ['[::1]:15000', { SocketAddr: '[::1]:15000' }],
+    ['localhost:15000', { Localhost: [true, 15000] }],
+    ['LocalHost:15000', { Localhost: [true, 15000] }],
+    [':15000', { SocketAddr: '[::]:15000' }],
+    ['unix:/run/agctl.sock', { UnixSocket: '/run/agctl.sock' }],
+    ['unix:///run/agctl.sock', { UnixSocket: '/run/agctl.sock' }],
+    ['OFF', 'Off'],
+    [undefined, { Localhost: [true, 15000] }],
+  ])('shows the admin address %s as a tagged value', async (adminAddr, shown) => {
+    const routes = [{ policies: { directResponse: { body: 'ok' } } }];
+    const yaml = JSON.stringify({ config: { adminAddr }, gateways: { edge: { port: 0, routes } } });
+    await using running = await gateway(yaml, { admin: true });
+    expect((await dumpOf(running)).config['adminAddr']).toEqual(shown);
+  });
+
+  test('names the gateway as access log, metrics and expressions do', async () => {
+    const routes = [{ policies: { directResponse: { body: 'ok' } } }];
+    const add = { named: 'proxy.gateway.namespace + "/" + proxy.gateway.name' };
+    const yaml = { config: settings, gateways: { edge: { port: 0, routes } } };
+    await using running = await gateway(
+      JSON.stringify({ ...yaml, frontendPolicies: { accessLog: { add } } }),
+      { admin: true },
+    );
+    await send(running.url);
+    const line = await running.accessLine(1);
+    expect([line['gateway'], line['named'], line['listener']]).toEqual([
+      'default/default',
+      'default/default',
+      'edge',
+    ]);
+    const [listener] = Object.values((await dumpOf(running)).binds[0]?.listeners ?? {});
+    expect(listener).toMatchObject({
+      gatewayNamespace: 'default',
+      gatewayName: 'default',
+      listenerName: 'edge',
+    });
+    const started = running.log.find((entry) => entry.includes('started bind'));
+    expect(started).toContain('listener="edge"');
+    expect(started).not.toContain('gateway=');
+  });
+
   test('counts what goes to a provider, and how long it takes', async () => {
     await using running = await gateway(
       JSON.stringify({

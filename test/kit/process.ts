@@ -25,6 +25,8 @@ export interface RunOptions {
   readonly args?: readonly string[];
   /** Nobody reads stdout: writing to it fails. */
   readonly closeStdout?: boolean;
+  /** Nobody reads stdout, which stays open: what is written to it stays in its buffers until they are full. */
+  readonly pauseStdout?: boolean;
 }
 
 export interface Finished {
@@ -100,6 +102,11 @@ export async function service(
   const child = start(args, options);
   const { output, finished } = watch(child);
   if (options.closeStdout) child.stdout.destroy();
+  if (options.pauseStdout) {
+    child.stdout.pause();
+    // What was written before the end still counts for `finished`.
+    child.once('exit', () => child.stdout.resume());
+  }
   const gone = finished.then(({ code, stderr }) => {
     after();
     return new Error(`${args[0]} ended with ${code}: ${stderr}`);

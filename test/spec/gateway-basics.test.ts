@@ -236,7 +236,7 @@ describe('access log', () => {
       await post(`${front.url}/mcp?x=1`, INITIALIZE);
       const line = await front.accessLine(1);
       expect(line).toMatchObject({
-        gateway: 'default/front',
+        gateway: 'default/default',
         listener: 'front',
         route: 'default/all',
         endpoint: `127.0.0.1:${shared.port}`,

@@ -37,7 +37,7 @@ export const ports: CheckGroup = {
   },
 };
 
-const DEFAULT_ADMIN = '127.0.0.1:15000';
+const DEFAULT_ADMIN = 'localhost:15000';
 
 /** The servers for operators. One at its default address is left out when that is taken; the gateway still serves. */
 function operatorPorts(
@@ -49,7 +49,7 @@ function operatorPorts(
       'admin',
       'adminAddr',
       env['ADMIN_ADDR'] || (adminAddr === DEFAULT_ADMIN ? '' : adminAddr),
-      'localhost:15000',
+      DEFAULT_ADMIN,
     ],
     ['stats', 'statsAddr', env['STATS_ADDR'] || statsAddr, ':15020'],
     ['readiness', 'readinessAddr', env['READINESS_ADDR'] || readinessAddr, ':15021'],

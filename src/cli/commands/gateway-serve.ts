@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { AdminServer } from '../../admin/server.ts';
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
-import { createLog, fileSink, type Log } from '../../core/log.ts';
+import { createLog, fileSink, type LineSink, type Log } from '../../core/log.ts';
 import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
 import { counted } from '../../core/render/counted.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
@@ -18,6 +18,7 @@ import { compileRuntime } from '../../server/runtime.ts';
 import { AdminAddressProblem, openAdminServer } from '../admin-server.ts';
 import { banner, readyFields } from '../banner.ts';
 import { type Context, wantsColor } from '../context.ts';
+import { endProcess } from '../end-process.ts';
 import { onHangup } from '../hangup.ts';
 import type { Run } from '../program.ts';
 import { report } from '../report.ts';
@@ -85,7 +86,8 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
     show([portDiagnostic(error, source)]);
     return EXIT_CODES.not_ok.code;
   }
-  const { stopped, stop } = stoppable(gateway, readiness, log, (signal) => {
+  const sinks = { log: logSink, accessLog };
+  const { stopped, stop } = stoppable({ gateway, readiness, log, sinks: Object.values(sinks) }, (signal) => {
     if (isJson) log.info('agctl', 'finishing open requests', { signal });
     else context.stderr.write(`${signal}: finishing open requests; again stops now\n`);
   });
@@ -113,7 +115,7 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
       isConfigWritable: uiWrite,
       env: context.env,
       log,
-      sinks: { log: logSink, accessLog },
+      sinks,
       webApp: fileURLToPath(new URL('../../web/admin', import.meta.url)),
       stop,
     });
@@ -135,6 +137,7 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
   const code = await stopped;
   await Promise.all([admin?.close(), closeServers(), live?.close()]);
   await Promise.all([logSink.flush(), accessLog.flush()]);
+  if (accessLog.isBlocked || logSink.isBlocked) endProcess(code, 'SIGTERM', [logSink, accessLog]);
   return code;
 };
 
@@ -162,6 +165,14 @@ function initialDirectives(
   }
 }
 
+/** What a stop concerns. */
+interface Stopping {
+  readonly gateway: Gateway;
+  readonly readiness: Readiness;
+  readonly log: Log;
+  readonly sinks: readonly LineSink[];
+}
+
 interface Stoppable {
   /** Exit code, once the gateway has drained. */
   readonly stopped: Promise<number>;
@@ -175,9 +186,7 @@ interface Stoppable {
  * an unknown state.
  */
 function stoppable(
-  gateway: Gateway,
-  readiness: Readiness,
-  log: Log,
+  { gateway, readiness, log, sinks }: Stopping,
   announce: (signal: NodeJS.Signals) => void,
 ): Stoppable {
   const { promise: stopped, resolve: done } = Promise.withResolvers<number>();
@@ -199,7 +208,9 @@ function stoppable(
   const onSignal = (signal: NodeJS.Signals): void => {
     if (closing !== undefined) {
       // Children are killed by the exit handler of their supervisor.
-      process.exit(signal === 'SIGINT' ? EXIT_CODES.interrupted.code : EXIT_CODES.not_ok.code);
+      const { interrupted, not_ok } = EXIT_CODES;
+      endProcess(signal === 'SIGINT' ? interrupted.code : not_ok.code, signal, sinks);
+      return;
     }
     announce(signal);
     void stop(EXIT_CODES.ok.code);

@@ -91,7 +91,10 @@ export const ROOTS = {
         type: 'map',
         doc: 'The gateway.',
         members: {
-          name: { type: 'string', doc: 'Its name.' },
+          name: {
+            type: 'string',
+            doc: 'Always `default`; `proxy.listener.name` is the name in the configuration.',
+          },
           namespace: { type: 'string', doc: 'Always `default`.' },
         },
       },

@@ -1,7 +1,7 @@
 import type { DumpMatch, DumpRoute } from '../../core/config-dump.ts';
 import type { GatewayPlan, RoutePlan } from '../config/plan.ts';
 import type { RouteConfig } from '../config/schema.ts';
-import { listenerKey, routeNames } from './names.ts';
+import { GATEWAY, listenerKey, routeNames } from './names.ts';
 import { inlinePolicies } from './policies.ts';
 
 /** A bind without its listeners, which are written piece by piece. `port` is the one that is open. */
@@ -20,8 +20,8 @@ export function bindHead(gateway: GatewayPlan, port: number): Readonly<Record<st
 export function listenerHead(gateway: GatewayPlan): Readonly<Record<string, string>> {
   return {
     key: listenerKey(gateway),
-    gatewayName: 'default',
-    gatewayNamespace: 'default',
+    gatewayName: GATEWAY.name,
+    gatewayNamespace: GATEWAY.namespace,
     listenerName: gateway.name,
     hostname: '*',
     protocol: 'HTTP',

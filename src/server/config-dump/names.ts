@@ -1,5 +1,11 @@
 import type { GatewayPlan, RoutePlan } from '../config/plan.ts';
 
+/**
+ * The gateway, as upstream names it in dumps, logs, metrics and expressions whenever there is no Kubernetes resource
+ * behind it. What the configuration calls a gateway is the name of the listener there.
+ */
+export const GATEWAY = { namespace: 'default', name: 'default', label: 'default/default' } as const;
+
 /** How a route and what belongs to it are called in dumps and traces: upstream's naming rules. */
 export interface RouteNames {
   readonly key: string;

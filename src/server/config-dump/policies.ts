@@ -1,6 +1,7 @@
 import type { Config, RouteConfig } from '../config/schema.ts';
 import { authorizationServerOf } from '../policies/mcp-authentication/index.ts';
 import { goDuration } from './go-duration.ts';
+import { GATEWAY } from './names.ts';
 
 type Policies = NonNullable<RouteConfig['policies']>;
 type Settings<Key extends keyof Policies> = NonNullable<Policies[Key]>;
@@ -97,7 +98,9 @@ export function frontendPolicies({ frontendPolicies: { accessLog } }: Config): o
     {
       key: 'frontend/accessLog',
       name: null,
-      target: { gateway: { gatewayName: 'default', gatewayNamespace: 'default', listenerName: null } },
+      target: {
+        gateway: { gatewayName: GATEWAY.name, gatewayNamespace: GATEWAY.namespace, listenerName: null },
+      },
       policy: {
         frontend: {
           accessLog: {

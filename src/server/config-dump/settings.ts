@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { DumpVersion } from '../../core/config-dump.ts';
+import { isLoopback, parseListenAddress } from '../../core/listen.ts';
 import { VERSION } from '../../core/version.ts';
 import type { Config } from '../config/schema.ts';
 import { goDuration } from './go-duration.ts';
@@ -58,11 +59,17 @@ function dumpTracing(tracing: Config['config']['tracing']): Readonly<Record<stri
   };
 }
 
-/** Addresses are tagged values: `{"Localhost": [true, 15000]}`, `{"SocketAddr": "[::]:15020"}`, `"Off"`. */
+/**
+ * Addresses are tagged values: `{"SocketAddr": "[::]:15020"}` for one address, `{"Localhost": [true, 15000]}` for both
+ * loopback addresses, `{"UnixSocket": "/run/agctl.sock"}`, `"Off"`.
+ */
 function addressOf(key: string, value: unknown): unknown {
-  if (!key.endsWith('Addr') || typeof value !== 'string') return value;
-  if (value === 'off') return 'Off';
-  if (value.startsWith('unix:')) return { UnixSocket: value.slice('unix:'.length) };
-  const port = Number(/:(\d+)$/.exec(value)?.[1]);
-  return /^(?:localhost|127\.0\.0\.1):\d+$/.test(value) ? { Localhost: [true, port] } : { SocketAddr: value };
+  const address = key.endsWith('Addr') && typeof value === 'string' ? parseListenAddress(value) : undefined;
+  if (address === undefined) return value;
+  if (address.kind === 'off') return 'Off';
+  if (address.kind === 'unix') return { UnixSocket: address.path };
+  const { hosts, port } = address;
+  if (hosts.length > 1 && hosts.every(isLoopback)) return { Localhost: [true, port] };
+  const [host = ''] = hosts;
+  return { SocketAddr: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}` };
 }

@@ -1,4 +1,4 @@
-import { isTellingName } from '../../core/redact.ts';
+import { isTellingName } from '../../core/credentials.ts';
 import type { GatewayPlan, LocatedProblem, RoutePlan } from './plan.ts';
 
 type LlmConfig = NonNullable<RoutePlan['config']['backends'][number]['llm']>;

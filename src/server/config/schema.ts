@@ -101,9 +101,9 @@ const processSchema = z
     adminAddr: z
       .string()
       .refine((text) => parseListenAddress(text) !== undefined, { error: LISTEN_ADDRESS_FORMS })
-      .default('127.0.0.1:15000')
+      .default('localhost:15000')
       .describe(
-        'Address of the admin server: `ip:port`, `localhost:port`, `unix:/path`, or `off`. By default on both loopback addresses.',
+        'Address of the admin server: `ip:port`, `localhost:port` for both loopback addresses, `unix:/path`, or `off`.',
       ),
     adminHosts: z
       .array(z.string().regex(/^[A-Za-z0-9._-]+$/, { error: 'expected a host name, without a port' }))

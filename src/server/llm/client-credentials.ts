@@ -1,4 +1,4 @@
-import { isTellingName } from '../../core/redact.ts';
+import { isTellingName } from '../../core/credentials.ts';
 import type { HeaderList } from '../http/header-list.ts';
 import { withoutParameters } from '../http/query.ts';
 

@@ -46,7 +46,7 @@ describe('metrics of LLM calls', () => {
         gen_ai_request_model: 'acme-mini',
         gen_ai_response_model: 'acme-mini-1',
         bind: `bind/${gate.port}`,
-        gateway: 'default/llm',
+        gateway: 'default/default',
         listener: 'llm',
         route: 'internal/llm:request',
         route_rule: 'unknown',

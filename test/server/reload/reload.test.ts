@@ -213,7 +213,7 @@ describe('ports', () => {
     expect(await it.become(on(0, busy, second))).toBe(true);
     expect(await text(`http://127.0.0.1:${busy}/`)).toBe('on 1');
     expect([await isOpen(fresh), await isOpen(second)]).toEqual([false, true]);
-    await until(() => it.gate.accessLog.some((line) => line.includes('gateway=default/g1')));
+    await until(() => it.gate.accessLog.some((line) => line.includes(' listener=g1 ')));
   });
 
   test('keep their address, which only a restart changes', async () => {

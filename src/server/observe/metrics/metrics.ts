@@ -67,6 +67,14 @@ export class Metrics {
         () => this.spansLost?.(),
         { type: 'counter' },
       ),
+      new Gauge(
+        {
+          name: 'gw_access_log_lines_lost',
+          help: 'Access-log lines that were not written because stdout is not read fast enough',
+        },
+        () => this.accessLogLinesLost?.(),
+        { type: 'counter' },
+      ),
       ...processFamilies(),
       new Gauge({ name: 'gw_build_info', help: 'Version of the program' }, () => 1, {
         labels: { tag: VERSION },
@@ -79,6 +87,9 @@ export class Metrics {
 
   /** Spans that did not reach the collector; undefined where nothing is traced. */
   spansLost: (() => number) | undefined;
+
+  /** Access-log lines that were not written; undefined before the gateway has an access log. */
+  accessLogLinesLost: (() => number) | undefined;
 
   configure(policy: MetricsPolicy): void {
     this.#policy = policy;

@@ -1,0 +1,92 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { createLog, type LineSink } from '../../../src/core/log.ts';
+import { LostLines } from '../../../src/server/observe/lost-lines.ts';
+import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
+import { serve } from '../../kit/process.ts';
+import { routesConfig } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+import { until } from '../../kit/until.ts';
+
+const WARNING = 'access-log lines were lost: stdout is not read fast enough';
+
+afterEach(() => void vi.useRealTimers());
+
+test('access-log lines that a blocked stdout costs are counted in a metric and said on stderr, once', async () => {
+  // Twelve fields of 1 KiB: the queue of 1 MiB is full after some hundred requests.
+  const add = Object.fromEntries(
+    Array.from({ length: 12 }, (_, index) => [`pad${index}`, 'request.headers.pad']),
+  );
+  const route = { policies: { directResponse: { body: 'ok' } } };
+  const yaml = routesConfig([route], { frontendPolicies: { accessLog: { add } } });
+  await using running = await serve(yaml, { pauseStdout: true, env: { STATS_ADDR: '127.0.0.1:0' } });
+  const [, stats] = /address="(127\.0\.0\.1:\d+)" component="stats"/.exec(running.stderr) ?? [];
+  const lost = async (): Promise<number> => {
+    const families = parseMetrics((await send(`http://${stats}/metrics`)).text);
+    return sampleValue(families, 'gw_access_log_lines_lost_total') ?? -1;
+  };
+  expect(await lost()).toBe(0);
+  const headers = { pad: 'x'.repeat(1024) };
+  let sent = 0;
+  const loseSome = async (): Promise<void> => {
+    const before = await lost();
+    // Ends: each request adds 12 KiB, and pipe and queue hold a bounded number of them.
+    while ((await lost()) === before) {
+      await Promise.all(Array.from({ length: 20 }, () => send(running.url, { headers })));
+      sent += 20;
+    }
+  };
+  await loseSome();
+  await until(() => running.stderr.includes(WARNING));
+  await loseSome();
+  const total = await lost();
+  expect(total).toBeLessThan(sent);
+  running.kill('SIGTERM');
+  // Nobody reads stdout even now: the process ends all the same, and says what the first warning did not know of.
+  const { stderr, signal } = await running.finished;
+  const counts = [...stderr.matchAll(/lost=(\d+) total=(\d+)/g)].map(([, one, all]) => [
+    Number(one),
+    Number(all),
+  ]);
+  expect([signal, counts.length]).toEqual(['SIGTERM', 2]);
+  expect(counts[0]?.[0]).toBe(counts[0]?.[1]);
+  expect(Number(counts[0]?.[0]) + Number(counts[1]?.[0])).toBe(counts[1]?.[1]);
+  expect(counts[1]?.[1]).toBeGreaterThanOrEqual(total);
+});
+
+test('lines that go on being lost are said once a minute, and no more when it is over', () => {
+  vi.useFakeTimers();
+  const written: string[] = [];
+  const log = createLog(
+    { write: (line) => void written.push(line), dropped: 0, flush: () => Promise.resolve() },
+    'info',
+    'text',
+  );
+  let dropped = 0;
+  let tell = (): void => undefined;
+  const sink: LineSink = {
+    write: () => undefined,
+    get dropped() {
+      return dropped;
+    },
+    onDropped: (listener) => {
+      tell = listener;
+    },
+    flush: () => Promise.resolve(),
+  };
+  const lines = new LostLines(sink, log);
+  const lose = (): void => {
+    dropped += 1;
+    tell();
+  };
+  for (let second = 0; second < 90; second += 1) {
+    lose();
+    vi.advanceTimersByTime(1_000);
+  }
+  vi.advanceTimersByTime(600_000);
+  lines.close();
+  expect(written.map((line) => /lost=\d+ total=\d+/.exec(line)?.[0])).toEqual([
+    'lost=1 total=1',
+    'lost=59 total=60',
+    'lost=30 total=90',
+  ]);
+});
