@@ -3,7 +3,7 @@
  * the failure happens; `server/http/respond.ts` turns it into a response, `cli/main.ts` into an exit code.
  */
 
-/** Why a request did not reach its backend, as printed in the access log (`reason`). */
+/** Who answered a request, or why nobody did, as printed in the access log (`reason`). */
 export type Reason =
   | 'Upstream'
   | 'DirectResponse'
@@ -18,7 +18,9 @@ export type Reason =
   | 'RateLimit'
   | 'Guardrail'
   | 'MCP'
-  | 'UpstreamFailure';
+  | 'UpstreamFailure'
+  // Not upstream's: a client that left is no failure of anybody.
+  | 'ClientClosed';
 
 interface ErrorEntry {
   readonly status: number;

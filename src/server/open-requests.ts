@@ -1,4 +1,4 @@
-import { AppError } from '../core/errors.ts';
+import { AppError, ERRORS } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { counted } from '../core/render/counted.ts';
 import type { Exchange } from './http/exchange.ts';
@@ -64,7 +64,13 @@ function saysLast(x: Exchange): boolean {
   if (response.destroyed) return false;
   if (response.headersSent) {
     const body = x.reply?.body;
-    return typeof body === 'object' && 'attach' in body && body.expired?.() === true;
+    if (typeof body === 'object' && 'attach' in body && body.expired?.() === true) return true;
+    // The log says it, at least.
+    const { text, reason } = ERRORS.gateway_closing;
+    x.error ??= text;
+    x.reason = reason;
+    x.abandon('the gateway is closing');
+    return false;
   }
   const reply = cutShort(x, new AppError('gateway_closing'));
   reply.headers.set('connection', 'close');

@@ -196,9 +196,11 @@ export class Exchange {
 
   /** The response body did not reach its end. */
   bodyBroken(why: string, isTimeout: boolean): void {
+    // We broke it off ourselves.
+    if (this.#isAbandoned) return;
     this.reason = isTimeout ? 'Timeout' : 'UpstreamFailure';
     this.error = `upstream call failed: ${why}`;
-    if (!this.#isAbandoned) this.errorDetail = `${this.endpoint}: ${why}`;
+    this.errorDetail = `${this.endpoint}: ${why}`;
   }
 
   /** Whether the client has left or the request was given up. */
@@ -213,6 +215,19 @@ export class Exchange {
     this.givenUpFor = why;
     this.#gone?.abort();
     this.runs?.abandoned();
+  }
+
+  /**
+   * The connection closed before the response had ended. Unless the request had failed by then, this is how it ended:
+   * what is given up because of it must not look like a failure of its own.
+   */
+  clientClosed(): void {
+    const hasFailed = this.error !== undefined;
+    this.abandon();
+    if (hasFailed) return;
+    this.reason = 'ClientClosed';
+    this.error = undefined;
+    this.errorDetail = undefined;
   }
 
   /** Aborted when the client leaves before its response has ended. */

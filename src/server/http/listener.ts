@@ -54,7 +54,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     // Once: newer versions of Node.js also close responses whose turn never came.
     if (x === undefined || response.isEnded) return;
     response.isEnded = true;
-    if (!response.writableFinished) x.abandon();
+    if (!response.writableFinished) x.clientClosed();
     options.ended(x, response.headersSent ? response.statusCode : 0, response.bodyBytes);
   };
   const turns = new Turns<GatewayResponse>(finished);

@@ -1,0 +1,155 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { gateway, parseAccessLine, type TestGateway } from '../../kit/gateway.ts';
+import { llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { MCP_HEADERS, openSession } from '../../kit/mcp.ts';
+import { parseMetrics } from '../../kit/open-metrics.ts';
+import { proxyGateway } from '../../kit/routes.ts';
+import { until } from '../../kit/until.ts';
+import { httpUpstream } from '../../kit/upstream.ts';
+
+interface Sent {
+  readonly path?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+  /** Leaves when this resolves; with the first bytes of the answer otherwise. */
+  readonly leave?: () => Promise<unknown>;
+}
+
+/** Sends a request, leaves before the end of its answer, and returns the access-log line. */
+async function leaveFrom(gate: TestGateway, { path = '/', headers, body, leave }: Sent) {
+  const before = gate.accessLog.length;
+  const method = body === undefined ? 'GET' : 'POST';
+  const sent = request(`${gate.url}${path}`, { method, ...(headers && { headers }) });
+  sent.on('error', () => undefined).end(body);
+  if (leave === undefined) {
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    answer.on('error', () => undefined);
+    await once(answer, 'data');
+  } else await leave();
+  sent.destroy();
+  return gate.accessLine(before + 1);
+}
+
+/** What a line says of how the request ended. */
+const endOf = (line: Record<string, string>) => ({
+  status: line['http.status'],
+  reason: line['reason'],
+  error: line['error'],
+  detail: line['error.detail'],
+});
+
+const CLOSED = { reason: 'ClientClosed', error: undefined, detail: undefined };
+
+test('a client that leaves a plain HTTP request is logged and counted as such, before and in the answer', async () => {
+  await using upstream = await httpUpstream((incoming, response) => {
+    if (incoming.url === '/begun') response.writeHead(200).write('part');
+  });
+  await using gate = await proxyGateway(upstream.address);
+  const asked = await leaveFrom(gate, { leave: () => until(() => upstream.received.length === 1) });
+  expect(endOf(asked)).toEqual({ status: '499', ...CLOSED });
+  const begun = await leaveFrom(gate, { path: '/begun' });
+  expect(endOf(begun)).toEqual({ status: '200', ...CLOSED });
+  const families = parseMetrics(await gate.running.metrics.render());
+  const counted = families
+    .get('gw_requests')
+    ?.samples.map(({ labels }) => `${labels['status']} ${labels['reason']}`);
+  expect(counted?.toSorted()).toEqual(['200 ClientClosed', '499 ClientClosed']);
+});
+
+test('so is one that leaves while it still sends, or while a policy asks a service', async () => {
+  await using upstream = await httpUpstream((incoming) => void incoming.resume(), { streaming: true });
+  await using gate = await proxyGateway(upstream.address);
+  const sent = request(gate.url, { method: 'POST', headers: { 'content-length': 1_000_000 } });
+  sent.on('error', () => undefined).write('x');
+  await until(() => upstream.received.length === 1);
+  sent.destroy();
+  expect(endOf(await gate.accessLine(1))).toEqual({ status: '499', ...CLOSED });
+  await using authz = await httpUpstream(() => undefined);
+  const policies = { extAuthz: { host: authz.address, protocol: { http: {} } } };
+  await using guarded = await proxyGateway(upstream.address, policies);
+  const asked = await leaveFrom(guarded, { leave: () => until(() => authz.received.length === 1) });
+  expect(endOf(asked)).toEqual({ status: '499', ...CLOSED });
+});
+
+test('a client that leaves an LLM call is logged as such, before the answer, in a stream and in a whole one', async () => {
+  const chunk = { choices: [{ index: 0, delta: { content: 'Hi' } }] };
+  await using provider = await llmProvider((_, response, { body }) => {
+    if (body.includes('"silent"')) return;
+    const isStream = body.includes('"stream":true');
+    response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json' });
+    response.write(isStream ? `data: ${JSON.stringify(chunk)}\n\n` : '{"choices":');
+  });
+  await using gate = await llmGateway(provider);
+  const headers = { 'content-type': 'application/json' };
+  const ask = (content: string, more: object = {}): Sent => ({
+    path: '/v1/chat/completions',
+    headers,
+    body: JSON.stringify({ model: 'acme-mini', messages: [{ role: 'user', content }], ...more }),
+  });
+  const leave = (): Promise<unknown> => until(() => provider.received.length === 1);
+  expect(endOf(await leaveFrom(gate, { ...ask('silent'), leave }))).toEqual({ status: '499', ...CLOSED });
+  expect(endOf(await leaveFrom(gate, ask('x', { stream: true })))).toEqual({ status: '200', ...CLOSED });
+  expect(endOf(await leaveFrom(gate, ask('x')))).toEqual({ status: '200', ...CLOSED });
+});
+
+test('a client that leaves an MCP call is logged as such, before and after the head of its answer', async () => {
+  await using gate = await gateway(mcpConfig([chaos('a')]));
+  const session = await openSession(`${gate.url}/mcp`);
+  const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id };
+  const params = { name: 'hang', arguments: {} };
+  const call = {
+    path: '/mcp',
+    headers,
+    body: JSON.stringify({ jsonrpc: '2.0', id: 'x', method: 'tools/call', params }),
+  };
+  // An answered ping says that the target runs, and that the call before it has arrived.
+  const early = await leaveFrom(gate, { ...call, leave: () => session.request('ping') });
+  expect(early['mcp.method.name']).toBe('ping');
+  const hangs = (): Record<string, string>[] =>
+    gate.accessLog.map(parseAccessLine).filter((line) => line['gen_ai.tool.name'] === 'hang');
+  await until(() => hangs().length === 1);
+  expect(hangs().map(endOf)).toEqual([{ status: '499', ...CLOSED }]);
+  const sent = request(session.url, { method: 'POST', headers }).on('error', () => undefined);
+  sent.end(call.body);
+  // The head of a slow call goes out before there is an event.
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  answer.on('error', () => undefined);
+  sent.destroy();
+  await until(() => hangs().length === 2);
+  expect(hangs().map(endOf)[1]).toEqual({ status: '200', ...CLOSED });
+});
+
+test('a service that breaks its answer off is still logged as an upstream failure', async () => {
+  await using upstream = await httpUpstream((_, response) => {
+    response.writeHead(200, { 'content-length': 100 }).write('part', () => response.destroy());
+  });
+  await using gate = await proxyGateway(upstream.address);
+  const sent = request(gate.url).on('error', () => undefined);
+  sent.end();
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  answer.on('error', () => undefined).resume();
+  expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '200', reason: 'UpstreamFailure' });
+});
+
+test('a request that the gateway cuts at its drain deadline is not said to have been left by its client', async () => {
+  await using upstream = await httpUpstream((_, response) => {
+    response.writeHead(200).write('part');
+  });
+  await using gate = await proxyGateway(
+    upstream.address,
+    {},
+    { config: { connectionTerminationDeadline: '50ms' } },
+  );
+  const sent = request(gate.url).on('error', () => undefined);
+  sent.end();
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  answer.on('error', () => undefined).resume();
+  await gate.close();
+  expect(endOf(await gate.accessLine(1))).toMatchObject({
+    reason: 'Timeout',
+    error: 'the gateway closes this port, and the time for open requests is over',
+  });
+});
