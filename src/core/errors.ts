@@ -45,6 +45,7 @@ export const ERRORS = {
     'InvalidRequest',
     'content-encoding is not supported: send identity, gzip, deflate or br',
   ),
+  expectation_failed: entry(417, 'InvalidRequest', 'the expectation is not supported: only 100-continue is'),
   route_not_found: entry(404, 'NotFound', 'route not found'),
   host_not_allowed: entry(403, 'MCP', 'Host or Origin is not allowed'),
   // The JSON bodies of these come with the error: RFC 6750 §3.1 and the specification's "Errors" table.

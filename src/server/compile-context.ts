@@ -4,6 +4,7 @@ import type { Redactor } from '../core/redact.ts';
 import type { TracePlace } from '../core/trace/event.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression, type Expression } from './cel/expression.ts';
+import type { AdmissionSettings } from './http/admit.ts';
 import type { Inspection } from './inspection.ts';
 import type { ChildSlots } from './mcp/targets/child-slots.ts';
 import type { Metrics } from './observe/metrics/metrics.ts';
@@ -61,6 +62,8 @@ export interface RuntimeSettings {
   readonly maxSessions: number;
   /** Places for child processes, over all stdio targets. */
   readonly children: ChildSlots;
+  /** `config.http`. */
+  readonly admission: AdmissionSettings;
   /** Names that the configuration gives to places of credentials; traces redact them. */
   readonly secretNames: SecretNames;
   /** Bytes of a body that expressions may read. */

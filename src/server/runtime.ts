@@ -20,6 +20,7 @@ import { type GatewayPlan, planGateways, type RoutePlan } from './config/plan.ts
 import { redactorOf } from './config/redact.ts';
 import type { Config } from './config/schema.ts';
 import { routeNames } from './config-dump/names.ts';
+import type { AdmissionSettings } from './http/admit.ts';
 import type { Route } from './http/pipeline.ts';
 import { shadowedProblem, shadowedRoutes } from './http/route-shadowing.ts';
 import { createRouter, type Router } from './http/router.ts';
@@ -39,6 +40,7 @@ export interface GatewayRuntime {
   readonly plan: GatewayPlan;
   readonly routes: readonly Route[];
   readonly router: Router<Route>;
+  readonly admission: AdmissionSettings;
 }
 
 /** A whole configuration, compiled. Immutable: a reload builds a new one and closes what that has not taken over. */
@@ -166,7 +168,7 @@ function compileGateway(
     const place = isConfigured ? [...path, 'matches', 0, 'path'] : path;
     options.report(place, shadowedProblem(route, by));
   }
-  return { plan, routes, router: createRouter(routes) };
+  return { plan, routes, router: createRouter(routes), admission: options.settings.admission };
 }
 
 /** The settings of the process are those of the start, but for the price catalogs. */
@@ -240,6 +242,7 @@ function runtimeSettings(
     sessionIdle: config.mcp.sessionTtl,
     maxSessions: config.mcp.maxSessions,
     children: new ChildSlots(config.mcp.maxChildren),
+    admission: config.http,
     ...own,
   };
 }

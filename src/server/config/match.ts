@@ -1,6 +1,7 @@
 import { RE2JS } from 're2js';
 import { messageOf } from '../../core/errors.ts';
 import type { CompileContext } from '../compile-context.ts';
+import { canonicalPattern } from '../http/path.ts';
 import type { RequestMatcher, TextMatcher } from '../http/router.ts';
 import type { MatchConfig } from './match-schema.ts';
 
@@ -38,11 +39,29 @@ function compilePath(
   { exact, pathPrefix, regex }: MatchConfig['path'],
   context: CompileContext,
 ): RequestMatcher['path'] {
-  if (exact !== undefined) return { kind: 'exact', value: exact };
+  if (exact !== undefined) return { kind: 'exact', value: spelled(exact, context.at('exact')) };
   // A trailing slash of the pattern is ignored; the root prefix becomes the empty text, which every path begins with.
-  if (pathPrefix !== undefined) return { kind: 'prefix', value: pathPrefix.replace(/\/+$/, '') };
+  if (pathPrefix !== undefined)
+    return {
+      kind: 'prefix',
+      value: spelled(pathPrefix, context.at('pathPrefix')).replace(/\/+$/, ''),
+    };
   const source = regex ?? '';
   return { kind: 'regex', value: compileRegex(source, context.at('regex')), source };
+}
+
+/** The configured path in the spelling in which requests are compared with it. */
+function spelled(path: string, context: CompileContext): string {
+  const canonical = canonicalPattern(path, context.settings.admission.pathNormalization);
+  if (canonical === undefined)
+    context.report({
+      code: 'AGW0303',
+      severity: 'warning',
+      message: 'this path matches no request',
+      label: 'requests with such a path are refused before routes are tried',
+      help: 'a path has no dot segments, encoded slashes or backslashes; see `config.http.pathNormalization`',
+    });
+  return canonical ?? path;
 }
 
 function compileRegex(source: string, context: CompileContext): RE2JS {

@@ -9,6 +9,7 @@ import { accessLogSchema } from '../observe/access-log-policy.ts';
 import { metricsSchema } from '../observe/metrics/metrics-policy.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/schema.ts';
 import { policyKinds } from '../policies/index.ts';
+import { admissionSchema } from './admission-schema.ts';
 import { durationSchema, durationText } from './duration.ts';
 import { listenAddressSchema } from './listen-address.ts';
 import { logLevelSchema } from './log-level.ts';
@@ -164,6 +165,7 @@ const processSchema = z
       })
       .prefault({})
       .describe('Bounds of MCP sessions.'),
+    http: admissionSchema,
     modelCatalog: z
       .array(catalogReferenceSchema)
       .default([])

@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { type HeaderList, isHeaderName, isHeaderValue } from './header-list.ts';
+import {
+  type HeaderList,
+  isHeaderName,
+  isHeaderValue,
+  isSettableHeader,
+  SETTABLE_HEADER,
+} from './header-list.ts';
 
 // These say where a message ends and whom it is for: changing them by hand breaks it.
 const FRAMING = new Set(['connection', 'content-length', 'host', 'transfer-encoding']);
@@ -11,7 +17,10 @@ const name = z
     error: 'expected a header other than connection, content-length, host and transfer-encoding',
   });
 const values = z.record(
-  name,
+  z
+    .string()
+    .refine(isHeaderName, { error: 'expected a header name', abort: true })
+    .refine(isSettableHeader, { error: SETTABLE_HEADER }),
   z.string().refine(isHeaderValue, { error: 'expected a header value: no control characters' }),
 );
 

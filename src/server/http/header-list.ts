@@ -39,6 +39,16 @@ export class HeaderList {
     this.raw.push(name, value);
   }
 
+  /** Gives the first field of that name another value, where it stands. */
+  replace(name: string, value: string): void {
+    const { raw } = this;
+    for (let i = 0; i < raw.length; i += 2) {
+      if (!sameName(raw[i] as string, name)) continue;
+      raw[i + 1] = value;
+      return;
+    }
+  }
+
   delete(name: string): void {
     const { raw } = this;
     for (let i = raw.length - 2; i >= 0; i -= 2) if (sameName(raw[i] as string, name)) raw.splice(i, 2);
@@ -50,7 +60,7 @@ function sameName(a: string, b: string): boolean {
 }
 
 /** RFC 9110 §7.6.1 and §11.7: fields about one connection, never forwarded. */
-const HOP_BY_HOP = new Set([
+export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -62,20 +72,43 @@ const HOP_BY_HOP = new Set([
   'upgrade',
 ]);
 
-/** Copies the end-to-end fields: without hop-by-hop ones, those that `Connection` names, and those in `drop` (lower case). */
-export function endToEnd(raw: readonly string[], drop?: ReadonlySet<string>): string[] {
-  let named: string[] | undefined;
+/** The names in a `Connection` value, in lower case. */
+export function connectionOptions(value: string): string[] {
+  return value
+    .toLowerCase()
+    .split(',')
+    .map((option) => option.trim());
+}
+
+/**
+ * Removes hop-by-hop fields, and those that `Connection` names, from a message that has just arrived. Once only: a
+ * later pass would let the sender remove fields that policies or the gateway have added since.
+ */
+export function removeHopByHop({ raw }: HeaderList): void {
+  let named: string[] = [];
+  for (let i = 0; i < raw.length; i += 2)
+    if (sameName(raw[i] as string, 'connection'))
+      named = named.concat(connectionOptions(raw[i + 1] as string));
+  keepFields(raw, (name) => !HOP_BY_HOP.has(name) && !named.includes(name));
+}
+
+/** Removes in place every field whose name, in lower case, `keeps` does not want. */
+export function keepFields(raw: string[], keeps: (name: string) => boolean): void {
+  let length = 0;
   for (let i = 0; i < raw.length; i += 2) {
-    if (sameName(raw[i] as string, 'connection')) {
-      named = (named ?? []).concat(
-        (raw[i + 1] as string).split(',').map((token) => token.trim().toLowerCase()),
-      );
-    }
+    if (!keeps((raw[i] as string).toLowerCase())) continue;
+    raw[length] = raw[i] as string;
+    raw[length + 1] = raw[i + 1] as string;
+    length += 2;
   }
+  raw.length = length;
+}
+
+/** A copy without the fields of these names (lower case). */
+export function withoutFields(raw: readonly string[], names: ReadonlySet<string>): string[] {
   const kept: string[] = [];
   for (let i = 0; i < raw.length; i += 2) {
-    const name = (raw[i] as string).toLowerCase();
-    if (HOP_BY_HOP.has(name) || drop?.has(name) || named?.includes(name)) continue;
+    if (names.has((raw[i] as string).toLowerCase())) continue;
     kept.push(raw[i] as string, raw[i + 1] as string);
   }
   return kept;
@@ -93,3 +126,15 @@ export function isHeaderValue(value: string): boolean {
 export function isHeaderName(name: string): boolean {
   return TOKEN.test(name);
 }
+
+/** Where a message ends, whom it is for, and fields about one connection: a configuration cannot set them. */
+const NOT_SETTABLE: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'content-length', 'expect', 'host']);
+
+/** Whether a configuration may add this header to a message. */
+export function isSettableHeader(name: string): boolean {
+  return isHeaderName(name) && !NOT_SETTABLE.has(name.toLowerCase());
+}
+
+/** What is said of a name that `isSettableHeader` refuses. */
+export const SETTABLE_HEADER =
+  'expected a header other than host, content-length, expect and those of one connection (connection, te, upgrade, transfer-encoding, …)';

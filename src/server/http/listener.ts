@@ -79,6 +79,8 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   server.on('request', onRequest);
   // The body decides whether the client is told to go on (see `RequestBody`).
   server.on('checkContinue', onRequest);
+  // Node would answer 417 itself, without a line in the access log; admission does that.
+  server.on('checkExpectation', onRequest);
   server.on('connect', (_request, socket: Socket) =>
     endWith(socket, rawError('405 Method Not Allowed', 'method not allowed')),
   );

@@ -3,8 +3,9 @@ import type { TracePlace } from '../../core/trace/event.ts';
 import type { Backend } from '../backend.ts';
 import { tracePassed, traceResponse, traceRoute } from '../observe/trace/stages.ts';
 import type { Policy } from '../policy.ts';
-import { admitRequest } from './admit.ts';
+import { type AdmissionSettings, admitRequest } from './admit.ts';
 import type { Exchange, Reply } from './exchange.ts';
+import { checkEncodedSlash } from './path.ts';
 import { refuseRepeatedMembers } from './repeated-members.ts';
 import { replyToError } from './respond.ts';
 import type { Routable, Router } from './router.ts';
@@ -32,23 +33,28 @@ export interface Route extends Routable {
   readonly backends: readonly { readonly weight: number; readonly backend: Backend }[];
 }
 
+/** What a port serves with, as far as the request flow is concerned. */
+interface Served {
+  readonly router: Router<Route>;
+  readonly routes: readonly Route[];
+  readonly admission: AdmissionSettings;
+}
+
 /**
  * THE request flow. Each step may stop it with a reply or an error; what was entered is left again in reverse
  * order, so that a refusal also carries, say, its CORS headers.
  */
-export async function handleRequest(
-  x: Exchange,
-  { router, routes }: { readonly router: Router<Route>; readonly routes: readonly Route[] },
-): Promise<Reply> {
+export async function handleRequest(x: Exchange, { router, routes, admission }: Served): Promise<Reply> {
   let reply: Reply;
   try {
-    const { path, query, host } = admitRequest(x.request);
+    const { path, query, host } = admitRequest(x.request, x.headers, admission);
     x.path = path;
     x.query = query;
     x.host = host;
     const route = router(x);
     if (x.trace !== undefined) traceRoute(x.trace, x, routes, route);
     if (route === undefined) throw new AppError('route_not_found');
+    checkEncodedSlash(path, admission.pathNormalization, route.isLlm);
     x.route = route.name;
     if (route.isLlm) x.protocol = 'llm';
     reply = await wrapped(route, x, () => answer(route, x));

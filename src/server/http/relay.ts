@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { CallSpan } from '../observe/otlp/span.ts';
-import { HeaderList } from './header-list.ts';
+import { HeaderList, removeHopByHop } from './header-list.ts';
 import type { Destination, RelayClient, UpstreamRequest, UpstreamResponse } from './upstream.ts';
 import { UpstreamBody } from './upstream-body.ts';
 import {
@@ -119,6 +119,7 @@ export class Relay implements Dispatcher.DispatchHandler {
       this.giveUp(failure(UNKNOWN_ENCODING, 'transfer-encoding other than chunked'));
       return;
     }
+    removeHopByHop(headers);
     this.#body = new UpstreamBody(controller);
     this.#resolve({ status, headers, body: this.#body });
   }

@@ -53,6 +53,7 @@ export interface RelayClient {
 
 export interface UpstreamResponse {
   readonly status: number;
+  /** Without hop-by-hop fields. */
   readonly headers: HeaderList;
   readonly body: UpstreamBody;
 }

@@ -1,7 +1,7 @@
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
-import { endToEnd, HeaderList } from '../http/header-list.ts';
+import { HeaderList, withoutFields } from '../http/header-list.ts';
 import type { UpstreamResponse } from '../http/upstream.ts';
 import { traceEviction } from '../observe/trace/llm.ts';
 import { traceSending } from '../observe/trace/sending.ts';
@@ -59,7 +59,7 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
   if (model.upstream === undefined) throw new AppError('no_backend');
   x.endpoint = model.upstream.address;
   const { apiKey } = model;
-  const headers = new HeaderList(endToEnd(x.headers.raw, NOT_FORWARDED));
+  const headers = new HeaderList(withoutFields(x.headers.raw, NOT_FORWARDED));
   if (apiKey !== undefined) dropCredentials(headers);
   headers.append('host', model.upstream.authority);
   // Answers are counted, guarded and freed of an echoed key here: compression would only cost both sides.
@@ -91,7 +91,7 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
   } = await (x.trace === undefined ? sent : x.trace.call(model.upstream.address, sent));
   refuseRedirect(x, status, received, answer);
   x.reason = 'Upstream';
-  const reply = { status, headers: new HeaderList(endToEnd(received.raw, NOT_RETURNED)) };
+  const reply = { status, headers: new HeaderList(withoutFields(received.raw, NOT_RETURNED)) };
   return { ...reply, body: await decodedAnswer(x, reply.headers, answer) };
 }
 

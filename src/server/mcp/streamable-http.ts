@@ -3,7 +3,7 @@ import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream } from '../../core/sse.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
-import { endToEnd } from '../http/header-list.ts';
+import { withoutFields } from '../http/header-list.ts';
 import { emptyReply } from '../http/respond.ts';
 import { connectAll } from './begin.ts';
 import { initializeParams, initializeResponse } from './initialize.ts';
@@ -193,5 +193,5 @@ const NOT_FORWARDED = new Set([
 
 /** What a target over HTTP may know of the client's request: its end-to-end fields without those about this hop. */
 function forwardedHeaders(x: Exchange): string[] {
-  return endToEnd(x.headers.raw, NOT_FORWARDED);
+  return withoutFields(x.headers.raw, NOT_FORWARDED);
 }

@@ -104,9 +104,12 @@ const numberOf = (value: unknown): number | undefined => (typeof value === 'numb
 const clean = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : byForm.text(text);
 
-/** The target as sent, without the parameters that the configuration reads credentials from, others redacted. */
-function shownTarget({ request, secretParameters }: Exchange): string | undefined {
-  const { url } = request;
+/**
+ * The target that was decided on, or the one that was sent when it was refused, without the parameters that the
+ * configuration reads credentials from; other credentials are redacted.
+ */
+function shownTarget({ request, path, query, secretParameters }: Exchange): string | undefined {
+  const url = path === '' ? request.url : path + query;
   const at = url?.indexOf('?') ?? -1;
   if (url === undefined) return undefined;
   if (secretParameters === undefined || at === -1) return redactTarget(url);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { type Expression, tryEvaluate } from '../cel/expression.ts';
-import { HeaderList, isHeaderName, isHeaderValue } from '../http/header-list.ts';
+import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../http/header-list.ts';
 import { definePolicy } from '../policy.ts';
 import { type Lookup, lookupIn } from '../variables.ts';
 
@@ -15,7 +15,7 @@ const schema = z
       .optional()
       .describe('CEL expression for the body; objects become JSON. Instead of `body`.'),
     headers: z
-      .record(z.string().refine(isHeaderName, { error: 'expected a header name' }), z.string().min(1))
+      .record(z.string().refine(isSettableHeader, { error: SETTABLE_HEADER }), z.string().min(1))
       .default({})
       .describe('Response headers, as CEL expressions. One that fails is left out.'),
   })

@@ -100,6 +100,8 @@ describe('header fields', () => {
     'a b',
     'a\\b',
     '\u00fc',
+    '',
+    'a..b',
   ])('a Host that is no host is refused: %s', async (host) => {
     const bytes = `GET /mcp HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
     const { text, statuses, closed } = await sendRaw(gate.port, Buffer.from(bytes, 'latin1'));
@@ -107,7 +109,7 @@ describe('header fields', () => {
     expect(text).toContain('the Host header is not a host and a port');
   });
 
-  test.each(['[::1]:80', '[fe80::1%25eth0]', 'a_b.example:1', 'EXAMPLE.org.', 'a:', ''])(
+  test.each(['[::1]:80', '[fe80::1%25eth0]', 'a_b.example:1', 'EXAMPLE.org.', 'a:'])(
     'any other is taken: %s',
     async (host) => {
       const bytes = `GET /nowhere HTTP/1.1\r\nHost: ${host}\r\n\r\n`;

@@ -229,6 +229,24 @@ test.each([{}, { reason: 'nothing found' }, { reason: null }])(
     expect((await chat(gate)).status).toBe(200);
   },
 );
+test.each([
+  '"a b"',
+  '"evil.example/x"',
+  '"u@evil.example"',
+  '"a.example\\r\\nx-injected: 1"',
+  '"\u00e4.example"',
+  '""',
+])('a webhook is called under its own host when `:authority` gives %s', async (authority) => {
+  await using provider = await llmProvider();
+  await using hook = await guardrail(() => ({}));
+  const headers = { ':authority': authority };
+  await using served = await llmGateway(provider, {
+    model: { guardrails: { request: [webhook(hook, { headers })] } },
+  });
+  expect((await chat(served)).status).toBe(200);
+  expect(hook.received.map((request) => request.headers.host)).toEqual([hook.address]);
+  expect(hook.received[0]?.headers).not.toHaveProperty('x-injected');
+});
 
 describe('a webhook that does not answer as agreed', () => {
   test.each(FAILING)(

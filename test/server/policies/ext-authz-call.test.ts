@@ -55,7 +55,52 @@ describe('what the service is asked', () => {
     expect(service.received[1]?.headers.host).toBe(service.address);
   });
 
-  // Fails: a client's `Host` or `Content-Length` that is listed goes out beside the one of the call.
+  test.each([
+    ['a space', 'a b.example'],
+    ['a slash', 'a.example/x'],
+    ['user information', 'u@a.example'],
+    ['a comma and a second host', 'a.example, b.example:80:80'],
+    ['a port that is no number', 'a.example:http'],
+    ['letters outside ASCII', '\u00e4.example'],
+    ['an empty label', 'a..example'],
+  ])('nothing, when the `:authority` has %s: that is a denial', async (_what, tenant) => {
+    await using service = await httpUpstream();
+    const addRequestHeaders = { ':authority': 'request.headers["x-tenant"]' };
+    await using gate = await answeringGateway(
+      askPolicy(service.address, { addRequestHeaders }, { failureMode: 'allow' }),
+    );
+    expect(await send(gate.url, { headers: { 'x-tenant': tenant } })).toMatchObject(DENIED);
+    expect(service.received).toEqual([]);
+    const line = await gate.accessLine(1);
+    expect(line['error.detail']).toBe('extAuthz.protocol.http.addRequestHeaders: `:authority` gives no host');
+  });
+
+  test.each([
+    ['is empty', '""'],
+    ['has a line break', '"a.example\\r\\nx-injected: 1"'],
+    ['has a NUL', '"a\\u0000b"'],
+    ['is a number', '42'],
+    ['is a list', '["a.example"]'],
+  ])('nothing, when the `:authority` %s: that is a denial', async (_how, authority) => {
+    await using service = await httpUpstream();
+    await using gate = await answeringGateway(
+      askPolicy(service.address, { addRequestHeaders: { ':authority': authority } }),
+    );
+    expect(await send(gate.url)).toMatchObject(DENIED);
+    expect(service.received).toEqual([]);
+    expect((await gate.accessLine(1))['error.detail']).toContain('`:authority` gives no host');
+  });
+
+  test.each([':path', ':method', ':other', 'host', 'connection', 'content-length', 'te'])(
+    'a configuration that adds %s is refused, because the call could not carry it',
+    async (name) => {
+      const policy = askPolicy('127.0.0.1:1', { addRequestHeaders: { [name]: '"x"' } });
+      await expect(answeringGateway(policy)).rejects.toThrow(
+        /addRequestHeaders\.\S+: .* is not a valid name/,
+      );
+    },
+  );
+
   test('with the host of the client, when that is listed', async () => {
     await using service = await httpUpstream();
     await using gate = await answeringGateway(

@@ -39,6 +39,7 @@ interface Seen {
   readonly asked: string | undefined;
   readonly reached: string | undefined;
   readonly cel: string | undefined;
+  readonly logged: string | undefined;
 }
 
 /** What each party saw of a request target. */
@@ -58,6 +59,7 @@ async function targetSeen(target: string, ...lines: string[]): Promise<Seen> {
     asked: service.received[before.asked]?.target,
     reached: backend.received[before.reached]?.target,
     cel: line['seen'],
+    logged: line['http.path'],
   };
 }
 
@@ -67,8 +69,9 @@ describe('one path for the route, rules, external authorization, backend and log
     ['/app/', '/app/'],
     ['/%61pp/x', '/app/x'],
     ['/app/%7Euser', '/app/~user'],
-    ['/app/a%2fb', '/app/a%2Fb'],
-    ['/app//x', '/app//x'],
+    ['/app//x', '/app/x'],
+    ['//app///x//', '/app/x/'],
+    ['/app/{a|b}', '/app/%7Ba%7Cb%7D'],
     ['/app/%e2%98%80', '/app/%E2%98%80'],
     ['/app/a;v=1', '/app/a;v=1'],
     ['http://localhost/app/x', '/app/x'],
@@ -79,6 +82,7 @@ describe('one path for the route, rules, external authorization, backend and log
       asked: `/check${path}`,
       reached: path,
       cel: path,
+      logged: path,
     });
   });
 
@@ -93,12 +97,17 @@ describe('one path for the route, rules, external authorization, backend and log
     });
   });
 
-  test.each(['/app/secret', '/%61pp/%73ecret', '/app/%73%65cret/x', 'http://localhost/app/secret'])(
-    '%s is denied by the rule',
-    async (target) => {
-      expect(await targetSeen(target)).toMatchObject({ status: 403, route: 'app', reached: undefined });
-    },
-  );
+  test.each([
+    '/app/secret',
+    '/%61pp/%73ecret',
+    '/app/%73%65cret/x',
+    '//app//secret',
+    '/app//secret',
+    'http://localhost/app/secret',
+    'http://localhost//app/secret',
+  ])('%s is denied by the rule', async (target) => {
+    expect(await targetSeen(target)).toMatchObject({ status: 403, route: 'app', reached: undefined });
+  });
 
   test.each([
     '/app/../secret',
@@ -115,11 +124,15 @@ describe('one path for the route, rules, external authorization, backend and log
     '/app#secret',
     '/app/%',
     'http://other.example/app/secret',
+    '/app%2fsecret',
+    '/app/a%2Fb',
+    '/app%5csecret',
+    '/app/x\\secret',
   ])('%s is refused before anyone is asked', async (target) => {
     expect(await targetSeen(target)).toMatchObject({ status: 400, asked: undefined, reached: undefined });
   });
 
-  test.each(['//app/secret', '/APP/secret', '/app.secret', '/app;/secret', '//evil.example/app'])(
+  test.each(['/APP/secret', '/app.secret', '/app;/secret', '/app;x=1/secret', '//evil.example/app'])(
     '%s is another path',
     async (target) => {
       expect(await targetSeen(target)).toMatchObject({ status: 404, route: 'rest', asked: undefined });

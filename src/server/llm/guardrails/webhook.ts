@@ -3,7 +3,8 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
 import { type Expression, tryEvaluate } from '../../cel/expression.ts';
 import type { CompileContext } from '../../compile-context.ts';
-import { HeaderList, isHeaderName, isHeaderValue } from '../../http/header-list.ts';
+import { canonicalAuthority } from '../../http/authority.ts';
+import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../../http/header-list.ts';
 import { createUpstream, type Upstream, type UpstreamRequest } from '../../http/upstream.ts';
 import { explainUpstreamError } from '../../http/upstream-error.ts';
 import type { Tracer } from '../../observe/trace/tracer.ts';
@@ -11,8 +12,9 @@ import { parseAddress } from '../../static/address.ts';
 import type { Lookup } from '../../variables.ts';
 import { GuardrailFailure, memberOf, type Phase, parseVerdict, type Verdict } from './verdict.ts';
 
-const headerName = z.string().refine((name) => isHeaderName(name.replace(/^:/, '')), {
-  error: 'expected a header name, or `:path`, `:method`, `:authority`',
+const PSEUDO = [':path', ':method', ':authority'];
+const headerName = z.string().refine((name) => PSEUDO.includes(name) || isSettableHeader(name), {
+  error: `${SETTABLE_HEADER}, or \`:path\`, \`:method\`, \`:authority\``,
 });
 
 export const webhookSchema = z
@@ -138,8 +140,8 @@ function requestOf(
     if (value === undefined || !isHeaderValue(value)) continue;
     if (name === ':path') path = isPath(value) ? value : path;
     else if (name === ':method') method = /^[A-Z]+$/.test(value) ? value : method;
-    else if (name === ':authority') authority = value;
-    else if (!name.startsWith(':')) headers.set(name, value);
+    else if (name === ':authority') authority = canonicalAuthority(value) ?? authority;
+    else headers.set(name, value);
   }
   headers.set('host', authority);
   return { method, path, headers: headers.raw };

@@ -2,8 +2,9 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { CelEvaluationError } from '../../cel/errors.ts';
 import type { Expression } from '../../cel/expression.ts';
+import { canonicalAuthority } from '../../http/authority.ts';
 import type { Exchange, Reply } from '../../http/exchange.ts';
-import { HeaderList, isHeaderValue } from '../../http/header-list.ts';
+import { HeaderList, isHeaderValue, removeHopByHop } from '../../http/header-list.ts';
 import { explainUpstreamError } from '../../http/upstream-error.ts';
 import { type Lookup, lookupIn, ResponseView } from '../../variables.ts';
 import type { Plan } from './plan.ts';
@@ -18,10 +19,11 @@ interface Answer {
 /** Asks the service about a request: undefined when it may pass, the reply otherwise. Throws `ext_authz_failed`. */
 export async function ask(x: Exchange, plan: Plan): Promise<Reply | undefined> {
   const path = requestPath(x, plan);
+  const authority = requestAuthority(x, plan);
   const since = x.trace?.now ?? 0;
   let answer: Answer;
   try {
-    answer = await call(x, plan, path);
+    answer = await call(x, plan, { path, authority });
   } catch (error) {
     return unanswered(x, plan, error);
   }
@@ -60,21 +62,42 @@ function requestPath(x: Exchange, plan: Plan): string {
   throw denial(x, 'extAuthz.protocol.http.path gives no path');
 }
 
-async function call(x: Exchange, { upstream, headers: added, config }: Plan, path: string): Promise<Answer> {
-  let authority = upstream.authority;
+/** The host of the call. Two servers could read anything but a host and a port in two ways. */
+function requestAuthority(x: Exchange, { upstream, headers, config }: Plan): string {
+  const expression = headers.find(([name]) => name === ':authority')?.[1];
+  const value = expression === undefined ? undefined : (attempt(expression, lookupIn(x)) ?? undefined);
+  if (value !== undefined) {
+    const authority = typeof value === 'string' ? canonicalAuthority(value) : undefined;
+    if (authority !== undefined) return authority;
+    throw denial(x, 'extAuthz.protocol.http.addRequestHeaders: `:authority` gives no host');
+  }
+  const ofClient = config.includeRequestHeaders.some((name) => name.toLowerCase() === 'host');
+  return (ofClient && x.host) || upstream.authority;
+}
+
+const OF_THE_CALL = new Set(['host', 'content-length']);
+
+interface Target {
+  readonly path: string;
+  readonly authority: string;
+}
+
+async function call(
+  x: Exchange,
+  { upstream, headers: added, config }: Plan,
+  { path, authority }: Target,
+): Promise<Answer> {
   const headers: string[] = [];
   for (const name of config.includeRequestHeaders) {
     // The call has a host and a length of its own: a second one would make it ambiguous.
-    if (name.toLowerCase() === 'host') authority = x.headers.get('host') ?? authority;
-    else if (name.toLowerCase() !== 'content-length')
-      for (const value of x.headers.all(name)) headers.push(name, value);
+    if (OF_THE_CALL.has(name.toLowerCase())) continue;
+    for (const value of x.headers.all(name)) headers.push(name, value);
   }
   const lookup = lookupIn(x);
   for (const [name, expression_] of added) {
+    if (name === ':authority') continue;
     const value = attempt(expression_, lookup);
-    if (typeof value !== 'string' || !isHeaderValue(value)) continue;
-    if (name === ':authority') authority = value;
-    else if (!name.startsWith(':')) headers.push(name, value);
+    if (typeof value === 'string' && isHeaderValue(value)) headers.push(name, value);
   }
   const request = {
     method: x.method,
@@ -90,7 +113,9 @@ async function call(x: Exchange, { upstream, headers: added, config }: Plan, pat
   const raw = Object.entries(response.headers).flatMap(([name, value]) =>
     [value].flat().flatMap((one) => (one === undefined ? [] : [name, one])),
   );
-  return { status: response.statusCode, headers: new HeaderList(raw), body };
+  const received = new HeaderList(raw);
+  removeHopByHop(received);
+  return { status: response.statusCode, headers: received, body };
 }
 
 async function readUpTo(stream: AsyncIterable<Buffer> & { destroy(): void }, limit: number): Promise<Buffer> {

@@ -1,11 +1,13 @@
 import { z } from 'zod';
-import { isHeaderName } from '../../http/header-list.ts';
+import { isHeaderName, isSettableHeader, SETTABLE_HEADER } from '../../http/header-list.ts';
 
 const expression = z.string().min(1);
 const metadata = z.record(z.string().min(1), expression);
-const headerName = z
-  .string()
-  .refine((name) => isHeaderName(name.replace(/^:/, '')), { error: 'expected a header name' });
+const headerName = z.string().refine(isHeaderName, { error: 'expected a header name' });
+const copiedHeader = headerName.refine(isSettableHeader, { error: SETTABLE_HEADER });
+const addedHeader = z.string().refine((name) => name === ':authority' || isSettableHeader(name), {
+  error: `${SETTABLE_HEADER}, or \`:authority\` for the host of the call`,
+});
 
 export const schema = z
   .strictObject({
@@ -25,13 +27,13 @@ export const schema = z
                 'CEL expression for path and query of the request to the service; those of the client by default.',
               ),
             addRequestHeaders: z
-              .record(headerName, expression)
+              .record(addedHeader, expression)
               .default({})
               .describe(
-                'Headers for the service, as CEL expressions; `:authority` sets the host. One that fails is left out.',
+                'Headers for the service, as CEL expressions; `:authority` sets the host. One that fails is left out; a value of `:authority` that is no host denies the request.',
               ),
             includeResponseHeaders: z
-              .array(headerName)
+              .array(copiedHeader)
               .default([])
               .describe("Headers of the service's reply that the backend receives."),
             redirect: expression

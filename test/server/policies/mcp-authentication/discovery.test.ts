@@ -157,8 +157,8 @@ describe('every document', () => {
     `${RESOURCE}/../../mcp`,
     `${SERVER}/client-registration/../token`,
     `${SERVER}/client-registration/token`,
-    `${SERVER}//client-registration`,
-    `/${SERVER}`,
+    `${SERVER};x/client-registration`,
+    `/x${SERVER}`,
     `${SERVER}/other`,
     `${RESOURCE}/mcp/`,
   ])('is at its path only, not at %s', async (path) => {
