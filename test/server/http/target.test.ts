@@ -129,6 +129,12 @@ describe('methods and upgrades', () => {
     },
   );
 
+  test('a request to upgrade ends the connection, since the parser drops what was sent right behind it', async () => {
+    const upgrade = rawRequest('PUT /mcp HTTP/1.1', ['Connection: Upgrade', 'Upgrade: websocket']);
+    const { statuses, closed } = await sendRaw(gate.port, upgrade + rawRequest('GET /admin HTTP/1.1'));
+    expect({ statuses, closed }).toEqual({ statuses: [405], closed: true });
+  });
+
   test('forwarding headers do not change the address of the client', async () => {
     const count = gate.accessLog.length + 1;
     await take('/mcp', ['X-Forwarded-For: 10.9.8.7', 'Forwarded: for=10.9.8.7', 'X-Real-IP: 10.9.8.7']);
