@@ -60,7 +60,7 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
   x.endpoint = model.upstream.address;
   const { apiKey } = model;
   const headers = new HeaderList(withoutFields(x.headers.raw, NOT_FORWARDED));
-  if (apiKey !== undefined) dropCredentials(headers);
+  if (apiKey !== undefined) dropCredentials(headers, x.request);
   headers.append('host', model.upstream.authority);
   // Answers are counted, guarded and freed of an echoed key here: compression would only cost both sides.
   headers.append('accept-encoding', 'identity');

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { isTellingName } from '../../core/credentials.ts';
 import type { HeaderList } from '../http/header-list.ts';
 import { withoutParameters } from '../http/query.ts';
@@ -19,11 +20,17 @@ const CREDENTIAL = /(?:^|-)auth(?:orization)?$/;
 /** Query parameters that APIs of models take for keys: `?key=` of Google, `?api-key=` and others. */
 const PARAMETERS: ReadonlySet<string> = new Set(['key', 'api_key', 'api-key', 'apikey', 'access_token']);
 
-/** Takes credentials of the client out of what goes to a provider that gets a key of ours. */
-export function dropCredentials({ raw }: HeaderList): void {
+/**
+ * Takes credentials of the client out of what goes to a provider that gets a key of ours. What a policy of the
+ * configuration has set stays, such as the `openai-organization` that the key belongs to.
+ */
+export function dropCredentials({ raw }: HeaderList, { headersDistinct }: IncomingMessage): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
     const name = (raw[at] as string).toLowerCase();
-    if (CREDENTIALS.has(name) || CREDENTIAL.test(name) || isTellingName(name)) raw.splice(at, 2);
+    if (!CREDENTIALS.has(name) && !CREDENTIAL.test(name) && !isTellingName(name)) continue;
+    // The provider takes one `authorization`, and that is the key.
+    const isOfClient = headersDistinct[name]?.includes(raw[at + 1] as string) === true;
+    if (isOfClient || name === 'authorization') raw.splice(at, 2);
   }
 }
 

@@ -63,6 +63,19 @@ describe('credentials of the client', () => {
   });
 });
 
+test('what a policy sets reaches the provider, in place of what the client sent', async () => {
+  await using provider = await llmProvider();
+  const policies = {
+    requestHeaderModifier: { set: { 'openai-organization': 'org-ours', authorization: 'Bearer ours' } },
+  };
+  await using gate = await llmGateway(provider, { params: { apiKey: KEY }, llm: { policies } });
+  await chat(gate, CHAT, { 'openai-organization': 'org-client' });
+  expect(provider.received[0]?.headers).toMatchObject({
+    'openai-organization': 'org-ours',
+    authorization: `Bearer ${KEY}`,
+  });
+});
+
 describe('a redirect of a provider', () => {
   test.each([301, 302, 303, 307, 308])('%i is a 502, and the client learns no address', async (status) => {
     const location = 'http://elsewhere.example/v1/chat/completions?token=t0ps3cret';
