@@ -152,7 +152,7 @@ describe('recent requests', () => {
 
   test('what clients sent is text on the page, not markup, and drives no terminal', async () => {
     await using running = await gateway(yaml, { admin: true });
-    await send(running.url, { target: '/<script>alert(1)</script>"\'&' });
+    await send(running.url, { target: '/?<script>alert(1)</script>"\'&' });
     await send(running.url, { headers: { 'user-agent': 'x' }, target: '/%1b]52;c;x%07' });
     await until(() => running.accessLog.length === 2);
     const { text } = await send(`${running.admin}/ui/status`);
