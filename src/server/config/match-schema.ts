@@ -9,6 +9,16 @@ const textMatch = z
   })
   .superRefine((value, context) => exactlyOne(value, ['exact', 'regex'], context));
 
+/** Conditions on headers, all of which must hold. */
+export const headerMatchesSchema = z
+  .array(
+    z.strictObject({
+      name: z.string().min(1).describe('Header, or `:method`, `:path`, `:authority`, `:scheme`.'),
+      value: textMatch.describe('Condition on the value.'),
+    }),
+  )
+  .describe('Conditions on headers.');
+
 /** One entry of `matches[]`; all of its parts must hold. */
 export const matchSchema = z
   .strictObject({
@@ -24,15 +34,7 @@ export const matchSchema = z
       .meta({ foreignNames: { prefix: 'pathPrefix' } })
       .prefault({ pathPrefix: '/' })
       .describe('Condition on the path.'),
-    headers: z
-      .array(
-        z.strictObject({
-          name: z.string().min(1).describe('Header, or `:method`, `:path`, `:authority`, `:scheme`.'),
-          value: textMatch.describe('Condition on the value.'),
-        }),
-      )
-      .default([])
-      .describe('Conditions on headers.'),
+    headers: headerMatchesSchema.default([]).describe('Conditions on headers.'),
     method: z
       .string()
       .regex(/^[A-Z]+$/, { error: 'expected an HTTP method in capitals, such as `GET`' })

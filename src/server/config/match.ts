@@ -15,14 +15,15 @@ export function compileMatches(
     const at = context.at('matches', index);
     return {
       path: compilePath(match.path, at.at('path')),
-      headers: compileTexts(match.headers, at.at('headers')),
-      query: compileTexts(match.query, at.at('query')),
+      headers: compileTextMatches(match.headers, at.at('headers')),
+      query: compileTextMatches(match.query, at.at('query')),
       ...(match.method === undefined ? {} : { method: match.method }),
     };
   });
 }
 
-function compileTexts(
+/** Compiles conditions on headers or query parameters. */
+export function compileTextMatches(
   list: MatchConfig['headers'],
   context: CompileContext,
 ): { name: string; value: TextMatcher }[] {

@@ -89,15 +89,21 @@ const pathLength = ({ path }: RequestMatcher): number =>
 function matchesRequest(match: RequestMatcher, x: Exchange): boolean {
   if (!matchesPath(match.path, x.path)) return false;
   if (match.method !== undefined && match.method !== x.method) return false;
-  for (const header of match.headers) {
-    const actual = headerOf(header.name, x);
-    if (actual === undefined || !matchesText(header.value, actual)) return false;
-  }
+  if (!matchesHeaders(match.headers, x)) return false;
   if (match.query.length > 0) {
     const query = new URLSearchParams(x.query);
     for (const parameter of match.query) {
       if (!query.getAll(parameter.name).some((actual) => matchesText(parameter.value, actual))) return false;
     }
+  }
+  return true;
+}
+
+/** Whether all conditions on headers hold. */
+export function matchesHeaders(conditions: RequestMatcher['headers'], x: Exchange): boolean {
+  for (const { name, value } of conditions) {
+    const actual = headerOf(name, x);
+    if (actual === undefined || !matchesText(value, actual)) return false;
   }
   return true;
 }

@@ -69,7 +69,10 @@ export const llm = defineBackend({
     const runtime: LlmRuntime = {
       models: bySpecificity(compiled),
       virtual,
-      listed: [...compiled.filter(({ isPublic }) => isPublic).map(({ name }) => name), ...virtual.keys()],
+      listed: [
+        ...new Set(compiled.filter(({ isPublic }) => isPublic).map(({ name }) => name)),
+        ...virtual.keys(),
+      ],
       startedAt: Math.floor(Date.now() / 1000),
       maxBodySize: context.settings.maxBufferSize,
       requestGuardrails: guardrails?.request ?? [],
@@ -148,7 +151,7 @@ function callUnnamed(
 ): Promise<Reply> {
   const { defaultModel } = endpoint;
   const open = runtime.models.filter(
-    (model) => model.isPublic && (!endpoint.isPassthrough || isOpen(x, model)),
+    (model) => model.isPublic && model.takes(x) && (!endpoint.isPassthrough || isOpen(x, model)),
   );
   const entry =
     open.find(({ name }) => defaultModel !== undefined && matchesModel(name, defaultModel)) ?? open[0];
@@ -231,9 +234,11 @@ async function callModel(
 /** Forms have texts alone. */
 const isStream = (value: unknown): boolean => value === true || value === 'true';
 
-/** The most specific model entry of that name. Internal ones are for virtual models alone. */
+/** The most specific model entry of that name whose conditions hold. Internal ones are for virtual models alone. */
 function chooseModel(x: Exchange, { models, listed }: LlmRuntime, wanted: string, isTarget: boolean): Model {
-  const model = models.find(({ name, isPublic }) => (isPublic || isTarget) && matchesModel(name, wanted));
+  const model = models.find(
+    ({ name, isPublic, takes }) => (isPublic || isTarget) && matchesModel(name, wanted) && takes(x),
+  );
   if (model === undefined) throw unknownModel(x, wanted, listed);
   return model;
 }

@@ -1,8 +1,12 @@
 import { z } from 'zod';
 import { nearest } from '../../core/suggest.ts';
 import type { CompileContext } from '../compile-context.ts';
+import { compileTextMatches } from '../config/match.ts';
+import { headerMatchesSchema } from '../config/match-schema.ts';
+import type { Exchange } from '../http/exchange.ts';
 import { headerChanges, headerChangesSchema } from '../http/header-changes.ts';
 import type { HeaderList } from '../http/header-list.ts';
+import { matchesHeaders } from '../http/router.ts';
 import { createUpstream, type Upstream } from '../http/upstream.ts';
 import { EndpointStats } from './endpoint-stats.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
@@ -52,7 +56,14 @@ export const modelSchema = z
           context.addIssue({ code: 'custom', message: problem, params: { code: 'AGW0104' } });
       })
       .describe(
-        'Model names that this entry answers: one name, `*`, `prefix*` or `*suffix`. The most specific entry wins.',
+        'Model names that this entry answers: one name, `*`, `prefix*` or `*suffix`. The most specific entry wins; of several that are as specific, the first whose `matches` hold.',
+      ),
+    matches: z
+      .array(z.strictObject({ headers: headerMatchesSchema.min(1) }))
+      .min(1)
+      .optional()
+      .describe(
+        'Conditions on the request; one entry of the list must hold. Otherwise the next model that answers the name is tried.',
       ),
     provider: z
       .union([
@@ -107,6 +118,8 @@ export type ProviderEntry = z.output<typeof providerEntrySchema>;
 export interface Model {
   readonly name: string;
   readonly isPublic: boolean;
+  /** Whether its conditions hold for a request. */
+  readonly takes: (x: Exchange) => boolean;
   readonly provider: ProviderKind;
   readonly apiKey: string | undefined;
   /** Spellings in which the provider may repeat it. */
@@ -134,6 +147,7 @@ export function compileModel(
   // Before the provider, which may be unknown: a mistake in them is to be seen then too.
   const transformations = compileTransformations(config, context.at('transformation'));
   const health = compileHealth(config.health, context.at('health'));
+  const conditions = compileConditions(config, context.at('matches'));
   const entry = referencedEntry(config, entries, context);
   const kindName = typeof config.provider === 'string' ? config.provider : entry?.provider;
   const kind = kindName === undefined ? undefined : findProvider(kindName);
@@ -164,6 +178,7 @@ export function compileModel(
   return {
     name: config.name,
     isPublic: config.visibility === 'public',
+    takes: conditions,
     provider: kind,
     apiKey: params.apiKey,
     keyForms: params.apiKey === undefined ? [] : keyForms(params.apiKey),
@@ -193,6 +208,14 @@ export function compileModel(
     stats: new EndpointStats(),
     health,
   };
+}
+
+function compileConditions({ matches }: ModelConfig, context: CompileContext): Model['takes'] {
+  if (matches === undefined) return () => true;
+  const compiled = matches.map(({ headers }, index) =>
+    compileTextMatches(headers, context.at(index, 'headers')),
+  );
+  return (x) => compiled.some((headers) => matchesHeaders(headers, x));
 }
 
 function compileTransformations(

@@ -5,11 +5,12 @@ import { matchesModel, weightOf } from './models.ts';
 interface Entry {
   readonly name: string;
   readonly visibility: 'public' | 'internal';
+  readonly matches?: unknown;
 }
 
 /**
- * Reports entries of `models` that no request reaches: a name that stands twice is an error, a name that a pattern
- * takes is a warning. A name of both a model and a virtual model is an error where clients could ask for the model:
+ * Warns of entries of `models` that no request reaches, because another one of their name, or a pattern, takes all of
+ * them. A name of both a model and a virtual model is an error where clients could ask for the model:
  * the virtual one would always answer, and the list of models would have the name twice.
  */
 export function reportUnreachedModels(
@@ -38,6 +39,8 @@ export function reportUnreachedModels(
 function takes(other: Entry, otherIndex: number, entry: Entry, index: number): boolean {
   if (otherIndex === index || (other.visibility === 'internal' && entry.visibility === 'public'))
     return false;
+  // What its conditions leave goes on to the next one.
+  if (other.matches !== undefined) return false;
   const ahead = weightOf(other.name) - weightOf(entry.name);
   return (ahead > 0 || (ahead === 0 && otherIndex < index)) && covers(other.name, entry.name);
 }
@@ -59,20 +62,14 @@ function reportTaken(
 ): void {
   const other = models[taking]?.name as string;
   const { configLine } = context.at('models', taking, 'name').place();
-  context.at('models', index, 'name').report(
-    other === name
-      ? {
-          code: 'AGW0106',
-          message: `two models are called \`${name}\``,
-          label: `the first is in line ${configLine}, and this one would never be asked`,
-          help: 'give each model its own name; `virtualModels` share one name among several models',
-        }
-      : {
-          code: 'AGW0303',
-          severity: 'warning',
-          message: `model \`${name}\` is never asked: \`${other}\` takes its requests`,
-          label: `\`${other}\` is in line ${configLine}, and comes first`,
-          help: `put \`${name}\` before \`${other}\``,
-        },
-  );
+  const isSameName = other === name;
+  context.at('models', index, 'name').report({
+    code: 'AGW0303',
+    severity: 'warning',
+    message: `model \`${name}\` is never asked: ${isSameName ? 'an earlier one of that name' : `\`${other}\``} takes its requests`,
+    label: `${isSameName ? 'it' : `\`${other}\``} is in line ${configLine}, and comes first`,
+    help: isSameName
+      ? 'give the earlier one `matches`, or each model its own name; `virtualModels` share one name among several models'
+      : `put \`${name}\` before \`${other}\``,
+  });
 }
