@@ -71,12 +71,17 @@ export function passthroughAt(path: string): Endpoint {
 /** The version with which a path begins, as in `/v2/rerank` and `/v1beta/models/x`. */
 const VERSION = /^\/v\d+[a-z0-9]{0,8}(?=\/)/;
 
+/** Cohere has rankings in its own API alone, beside the one that is compatible with OpenAI's. */
+const COMPATIBILITY = '/compatibility/v1';
+
 /**
  * Where a provider has what clients ask for at `path`. `/v1` stands for the path of the base URL; another version takes
  * the place of the one at its end.
  */
 export function pathAtProvider(basePath: string, path: string): string {
   const version = VERSION.exec(path)?.[0];
+  if (/^(?:\/v[12])?\/rerank$/.test(path) && basePath.endsWith(COMPATIBILITY))
+    return `${basePath.slice(0, -COMPATIBILITY.length)}${version ?? '/v2'}/rerank`;
   if (version === undefined || version === '/v1') return basePath + withoutVersion(path);
   return basePath.replace(/\/v\d+[a-z0-9]{0,8}$/, '') + path;
 }

@@ -21,6 +21,9 @@ import type { FieldChanges } from './transform.ts';
 /** The specification: "Up to 64 transformations per policy". */
 const MAX_TRANSFORMATIONS = 64;
 
+/** Credentials in a URL would never be sent: what goes to the provider is made of host, path and `apiKey`. */
+const hasUserinfo = (url: string): boolean => /^[a-z]+:\/\/[^/?#]*@/i.test(url);
+
 const paramsSchema = z
   .strictObject({
     apiKey: z
@@ -36,6 +39,10 @@ const paramsSchema = z
       .describe('Model that the provider is asked for, in place of the name in the request.'),
     baseUrl: z
       .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
+      .refine((url) => !hasUserinfo(url), {
+        error: 'expected a URL without credentials: remove `user:password@`, and set `apiKey`',
+      })
+      .refine((url) => !/[?#]/.test(url), { error: 'expected a URL without a query or a fragment' })
       .optional()
       .describe(
         "URL before `/chat/completions`, as in `http://127.0.0.1:8000/v1`; the provider's own by default.",

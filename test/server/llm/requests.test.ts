@@ -275,6 +275,52 @@ describe('paths, headers and fields', () => {
     expect(provider.received[0]?.headers.host).toBe(provider.address);
   });
 
+  test.each([
+    ['/v1', '/v2/rerank', '/v2/rerank'],
+    ['/api/v1', '/v2/rerank', '/api/v2/rerank'],
+    ['/api', '/v2/rerank', '/api/v2/rerank'],
+    ['/v1', '/v1/rerank', '/v1/rerank'],
+  ])('a base URL ending in %j makes the version of %s go to %s', async (prefix, asked, reached) => {
+    await using provider = await llmProvider();
+    const params = { baseUrl: `http://${provider.address}${prefix}` };
+    await using served = await llmGateway(provider, { params });
+    await send(served.url + asked, { method: 'POST', body: JSON.stringify(CHAT) });
+    expect(provider.received[0]?.target).toBe(reached);
+  });
+
+  test.each([
+    ['/compatibility/v1', '/v2/rerank', '/v2/rerank'],
+    ['/compatibility/v1', '/v1/rerank', '/v1/rerank'],
+    ['/compatibility/v1', '/rerank', '/v2/rerank'],
+    ['/compatibility/v1', '/v1/chat/completions', '/compatibility/v1/chat/completions'],
+    ['/behind/proxy/compatibility/v1', '/v2/rerank', '/behind/proxy/v2/rerank'],
+    ['/v2', '/v1/rerank', '/v2/rerank'],
+  ])('Cohere with a base URL ending in %j has %s at %s', async (prefix, asked, reached) => {
+    await using provider = await llmProvider();
+    const params = { baseUrl: `http://${provider.address}${prefix}` };
+    await using served = await llmGateway(provider, { model: { provider: 'cohere' }, params });
+    await send(served.url + asked, { method: 'POST', body: JSON.stringify(CHAT) });
+    expect(provider.received[0]?.target).toBe(reached);
+  });
+
+  test.each([
+    ['http://user:t0ps3cret@127.0.0.1/v1', 'remove `user:password@`'],
+    ['http://t0ps3cret@127.0.0.1/v1', 'remove `user:password@`'],
+    ['http://127.0.0.1/v1?key=t0ps3cret', 'without a query'],
+    ['http://127.0.0.1/v1#t0ps3cret', 'without a query'],
+  ])(
+    'a base URL with more than an address and a path is an error that does not repeat it',
+    async (baseUrl, help) => {
+      const models = [{ name: '*', provider: 'oaiCompat', params: { baseUrl } }];
+      const error = await modelsGateway(models).catch((problem: Error) => problem);
+      expect(String(error)).toContain(help);
+      expect(String(error)).not.toContain('t0ps3cret');
+      const entry = { name: 'p', provider: 'oaiCompat', params: { baseUrl } };
+      const shared = [{ name: '*', provider: { reference: 'p' } }];
+      await expect(modelsGateway(shared, { providers: [entry] })).rejects.toThrow(help);
+    },
+  );
+
   test('headers are changed both ways, and cookies of the provider stay behind', async () => {
     const headers = { 'x-request-id': 'r1', 'x-internal': 'yes', 'set-cookie': 'a=b' };
     await using provider = await llmProvider(answering(completion('Hello.'), 200, headers));
