@@ -9,13 +9,15 @@ export default defineConfig({
     // Wire tests start real processes; two cores carry two files at a time.
     maxWorkers: 2,
     testTimeout: 20_000,
-    // Some tests bound a time, which a shared machine may stretch: there (`CI`) they get a second try. What needed one is
-    // named at the end, since it may be a race as well. Browsers and terminals: `test/kit/retry.ts`.
+    // Ends what a test has started and left running.
+    setupFiles: ['test/kit/children.ts'],
+    // A second try (`CI`, which `npm test` sets) tells a test that is broken from one that sometimes fails. Both fail the
+    // run: `test/kit/retried.ts` names the few that may need one. Browsers and terminals get more: `test/kit/retry.ts`.
     retry: process.env['CI'] === undefined ? 0 : 1,
     reporters: [
       'default',
       ...(process.env['GITHUB_ACTIONS'] === undefined ? [] : ['github-actions']),
-      retriedReporter,
+      retriedReporter(),
     ],
     hookTimeout: 30_000,
   },

@@ -81,8 +81,10 @@ export async function start(command, args, { core = SUT_CORE, ready, env = {}, c
     return Number.isInteger(port) && (await accepts(port));
   };
   while (!(await isReady())) {
-    if (child.exitCode !== null || performance.now() > deadline)
+    if (child.exitCode !== null || performance.now() > deadline) {
+      signalGroup(child.pid);
       throw new Error(`${command} ${args.join(' ')} did not start:\n${printed}`);
+    }
     await delay(20);
   }
   return { pid: child.pid, port, stop: () => stop(child, gone) };

@@ -23,6 +23,8 @@ export interface RunOptions {
   readonly descriptors?: number;
   /** Of `serve`: arguments in place of those that name the file. */
   readonly args?: readonly string[];
+  /** How long a service may take until it is ready, in ms. */
+  readonly patience?: number;
   /** Nobody reads stdout: writing to it fails. */
   readonly closeStdout?: boolean;
   /** Nobody reads stdout, which stays open: what is written to it stays in its buffers until they are full. */
@@ -93,7 +95,10 @@ export async function serve(config: string, options: RunOptions = {}): Promise<S
   return service(['serve', ...(options.args ?? ['-f', file])], options, removed);
 }
 
-/** Runs a command that serves until it is stopped; resolves when it says that it is ready. `after` runs when it has ended. */
+/**
+ * Runs a command that serves until it is stopped; resolves when it says that it is ready. One that does not is ended.
+ * `after` runs when it has ended.
+ */
 export async function service(
   args: readonly string[],
   options: RunOptions = {},
@@ -111,9 +116,16 @@ export async function service(
     after();
     return new Error(`${args[0]} ended with ${code}: ${stderr}`);
   });
-  const ready = until(() => /^ready in |"message":"ready"/m.test(output.stderr));
+  const { patience = 10_000 } = options;
+  const name = args.slice(0, 2).join(' ');
+  const late = (): Error => new Error(`${name} was not ready within ${patience} ms: ${output.stderr}`);
+  const ready = until(() => /^ready in |"message":"ready"/m.test(output.stderr), patience).catch(late);
   const failure = await Promise.race([gone, ready]);
-  if (failure !== undefined) throw failure;
+  if (failure !== undefined) {
+    child.kill('SIGKILL');
+    await finished;
+    throw failure;
+  }
   return {
     url: /http:\/\/127\.0\.0\.1:\d+/.exec(output.stderr)?.[0] as string,
     pid: child.pid as number,

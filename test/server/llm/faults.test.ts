@@ -87,9 +87,13 @@ describe('a guardrail sees', () => {
     // The first of its kind is compiled on the way.
     await chat(guarded.served, { ...CHAT, messages: small });
     for (const messages of [small, large]) {
-      seen.length = 0;
-      const delay = await worstLoopDelay(() => chat(guarded.served, { ...CHAT, messages }));
-      expect(seen).toHaveLength(messages.length);
+      let delay = Number.POSITIVE_INFINITY;
+      // What else the machine does only ever adds to it.
+      for (let round = 0; round < 3; round++) {
+        seen.length = 0;
+        delay = Math.min(delay, await worstLoopDelay(() => chat(guarded.served, { ...CHAT, messages })));
+        expect(seen).toHaveLength(messages.length);
+      }
       // 50 ms on a machine of its own; provider, webhook and client share this process.
       expect(delay).toBeLessThan(250);
     }
