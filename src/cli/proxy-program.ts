@@ -33,13 +33,13 @@ export function proxyCommands(program: Command, configGroup: Command, run: Bind)
   return [proxy, config, profile, oldProfile];
 }
 
-/** Adds the options that name an admin server. */
-function where(command: Command): Command {
+/** Adds the options that name an admin server. `port`: the form of upstream's option for another port here. */
+function where(command: Command, port = '--proxy-admin-port <port>'): Command {
   return command
     .optionsGroup('Which gateway:')
     .option('--local', 'the one on this machine, 127.0.0.1:15000')
     .option('--admin <address>', 'its admin server: host:port, unix:/path or http://host:port')
-    .addOption(new Option('--proxy-admin-port <port>', 'another admin port of this machine').hideHelp());
+    .addOption(new Option(port, 'another admin port of this machine').hideHelp());
 }
 
 function configCommands(parent: Command, hidden: boolean, run: Bind): void {
@@ -87,7 +87,7 @@ function profileCommands(parent: Command, run: Bind): void {
         `${WHERE}\nThe file opens with: go tool pprof -http=: <file>\n\nExample:\n  agctl proxy profile ${name} --local\n`,
       );
   leaf('cpu', 'save a CPU profile in pprof form')
-    .option('--seconds <n>', 'how long to look, 1 to 300', '30')
+    .option('--seconds <n>', 'how long to look, 1 to 300', '10')
     .action(run(() => import('./commands/proxy-profile-cpu.ts')));
   leaf('heap', 'save a profile of the memory in pprof form').action(
     run(() => import('./commands/proxy-profile-heap.ts')),
@@ -110,6 +110,7 @@ function logCommand(proxy: Command, run: Bind): void {
       .addOption(
         new Option('-o, --output <format>', 'form of the answer').choices(['text', 'json']).default('text'),
       ),
+    '-p, --proxy-admin-port <port>',
   )
     .addHelpText(
       'after',
@@ -148,7 +149,7 @@ function trace(parent: Command, hidden: boolean, run: Bind): void {
         '--match <cel>',
         'only a request for which this expression is true, such as request.path == "/mcp"',
       )
-      .addOption(new Option('--expression <cel>', 'same as --match').hideHelp())
+      .addOption(new Option('--expression <cel>', 'same as --match'))
       .option('--count <n>', 'trace so many requests, one after another', '1')
       .option('--timeout <time>', 'give up waiting; by default never at a terminal, 60s otherwise')
       .option(

@@ -31,7 +31,11 @@ export const run: Run<Options> = async (options, context) => {
     );
   const directives = [
     ...(level === undefined ? [] : [levelName(level, '--level')]),
-    ...set.flatMap((text) => text.split(',')).map(moduleLevel),
+    ...set
+      .flatMap((text) => text.split(','))
+      // As upstream's command reads it: `a=info,` is one.
+      .filter((part) => part.trim() !== '')
+      .map(moduleLevel),
   ];
   const isChange = reset || directives.length > 0;
   if (options.for !== undefined && !isChange)

@@ -41,13 +41,14 @@ export function routesOf(dump: Json): RouteRow[] {
   );
 }
 
-/** Upstream shows MCP authentication as a `jwtAuth` with an `mcp` member. */
+/** As in a configuration: upstream dumps MCP authentication as a `jwtAuth` with an `mcp` member, and `apiKey` as `aPIKey`. */
 function policyNames(policy: Json): string[] {
   return Object.entries(policy)
     .filter(([, value]) => value !== null)
-    .map(([name, value]) =>
-      name === 'jwtAuth' && isObject(value) && value['mcp'] !== undefined ? 'mcpAuthentication' : name,
-    );
+    .map(([name, value]) => {
+      if (name === 'aPIKey') return 'apiKey';
+      return name === 'jwtAuth' && isObject(value) && value['mcp'] !== undefined ? 'mcpAuthentication' : name;
+    });
 }
 
 function matchesOf(route: Json): string[] {

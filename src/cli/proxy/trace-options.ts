@@ -11,8 +11,8 @@ import type { TraceRequest } from './trace-session.ts';
 
 /** The options as given. */
 export interface TraceOptions extends AdminOptions {
-  readonly match?: string;
-  readonly expression?: string;
+  readonly match?: string | undefined;
+  readonly expression?: string | undefined;
   readonly count: string;
   readonly timeout?: string;
   readonly port?: string;
@@ -37,7 +37,9 @@ export interface TracePlan {
 }
 
 /** @throws CommandError (usage) for options that contradict each other or cannot be read */
-export async function planTrace(options: TraceOptions, context: Context): Promise<TracePlan> {
+export async function planTrace(given: TraceOptions, context: Context): Promise<TracePlan> {
+  // An empty expression is none, as in upstream's command.
+  const options = { ...given, match: given.match || undefined, expression: given.expression || undefined };
   const { file, operands = [], save } = options;
   const common = { form: formOf(options, context), count: countOf(options), failOn: failOnOf(options), save };
   if (file === undefined) {

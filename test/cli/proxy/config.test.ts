@@ -231,6 +231,14 @@ describe('`proxy config routes` and `backends`', () => {
     );
   });
 
+  test('routes: policies have the names of the configuration', async () => {
+    const route = { name: 'a', inlinePolicies: [{ aPIKey: { mode: 'strict' } }, { timeout: {} }] };
+    const binds = [{ address: '[::]:1', listeners: { l: { listenerName: 'l', routes: { a: route } } } }];
+    const other = await file('keys.json', JSON.stringify({ binds }));
+    const { stdout } = await cli(['proxy', 'config', 'routes', '--file', other]);
+    expect(stdout).toContain('apiKey, timeout\n');
+  });
+
   test('backends: the columns and the order of upstream; without requests only with --all', async () => {
     const { stdout } = await cli(['proxy', 'config', 'backends', '--file', dump]);
     expect(stdout).toBe(

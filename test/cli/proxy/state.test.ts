@@ -33,6 +33,18 @@ describe('`proxy log`', () => {
     expect(server.asked).toEqual([{ method: 'POST', url, host: server.address }]);
   });
 
+  test.each(['-p', '--proxy-admin-port'])(
+    "%s is the admin port on this machine, as in upstream's command",
+    async (option) => {
+      await using server = await admin();
+      const { code, stdout } = await cli(['proxy', 'log', option, String(server.port), '--set', 'mcp=info,']);
+      expect([code, stdout]).toEqual([0, 'current log level is proxy::x=trace,info\n']);
+      expect(server.asked).toEqual([
+        { method: 'POST', url: '/logging?level=mcp%3Dinfo', host: server.address },
+      ]);
+    },
+  );
+
   test('as data', async () => {
     await using server = await admin();
     const { stdout } = await cli(['proxy', 'log', '--admin', server.address, '-o', 'json']);
@@ -107,11 +119,14 @@ describe('`proxy profile`', () => {
     );
     expect([cpu.code, cpu.stdout]).toEqual([0, 'Wrote cpu profile to a.pb.gz\n']);
     expect([...(await readFile(join(folder.path, 'a.pb.gz')))]).toEqual([0x0a, 1, 2]);
+    await cli(['proxy', 'profile', 'cpu', '--admin', server.address], { cwd: folder.path });
     const heap = await cli(['profile', 'heap', '-p', String(server.port)], { cwd: folder.path });
     const [, name] = /^Wrote heap profile to (agctl-heap-\d{8}-\d{6}\.pb\.gz)\n$/.exec(heap.stdout) ?? [];
     expect((await readFile(join(folder.path, name as string)))[0]).toBe(0x1f);
     expect(server.asked.map(({ url }) => url)).toEqual([
       '/debug/pprof/profile?seconds=1',
+      // The endpoint's own default, and so this command's.
+      '/debug/pprof/profile?seconds=10',
       '/debug/pprof/heap',
     ]);
   });

@@ -173,6 +173,15 @@ describe('which request', () => {
     );
   });
 
+  test.each(['--match', '--expression'])('an empty %s lets every request through', async (option) => {
+    await using admin = await traced(frames(DENIED));
+    expect(await trace(admin, option, '')).toMatchObject({ code: 0 });
+    expect(admin.asked[0]?.url).toBe('/debug/trace');
+    await writeFile(join(folder.path, 'one.jsonl'), LINES.join('\n'));
+    const args = ['proxy', 'trace', '--file', 'one.jsonl', option, ''];
+    expect(await cli(args, { cwd: folder.path })).toMatchObject({ code: 0, stdout: TEXT });
+  });
+
   test('an expression that the gateway refuses is exit code 2, with its words', async () => {
     await using admin = await fakeAdmin({
       '/debug/trace': says('invalid expression: unexpected `)`\n', 'text/plain', 400),
