@@ -183,6 +183,11 @@ export const LIMITS = {
   responseBodyBytes: 8 * MIB,
   /** A compressed answer over that size may be so many times as long decoded: JSON has 5 to 20, deflate at most 1032. */
   decodedRatio: 100,
+  /**
+   * Characters of a prompt, of a completion, and of a tool's result that are kept until the log is written, where an
+   * expression of the log reads them. Of a longer prompt or completion the beginning is kept, of a longer result nothing.
+   */
+  loggedPayload: 256 * KIB,
   /** A list of models that prices are imported from (upstream); the public one has 3 MiB. */
   modelListBytes: 64 * MIB,
   /** A price catalog. That of all models of the public list has 1 MiB. */

@@ -10,6 +10,7 @@ import type { ChildSlots } from './mcp/targets/child-slots.ts';
 import type { Metrics } from './observe/metrics/metrics.ts';
 import type { SecretNames } from './observe/trace/state.ts';
 import { placeOf } from './place.ts';
+import { whyUnset } from './unset-members.ts';
 import { PLACES, type Place } from './variables.ts';
 import { type PlacedExpression, watchable } from './watchable.ts';
 
@@ -125,6 +126,7 @@ export function createContext(
         const compiled = compileExpression(text, variables);
         const expression = watchable(compiled, variables, place('value'));
         expressions.push(expression);
+        for (const problem of unsetMembers(compiled, where)) report(problem);
         return expression;
       } catch (error) {
         if (!(error instanceof CelSyntaxError)) throw error;
@@ -142,6 +144,26 @@ export function createContext(
   };
 }
 
+/** Warnings for what an expression reads and never finds in its place. Those for other gateways are accepted. */
+function unsetMembers({ paths }: Expression, place: Place): Problem[] {
+  const seen = new Set<string>();
+  return [...paths].flatMap(([path, inside]): Problem[] => {
+    const unset = whyUnset(place, path);
+    if (unset === undefined || seen.has(unset.member)) return [];
+    seen.add(unset.member);
+    return [
+      {
+        code: 'AGW0309',
+        severity: 'warning',
+        message: `\`${unset.member}\` is never set here: ${unset.why}`,
+        inside,
+        label: 'reads as null or absent, so that no comparison with it holds',
+        help: 'agctl-expressions(7) lists what each place has, and what is set where',
+      },
+    ];
+  });
+}
+
 /** Stands in for a wrong expression until the configuration is refused. */
 function failing(source: string): PlacedExpression {
   return {
@@ -149,6 +171,7 @@ function failing(source: string): PlacedExpression {
     place: {},
     variables: [],
     roots: new Set(),
+    paths: new Map(),
     neverBoolean: undefined,
     reads: () => false,
     evaluate: () => {

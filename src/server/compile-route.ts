@@ -7,7 +7,7 @@ import { compileMatches } from './config/match.ts';
 import type { RoutePlan } from './config/plan.ts';
 import type { Route } from './http/pipeline.ts';
 import type { RequestMatcher } from './http/router.ts';
-import { reportIneffective } from './ineffective-policies.ts';
+import { reportIneffective, reportUnsetVariables } from './ineffective-policies.ts';
 import type { Parts } from './parts.ts';
 import { policyKinds } from './policies/index.ts';
 import type { Policy, PolicyKind } from './policy.ts';
@@ -45,6 +45,7 @@ export function compileRoute(
       help: 'add the policy `mcpAuthentication`; until then `jwt` is null',
     });
   }
+  reportUnsetVariables(name, config, expressions, context);
   reportIneffective(name, config, context);
   const backends = config.backends.flatMap(({ weight, ...kinds }, index) => {
     const at = backendPath ?? [...path, 'backends', index];

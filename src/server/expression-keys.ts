@@ -22,10 +22,11 @@ export const EXPRESSION_KEYS: Readonly<Record<Place, PlaceKeys>> = {
       'policies.extAuthz.protocol.http.addRequestHeaders',
       'policies.directResponse.bodyExpression',
       'policies.directResponse.headers',
-      'guardrails.response[].webhook.headers',
-      'tracing.randomSampling',
-      'tracing.clientSampling',
     ],
+  },
+  sampling: {
+    doc: 'When a request has arrived and its route is found, before its policies.',
+    keys: ['tracing.randomSampling', 'tracing.clientSampling'],
   },
   authorizationReply: {
     doc: 'When external authorization has answered: `response` is its reply.',
@@ -50,6 +51,10 @@ export const EXPRESSION_KEYS: Readonly<Record<Place, PlaceKeys>> = {
   providerReply: {
     doc: 'When a provider has answered: `response` is its reply, without the body.',
     keys: ['llm.models[].health.unhealthyExpression'],
+  },
+  llmResponse: {
+    doc: 'When a model has answered, for its guardrails.',
+    keys: ['guardrails.response[].webhook.headers'],
   },
   traceFilter: {
     doc: 'When a request has arrived: as it came, and without its body.',

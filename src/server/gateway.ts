@@ -190,7 +190,7 @@ class RunningGateway implements Gateway {
     if (this.watchers.active || this.#requestLines.isOn) x.trace = this.#tracerOf(x);
     if (x.trace !== undefined) traceBegin(x.trace, runtime.config, runtime);
     const reply = await handleRequest(x, serving.gateway);
-    if (runtime.accessLog.readsResponseBody)
+    if (runtime.payloads.responseBody)
       recordBody(x, reply, runtime.config.frontendPolicies.http.maxBufferSize);
     x.repliedAt = performance.now();
     return reply;

@@ -1,3 +1,4 @@
+import type { Expression } from './cel/expression.ts';
 import type { CompileContext } from './compile-context.ts';
 import type { RouteConfig } from './config/schema.ts';
 
@@ -26,4 +27,29 @@ export function reportIneffective(name: string, config: RouteConfig, context: Co
         label: 'only `llm` backends count tokens',
         help: 'reach the provider through `llm: { … }`, or limit `requests`',
       });
+}
+
+/** Variables that a policy sets, besides `jwt`, which has a code of its own. */
+const SET_BY = { apiKey: 'apiKey', extauthz: 'extAuthz' } as const;
+
+/** Warns of variables that expressions of a route's policies read and none of its policies sets. */
+export function reportUnsetVariables(
+  name: string,
+  { policies }: RouteConfig,
+  expressions: readonly Pick<Expression, 'paths'>[],
+  context: CompileContext,
+): void {
+  for (const [root, policy] of Object.entries(SET_BY) as [keyof typeof SET_BY, 'apiKey' | 'extAuthz'][]) {
+    // `variables()` names them all.
+    const isRead = expressions.some(({ paths }) =>
+      [...paths.keys()].some((path) => path.startsWith(`${root}.`)),
+    );
+    if (!isRead || policies?.[policy] !== undefined) continue;
+    context.report({
+      code: 'AGW0309',
+      severity: 'warning',
+      message: `route \`${name}\` reads \`${root}\`, but nothing on it sets that`,
+      help: `add the policy \`${policy}\`; until then \`${root}\` is null`,
+    });
+  }
 }

@@ -5,6 +5,7 @@ import { type Diagnostic, inOrder, type Path } from '../core/diagnostic.ts';
 import type { Log } from '../core/log.ts';
 import type { Redactor } from '../core/redact.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
+import type { Expression } from './cel/expression.ts';
 import {
   type ContextOptions,
   createContext,
@@ -32,6 +33,7 @@ import { type AccessLogPolicy, compileAccessLogPolicy } from './observe/access-l
 import { Metrics } from './observe/metrics/metrics.ts';
 import { compileMetricsPolicy } from './observe/metrics/metrics-policy.ts';
 import { compileTracing, type TracingSettings } from './observe/otlp/settings.ts';
+import { type Payloads, payloadsOf } from './observe/payloads.ts';
 import type { SecretNames } from './observe/trace/state.ts';
 import { Parts } from './parts.ts';
 
@@ -52,6 +54,8 @@ export interface Runtime {
   readonly settings: RuntimeSettings;
   readonly gateways: readonly GatewayRuntime[];
   readonly accessLog: AccessLogPolicy;
+  /** What is kept of requests and answers for expressions of the log, the metrics and the spans. */
+  readonly payloads: Payloads;
   readonly catalog: PriceCatalog;
   /** Names that the configuration gives to places of credentials. */
   readonly secretNames: SecretNames;
@@ -124,7 +128,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   if (previous === undefined) metrics.configure(shared.metricsPolicy);
   const { children } = settings;
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
-  const { readsRequestBody } = shared.accessLog;
+  const { requestBody: readsRequestBody } = shared.payloads;
   const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, parts, readsRequestBody));
   // Their mistakes are to be seen now, not after that of the gateway's name.
   for (const route of detached)
@@ -138,6 +142,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       settings,
       gateways: compiled,
       accessLog: shared.accessLog,
+      payloads: shared.payloads,
       catalog: shared.catalog,
       metrics,
       tracing: shared.tracing,
@@ -178,8 +183,9 @@ function withProcessOf({ config }: Config, loaded: Config): Config {
 
 /** What all routes share. */
 function compileShared(loaded: Config, config: Config, options: ContextOptions, parts: Parts) {
-  const site = (...path: string[]) => ({ options, path, hostnames: NO_NAMES, expressions: [] });
-  const context = (...path: string[]) => createContext(options, path, NO_NAMES, []);
+  const expressions: Expression[] = [];
+  const site = (...path: string[]) => ({ options, path, hostnames: NO_NAMES, expressions });
+  const context = (...path: string[]) => createContext(options, path, NO_NAMES, expressions);
   const { tracing } = parts.get(
     'tracing',
     [config.config.tracing, config.frontendPolicies.tracing],
@@ -193,16 +199,13 @@ function compileShared(loaded: Config, config: Config, options: ContextOptions, 
     site('config', 'modelCatalog'),
     (inside) => ({ catalog: loadCatalogs(config.config.modelCatalog, inside) }),
   );
-  return {
-    tracing,
-    catalog,
-    // Compiled from the file even where it is too late for it: its mistakes are to be seen now.
-    metricsPolicy: compileMetricsPolicy(loaded.config.metrics, context('config', 'metrics')),
-    accessLog: compileAccessLogPolicy(
-      config.frontendPolicies.accessLog,
-      context('frontendPolicies', 'accessLog'),
-    ),
-  };
+  // Compiled from the file even where it is too late for it: its mistakes are to be seen now.
+  const metricsPolicy = compileMetricsPolicy(loaded.config.metrics, context('config', 'metrics'));
+  const accessLog = compileAccessLogPolicy(
+    config.frontendPolicies.accessLog,
+    context('frontendPolicies', 'accessLog'),
+  );
+  return { tracing, catalog, metricsPolicy, accessLog, payloads: payloadsOf(expressions) };
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();

@@ -36,6 +36,10 @@ export const PLACES = {
   mcpAuthorization: [...REQUEST, 'mcp'],
   /** LLM transformations and the headers of request webhooks. */
   llmRequest: [...REQUEST, 'llmRequest'],
+  /** Headers of response webhooks. */
+  llmResponse: REQUEST,
+  /** Whether a request is recorded as a span: before any policy has run. */
+  sampling: REQUEST,
   /** Which requests to trace: as they came in, before they are admitted. */
   traceFilter: ['request', 'source'],
   /** Access-log fields and filter: everything, once the response has ended. */
@@ -44,10 +48,15 @@ export const PLACES = {
 
 export type Place = keyof typeof PLACES;
 
-/** Variables of a request. Roots are built when first read and kept; `overrides` come first. */
+/** Roots that grow while a request is handled, with what is known of them: built anew each time. */
+const GROWING: ReadonlySet<string> = new Set(['proxy', 'backend'] satisfies Root[]);
+
+/** Variables of a request. Most roots are built when first read and kept; `overrides` come first. */
 export function lookupIn(x: Exchange, overrides?: Readonly<Record<string, unknown>>): Lookup {
-  const lookup: Lookup = (root) =>
-    overrides !== undefined && root in overrides ? overrides[root] : x.variable(root, valueFor(root));
+  const lookup: Lookup = (root) => {
+    if (overrides !== undefined && root in overrides) return overrides[root];
+    return GROWING.has(root) ? variableOf(root, x) : x.variable(root, valueFor(root));
+  };
   if (x.span !== undefined) lookup.span = x.span;
   if (x.trace !== undefined) {
     const peek = (root: string): unknown =>
@@ -213,12 +222,13 @@ export class ResponseView extends CelStruct {
 function mcpVariables({ mcp }: Exchange): object | null {
   if (mcp === undefined) return null;
   const { method, sessionId, target, tool, prompt, resourceUri, task } = mcp;
-  const item = (name: string | undefined): object | undefined =>
+  const item = (name: string | undefined): { name: string; target: string | undefined } | undefined =>
     name === undefined ? undefined : { name, target };
+  const called = { arguments: mcp.toolArguments, result: mcp.toolResult, error: mcp.toolError };
   return defined<Members<'mcp'>>({
     methodName: method,
     sessionId,
-    tool: item(tool),
+    tool: tool === undefined ? undefined : defined({ ...item(tool), ...called }),
     prompt: item(prompt),
     resource: item(resourceUri),
     task: item(task),
@@ -227,6 +237,7 @@ function mcpVariables({ mcp }: Exchange): object | null {
 
 function llmVariables(call: LlmCall): object {
   const { usage, firstTokenAfter, lastTokenAfter, cost } = call;
+  const completion = call.streamed?.completion ?? call.completion;
   const perToken =
     firstTokenAfter === undefined || lastTokenAfter === undefined || !usage?.output
       ? undefined
@@ -247,6 +258,9 @@ function llmVariables(call: LlmCall): object {
     outputAudioTokens: usage?.outputAudio,
     timeToFirstToken: firstTokenAfter === undefined ? undefined : firstTokenAfter / 1000,
     timePerOutputToken: perToken,
+    prompt: call.prompt,
+    completion: completion?.texts,
+    toolCalls: completion?.toolCalls,
     params: call.request,
     cost: cost?.parts,
     costRates: cost?.rates,

@@ -4,6 +4,7 @@ import { FUNCTION_GROUPS } from '../../server/cel/functions/index.ts';
 import { MACROS } from '../../server/cel/macros.ts';
 import { type Declaration, ROOTS } from '../../server/cel/roots.ts';
 import { EXPRESSION_KEYS } from '../../server/expression-keys.ts';
+import { UNSET } from '../../server/unset-members.ts';
 import { PLACES, type Place } from '../../server/variables.ts';
 import { entry, heading, page, paragraph, seeAlso, subheading, title } from './roff.ts';
 
@@ -16,7 +17,7 @@ export function expressionsPage(): string {
       'Expressions are CEL, the Common Expression Language (https://cel.dev). They are checked when the configuration is read: an unknown variable or function is an error, and so is the likely typo of a member.',
     ),
     paragraph(
-      'A variable that a place has and that is not set is null. To read a member that is absent is a failure; `has(jwt.sub)`, `jwt.?sub` and `default(jwt.sub, "")` avoid it. A rule that fails does not let anything pass, and a `deny` rule that fails refuses; a field, header or attribute whose expression fails is left out.',
+      'A variable that a place has and that is not set is null; a member that is never set in its place gets a warning (AGW0309). To read a member that is absent is a failure; `has(jwt.sub)`, `jwt.?sub` and `default(jwt.sub, "")` avoid it. A rule that fails does not let anything pass, and a `deny` rule that fails refuses; a field, header or attribute whose expression fails is left out.',
     ),
     paragraph(
       'The right side of `in` is a list or a map; over a text it is a failure, and `text.contains(part)` finds a part. A claim is the exception: where a value of `jwt`, `apiKey` or `extauthz` stands on the right of `in` and is a string, it counts as a list of one, because identity providers write a list of one role as a string. `"admin" in jwt.roles` is true for `admin` and false for `superadmin`. Everything else sees the string, so a scope is taken apart first: `"write" in jwt.scope.split(" ")`.',
@@ -55,7 +56,9 @@ export function expressionsPage(): string {
 function placeEntry(place: Place): string[] {
   const { doc, keys, also } = EXPRESSION_KEYS[place];
   const where = [...keys.map((key) => `\`${key}\``), ...(also === undefined ? [] : [also])];
-  return entry(place, doc, `Variables: ${list(PLACES[place])}.`, ...where);
+  const unset = Object.keys(UNSET[place]);
+  const missing = unset.length === 0 ? [] : [`Not set there: ${list(unset)}.`];
+  return entry(place, doc, `Variables: ${list(PLACES[place])}.`, ...missing, ...where);
 }
 
 /** One entry for each member, at any depth, and one line for names that are accepted only. */

@@ -43,7 +43,7 @@ export function compileName(node: NodeOf<'name'>, scope: Scope | undefined, c: C
     return (frame) => frame.slots[slot] as Value;
   }
   if (c.variables.has(node.name)) {
-    c.paths.add(node.name);
+    c.note(node.name, node);
     return c.root(node.name);
   }
   const type = TYPES.get(node.name);
@@ -77,7 +77,7 @@ export function compileAccess(node: Access, scope: Scope | undefined, c: Compila
 export function compileTarget(node: Access, scope: Scope | undefined, c: Compilation): Step {
   const path = staticPath(node, scope, c);
   if (path === undefined) return c.compile(node.target, scope);
-  c.paths.add(path.join('.'));
+  c.note(path.join('.'), node);
   return compilePrefix(node.target, scope, c);
 }
 
@@ -133,7 +133,7 @@ function compileQualified(node: Access, scope: Scope | undefined, c: Compilation
   if (name === undefined || findLocal(scope, name.slice(0, name.indexOf('.'))) !== undefined)
     return undefined;
   if (c.variables.has(name)) {
-    c.paths.add(name);
+    c.note(name, node);
     return c.root(name);
   }
   const type = TYPES.get(name);

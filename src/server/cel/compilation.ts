@@ -30,7 +30,7 @@ export class Compilation {
   /** Names of the variables that the place has. */
   readonly variables: ReadonlySet<string>;
   /** Dotted paths that are read, from the root on; a root alone stands for all of it. */
-  readonly paths = new Set<string>();
+  readonly paths = new Map<string, Span>();
   readonly roots = new Map<string, number>();
   slots = 0;
   /** Nodes compiled so far. The difference around a loop body is what one turn costs. */
@@ -52,6 +52,11 @@ export class Compilation {
     const before = this.nodes;
     const step = this.compile(node, scope);
     return { step, weight: this.nodes - before + 1 };
+  }
+
+  /** Notes that a path is read; where it is read first is remembered. */
+  note(path: string, span: Span): void {
+    if (!this.paths.has(path)) this.paths.set(path, { start: span.start, end: span.end });
   }
 
   bind(name: string, outer: Scope | undefined): Scope {

@@ -6,7 +6,7 @@ import { Compilation, problem, type Scope, type Step } from './compilation.ts';
 import { compare, contains, equal } from './equality.ts';
 import { absorbable, CelEvaluationError } from './errors.ts';
 import { mapKey } from './maps.ts';
-import type { BinaryOperator, Node, NodeOf } from './syntax.ts';
+import type { BinaryOperator, Node, NodeOf, Span } from './syntax.ts';
 import { type MapKey, typeName, Uint, type Value } from './values.ts';
 
 /** A compiled expression before it is wrapped for use. */
@@ -14,7 +14,8 @@ export interface Program {
   readonly step: Step;
   readonly slots: number;
   readonly roots: ReadonlySet<string>;
-  readonly paths: ReadonlySet<string>;
+  /** Dotted paths that are read, with where each is read first. */
+  readonly paths: ReadonlyMap<string, Span>;
 }
 
 /**

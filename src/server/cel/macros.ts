@@ -91,10 +91,10 @@ function alternative(unwrap: boolean): Macro {
 const variables: Macro = {
   arity: [0],
   usage: 'variables()',
-  compile(_call, _scope, c) {
+  compile(call, _scope, c) {
     const names = [...c.variables];
     const roots = names.map((name) => {
-      c.paths.add(name);
+      c.note(name, call);
       return c.root(name);
     });
     return (frame) => {

@@ -50,6 +50,8 @@ const TYPES: Readonly<Record<ValueType, string | undefined>> = {
   bytes: 'bytes',
   timestamp: 'a time',
   map: 'a map',
+  list: 'a list',
+  any: undefined,
   'string or bytes': 'a text or bytes',
 };
 

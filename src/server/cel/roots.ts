@@ -17,12 +17,24 @@ export type ValueType =
   | 'bytes'
   | 'timestamp'
   | 'map'
+  | 'list'
+  | 'any'
   | 'string or bytes';
 
 /** A tool, prompt or resource of an MCP target. */
 const ITEM = {
   name: { type: 'string', doc: 'Its name as the target itself calls it; the URI of a resource.' },
   target: { type: 'string', doc: 'Name of the target that it belongs to.' },
+} as const;
+
+/** Of a tool that is called. What it gave is kept for the log only, and only where an expression reads it. */
+const CALLED = {
+  arguments: {
+    type: 'map',
+    doc: 'What it is called with, `{}` for nothing. Absent in rules while tools are listed.',
+  },
+  result: { type: 'any', doc: 'What it gave, unless that is too long to be kept: only in the log.' },
+  error: { type: 'map', doc: '`code` and `message` of the JSON-RPC error of the call: only in the log.' },
 } as const;
 
 /** Classes of tokens, in a cost and in its rates. */
@@ -138,7 +150,7 @@ export const ROOTS = {
     members: {
       methodName: { type: 'string', doc: 'Method of the message, such as `tools/call`.' },
       sessionId: { type: 'string', doc: "The session's id, shortened: only in the log." },
-      tool: { type: 'map', doc: 'The tool.', members: ITEM, elsewhere: ['arguments', 'result', 'error'] },
+      tool: { type: 'map', doc: 'The tool.', members: { ...ITEM, ...CALLED } },
       prompt: { type: 'map', doc: 'The prompt.', members: ITEM },
       resource: { type: 'map', doc: 'The resource, or the template of resources.', members: ITEM },
       task: { type: 'map', doc: 'The task; its name is its id.', members: ITEM },
@@ -169,6 +181,18 @@ export const ROOTS = {
         doc: 'Price of the call in USD.',
         members: { total: { type: 'double', doc: 'The sum.' }, ...TOKENS },
       },
+      prompt: {
+        type: 'list',
+        doc: 'What the model was sent, after guardrails: for each message its `role` and `content`, images left out.',
+      },
+      completion: {
+        type: 'list',
+        doc: 'What the client was given: a text for each choice, streams put together.',
+      },
+      toolCalls: {
+        type: 'list',
+        doc: 'Tools that the model asks to be called: for each its `id`, `name` and `arguments`.',
+      },
       costRates: { type: 'map', doc: 'Prices in the catalog, by class of token.', members: TOKENS },
     },
     elsewhere: [
@@ -180,9 +204,6 @@ export const ROOTS = {
       'providerTotalTokens',
       'serviceTier',
       'countTokens',
-      'prompt',
-      'completion',
-      'toolCalls',
     ],
   },
   llmRequest: { type: 'map', doc: "The client's request to a model: its JSON, as it came." },
@@ -210,4 +231,14 @@ export function declarationOf(path: readonly string[]): Declaration | undefined 
     members = found?.members;
   }
   return found;
+}
+
+/** The member at the beginning of a path that this gateway never sets; undefined when there is none. */
+export function foreignMember(path: readonly string[]): string | undefined {
+  for (let length = 1; length < path.length; length++) {
+    const name = path[length] as string;
+    if (declarationOf(path.slice(0, length))?.elsewhere?.includes(name) === true)
+      return path.slice(0, length + 1).join('.');
+  }
+  return undefined;
 }

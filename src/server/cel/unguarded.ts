@@ -115,3 +115,18 @@ const STRICT: ReadonlySet<string> = new Set([
   ...['lowerAscii', 'upperAscii', 'trim', 'split', 'substring'],
   ...['int', 'uint', 'double', 'string', 'bool'],
 ]);
+
+/**
+ * Whether an expression looks somewhere whether there is something at `path`, such as `mcp.tool.arguments`: by `has()`,
+ * `default()`, `coalesce()`, `in` or an optional member.
+ */
+export function isGuarded(node: Node, path: string): boolean {
+  const at = path.lastIndexOf('.');
+  const [holder, name] = [path.slice(0, at), path.slice(at + 1)];
+  const isBelow = (other: Node): boolean => `${dottedName(other) ?? ''}.`.startsWith(`${path}.`);
+  if (node.kind === 'call' && TOLERANT.has(node.name) && node.args.some(isBelow)) return true;
+  if ((node.kind === 'member' || node.kind === 'index') && node.optional && entryOf(node, holder) === name)
+    return true;
+  if (node.kind === 'binary' && node.operator === 'in' && dottedName(node.right) === holder) return true;
+  return operandsOf(node).some((operand) => isGuarded(operand, path));
+}

@@ -30,7 +30,8 @@ export interface StreamingBody {
 
 /** May this caller use an item of an MCP target? Names are the target's own. */
 export interface ItemAccess {
-  allows(kind: string, target: string, name: string): boolean;
+  /** `args`: what a tool is called with; undefined where nothing is called. */
+  allows(kind: string, target: string, name: string, args?: unknown): boolean;
 }
 
 /** Access-log values that a backend knows of one MCP message. */
@@ -49,6 +50,10 @@ export interface McpLogFields {
   errorDetail?: string;
   /** The result of the tool says that the call failed. */
   isToolError?: boolean;
+  /** Of a call of a tool, kept only where an expression of the log reads them. */
+  toolArguments?: unknown;
+  toolResult?: unknown;
+  toolError?: unknown;
 }
 
 /** One request and what is known of it so far. Created by the listener, passed down the pipeline, logged at the end. */

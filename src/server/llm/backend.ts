@@ -7,6 +7,7 @@ import { traceLeftAlone, traceLlmReply, traceLlmRequest } from '../observe/trace
 import { lookupIn } from '../variables.ts';
 import type { CallBody } from './call-body.ts';
 import { callProvider } from './call-provider.ts';
+import { promptOf } from './conversation.ts';
 import { type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import type { Failover } from './failover.ts';
@@ -207,6 +208,7 @@ async function callModel(
   const model = entry ?? chooseModel(x, runtime, target?.model ?? requested, target !== undefined);
   if (endpoint.isPassthrough && !isOpen(x, model)) throw noSuchCall(x);
   const providerModel = model.model ?? target?.model;
+  const payloads = x.serving?.runtime.payloads;
   const call: LlmCall = {
     operation: endpoint.operation,
     provider: model.provider.telemetryName,
@@ -215,6 +217,7 @@ async function callModel(
     streaming: isStream(body.value['stream']),
     hasNoText: endpoint.hasNoText ?? false,
     request: body.value,
+    ...(payloads?.completion === true && { keepsCompletion: true }),
   };
   x.llm = call;
   if (x.trace !== undefined) traceLlmRequest(x.trace, call, body.toString());
@@ -222,6 +225,8 @@ async function callModel(
   // What the client asked for is settled; what the provider is asked for is configuration.
   if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
   await guardRequest(x, call, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
+  // As it goes out: a guardrail may have masked what the client wrote.
+  if (payloads?.prompt === true) call.prompt = promptOf((field) => body.get(field));
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
   if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);

@@ -1,3 +1,4 @@
+import type { Completion, PromptMessage, StreamedCompletion } from './conversation.ts';
 import type { ProviderError } from './provider-error.ts';
 import type { Usage } from './usage.ts';
 import type { WholeMeter } from './whole-meter.ts';
@@ -32,6 +33,12 @@ export interface LlmCall {
   firstTokenAfter?: number;
   lastTokenAfter?: number;
   cost?: CostOutcome;
+  /** Whether what the model says is to be kept for expressions of the log. */
+  readonly keepsCompletion?: boolean;
+  /** What was sent, and what the client was given, after guardrails: kept only for expressions of the log. */
+  prompt?: readonly PromptMessage[];
+  completion?: Completion | undefined;
+  streamed?: StreamedCompletion;
   /** Images, files and recordings that guardrails were not shown. */
   unseenMedia?: number;
   /** How long response frames were held back by guardrails, in ms: the longest wait. */

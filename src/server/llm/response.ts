@@ -3,6 +3,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
 import { UpstreamBody } from '../http/upstream-body.ts';
 import { lookupIn } from '../variables.ts';
+import { completionOf } from './conversation.ts';
 import { llmError } from './errors.ts';
 import { checkChoices } from './guardrails/check.ts';
 import { responseTexts } from './guardrails/response-texts.ts';
@@ -11,7 +12,7 @@ import type { Webhook } from './guardrails/webhook.ts';
 import { hideKey, hideKeyInHeaders } from './key-echo.ts';
 import type { LlmCall } from './log-fields.ts';
 import { errorInBody } from './provider-error.ts';
-import { LlmStream } from './stream.ts';
+import { LlmStream, noteFrames } from './stream.ts';
 import { StreamMeter } from './stream-meter.ts';
 import { readWhole, WholeMeter } from './whole-meter.ts';
 
@@ -112,7 +113,9 @@ async function answerInMemory(
   call.progress = 'whole';
   const guard = streamGuard(x, call, guardrails);
   for (const frame of frames) guard?.hold(frame);
-  return { ...reply, body: Buffer.concat(guard === undefined ? frames : await guard.release(true)) };
+  const released = guard === undefined ? frames : await guard.release(true);
+  noteFrames(call, released);
+  return { ...reply, body: Buffer.concat(released) };
 }
 
 async function guarded(
@@ -129,10 +132,18 @@ async function guarded(
   const { contents, replaced } = responseTexts(value);
   const headers = reply.headers;
   if (contents.length === 0) return { ...reply, body: bytes };
+  // What guardrails keep from the client is not for the log either.
+  const said = call.completion;
+  call.completion = undefined;
   const checked = await checkChoices(guardrails, contents, lookupIn(x), x.signal);
-  if (checked.every((text, index) => text === contents[index])) return { ...reply, body: bytes };
+  if (checked.every((text, index) => text === contents[index])) {
+    call.completion = said;
+    return { ...reply, body: bytes };
+  }
   headers.delete('content-length');
-  return { ...reply, body: JSON.stringify(replaced(checked)) };
+  const masked = replaced(checked);
+  if (call.keepsCompletion === true) call.completion = completionOf(masked);
+  return { ...reply, body: JSON.stringify(masked) };
 }
 
 /**

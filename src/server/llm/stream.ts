@@ -3,8 +3,9 @@ import { AppError, ERRORS, messageOf, type Reason } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../http/upstream-body.ts';
+import { StreamedCompletion } from './conversation.ts';
 import { errorEvent } from './errors.ts';
-import { FrameSplitter, OversizedFrame } from './frames.ts';
+import { dataOf, FrameSplitter, OversizedFrame } from './frames.ts';
 import type { StreamGuard } from './guardrails/stream-guard.ts';
 import type { LlmCall } from './log-fields.ts';
 import type { StreamMeter } from './stream-meter.ts';
@@ -140,6 +141,7 @@ export class LlmStream {
   }
 
   #write(frames: readonly Buffer[]): boolean {
+    noteFrames(this.#call, frames);
     return this.#response?.push(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames)) ?? true;
   }
 
@@ -169,5 +171,15 @@ export class LlmStream {
     this.#response?.push(Buffer.from(errorEvent(message, type, code)));
     this.#response?.end();
     this.#upstream.discard();
+  }
+}
+
+/** Reads what events say that go to the client, where an expression of the log wants it. */
+export function noteFrames(call: LlmCall, frames: readonly Buffer[]): void {
+  if (call.keepsCompletion !== true) return;
+  call.streamed ??= new StreamedCompletion();
+  for (const frame of frames) {
+    const data = dataOf(frame);
+    if (data !== undefined) call.streamed.add(data);
   }
 }

@@ -1,4 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
+import { completionOf } from './conversation.ts';
 import type { LlmCall } from './log-fields.ts';
 import { errorOf } from './provider-error.ts';
 import { saidBytes } from './texts.ts';
@@ -46,6 +47,7 @@ export function readWhole(call: LlmCall, bytes: Buffer): unknown {
   }
   call.progress = 'whole';
   call.providerError = errorOf(value?.error);
+  if (call.keepsCompletion === true) call.completion = completionOf(value);
   if (typeof value?.model === 'string') call.responseModel = value.model;
   const usage = parseUsage(value?.usage);
   if (usage === undefined) call.saidBytes = saidBytes(value);

@@ -1,4 +1,5 @@
 import { ERRORS } from '../../core/errors.ts';
+import { LIMITS } from '../../core/limits.ts';
 import { mcpProblem } from '../../core/outcome.ts';
 import type { EventStream } from '../../core/sse.ts';
 import type { ItemAccess, McpLogFields } from '../http/exchange.ts';
@@ -23,6 +24,8 @@ export interface ClientCall {
   readonly headers: readonly string[];
   readonly stream: EventStream;
   readonly log: McpLogFields;
+  /** An expression of the log reads what a tool gives. */
+  readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
   /** The request is recorded. */
   readonly span: RequestSpan | undefined;
@@ -108,7 +111,8 @@ class ForwardedCall implements CallHandler {
 
   response(text: string, response: RpcMessage): void {
     const { log, trace } = this.#call;
-    noteError(log, response.error);
+    noteError(this.#call, response.error);
+    noteResult(this.#call, response);
     if (isToolError(this.#message.method, response)) log.isToolError = true;
     const problem = mcpProblem(log);
     if (problem === undefined) this.span?.end();
@@ -158,7 +162,7 @@ function fail(call: ClientCall, connection: Connection, error: unknown): void {
 
 /** Ends a call with a JSON-RPC error. */
 export function answerError(call: ClientCall, error: RpcError): void {
-  noteError(call.log, error);
+  noteError(call, error);
   call.stream.end(errorMessage(call.message.id ?? 'null', error.code, error.message, error.data));
 }
 
@@ -167,11 +171,19 @@ function isToolError(method: string, { result }: RpcMessage): boolean {
   return method === 'tools/call' && (result as { isError?: unknown } | null | undefined)?.isError === true;
 }
 
+/** What a tool gave, for expressions of the log. One over the bound is left out: half of it would mean something else. */
+function noteResult({ log, keepsResult, message }: ClientCall, { result, text }: RpcMessage): void {
+  if (keepsResult && message.method === 'tools/call' && text.length <= LIMITS.loggedPayload)
+    log.toolResult = result;
+}
+
 function noteError(
-  log: McpLogFields,
+  { log, keepsResult, message }: ClientCall,
   error: { readonly code: number; readonly message: string } | undefined,
 ): void {
   if (error === undefined) return;
+  if (keepsResult && message.method === 'tools/call')
+    log.toolError = { code: error.code, message: error.message };
   log.errorCode = error.code;
   log.errorMessage = error.message;
 }

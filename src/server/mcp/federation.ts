@@ -209,9 +209,15 @@ function offering({ session }: ClientCall, capability: string): Connection[] {
 }
 
 /** `name` is the target's own. */
-function checkAccess({ access }: ClientCall, item: NamedItem, target: string, name = item.name): void {
+function checkAccess(
+  { access, message }: ClientCall,
+  item: NamedItem,
+  target: string,
+  name = item.name,
+): void {
   // The same words as for a name that does not exist: who may not use it need not know that it does.
-  if (access !== undefined && !access.allows(item.kind, target, name))
+  const args = message.method === 'tools/call' ? (message.params['arguments'] ?? {}) : undefined;
+  if (access !== undefined && !access.allows(item.kind, target, name, args))
     throw unknownItem(item.kind, item.name);
 }
 

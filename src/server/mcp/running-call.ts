@@ -51,6 +51,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
   readonly message: RpcMessage;
   readonly headers: readonly string[];
   readonly log: McpLogFields;
+  readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
   readonly span: Exchange['span'];
   readonly trace: Tracer | undefined;
@@ -77,6 +78,10 @@ class RunningCall implements ClientCall, EventStreamOwner {
     this.key = canonicalId(message.id ?? 'null');
     this.headers = headers;
     this.log = log;
+    const payloads = x.serving?.runtime.payloads;
+    this.keepsResult = payloads?.toolResult === true;
+    if (payloads?.toolArguments === true && message.method === 'tools/call')
+      log.toolArguments = message.params['arguments'] ?? {};
     this.access = x.itemAccess;
     this.span = x.span;
     this.trace = x.trace;

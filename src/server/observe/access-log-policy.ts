@@ -29,9 +29,6 @@ export interface AccessLogPolicy {
   isWanted(x: Exchange): boolean;
   /** Added fields in the order of the configuration, without those that have no value. */
   added(x: Exchange): (readonly [name: string, value: Exclude<CelResult, null>])[];
-  /** Whether an expression reads the request or response body, which is only then kept. */
-  readonly readsRequestBody: boolean;
-  readonly readsResponseBody: boolean;
 }
 
 export function compileAccessLogPolicy(
@@ -42,16 +39,11 @@ export function compileAccessLogPolicy(
     ([name, source]) => [name, context.at('add', name).cel(source, 'log')] as const,
   );
   const wanted = filter === undefined ? undefined : context.at('filter').condition(filter, 'log');
-  const all = [...fields.map(([, expression]) => expression), ...(wanted === undefined ? [] : [wanted])];
   return {
     removed: new Set([...remove, ...fields.map(([name]) => name)]),
     // A filter that fails drops the line, as upstream does: `filter` says what to keep.
     isWanted: (x) => wanted === undefined || tryEvaluate(wanted, lookupIn(x)) === true,
     added: (x) => (fields.length === 0 ? [] : addedFields(fields, x)),
-    readsRequestBody: all.some(
-      (expression) => expression.reads('request.body') || expression.reads('request.bodyPrefix'),
-    ),
-    readsResponseBody: all.some((expression) => expression.reads('response.body')),
   };
 }
 

@@ -1,7 +1,10 @@
 import { z } from 'zod';
+import { readsUnguarded } from '../cel/expression.ts';
+import type { CompileContext } from '../compile-context.ts';
 import type { Exchange, ItemAccess } from '../http/exchange.ts';
 import { definePolicy } from '../policy.ts';
 import { lookupIn } from '../variables.ts';
+import type { PlacedExpression } from '../watchable.ts';
 import { compileRules, type RuleSet, ruleSchema } from './rules.ts';
 
 const schema = z
@@ -22,7 +25,7 @@ export const mcpAuthorization = definePolicy({
   key: 'mcpAuthorization',
   schema,
   compile({ rules }, context) {
-    const decide = compileRules(rules, 'allow', 'mcpAuthorization', context);
+    const decide = compileRules(rules, 'allow', 'mcpAuthorization', context, warnOfLists);
     return {
       request(x) {
         x.itemAccess = new ItemRules(x, decide);
@@ -42,13 +45,26 @@ class ItemRules implements ItemAccess {
     this.#decide = decide;
   }
 
-  allows(kind: string, target: string, name: string): boolean {
+  allows(kind: string, target: string, name: string, args?: unknown): boolean {
     const x = this.#x;
     const member = kind === 'template' ? 'resource' : kind;
+    const item = args === undefined ? { name, target } : { name, target, arguments: args };
     const decision = this.#decide(
-      lookupIn(x, { mcp: { methodName: x.mcp?.method ?? null, [member]: { name, target } } }),
+      lookupIn(x, { mcp: { methodName: x.mcp?.method ?? null, [member]: item } }),
     );
     x.trace?.authorization('mcpAuthorization', decision, { kind, target, name });
     return decision.allowed;
   }
+}
+
+/** Rules decide lists too, where nothing is called: one that needs arguments hides the tools that it is about. */
+function warnOfLists(rule: PlacedExpression, context: CompileContext): void {
+  if (!readsUnguarded(rule, 'mcp.tool.arguments')) return;
+  context.report({
+    code: 'AGW0309',
+    severity: 'warning',
+    message: 'this rule also decides lists, where `mcp.tool.arguments` is not set',
+    label: 'fails there, so that the tools it is about are left out of lists',
+    help: 'begin with `!has(mcp.tool.arguments) || `, or in a `deny` rule with `has(mcp.tool.arguments) && `',
+  });
 }

@@ -44,20 +44,24 @@ export type RuleSet = (lookup: Lookup) => Decision;
 
 /**
  * Compiles rules. A request passes when no `deny` rule is true or fails, every `require` rule is true, and, if
- * there are `allow` rules, one of them is true. `plain` says what an expression without a keyword is.
+ * there are `allow` rules, one of them is true. `plain` says what an expression without a keyword is; `look` is
+ * shown each rule, to warn of it.
  */
 export function compileRules(
   rules: readonly RuleConfig[],
   plain: Effect,
   place: Place,
   context: CompileContext,
+  look?: (rule: PlacedExpression, context: CompileContext) => void,
 ): RuleSet {
   const compiled = rules.map((rule, index): Rule => {
     const at = context.at('rules', index);
-    if (typeof rule === 'string') return { effect: plain, expression: at.condition(rule, place) };
-    const [effect, source] = Object.entries(rule)[0] as [Effect, string];
-    const expression = at.at(effect).condition(source, place);
-    if (effect === 'deny') warnOfMissingHeader(expression, at.at(effect));
+    const [effect, source] =
+      typeof rule === 'string' ? [plain, rule] : (Object.entries(rule)[0] as [Effect, string]);
+    const inside = typeof rule === 'string' ? at : at.at(effect);
+    const expression = inside.condition(source, place);
+    if (effect === 'deny') warnOfMissingHeader(expression, inside);
+    look?.(expression, inside);
     return { effect, expression };
   });
   const of = (effect: Effect): Rule[] => compiled.filter((rule) => rule.effect === effect);

@@ -53,7 +53,7 @@ export function compileWebhook(
 ): Webhook | undefined {
   const address = parseAddress(target.host, context.at('target', 'host'));
   // The specification: "llmRequest.* variables are available in request-phase webhooks only."
-  const place = phase === 'request' ? 'llmRequest' : 'request';
+  const place = phase === 'request' ? 'llmRequest' : 'llmResponse';
   const expressions = Object.entries(headers).map(
     ([name, source]) => [name, context.at('headers', name).cel(source, place)] as const,
   );

@@ -92,7 +92,7 @@ function pick(
 /** Yes or no, or a probability. An expression that fails samples nothing. */
 function samplerOf(sampling: Sampling, at: CompileContext): (x: Exchange) => boolean {
   if (typeof sampling !== 'string') return () => isSampled(sampling);
-  const expression = at.cel(sampling, 'request');
+  const expression = at.cel(sampling, 'sampling');
   return (x) => isSampled(tryEvaluate(expression, lookupIn(x)));
 }
 

@@ -1,0 +1,176 @@
+import { LIMITS } from '../../core/limits.ts';
+import { membersOf, parseOrNothing } from './json-members.ts';
+
+/** A message of a prompt, for expressions (`llm.prompt`). */
+export interface PromptMessage {
+  readonly role: string;
+  readonly content: string;
+}
+
+/** A call of a tool that a model asks for (`llm.toolCalls`). */
+export interface ToolCall {
+  readonly id?: string;
+  readonly name?: string;
+  /** Parsed where it is JSON. */
+  readonly arguments?: unknown;
+}
+
+/** What a model said (`llm.completion`): a text for each choice, and its calls of tools. */
+export interface Completion {
+  readonly texts: readonly string[];
+  readonly toolCalls: readonly ToolCall[];
+}
+
+/** The messages of a request in any of the APIs, each with its texts joined. `get` reads a field of the request. */
+export function promptOf(get: (field: string) => unknown): PromptMessage[] {
+  const system = get('system') ?? get('instructions');
+  const told = get('messages') ?? get('input') ?? get('prompt');
+  const items: unknown[] = Array.isArray(told) ? told : told === undefined ? [] : [told];
+  const first = system === undefined || system === null ? [] : [{ role: 'system', content: textOf(system) }];
+  return bounded([
+    ...first,
+    ...items.map((item): PromptMessage => {
+      const role = membersOf(item)?.['role'];
+      return { role: typeof role === 'string' ? role : 'user', content: textOf(item) };
+    }),
+  ]);
+}
+
+/** What an answer that is no stream says: chat and text completions, `/v1/responses`, `/v1/messages`. */
+export function completionOf(answer: unknown): Completion {
+  const value = membersOf(answer) ?? {};
+  const choices = value['choices'];
+  if (Array.isArray(choices)) {
+    const messages = choices.map((choice) => membersOf(membersOf(choice)?.['message'] ?? choice));
+    return {
+      texts: cut(messages.map(textOf)),
+      toolCalls: messages.flatMap((message) => callsIn(message?.['tool_calls'])),
+    };
+  }
+  const items = value['output'] ?? value['content'];
+  if (!Array.isArray(items)) return { texts: [], toolCalls: [] };
+  const texts = items.map(textOf).filter((text) => text !== '');
+  return { texts: texts.length === 0 ? [] : cut([texts.join('')]), toolCalls: callsIn(items) };
+}
+
+/** Calls of tools as the APIs write them: `function` around name and arguments, or `input` in their place. */
+function callsIn(items: unknown): ToolCall[] {
+  if (!Array.isArray(items)) return [];
+  return items.flatMap((item): ToolCall[] => {
+    const call = membersOf(item) ?? {};
+    const inner = membersOf(call['function']) ?? call;
+    const given = inner['arguments'] ?? call['input'];
+    if (typeof inner['name'] !== 'string' || given === undefined) return [];
+    const id = call['call_id'] ?? call['id'];
+    return [{ ...(typeof id === 'string' ? { id } : {}), name: inner['name'], arguments: parsed(given) }];
+  });
+}
+
+function parsed(given: unknown): unknown {
+  return typeof given === 'string' ? (parseOrNothing(given) ?? given) : given;
+}
+
+/** The text of a message, of its parts, or of one part; empty for images and the like. */
+function textOf(part: unknown): string {
+  if (typeof part === 'string') return part;
+  if (Array.isArray(part)) return part.map(textOf).join('');
+  const { text, content } = membersOf(part) ?? {};
+  if (typeof text === 'string') return text;
+  return typeof content === 'string' || Array.isArray(content) ? textOf(content) : '';
+}
+
+function bounded(messages: readonly PromptMessage[]): PromptMessage[] {
+  const contents = cut(messages.map(({ content }) => content));
+  return messages.map(({ role }, index) => ({ role, content: contents[index] as string }));
+}
+
+/** Texts that together keep the bound; what is over it is cut off. */
+function cut(texts: readonly string[]): string[] {
+  let left: number = LIMITS.loggedPayload;
+  return texts.map((text) => {
+    const kept = text.length > left ? text.slice(0, left) : text;
+    left -= kept.length;
+    return kept;
+  });
+}
+
+interface StreamedCall {
+  id?: string;
+  name?: string;
+  written: string;
+}
+
+/** Puts what a model says in a stream together, event by event, up to a bound. */
+export class StreamedCompletion {
+  readonly #texts = new Map<number, string>();
+  readonly #calls = new Map<string, StreamedCall>();
+  #left: number = LIMITS.loggedPayload;
+  /** The whole answer, where an event has it. */
+  #whole: Completion | undefined;
+
+  /** Takes the data of one event in. */
+  add(data: string): void {
+    if (this.#left <= 0) return;
+    const event = membersOf(parseOrNothing(data));
+    if (event === undefined) return;
+    const { type, choices, delta } = event;
+    if (Array.isArray(choices)) for (const choice of choices) this.#choice(membersOf(choice) ?? {});
+    else if (type === 'response.completed') this.#whole = completionOf(event['response']);
+    else if (type === 'response.output_text.delta') this.#say(0, delta);
+    else if (type === 'content_block_start') this.#block(event, membersOf(event['content_block']) ?? {});
+    else if (type === 'content_block_delta') this.#block(event, membersOf(delta) ?? {});
+  }
+
+  get completion(): Completion {
+    if (this.#whole !== undefined) return this.#whole;
+    return {
+      texts: [...this.#texts.entries()].sort(([a], [b]) => a - b).map(([, text]) => text),
+      toolCalls: [...this.#calls.values()].map(({ written, ...call }) => ({
+        ...call,
+        arguments: parsed(written),
+      })),
+    };
+  }
+
+  #choice(choice: Readonly<Record<string, unknown>>): void {
+    const index = typeof choice['index'] === 'number' ? choice['index'] : 0;
+    const delta = membersOf(choice['delta']) ?? {};
+    this.#say(index, delta['content'] ?? choice['text']);
+    const calls = delta['tool_calls'];
+    if (!Array.isArray(calls)) return;
+    for (const call of calls as unknown[]) {
+      const { index: at, id, function: named } = membersOf(call) ?? {};
+      const { name, arguments: written } = membersOf(named) ?? {};
+      this.#call(`${index} ${String(at)}`, id, name, written);
+    }
+  }
+
+  /** Blocks of `/v1/messages`: texts, and calls of tools whose input comes in pieces. */
+  #block(event: Readonly<Record<string, unknown>>, block: Readonly<Record<string, unknown>>): void {
+    this.#say(0, block['text']);
+    if (block['type'] === 'tool_use' || block['type'] === 'input_json_delta')
+      this.#call(String(event['index']), block['id'], block['name'], block['partial_json']);
+  }
+
+  #say(index: number, text: unknown): void {
+    if (typeof text !== 'string' || this.#left <= 0) return;
+    this.#texts.set(index, (this.#texts.get(index) ?? '') + this.#take(text));
+  }
+
+  #call(key: string, id: unknown, name: unknown, written: unknown): void {
+    if (this.#left <= 0) return;
+    this.#left -= 1;
+    const call: StreamedCall = this.#calls.get(key) ?? { written: '' };
+    if (typeof id === 'string') call.id ??= this.#take(id);
+    if (typeof name === 'string') call.name ??= this.#take(name);
+    if (typeof written === 'string') call.written += this.#take(written);
+    this.#calls.set(key, call);
+  }
+
+  #take(text: string): string {
+    const kept = text.slice(0, Math.max(0, this.#left));
+    // An entry costs something, however short its text is.
+    this.#left -= kept.length + 1;
+    return kept;
+  }
+}

@@ -1,0 +1,299 @@
+import { describe, expect, test } from 'vitest';
+import { chaos, mcpConfig } from '../kit/config.ts';
+import { gateway } from '../kit/gateway.ts';
+import {
+  answering,
+  chat,
+  chunk,
+  completion,
+  DONE,
+  FINISH,
+  guardrail,
+  llmGateway,
+  llmProvider,
+  streaming,
+  webhook,
+} from '../kit/llm-provider.ts';
+import { openSession } from '../kit/mcp.ts';
+import { collector } from '../kit/otlp.ts';
+import { proxyGateway } from '../kit/routes.ts';
+import { send } from '../kit/send.ts';
+import { until } from '../kit/until.ts';
+import { httpUpstream } from '../kit/upstream.ts';
+
+/** Contents of calls in expressions of the log: `mcp.tool.*`, `llm.prompt`, `llm.completion`, bodies. */
+
+const logging = (add: Record<string, string>) => ({ frontendPolicies: { accessLog: { add } } });
+
+describe('a call of a tool', () => {
+  const TOOL = {
+    t_args: 'toJson(mcp.tool.arguments)',
+    t_result: 'mcp.tool.result.content[0].text',
+    t_error: 'toJson(mcp.tool.error)',
+  };
+
+  async function logged(targets: readonly object[], name: string, args?: object) {
+    const config = { ...JSON.parse(mcpConfig(targets)), ...logging(TOOL) };
+    await using gate = await gateway(JSON.stringify(config));
+    const session = await openSession(`${gate.url}/mcp`);
+    await session.request('tools/call', { name, ...(args === undefined ? {} : { arguments: args }) });
+    await until(() => gate.accessLog.some((line) => line.includes('mcp.method.name=tools/call')));
+    const at = gate.accessLog.findIndex((line) => line.includes('mcp.method.name=tools/call'));
+    const line = await gate.accessLine(at + 1);
+    await session.end();
+    return [line['t_args'], line['t_result'], line['t_error']];
+  }
+
+  test('has its arguments and its result', async () => {
+    expect(await logged([chaos('one', '--tools=read')], 'read', { path: '/a' })).toEqual([
+      '{"path":"/a"}',
+      'one read',
+      undefined,
+    ]);
+    expect(await logged([chaos('one', '--tools=read'), chaos('two')], 'one_read')).toEqual([
+      '{}',
+      'one read',
+      undefined,
+    ]);
+  });
+
+  test('has no result that is over the bound', async () => {
+    expect(await logged([chaos('one')], 'big', { bytes: 300_000 })).toEqual([
+      '{"bytes":300000}',
+      undefined,
+      undefined,
+    ]);
+  });
+
+  test('has the error that it ended with', async () => {
+    expect(await logged([chaos('one')], 'fail', { code: -32001, message: 'no' })).toEqual([
+      '{"code":-32001,"message":"no"}',
+      undefined,
+      '{"code":-32001,"message":"no"}',
+    ]);
+    expect(await logged([chaos('one', '--tools=read'), chaos('two')], 'nosuch_read', { a: 1 })).toEqual([
+      '{"a":1}',
+      undefined,
+      '{"code":-32602,"message":"Unknown tool: nosuch_read"}',
+    ]);
+  });
+});
+
+test('rules of tools see the arguments of a call, and none in lists', async () => {
+  const rules = [
+    'mcp.tool.name == "read" && (!has(mcp.tool.arguments) || mcp.tool.arguments.path.startsWith("/tmp/"))',
+    'mcp.tool.name == "strict" && mcp.tool.arguments.ok',
+  ];
+  const route = { policies: { mcpAuthorization: { rules } } };
+  await using gate = await gateway(mcpConfig([chaos('one', '--tools=read,strict')], { route }));
+  const session = await openSession(`${gate.url}/mcp`);
+  const { tools } = (await session.request('tools/list')).result;
+  expect(tools.map(({ name }: { name: string }) => name)).toEqual(['read']);
+  const call = async (name: string, args?: object) =>
+    (await session.request('tools/call', { name, ...(args === undefined ? {} : { arguments: args }) })).result
+      ?.content[0].text;
+  expect(await call('read', { path: '/tmp/a' })).toBe('one read');
+  expect(await call('read', { path: '/etc/passwd' })).toBeUndefined();
+  // Without arguments there is no path that a rule could accept.
+  expect(await call('read')).toBeUndefined();
+  expect(await call('strict', { ok: true })).toBe('one strict');
+  await session.end();
+});
+
+describe('a call of a model', () => {
+  const LLM = {
+    p: 'toJson(llm.prompt)',
+    c: 'toJson(llm.completion)',
+    calls: 'toJson(llm.toolCalls)',
+  };
+  const more = logging(LLM);
+  const ASK = {
+    model: 'm',
+    messages: [
+      { role: 'system', content: 'Be kind.' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Hi ' },
+          { type: 'image_url', image_url: { url: 'data:,' } },
+          { type: 'text', text: 'you' },
+        ],
+      },
+    ],
+  };
+  const PROMPT = '[{"role":"system","content":"Be kind."},{"role":"user","content":"Hi you"}]';
+  const CALL = { id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":1}' } };
+
+  test('has its prompt, its completion and its calls of tools', async () => {
+    const message = { role: 'assistant', content: 'Sure.', tool_calls: [CALL] };
+    await using provider = await llmProvider(
+      answering(
+        completion('', {
+          choices: [
+            { index: 0, message },
+            { index: 1, message: { content: 'No.' } },
+          ],
+        }),
+      ),
+    );
+    await using served = await llmGateway(provider, { more });
+    await chat(served, ASK);
+    expect(await served.accessLine(1)).toMatchObject({
+      p: PROMPT,
+      c: '["Sure.","No."]',
+      calls: '[{"id":"c1","name":"add","arguments":{"a":1}}]',
+    });
+  });
+
+  test('has the completion of a stream, put together', async () => {
+    const call = (index: number, fn: object, rest: object = {}) =>
+      chunk({ tool_calls: [{ index, ...rest, function: fn }] });
+    await using provider = await llmProvider(
+      streaming((response) =>
+        response.end(
+          [
+            ...['Hel', 'lo', '.'].map((content) => chunk({ content })),
+            call(0, { name: 'add', arguments: '' }, { id: 'c1' }),
+            call(0, { arguments: '{"a"' }),
+            call(0, { arguments: ':1}' }),
+            FINISH,
+            DONE,
+          ].join(''),
+        ),
+      ),
+    );
+    await using served = await llmGateway(provider, { more });
+    await chat(served, { ...ASK, stream: true });
+    expect(await served.accessLine(1)).toMatchObject({
+      p: PROMPT,
+      c: '["Hello."]',
+      calls: '[{"id":"c1","name":"add","arguments":{"a":1}}]',
+    });
+  });
+
+  test.each([false, true])(
+    'shows what guardrails let through, and not what they masked (stream: %s)',
+    async (stream) => {
+      await using guard = await guardrail(({ messages, choices }) => ({
+        body:
+          messages !== undefined
+            ? {
+                messages: messages.map((each) => ({
+                  ...each,
+                  content: each.content.replace('4711', '****'),
+                })),
+              }
+            : {
+                choices: choices?.map((choice) => ({
+                  message: { ...choice.message, content: choice.message.content.replace('0815', '****') },
+                })),
+              },
+      }));
+      await using provider = await llmProvider(
+        stream
+          ? streaming((response) => response.end(chunk({ content: 'code 0815' }) + FINISH + DONE))
+          : answering(completion('code 0815')),
+      );
+      const guardrails = { request: [webhook(guard)], response: [webhook(guard)] };
+      await using served = await llmGateway(provider, { llm: { guardrails }, more });
+      await chat(served, { model: 'm', messages: [{ role: 'user', content: 'PIN 4711' }], stream });
+      expect(await served.accessLine(1)).toMatchObject({
+        p: '[{"role":"user","content":"PIN ****"}]',
+        c: '["code ****"]',
+      });
+    },
+  );
+
+  test('that a guardrail rejects has neither prompt nor completion', async () => {
+    await using guard = await guardrail(() => ({ body: 'no', status_code: 403 }));
+    await using provider = await llmProvider();
+    for (const guardrails of [{ request: [webhook(guard)] }, { response: [webhook(guard)] }]) {
+      await using served = await llmGateway(provider, { llm: { guardrails }, more });
+      expect((await chat(served, ASK)).status).toBe(403);
+      const line = await served.accessLine(1);
+      expect(line['c']).toBeUndefined();
+      expect(line['p']).toBe('request' in guardrails ? undefined : PROMPT);
+    }
+  });
+
+  test.each([
+    [
+      '/v1/responses',
+      { model: 'm', instructions: 'Be kind.', input: 'Hi you' },
+      {
+        output: [
+          {
+            type: 'message',
+            content: [
+              { type: 'output_text', text: 'Hel' },
+              { type: 'output_text', text: 'lo' },
+            ],
+          },
+          { type: 'function_call', call_id: 'c1', name: 'add', arguments: '{"a":1}' },
+        ],
+      },
+    ],
+    [
+      '/v1/messages',
+      { model: 'm', system: 'Be kind.', messages: [{ role: 'user', content: 'Hi you' }] },
+      {
+        content: [
+          { type: 'text', text: 'Hello' },
+          { type: 'tool_use', id: 'c1', name: 'add', input: { a: 1 } },
+        ],
+      },
+    ],
+  ])('has them in the form of %s', async (path, ask, answer) => {
+    await using provider = await llmProvider(answering(JSON.stringify(answer)));
+    await using served = await llmGateway(provider, { more });
+    await send(served.url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(ask),
+    });
+    expect(await served.accessLine(1)).toMatchObject({
+      p: PROMPT,
+      c: '["Hello"]',
+      calls: '[{"id":"c1","name":"add","arguments":{"a":1}}]',
+    });
+  });
+
+  test('keeps no more of it than the bound', async () => {
+    await using provider = await llmProvider(answering(completion('x'.repeat(300_000))));
+    const sizes = logging({ p: 'size(llm.prompt[0].content)', c: 'size(llm.completion[0])' });
+    await using served = await llmGateway(provider, { more: sizes });
+    await chat(served, { model: 'm', messages: [{ role: 'user', content: 'y'.repeat(300_000) }] });
+    expect(await served.accessLine(1)).toMatchObject({ p: String(256 * 1024), c: String(256 * 1024) });
+  });
+
+  test('keeps nothing where no expression reads it', async () => {
+    const open: { llm: { prompt?: unknown; completion?: unknown } | undefined }[] = [];
+    await using provider = await llmProvider((request, response, received) => {
+      open.push(...served.running.openRequests);
+      return answering(completion('Hello.'))(request, response, received);
+    });
+    await using served = await llmGateway(provider, { more: logging({ model: 'llm.requestModel' }) });
+    await chat(served, ASK);
+    await served.accessLine(1);
+    expect(open).toHaveLength(1);
+    expect([open[0]?.llm?.prompt, open[0]?.llm?.completion]).toEqual([undefined, undefined]);
+  });
+});
+
+test('attributes of spans see bodies, as fields of the log do', async () => {
+  await using receiver = await collector('http');
+  await using backend = await httpUpstream((_, response) => response.end('answer'));
+  const tracing = {
+    host: receiver.url,
+    protocol: 'http',
+    randomSampling: true,
+    attributes: { asked: 'string(request.body)', answered: 'string(response.body)' },
+  };
+  await using gate = await proxyGateway(backend.address, {}, { frontendPolicies: { tracing } });
+  await send(gate.url, { method: 'POST', body: 'question' });
+  await until(() => receiver.spans.some(({ kind }) => kind === 2));
+  expect(receiver.spans.find(({ kind }) => kind === 2)?.attributes).toMatchObject({
+    asked: 'question',
+    answered: 'answer',
+  });
+});

@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest';
+import { loadConfigText } from '../../src/server/config/load.ts';
+import { findProblems } from '../../src/server/find-problems.ts';
+import { chat, guardrail, llmGateway, llmProvider, webhook } from '../kit/llm-provider.ts';
+import { collector } from '../kit/otlp.ts';
+import { answeringGateway } from '../kit/routes.ts';
+import { send } from '../kit/send.ts';
+
+/** Expressions that read what is never set in their place. */
+
+const route = (policies: object, backends: readonly object[] = [{ host: '127.0.0.1:9' }]) => ({
+  gateways: { default: { port: 0, routes: [{ name: 'r', policies, backends }] } },
+});
+const mcp = (rule: unknown) =>
+  route({ mcpAuthorization: { rules: [rule] } }, [
+    { mcp: { targets: [{ name: 'a', stdio: { cmd: 'x' } }] } },
+  ]);
+const model = (more: object) => ({ llm: { port: 0, models: [{ name: 'm', provider: 'echo', ...more }] } });
+const hook = (source: string) => ({ webhook: { target: { host: '127.0.0.1:9' }, headers: { a: source } } });
+
+/** A configuration with one expression, by the kind of place. */
+const PLACES = {
+  request: (source: string) => route({ authorization: { rules: [source] } }),
+  mcp,
+  deny: (source: string) => mcp({ deny: source }),
+  llmRequest: (source: string) => model({ transformation: { user: source } }),
+  llmResponse: (source: string) => model({ guardrails: { response: [hook(source)] } }),
+  providerReply: (source: string) => model({ health: { unhealthyExpression: source } }),
+  sampling: (source: string) => ({
+    ...route({}),
+    frontendPolicies: { tracing: { host: '127.0.0.1:9', randomSampling: source } },
+  }),
+  log: (source: string) => ({ ...route({}), frontendPolicies: { accessLog: { add: { f: source } } } }),
+};
+
+/** Messages of the warnings on unset members, each with the text that it points at. */
+async function warnings(place: keyof typeof PLACES, source: string): Promise<string[]> {
+  const text = JSON.stringify(PLACES[place](source));
+  const found = await findProblems(loadConfigText(text, 'x.yaml', {}), { folder: '/', env: {} });
+  expect(found.filter(({ severity }) => severity === 'error')).toEqual([]);
+  return found
+    .filter(({ code }) => code === 'AGW0309')
+    .map(({ message, range }) => `${message} <${text.slice(range.start.offset, range.end.offset)}>`);
+}
+
+describe('validation warns', () => {
+  test.each([
+    ['request', 'source.subjectCn == "a"', 'source.subjectCn', 'this gateway never sets it'],
+    ['log', 'source.identity.namespace', 'source.identity', 'this gateway never sets it'],
+    ['log', 'llm.serviceTier', 'llm.serviceTier', 'this gateway never sets it'],
+    ['log', 'proxy.route.kind', 'proxy.route.kind', 'this gateway never sets it'],
+    ['request', 'request.path == "/" && backend.name == "b"', 'backend.name', 'no backend has been called'],
+    ['request', 'request.endTime > request.startTime', 'request.endTime', 'the request has not ended'],
+    ['mcp', 'mcp.tool.result.ok == true', 'mcp.tool.result', 'the tool has not been called'],
+    ['mcp', 'mcp.sessionId == "a"', 'mcp.sessionId', 'it is for the log'],
+    ['llmRequest', 'backend.name', 'backend.name', 'no backend has been called'],
+    ['providerReply', 'response.body == b"a"', 'response.body', 'the body of the answer is on its way'],
+    ['sampling', 'jwt.sub == "a"', 'jwt', 'no policy has run'],
+    ['sampling', 'proxy.route.name == "r"', 'proxy.route.name', 'the route is not known'],
+  ] as const)('in %s: %s', async (place, source, member, why) => {
+    const [found, ...others] = await warnings(place, source);
+    expect(others).toEqual([]);
+    expect(found).toContain(`\`${member}\` is never set here: ${why} <`);
+    expect(source).toContain(/<(.*)>$/.exec(found ?? '')?.[1]);
+    expect(/<(.*)>$/.exec(found ?? '')?.[1]).toContain(member);
+  });
+
+  test('of variables that no policy of the route sets', async () => {
+    expect(await warnings('request', 'apiKey.team == "a" || extauthz.user == "b"')).toEqual([
+      expect.stringContaining('route `default/r` reads `apiKey`, but nothing on it sets that'),
+      expect.stringContaining('route `default/r` reads `extauthz`, but nothing on it sets that'),
+    ]);
+  });
+
+  test.each([
+    ['mcp', 'mcp.tool.name == "a" && mcp.tool.arguments.path == "/a"'],
+    ['deny', 'mcp.tool.arguments["path"] == "/a"'],
+  ] as const)('of a rule that hides tools from lists (%s): %s', async (place, source) => {
+    expect(await warnings(place, source)).toEqual([
+      expect.stringContaining('this rule also decides lists, where `mcp.tool.arguments` is not set'),
+    ]);
+  });
+});
+
+describe('validation says nothing', () => {
+  test.each([
+    ['log', 'llm.prompt[0].content + llm.completion[0] + mcp.tool.result.a + mcp.tool.arguments.a'],
+    ['log', 'string(request.endTime) + backend.name + mcp.sessionId + llm.toolCalls[0].name'],
+    ['log', 'toJson(source) + toJson(proxy)'],
+    ['llmResponse', 'backend.name'],
+    ['providerReply', 'response.code == 500 && backend.name == "a"'],
+    ['mcp', '!has(mcp.tool.arguments) || mcp.tool.arguments.path == "/a"'],
+    ['mcp', 'mcp.tool.?arguments.path.orValue("") == "/a"'],
+    ['mcp', 'default(mcp.tool.arguments.path, "") == "/a"'],
+    ['deny', 'has(mcp.tool.arguments.path) && mcp.tool.arguments.path == "/a"'],
+    ['deny', '"arguments" in mcp.tool && mcp.tool.arguments.path == "/a"'],
+  ] as const)('in %s: %s', async (place, source) => {
+    expect(await warnings(place, source)).toEqual([]);
+  });
+});
+
+test('a rule sees the route, though an expression before it has looked when there was none', async () => {
+  await using receiver = await collector('http');
+  const tracing = { host: receiver.url, protocol: 'http', randomSampling: 'proxy.gateway.name == "x"' };
+  await using gate = await answeringGateway(
+    { authorization: { rules: ['proxy.route.name.endsWith("route0")'] } },
+    { frontendPolicies: { tracing } },
+  );
+  expect((await send(gate.url)).status).toBe(200);
+});
+
+test('a header of a response webhook has the backend, though a transformation looked when there was none', async () => {
+  await using provider = await llmProvider();
+  await using guard = await guardrail(() => ({}));
+  const response = [webhook(guard, { headers: { 'x-backend': 'backend.name' } })];
+  const transformation = { user: 'default(backend.name, "none")' };
+  await using served = await llmGateway(provider, {
+    model: { transformation },
+    llm: { guardrails: { response } },
+  });
+  expect((await chat(served)).status).toBe(200);
+  expect(guard.received[0]?.headers['x-backend']).toBe(provider.address);
+});
