@@ -15,7 +15,7 @@ import { gateway, type TestGateway } from '../kit/gateway.ts';
 import { send } from '../kit/send.ts';
 
 const YAML = `# our gateway   # an old apiKey: sk-older-1
-config: {adminAddr: off}
+config: {adminAddr: off, tracing: {otlpEndpoint: 'http://user:pass-word@127.0.0.1:9'}}
 gateways:
   edge:
     port: 0   # any
@@ -28,7 +28,7 @@ llm:
   models:
     - name: small
       provider: oaiCompat
-      params: {baseUrl: 'http://user:pass-word@127.0.0.1:9/v1', apiKey: sk-live-abcdef123456}
+      params: {baseUrl: 'http://127.0.0.1:9/v1', apiKey: sk-live-abcdef123456}
 `;
 
 interface File {
@@ -55,7 +55,7 @@ test('the file is shown with a placeholder for each secret, and saved with the s
   chmodSync(path, 0o640);
   const file = await read(running);
   expect(file.text).not.toMatch(/client-key|sk-live|pass-word|sk-older/);
-  expect(file.text).toContain('{key: <redacted:2>}, {key: <redacted:3>}');
+  expect(file.text).toContain('{key: <redacted:3>}, {key: <redacted:4>}');
   expect(file.loaded).toBe(file.text);
   const saved = await save(running, file.text.replace('body: hello', 'body: changed'), file.hash);
   expect([saved.status, saved.text]).toEqual([200, expect.stringContaining('restart')]);
@@ -120,7 +120,7 @@ test.each([
   ['an unknown key', (text: string) => text.replace('port: 0', 'prot: 0'), 'AGW0101'],
   [
     'a placeholder for no secret',
-    (text: string) => text.replace('<redacted:2>', '<redacted:9>'),
+    (text: string) => text.replace('<redacted:3>', '<redacted:9>'),
     '<redacted:9>',
   ],
 ])('%s is not saved', async (_name, change, said) => {
@@ -136,7 +136,7 @@ test('a problem behind a secret stands where the page has it', async () => {
   await using folder = await temporaryFolder();
   await using running = await start(folder.path);
   const file = await read(running);
-  const changed = file.text.replace('{key: <redacted:2>}, {', '{key: <redacted:2>}, {oops: 1, ');
+  const changed = file.text.replace('{key: <redacted:3>}, {', '{key: <redacted:3>}, {oops: 1, ');
   const { text: body } = await send(`${running.admin}/api/config/validate`, {
     method: 'POST',
     body: changed,

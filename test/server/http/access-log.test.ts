@@ -50,7 +50,7 @@ describe('one line per request', () => {
       `${post} http.status=200 protocol=mcp mcp.method.name=resources/read mcp.target=a mcp.resource.type=resource mcp.resource.uri=file:///x mcp.session.id=SESSION duration=Nms\n`,
       `${post} http.status=200 protocol=mcp mcp.method.name=tools/list mcp.resource.type=tool mcp.session.id=SESSION duration=Nms\n`,
       `${post} http.status=200 protocol=mcp mcp.method.name=tools/call mcp.resource.type=tool gen_ai.tool.name=nowhere mcp.session.id=SESSION mcp.error.code=-32602 mcp.error.message="Unknown tool: nowhere" duration=Nms\n`,
-      `${common} http.method=DELETE http.host=HOST http.path=/mcp http.version=HTTP/1.1 http.status=202 protocol=mcp mcp.session.id=SESSION duration=Nms\n`,
+      `${common} http.method=DELETE http.host=HOST http.path=/mcp http.version=HTTP/1.1 http.status=204 protocol=mcp mcp.session.id=SESSION duration=Nms\n`,
       `${common} http.method=PUT http.host=HOST http.path=/mcp?q=1 http.version=HTTP/1.1 http.status=405 protocol=mcp error="mcp: method not allowed; must be GET, POST, or DELETE" reason=MCP duration=Nms\n`,
     ]);
   });
