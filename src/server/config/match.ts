@@ -2,6 +2,7 @@ import { RE2JS } from 're2js';
 import { messageOf } from '../../core/errors.ts';
 import type { CompileContext } from '../compile-context.ts';
 import { canonicalPattern } from '../http/path.ts';
+import { warnOfRemovedHeader } from '../http/removed-header.ts';
 import type { RequestMatcher, TextMatcher } from '../http/router.ts';
 import type { MatchConfig } from './match-schema.ts';
 
@@ -13,6 +14,8 @@ export function compileMatches(
   if (matches === undefined) return [{ path: { kind: 'prefix', value: '' }, headers: [], query: [] }];
   return matches.map((match, index): RequestMatcher => {
     const at = context.at('matches', index);
+    for (const [position, { name }] of match.headers.entries())
+      warnOfRemovedHeader(name, at.at('headers', position, 'name'));
     return {
       path: compilePath(match.path, at.at('path')),
       headers: compileTextMatches(match.headers, at.at('headers')),

@@ -3,6 +3,7 @@ import { tryEvaluate } from '../cel/expression.ts';
 import type { CompileContext } from '../compile-context.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { withoutParameters } from '../http/query.ts';
+import { warnOfRemovedHeader } from '../http/removed-header.ts';
 import type { SecretNames } from '../observe/trace/state.ts';
 import { lookupIn } from '../variables.ts';
 
@@ -71,6 +72,7 @@ export function credentialLocation(
       remove: () => undefined,
     };
   }
+  if (header !== undefined) warnOfRemovedHeader(header.name, context.at('header', 'name'));
   return inHeader(header?.name ?? 'authorization', header?.prefix ?? '');
 }
 

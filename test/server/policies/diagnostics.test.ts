@@ -238,3 +238,57 @@ test('a wrong host does not hide a wrong path', async () => {
   const { found } = await problemsOf('extAuthz: { host: authz, protocol: { http: { path: nosuch } } }');
   expect(found.map(({ code }) => code).sort()).toEqual(['AGW0104', 'AGW0202']);
 });
+
+describe('a header that no request has here', () => {
+  const ask = (name: string) =>
+    `extAuthz:\n  host: a:1\n  protocol: { http: {} }\n  includeRequestHeaders: [${name}]`;
+  const key = (name: string) =>
+    `apiKey:\n  mode: strict\n  keys: [{ key: k }]\n  location: { header: { name: ${name} } }`;
+
+  test.each(['x_user', 'proxy-authorization', 'TE'])('gives a warning where %s is read', async (name) => {
+    const message = `AGW0303 no request has the header \`${name}\` here <${name}>`;
+    for (const policy of [ask(name), key(name)]) {
+      const problems = await problemsOf(policy);
+      expect(shown(problems)).toContainEqual(expect.stringContaining(message));
+      expect(problems.found.every(({ severity }) => severity === 'warning')).toBe(true);
+    }
+  });
+
+  test('gives none for one with an underscore that is allowed', async () => {
+    const allowed = 'config: { http: { headersWithUnderscores: allow } }\n';
+    expect(shown(await problemsOf(ask('x_user'), allowed))).toEqual([]);
+    expect(shown(await problemsOf(ask('x-user')))).toEqual([]);
+  });
+
+  test('gives a warning in the matches of a route', async () => {
+    const text =
+      'gateways: { main: { port: 0, routes: [{ matches: [{ headers: [{ name: x_user, value: { exact: a } }] }], policies: { directResponse: {} } }] } }\n';
+    const { config, source, diagnostics } = loadConfigText(text, 'test.yaml', {});
+    if (config === undefined) throw new Error(diagnostics[0]?.message);
+    const compiled = compileRuntime({ config, source, log, folder: tmpdir(), env: {} });
+    await compiled.runtime.close();
+    expect(shown({ text, found: compiled.diagnostics })).toEqual([
+      '1:71 AGW0303 no request has the header `x_user` here <x_user>',
+    ]);
+  });
+});
+
+test('a path that no request can have gives a warning', async () => {
+  for (const path of ['/a/../b', '/a%2fb', '/a\\b', '/a%zz']) {
+    const text = JSON.stringify({
+      gateways: {
+        main: {
+          port: 0,
+          routes: [{ matches: [{ path: { exact: path } }], policies: { directResponse: {} } }],
+        },
+      },
+    });
+    const { config, source, diagnostics } = loadConfigText(text, 'test.yaml', {});
+    if (config === undefined) throw new Error(diagnostics[0]?.message);
+    const compiled = compileRuntime({ config, source, log, folder: tmpdir(), env: {} });
+    await compiled.runtime.close();
+    expect(compiled.diagnostics.map(({ code, message }) => `${code} ${message}`)).toEqual([
+      'AGW0303 this path matches no request',
+    ]);
+  }
+});

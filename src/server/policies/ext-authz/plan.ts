@@ -1,5 +1,6 @@
 import type { Expression } from '../../cel/expression.ts';
 import type { CompileContext } from '../../compile-context.ts';
+import { warnOfRemovedHeader } from '../../http/removed-header.ts';
 import { createUpstream, type Upstream } from '../../http/upstream.ts';
 import { parseAddress } from '../../static/address.ts';
 import type { Config } from './schema.ts';
@@ -34,8 +35,10 @@ export function compilePlan(config: Config, context: CompileContext): Plan | und
     });
   }
   // What proves to the service who the client is must not show in a trace.
-  for (const name of config.includeRequestHeaders)
+  for (const [index, name] of config.includeRequestHeaders.entries()) {
     if (name.toLowerCase() !== 'host') context.settings.secretNames.headers.add(name.toLowerCase());
+    warnOfRemovedHeader(name, context.at('includeRequestHeaders', index));
+  }
   const address = parseAddress(config.host, context.at('host'));
   if (http === undefined) return undefined;
   const inHttp = context.at('protocol', 'http');
