@@ -24,7 +24,9 @@ const SINGLE = new Set([
 const NEVER_IN_CONNECTION = new Set([...SINGLE, 'cookie', 'content-encoding', 'transfer-encoding']);
 
 // Lengths first: lower-casing the name of every field costs more than all that is done with it.
-const LOOKED_AT = new Set([...SINGLE, ...HOP_BY_HOP].map((name) => name.length));
+const LOOKED_AT: readonly boolean[] = Array.from({ length: 32 }, (_, length) =>
+  [...SINGLE, ...HOP_BY_HOP].some((name) => name.length === length),
+);
 
 /**
  * Leaves in `headers` what policies and the backend may see: hop-by-hop fields, those that `Connection` names, and names with
@@ -39,38 +41,61 @@ export function admitHeaders(headers: HeaderList, underscores: UnderscoreMode): 
       `more than ${LIMITS.headerCount} header lines`,
     );
   let host: string | undefined;
-  let seen: Set<string> | undefined;
-  let named: string[] | undefined;
-  let hasHopByHop = false;
-  let hasUnderscore = false;
+  let seen: string[] | undefined;
+  let removed: number[] | undefined;
+  let named: readonly string[] = NONE;
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string;
     if (underscores !== 'allow' && name.includes('_')) {
       if (underscores === 'reject') throw underscoreRefusal(name);
-      hasUnderscore = true;
+      removed = appended(removed, i);
       continue;
     }
-    if (!LOOKED_AT.has(name.length)) continue;
+    if (LOOKED_AT[name.length] !== true) continue;
     const lower = name.toLowerCase();
-    if (HOP_BY_HOP.has(lower)) hasHopByHop = true;
-    if (lower === 'connection') named = [...(named ?? []), ...optionsOf(raw[i + 1] as string)];
-    if (!SINGLE.has(lower)) continue;
-    seen ??= new Set();
-    if (seen.has(lower))
-      throw refusal('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
-    seen.add(lower);
-    if (lower === 'host') host = raw[i + 1] as string;
+    if (HOP_BY_HOP.has(lower)) {
+      removed = appended(removed, i);
+      if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] as string));
+    } else if (SINGLE.has(lower)) {
+      if (seen?.includes(lower))
+        throw refusal('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
+      seen = appended(seen, lower);
+      if (lower === 'host') host = raw[i + 1] as string;
+    }
   }
-  if (hasHopByHop || hasUnderscore)
-    keepFields(
-      raw,
-      (name) => !HOP_BY_HOP.has(name) && !named?.includes(name) && !(hasUnderscore && name.includes('_')),
-    );
+  if (removed !== undefined) removeAt(raw, removed);
+  if (named.length > 0) keepFields(raw, (name) => !named.includes(name));
   return host;
 }
 
-function optionsOf(value: string): string[] {
-  const options = connectionOptions(value);
+const NONE: readonly string[] = [];
+
+function appended<T>(list: T[] | undefined, item: T): T[] {
+  if (list === undefined) return [item];
+  list.push(item);
+  return list;
+}
+
+/** Removes the fields that begin at these places, in rising order. */
+function removeAt(raw: string[], places: readonly number[]): void {
+  let length = places[0] as number;
+  let next = 0;
+  for (let i = length; i < raw.length; i += 2) {
+    if (i === places[next]) {
+      next += 1;
+      continue;
+    }
+    raw[length] = raw[i] as string;
+    raw[length + 1] = raw[i + 1] as string;
+    length += 2;
+  }
+  raw.length = length;
+}
+
+/** The fields that a `Connection` value names. */
+function optionsOf(value: string): readonly string[] {
+  if (value === 'keep-alive' || value === 'close') return NONE;
+  const options = connectionOptions(value).filter((option) => option !== 'keep-alive' && option !== 'close');
   const refused = options.find((option) => NEVER_IN_CONNECTION.has(option));
   if (refused === undefined) return options;
   throw refusal(
