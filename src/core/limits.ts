@@ -232,7 +232,8 @@ export const LIMITS = {
   /** In ms: how often spans leave, how long one export and the last ones at the end may take, time between warnings. */
   spanBatchTime: SECOND,
   spanExportTimeout: 5 * SECOND,
-  spanFlush: 2 * SECOND,
+  /** With `exitGrace` under 2 s: a stop is delayed by no more when the collector does not answer. */
+  spanFlush: 1_500,
   spanWarning: 60 * SECOND,
   /** Time between two warnings that the same upstream cannot be reached: each request has its access-log line. */
   upstreamWarning: 60 * SECOND,
@@ -246,6 +247,8 @@ export const LIMITS = {
   ownServerHeadersTimeout: 2 * SECOND,
   /** SIGTERM: how long open requests may take to finish. */
   drain: 10 * SECOND,
+  /** A stop is complete, and something still keeps the event loop, such as a call of the collector: it is not waited for. */
+  exitGrace: SECOND / 10,
   /** After that: how long the errors that say so may take to reach clients that read slowly. */
   lastWords: SECOND / 2,
   /** A changed configuration is read when it was quiet for so long (upstream), as editors write in several steps. */

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { AdminServer } from '../../admin/server.ts';
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
+import { LIMITS } from '../../core/limits.ts';
 import { createLog, fileSink, type LineSink, type Log } from '../../core/log.ts';
 import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
 import { counted } from '../../core/render/counted.ts';
@@ -137,7 +138,7 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
   const code = await stopped;
   await Promise.all([admin?.close(), closeServers(), live?.close()]);
   await Promise.all([logSink.flush(), accessLog.flush()]);
-  if (accessLog.isBlocked || logSink.isBlocked) endProcess(code, 'SIGTERM', [logSink, accessLog]);
+  setTimeout(() => endProcess(code, 'SIGTERM', [logSink, accessLog]), LIMITS.exitGrace).unref();
   return code;
 };
 

@@ -1,0 +1,49 @@
+import { createServer } from 'node:net';
+import { expect, test } from 'vitest';
+import { collector } from '../../kit/otlp.ts';
+import { serve } from '../../kit/process.ts';
+import { routesConfig } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+import { refusingPort } from '../../kit/upstream.ts';
+
+/** A port that accepts connections and says nothing. */
+async function silentPort(): Promise<{ url: string } & AsyncDisposable> {
+  const server = createServer((socket) => socket.on('error', () => undefined).resume());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: async () => void server.close(),
+  };
+}
+
+type Unreachable = { readonly url: string } & AsyncDisposable;
+
+const refusing = async (): Promise<Unreachable> => ({
+  url: `http://127.0.0.1:${await refusingPort()}`,
+  [Symbol.asyncDispose]: () => Promise.resolve(),
+});
+
+test.each([
+  ['takes spans and never answers', 'grpc', () => collector('grpc', { answers: false })],
+  ['takes spans and never answers', 'http', () => collector('http', { answers: false })],
+  ['accepts connections and says nothing', 'grpc', silentPort],
+  ['refuses connections', 'http', refusing],
+] satisfies [string, string, () => Promise<Unreachable>][])(
+  'a collector that %s (%s) delays the end after SIGTERM by at most 2 s',
+  async (_, otlpProtocol, open) => {
+    await using target = await open();
+    const tracing = { otlpEndpoint: target.url, otlpProtocol, randomSampling: true };
+    const route = { policies: { directResponse: { body: 'ok' } } };
+    await using running = await serve(routesConfig([route], { config: { tracing } }));
+    // More than one export: what waits at the end must not take its time for each.
+    for (let count = 0; count < 12; count += 1)
+      await Promise.all(Array.from({ length: 50 }, () => send(running.url)));
+    const began = performance.now();
+    running.kill('SIGTERM');
+    const { code, stderr } = await running.finished;
+    // 2 s, and what it takes to end a process on a busy machine.
+    expect(performance.now() - began).toBeLessThan(2_500);
+    expect([code, stderr.includes('spans were lost')]).toEqual([0, true]);
+  },
+);
