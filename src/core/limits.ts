@@ -95,6 +95,8 @@ export const LIMITS = {
   queuedMessages: 64,
   /** How long requests of servers wait for a client that has just begun to open its first stream; at most some round trips. */
   streamOpening: SECOND,
+  /** How long a response waits for answers to requests of other calls on its stream: mcp-go gives up its own after that. */
+  heldResponse: 30 * SECOND,
   /** One message of a target: a line on stdout, or one event or body over HTTP. */
   targetMessageBytes: 8 * MIB,
   /** Bytes waiting for a child that does not read its stdin; more fails the call. */

@@ -131,6 +131,7 @@ const actions = {
     return text(String(child.pid));
   },
   ask: async ({ args }) => {
+    if (args.after !== undefined) await pause(args.after);
     const { result, error } = await ask(args.method ?? 'roots/list', args.params);
     return text(JSON.stringify(result ?? { error }));
   },

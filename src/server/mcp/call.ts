@@ -119,7 +119,8 @@ class ForwardedCall implements CallHandler {
     else this.span?.fail(response.error?.message ?? problem);
     const { target } = this.#connection;
     trace?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
-    this.#call.stream.end(this.#rewrite === undefined ? text : this.#rewrite(text, response));
+    const { session, stream } = this.#call;
+    session.requests.end(stream, this.#rewrite === undefined ? text : this.#rewrite(text, response));
   }
 
   cancelled(): void {

@@ -4,6 +4,7 @@ import { EventStream, type EventStreamOwner } from '../../core/sse.ts';
 import type { Exchange, ItemAccess, McpLogFields, Reply } from '../http/exchange.ts';
 import { HeaderList } from '../http/header-list.ts';
 import type { Tracer } from '../observe/trace/tracer.ts';
+import { badMessage } from './bad-message.ts';
 import { answerError, type ClientCall } from './call.ts';
 import { dispatch } from './federation.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
@@ -24,6 +25,7 @@ export function runCall(
   headers: readonly string[],
 ): Promise<Reply> {
   x.mcp ??= {};
+  refuseEqualId(session, message);
   const call = new RunningCall(x, session, message, headers, x.mcp);
   if (session.inFlight >= LIMITS.inFlightPerSession) {
     answerError(
@@ -40,6 +42,14 @@ export function runCall(
     );
   }
   return call.reply();
+}
+
+/** Refuses a request whose id is that of one in flight: nobody could say which of them a cancellation means. */
+function refuseEqualId({ running }: Session, { id = 'null' }: RpcMessage): void {
+  if (running.get(canonicalId(id))?.stream.isOpen !== true) return;
+  const text = `a request with the id ${id.slice(0, 64)} is in flight in this session: give each request its own id`;
+  // With the id, clients would take it for the answer to the other one.
+  throw badMessage(new RpcError(RPC.invalidRequest, text), 'null');
 }
 
 /**

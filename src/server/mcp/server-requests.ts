@@ -15,6 +15,14 @@ interface Asked {
   readonly token: string | undefined;
   /** What carried it to the client. */
   readonly stream: EventStream;
+  /** It belongs to the call of that stream as far as we know, and not to another one. */
+  readonly isRelated: boolean;
+}
+
+/** A response that must not end its stream yet. */
+interface Held {
+  readonly text: string;
+  readonly timer: NodeJS.Timeout;
 }
 
 /** A request of a server that waits for the client to open a stream. */
@@ -36,6 +44,7 @@ export class ServerRequests {
   readonly #isFederated: boolean;
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
+  readonly #held = new Map<EventStream, Held>();
   #nextId = 1;
 
   constructor({ isFederated }: { isFederated: boolean }) {
@@ -52,8 +61,20 @@ export class ServerRequests {
     return this.#waiting.length;
   }
 
-  /** Sends a request to the client. */
-  send(peer: Peer, message: RpcMessage, stream: EventStream): void {
+  /** The stream that carries the fewest requests, and whose call has no response yet; the first of equal ones. */
+  leastBusy(streams: readonly EventStream[]): EventStream | undefined {
+    const carried = new Map<EventStream, number>();
+    for (const { stream } of this.#asked.values()) carried.set(stream, (carried.get(stream) ?? 0) + 1);
+    const load = (stream: EventStream): number =>
+      this.#held.has(stream) ? Number.POSITIVE_INFINITY : (carried.get(stream) ?? 0);
+    return streams.reduce<EventStream | undefined>(
+      (least, stream) => (least === undefined || load(stream) < load(least) ? stream : least),
+      undefined,
+    );
+  }
+
+  /** Sends a request to the client. `isRelated`: it belongs to the call of that stream. */
+  send(peer: Peer, message: RpcMessage, stream: EventStream, isRelated = false): void {
     this.#makeRoom();
     const { text } = message;
     const id = JSON.stringify(`agctl-${this.#nextId++}`);
@@ -63,6 +84,7 @@ export class ServerRequests {
       id: message.id ?? 'null',
       token: tokenSpan && text.slice(tokenSpan.start, tokenSpan.end),
       stream,
+      isRelated,
     });
     const edits: Edit[] = message.idSpan === undefined ? [] : [{ ...message.idSpan, text: id }];
     if (tokenSpan !== undefined && this.#isFederated) edits.push({ ...tokenSpan, text: id });
@@ -94,9 +116,8 @@ export class ServerRequests {
   /** Hands an answer of the client to the server that asked. Whether there was one. */
   answer({ id, idSpan, text }: RpcMessage, headers: readonly string[]): boolean {
     const key = canonicalId(id ?? 'null');
-    const asked = this.#asked.get(key);
+    const asked = this.#take(key);
     if (asked === undefined || idSpan === undefined) return false;
-    this.#asked.delete(key);
     const own = edit(text, [{ ...idSpan, text: asked.id }]);
     asked.peer.send(this.#isFederated ? inwardMessage(own, asked.peer.targetName) : own, headers);
     return true;
@@ -115,7 +136,7 @@ export class ServerRequests {
     this.#waiting = this.#waiting.filter((waiting) => !isIt(waiting, waiting.message.id));
     for (const [outward, asked] of this.#asked) {
       if (!isIt(asked, asked.id)) continue;
-      this.#asked.delete(outward);
+      this.#take(outward);
       return { text: edit(text, [{ ...span, text: outward }]), stream: asked.stream };
     }
     return undefined;
@@ -131,10 +152,44 @@ export class ServerRequests {
     return true;
   }
 
+  /**
+   * Ends the stream of a call with its response, once the client has answered the requests of other calls on it: clients
+   * may give up on what a stream has brought when the response of its call comes (mcp-go 1.2 does).
+   */
+  end(stream: EventStream, text: string): void {
+    if (!this.#isInUse(stream)) stream.end(text);
+    else
+      this.#held.set(stream, { text, timer: setTimeout(() => this.#endHeld(stream), LIMITS.heldResponse) });
+  }
+
   /** The session is over, and with it its servers. */
   close(): void {
     this.#takeWaiting();
     this.#asked.clear();
+    for (const stream of this.#held.keys()) this.#endHeld(stream);
+  }
+
+  #isInUse(stream: EventStream): boolean {
+    for (const asked of this.#asked.values()) if (asked.stream === stream && !asked.isRelated) return true;
+    return false;
+  }
+
+  #endHeld(stream: EventStream): void {
+    const held = this.#held.get(stream);
+    if (held === undefined) return;
+    clearTimeout(held.timer);
+    this.#held.delete(stream);
+    stream.end(held.text);
+  }
+
+  #take(outward: string): Asked | undefined {
+    const asked = this.#asked.get(outward);
+    if (asked === undefined) return undefined;
+    this.#asked.delete(outward);
+    // Later: the client should see first that its answer has arrived.
+    if (this.#held.has(asked.stream) && !this.#isInUse(asked.stream))
+      setImmediate(() => this.#endHeld(asked.stream));
+    return asked;
   }
 
   #takeWaiting(): Waiting[] {
@@ -151,7 +206,7 @@ export class ServerRequests {
   #makeRoom(): void {
     if (this.#asked.size < LIMITS.inFlightPerSession) return;
     const [outward, { peer, id }] = this.#asked.entries().next().value as [string, Asked];
-    this.#asked.delete(outward);
+    this.#take(outward);
     refuse(
       peer,
       id,

@@ -159,21 +159,24 @@ export class Session {
 
   #ask(peer: Peer, message: RpcMessage, stream: EventStream | undefined): void {
     const taker = this.#taker(peer, stream);
-    if (taker !== undefined) this.requests.send(peer, message, taker);
+    // The session's own stream outlasts every call: nothing ends with it.
+    if (taker !== undefined)
+      this.requests.send(peer, message, taker, taker === stream || taker === this.#stream);
     else if (this.#isAboutToListen) this.requests.wait(peer, message);
     else this.requests.unreachable(peer, message);
   }
 
   /**
    * What can carry a request to the client: the stream of the call that it belongs to, the session's own, or that of any
-   * call in flight, one at the same server first. Many clients never open the session's own (`GET`), and over stdio a
+   * call in flight, one at the same server first, and the oldest that carries none yet: servers mostly run calls in order. Many clients never open the session's own (`GET`), and over stdio a
    * server does not say to which of its calls a request belongs.
    */
   #taker(peer: Peer, stream: EventStream | undefined): EventStream | undefined {
     if (stream?.isOpen) return stream;
     if (this.#stream?.isOpen) return this.#stream;
     const calls = [...this.running.values()].filter((call) => call.stream.isOpen);
-    return (calls.findLast((call) => call.peer === peer) ?? calls.at(-1))?.stream;
+    const own = calls.filter((call) => call.peer === peer);
+    return this.requests.leastBusy((own.length > 0 ? own : calls).map((call) => call.stream));
   }
 
   /** Servers ask for roots as soon as they are initialized, which is before the client can have opened its stream. */

@@ -5,6 +5,7 @@ import { EventStream } from '../../core/sse.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
 import { withoutFields } from '../http/header-list.ts';
 import { emptyReply } from '../http/respond.ts';
+import { badMessage } from './bad-message.ts';
 import { connectAll } from './begin.ts';
 import { initializeParams, initializeResponse } from './initialize.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
@@ -87,14 +88,6 @@ async function readMessage(x: Exchange): Promise<RpcMessage> {
     if (error instanceof RpcError) throw badMessage(error, 'null');
     throw error;
   }
-}
-
-/** A 400 with a JSON-RPC error as its body, as the official SDKs answer. */
-function badMessage(error: RpcError, id: string): AppError {
-  return new AppError('mcp_invalid', {
-    message: `mcp: ${error.message}`,
-    body: { type: 'application/json', text: errorMessage(id, error.code, error.message, error.data) },
-  });
 }
 
 /**

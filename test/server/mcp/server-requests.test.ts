@@ -11,8 +11,8 @@ import { until } from '../../kit/until.ts';
 
 const A = chaos('a');
 const B = chaos('b');
-const call = (id: unknown, name: string, args: object = {}) => ({
-  id,
+const call = (number: number, name: string, args: object = {}) => ({
+  id: `call ${number}`,
   method: 'tools/call',
   params: { name, arguments: args },
 });
@@ -52,7 +52,7 @@ describe('requests of a server while no GET stream is open', () => {
     });
     for (const [index, opening] of opened.entries()) {
       await using stream = await opening;
-      const { result } = await stream.next(({ id }) => id === index + 1);
+      const { result } = await stream.next(({ id }) => id === `call ${index + 1}`);
       expect(result.content[0].text).toBe(JSON.stringify({ said: index + 1 }));
     }
   });
@@ -60,15 +60,39 @@ describe('requests of a server while no GET stream is open', () => {
   test('go out on a stream of their own target rather than on that of another one', async () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
-    const opening = [openCall(session, call(1, 'a_hang')), openCall(session, call(2, 'b_hang'))];
-    await receivedBy(session, 'a_received');
+    const ofB = openCall(session, call(1, 'b_hang'));
     await receivedBy(session, 'b_received');
+    const ofA = openCall(session, call(2, 'a_hang'));
+    await receivedBy(session, 'a_received');
     const asking = openCall(session, call(3, 'a_ask'));
-    const b = openCall(session, call(4, 'b_echo'));
-    await (await asking).next(asks);
-    expect((await b).messages).toHaveLength(1);
+    // The oldest call at the same target, since nothing says which call the request belongs to.
+    await (await ofA).next(asks);
     await gate.close();
-    await Promise.allSettled([...opening]);
+    expect((await ofB).messages.filter(asks)).toEqual([]);
+    await asking;
+  });
+
+  test('that came on the stream of another call can still be answered: its response waits', async () => {
+    await using gate = await gateway(mcpConfig([A]));
+    const session = await openSession(`${gate.url}/mcp`);
+    // The server asks for the second call first, so each request goes out on the stream of the other call.
+    const opening = openCall(session, call(1, 'ask', { after: 300, params: { of: 1 } }));
+    const ping = (): Promise<unknown> => session.request('ping');
+    await ping();
+    const [first, second] = await Promise.all([
+      opening,
+      openCall(session, call(2, 'ask', { after: 0, params: { of: 2 } })),
+    ]);
+    const [ofSecond, ofFirst] = [await first.next(asks), await second.next(asks)];
+    expect([ofFirst.params.of, ofSecond.params.of]).toEqual([1, 2]);
+    await session.send({ id: ofSecond.id, result: { roots: ['two'] } });
+    await receivedBy(session);
+    expect(second.messages.map(({ id }) => id)).toEqual([ofFirst.id]);
+    await session.send({ id: ofFirst.id, result: { roots: ['one'] } });
+    const text = ({ result }: Json): string => result.content[0].text;
+    expect(text(await first.next(({ id }) => id === 'call 1'))).toBe('{"roots":["one"]}');
+    expect(text(await second.next(({ id }) => id === 'call 2'))).toBe('{"roots":["two"]}');
+    await Promise.all([first.untilEnd(), second.untilEnd()]);
   });
 
   test('that come without any stream are answered with an error at once', async () => {
@@ -174,7 +198,7 @@ describe('answers of the client', () => {
     expect(question.id).not.toBe(id);
     await session.send({ id, result: { roots: ['of the first'] } });
     await session.send({ id: question.id, result: { roots: ['of the second'] } });
-    const { result } = await second.next((message) => message.id === 2);
+    const { result } = await second.next((message) => message.id === 'call 2');
     expect(result.content[0].text).toBe('{"roots":["of the second"]}');
   });
 });
@@ -183,8 +207,11 @@ describe('notifications/cancelled of a server', () => {
   test('carries the id that the client knows, on the stream that carried the request', async () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
-    const hanging = openCall(session, call(9, 'a_hang')).catch(() => undefined);
-    await using stream = await openCall(session, call(1, 'a_ask-and-cancel'));
+    // With two calls in flight, nothing says which of them the request belongs to.
+    const opening = openCall(session, call(9, 'a_hang'));
+    await receivedBy(session, 'a_received');
+    const asking = openCall(session, call(1, 'a_ask-and-cancel'));
+    await using stream = await opening;
     const { id } = await stream.next(asks);
     const { params } = await stream.next(({ method }) => method === 'notifications/cancelled');
     expect(params).toEqual({ requestId: id, reason: 'changed my mind' });
@@ -192,11 +219,10 @@ describe('notifications/cancelled of a server', () => {
     await session.send({ id, result: { roots: [] } });
     const ping = await stream.next(({ method }) => method === 'ping');
     await session.send({ id: ping.id, result: {} });
-    await stream.next((message) => message.id === 1);
+    await using asked = await asking;
+    await asked.next((message) => message.id === 'call 1');
     const answers = (await receivedBy(session, 'a_received')).filter(({ result }) => result !== undefined);
     expect(answers.map(({ id }) => id)).toEqual(['ask-2']);
-    await gate.close();
-    await hanging;
   });
 
   test('for a request that was never made does not reach the client', async () => {

@@ -122,12 +122,12 @@ describe('POST', () => {
     expect(text).toContain('"id":12345678901234567890,');
   });
 
-  test('requests with equal ids at the same time get their own answers', async () => {
+  test('requests of two sessions with equal ids at the same time get their own answers', async () => {
     const sessions = await Promise.all([openSession(url), openSession(url)]);
     const answers = await Promise.all(
       Array.from({ length: 60 }, async (_, index) => {
         const { result } = await (sessions[index % 2] as McpSession).send({
-          id: 1,
+          id: index >> 1,
           method: 'tools/call',
           params: { name: 'later', arguments: { ms: (index * 7) % 20, message: `nonce ${index}` } },
         });
