@@ -244,6 +244,29 @@ describe('a shared target that ends', () => {
     expect(starts(mark)).toBe(2);
   });
 
+  test('is told again of the subscriptions of the sessions that use it again', async () => {
+    await using gate = await start([shared('a', '--resources=file:///1,file:///2')]);
+    const [one, two] = [await open(gate), await open(gate)];
+    await one.request('resources/subscribe', { uri: 'file:///1' });
+    await two.request('resources/subscribe', { uri: 'file:///2' });
+    await one.request('tools/call', { name: 'die' });
+    for (const session of [one, two])
+      await until(async () => (await session.request('ping')).result !== undefined);
+    const subscribed = async (): Promise<string[]> =>
+      (await receivedBy(one))
+        .filter(({ method }) => method === 'resources/subscribe')
+        .map(({ params }) => params.uri)
+        .sort();
+    await until(async () => (await subscribed()).length === 2);
+    expect(await subscribed()).toEqual(['file:///1', 'file:///2']);
+    await using stream = await openEvents(two.url, { session: two.id });
+    await one.request('tools/call', {
+      name: 'notify',
+      arguments: { method: 'notifications/resources/updated', params: { uri: 'file:///2' } },
+    });
+    await stream.next(({ params }) => params?.uri === 'file:///2');
+  });
+
   test('while it starts is not started once more for each session', async () => {
     const mark = newFile();
     await using gate = await start([shared('a', `--mark=${mark}`, '--exit=7')]);
