@@ -36,6 +36,9 @@ export const LIMITS = {
   jsonKeys: 50_000,
   /** Characters of a member's name in an error that names it: enough to find it, and no way to echo a body. */
   shownMemberName: 64,
+  /** A form: its parts, and bytes of headers of one. 40,000 parts or 300,000 header lines take 0.4 s to parse. */
+  formParts: 1_000,
+  formHeaderBytes: 4 * KIB,
   /** Nesting of a target's messages; a deeper one fails the call it answers. */
   targetJsonDepth: 1_000,
 

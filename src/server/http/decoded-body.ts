@@ -53,7 +53,7 @@ export class DecodedBody implements BodySink {
     const controller = {
       pause: () => this.#decompress?.pause(),
       resume: () => this.#decompress?.resume(),
-      abort: () => this.#give(),
+      abort: () => this.#stop(),
     };
     this.body = new UpstreamBody(controller as unknown as Dispatcher.DispatchController);
     this.begun = new Promise((resolve) => {
@@ -111,12 +111,12 @@ export class DecodedBody implements BodySink {
   #fail(why: string, isTimeout: boolean): void {
     if (this.#isOver) return;
     this.failed = why;
-    this.#give();
+    this.#stop();
     this.body.fail(why, isTimeout);
   }
 
   /** Nothing more is taken from the upstream. */
-  #give(): void {
+  #stop(): void {
     this.#isOver = true;
     this.#source.discard();
     this.#decompress?.destroy();

@@ -8,6 +8,8 @@ export interface CallBody {
   readonly contentType: string | undefined;
   /** Images, recordings and files beside the fields. */
   readonly files: number;
+  /** Models that it names besides the field `model`. */
+  readonly names?: readonly string[];
   /** The same request without the changes so far. */
   unchanged(): CallBody;
   /** The value of a field after the changes so far; undefined when it is absent. */
@@ -29,8 +31,12 @@ export class OpaqueBody implements CallBody {
   readonly files = 0;
   readonly #bytes: Buffer;
 
-  constructor(bytes: Buffer) {
+  readonly names: readonly string[];
+
+  constructor(bytes: Buffer, contentType: string) {
     this.#bytes = bytes;
+    const isQuery = /^application\/x-www-form-urlencoded\b/i.test(contentType);
+    this.names = isQuery ? new URLSearchParams(bytes.toString('utf8')).getAll('model') : [];
     this.isReadable = bytes.length === 0;
   }
 

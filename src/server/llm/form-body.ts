@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { LIMITS } from '../../core/limits.ts';
 import type { CallBody } from './call-body.ts';
 import { llmError } from './errors.ts';
 
@@ -34,6 +35,7 @@ export class FormBody implements CallBody {
 
   /** Throws an `AppError` with an OpenAI-style body when the bytes are no form, or have a field twice. */
   static async parse(bytes: Buffer, contentType: string): Promise<FormBody> {
+    refuseMasses(bytes, contentType);
     let form: FormData;
     try {
       form = await new Response(bytes, { headers: { 'content-type': contentType } }).formData();
@@ -90,6 +92,25 @@ export class FormBody implements CallBody {
 
 const invalid = (why: string): Error =>
   llmError('llm_invalid', 'invalid_request_body', `LLM request body must be a valid form: ${why}`);
+
+/** A content type with a boundary and nothing else, so that the parser finds the same boundary. */
+const FORM_TYPE = /^multipart\/form-data\s*;\s*boundary=(?:"([^"\\]{1,70})"|([^\s";,]{1,70}))\s*;?$/i;
+
+/** Refuses what the parser, which looks at every part and line, would hold the process up with. */
+function refuseMasses(bytes: Buffer, contentType: string): void {
+  const [, quotedBoundary, plainBoundary] = FORM_TYPE.exec(contentType.trim()) ?? [];
+  const boundary = quotedBoundary ?? plainBoundary;
+  if (boundary === undefined) throw invalid('its content type is not `multipart/form-data; boundary=…`');
+  const delimiter = `--${boundary}`;
+  let parts = 0;
+  for (let at = bytes.indexOf(delimiter); at !== -1; at = bytes.indexOf(delimiter, at + delimiter.length)) {
+    parts += 1;
+    if (parts > LIMITS.formParts) throw invalid(`it has more than ${LIMITS.formParts} parts`);
+    const head = bytes.subarray(at, at + delimiter.length + LIMITS.formHeaderBytes);
+    if (head.length > LIMITS.formHeaderBytes && head.indexOf('\r\n\r\n') === -1)
+      throw invalid(`a part has headers of more than ${LIMITS.formHeaderBytes} bytes`);
+  }
+}
 
 async function partOf([name, value]: [string, string | File]): Promise<Part> {
   if (typeof value === 'string') return [name, value];

@@ -5,6 +5,7 @@ import { type CallBody, OpaqueBody } from './call-body.ts';
 import { decoded, type Endpoint } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import { FormBody } from './form-body.ts';
+import { TEXT_FIELDS } from './guardrails/request-texts.ts';
 
 /** Reads the body of a call. Throws an `AppError` with an OpenAI-style body for one that the call does not take. */
 export async function readRequest(x: Exchange, endpoint: Endpoint, limit: number): Promise<CallBody> {
@@ -12,7 +13,10 @@ export async function readRequest(x: Exchange, endpoint: Endpoint, limit: number
   const contentType = x.headers.get('content-type') ?? '';
   if (endpoint.takesForms && /^multipart\/form-data\b/i.test(contentType))
     return FormBody.parse(bytes, contentType);
-  return endpoint.isPassthrough && !isJson(bytes, contentType) ? new OpaqueBody(bytes) : LlmBody.parse(bytes);
+  if (endpoint.isPassthrough && !isJson(bytes, contentType)) return new OpaqueBody(bytes, contentType);
+  const body = LlmBody.parse(bytes);
+  refuseOtherCase(body);
+  return body;
 }
 
 async function readBytes(x: Exchange, limit: number): Promise<Buffer> {
@@ -40,9 +44,9 @@ function isJson(bytes: Buffer, contentType: string): boolean {
  * The model that a request names; undefined when the call may do without and the request does. Throws an `AppError`
  * (400) when it names several: which one is taken would be the provider's choice, and rules on models ours.
  */
-export function namedModel(x: Exchange, endpoint: Endpoint, { value }: CallBody): string | undefined {
-  const { model } = value;
-  const names = new Set(namesInTarget(x, endpoint));
+export function namedModel(x: Exchange, endpoint: Endpoint, body: CallBody): string | undefined {
+  const { model } = body.value;
+  const names = new Set([...namesInTarget(x, endpoint), ...(body.names ?? [])]);
   if (typeof model === 'string' && model !== '') names.add(model);
   else if (model !== undefined || (names.size === 0 && !mayDoWithout(endpoint))) throw missingModel();
   if (names.size > 1)
@@ -60,10 +64,31 @@ const mayDoWithout = ({ isPassthrough, defaultModel }: Endpoint): boolean =>
 const missingModel = (): Error =>
   llmError('llm_invalid', 'missing_model', "LLM request body is missing string field 'model'");
 
-/** Names in the query, and in a path that `passthrough` opens: `/v1beta/models/x:generateContent`, `/deployments/x/…`. */
+/** `/v1beta/models/x:generateContent`, `/openai/deployments/x/chat/completions`, `/engines/x/completions`. */
+const MODEL_IN_PATH = /\/(?:models?|deployments|engines)\/([^/:]+)/g;
+
+/** Names in the query, and in a path that `passthrough` opens. */
 function namesInTarget({ path, query }: Exchange, { isPassthrough }: Endpoint): string[] {
-  const inQuery = query.includes('model') ? new URLSearchParams(query).getAll('model') : [];
+  const inQuery = query === '' ? [] : new URLSearchParams(query).getAll('model');
   if (!isPassthrough) return inQuery;
-  const inPath = [...path.matchAll(/\/models\/([^/:]+)/g)].map(([, name]) => decoded(name as string));
+  const inPath = [...path.matchAll(MODEL_IN_PATH)].map(([, name]) => decoded(name as string));
   return [...inQuery, ...inPath];
+}
+
+const DECIDING: ReadonlySet<string> = new Set(['model', 'stream', ...TEXT_FIELDS]);
+
+/**
+ * Refuses members such as `Model`: decoders of some languages (Go's `encoding/json`) match names without case and take
+ * the last of them, so that the provider could be told something else than we decided about.
+ */
+function refuseOtherCase({ value }: LlmBody): void {
+  for (const member of Object.keys(value)) {
+    const lower = member.toLowerCase();
+    if (lower !== member && DECIDING.has(lower))
+      throw llmError(
+        'llm_invalid',
+        'invalid_request_body',
+        `LLM request body has a member that differs from \`${lower}\` only by case: write \`${lower}\``,
+      );
+  }
 }

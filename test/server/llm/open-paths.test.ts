@@ -235,6 +235,28 @@ describe('forms', () => {
     expect(provider.received).toEqual([]);
   });
 
+  test.each([
+    ['of parts', `--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n`, 30_000, '--x--\r\n'],
+    [
+      'of header lines',
+      'A: b\r\n',
+      300_000,
+      'Content-Disposition: form-data; name="model"\r\n\r\na\r\n--x--\r\n',
+    ],
+  ])('with a mass %s are refused before they are parsed', async (_, piece, count, end) => {
+    await using provider = await llmProvider();
+    await using gate = await llmGateway(provider);
+    const reply = await send(`${gate.url}/v1/audio/transcriptions`, {
+      method: 'POST',
+      headers: { 'content-type': 'multipart/form-data; boundary=x' },
+      body: `--x\r\nContent-Disposition: form-data; name="model"\r\n\r\na\r\n--x\r\n${piece.repeat(count)}${end}`,
+    });
+    expect(errorOf(reply)).toMatchObject({
+      code: 'invalid_request_body',
+      message: expect.stringMatching(/more than (1000 parts|4096 bytes)/),
+    });
+  });
+
   test('are shown to guardrails, which may mask their texts', async () => {
     await using provider = await llmProvider(answering('{"data":[]}'));
     await using guard = await guardrail(({ messages = [] }) => ({
@@ -250,6 +272,22 @@ describe('forms', () => {
     ] as const;
     expect((await postForm(`${gate.url}/v1/images/edits`, fields)).status).toBe(200);
     expect((await formOf(provider)).get('prompt')).toBe('a *');
+  });
+});
+
+describe('members that differ from those that decide by their case', () => {
+  // Decoders of some languages take them for the same, and the last one then counts.
+  test.each([
+    { model: 'cheap', MODEL: 'dear' },
+    { model: 'cheap', Model: 'cheap' },
+    { model: 'cheap', messages: [], Messages: [{ role: 'user', content: 'FORBIDDEN' }] },
+    { model: 'cheap', pRompt: 'FORBIDDEN' },
+  ])('are refused: %j', async (body) => {
+    await using provider = await llmProvider();
+    await using gate = await llmGateway(provider);
+    const reply = await post(`${gate.url}/v1/chat/completions`, body);
+    expect([reply.status, errorOf(reply).code]).toEqual([400, 'invalid_request_body']);
+    expect(provider.received).toEqual([]);
   });
 });
 
@@ -349,7 +387,7 @@ describe('`passthrough` of a model', () => {
     expect(provider.received.at(-1)?.target).toBe('/v1/files/f1');
     expect((await ask('POST', '/v1/files', 'no JSON at all', 'text/plain')).status).toBe(200);
     expect(textOf(provider)).toBe('no JSON at all');
-    const deployment = '/openai/deployments/d/chat/completions';
+    const deployment = '/openai/deployments/acme/chat/completions';
     expect((await ask('POST', deployment, JSON.stringify({ ...CHAT, model: 'acme' }))).status).toBe(200);
     expect(bodyOf(provider)['model']).toBe('acme-1');
     expect(provider.received.at(-1)?.target).toBe(`/v1${deployment}`);
@@ -358,7 +396,7 @@ describe('`passthrough` of a model', () => {
     expect(errorOf(await ask('GET', '/v1/filesystem')).code).toBe('unknown_url');
     expect(errorOf(await ask('GET', '/v1/batches')).code).toBe('unknown_url');
     // Opened by `acme`, not by `plain`.
-    expect(errorOf(await ask('POST', deployment, JSON.stringify({ ...CHAT, model: 'plain' }))).code).toBe(
+    expect(errorOf(await ask('POST', deployment.replace('acme', 'plain'), '{"model":"plain"}')).code).toBe(
       'unknown_url',
     );
     expect(provider.received).toHaveLength(before);
@@ -387,6 +425,9 @@ describe('`passthrough` of a model', () => {
       'model_not_allowed',
     );
     expect(errorOf(await ask('GET', '/v1/files/f1?model=acme')).code).toBe('model_not_allowed');
+    expect(errorOf(await ask('GET', '/v1/files/f1?mod%65l=acme')).code).toBe('model_not_allowed');
+    const form = 'application/x-www-form-urlencoded';
+    expect(errorOf(await ask('POST', '/v1/files', 'a=b&mod%65l=acme', form)).code).toBe('model_not_allowed');
     // Which one the provider takes would be its choice.
     expect(errorOf(await ask('POST', '/v1/files?model=acme', '{"model":"plain"}')).code).toBe(
       'ambiguous_model',
@@ -394,6 +435,9 @@ describe('`passthrough` of a model', () => {
     expect(errorOf(await ask('POST', '/v1/chat/completions?model=acme', '{"model":"plain"}')).code).toBe(
       'ambiguous_model',
     );
+    const deployment = '/openai/deployments/acme/chat/completions';
+    expect(errorOf(await ask('POST', deployment, '{"model":"plain"}')).code).toBe('ambiguous_model');
+    expect(errorOf(await ask('POST', deployment, '{}')).code).toBe('model_not_allowed');
     expect(provider.received).toEqual([]);
   });
 

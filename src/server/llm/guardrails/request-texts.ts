@@ -12,7 +12,7 @@ export interface RequestTexts {
 }
 
 /** Where the APIs have what a model is told: chats, text completions, responses, embeddings, messages, rankings. */
-const FIELDS = [
+export const TEXT_FIELDS = [
   'messages',
   'prompt',
   'instructions',
@@ -29,7 +29,7 @@ const FIELDS = [
  */
 export function requestTexts(body: CallBody): RequestTexts {
   if (!body.isReadable) throw unreadable();
-  const parts = FIELDS.flatMap((field) => partOf(body, field) ?? []);
+  const parts = TEXT_FIELDS.flatMap((field) => partOf(body, field) ?? []);
   const [only] = parts;
   if (parts.length === 1 && only !== undefined) return only;
   const texts = parts.flatMap((part) => part.texts);
@@ -46,7 +46,7 @@ export function requestTexts(body: CallBody): RequestTexts {
   };
 }
 
-function partOf(body: CallBody, field: (typeof FIELDS)[number]): RequestTexts | undefined {
+function partOf(body: CallBody, field: (typeof TEXT_FIELDS)[number]): RequestTexts | undefined {
   const value = body.get(field);
   if (typeof value === 'string') return single(body, field, value);
   if (Array.isArray(value)) return list(body, field, value as unknown[]);
@@ -57,7 +57,7 @@ function partOf(body: CallBody, field: (typeof FIELDS)[number]): RequestTexts | 
 
 function single(body: CallBody, field: string, content: string): RequestTexts {
   return {
-    texts: [{ role: 'user', content }],
+    texts: [{ role: defaultRole(field), content }],
     replace: (masked) => body.set(field, masked.map((text) => text.content).join('\n')),
   };
 }
@@ -65,7 +65,7 @@ function single(body: CallBody, field: string, content: string): RequestTexts {
 function list(body: CallBody, field: string, items: readonly unknown[]): RequestTexts {
   const found = items.map((item) => itemTexts(field, item));
   const texts = found.flatMap(({ texts: said }, index) => {
-    const role = roleOf(items[index]);
+    const role = roleOf(items[index], field);
     return said.map((content): GuardedText => ({ role, content }));
   });
   return {
@@ -100,10 +100,12 @@ function itemTexts(field: string, item: unknown): ItemTexts {
   }
 }
 
-function roleOf(item: unknown): string {
+function roleOf(item: unknown, field: string): string {
   const { role } = item as { role?: unknown };
-  return typeof role === 'string' ? role : 'user';
+  return typeof role === 'string' ? role : defaultRole(field);
 }
+
+const defaultRole = (field: string): string => (field === 'system' ? 'system' : 'user');
 
 function unsupported(field: string): Error {
   return llmError(
