@@ -16,7 +16,7 @@ import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts'
 import { requestTexts } from './guardrails/request-texts.ts';
 import type { Webhook } from './guardrails/webhook.ts';
 import type { LlmCall } from './log-fields.ts';
-import { compileModel, type Model, modelSchema, providerEntrySchema } from './model.ts';
+import { compileModel, type Model, modelSchema, providerEntrySchema, reportUnknownKinds } from './model.ts';
 import { answerModels, type Listing, requireAllowed } from './model-list.ts';
 import { unknownModel } from './model-refusal.ts';
 import { bySpecificity, matchesModel } from './models.ts';
@@ -60,9 +60,15 @@ export const llm = defineBackend({
     const compiled = config.models.flatMap(
       (model, index) => compileModel(model, config.providers, context.at('models', index)) ?? [],
     );
+    reportUnknownKinds(config.providers, context.at('providers'));
     refuseDuplicateEntries(config.providers, context);
     reportUnreachedModels(config.models, config.virtualModels, context);
-    const virtual = compileVirtualModels(config.virtualModels, compiled, context.at('virtualModels'));
+    const written = config.models.map(({ name }) => name);
+    const virtual = compileVirtualModels(
+      config.virtualModels,
+      { models: compiled, written },
+      context.at('virtualModels'),
+    );
     const guardrails =
       config.guardrails === undefined
         ? undefined

@@ -159,15 +159,8 @@ export function compileModel(
   const kindName = typeof config.provider === 'string' ? config.provider : entry?.provider;
   const kind = kindName === undefined ? undefined : findProvider(kindName);
   if (kind === undefined) {
-    if (kindName !== undefined) {
-      const near = nearest(kindName, providerNames);
-      context.at('provider').report({
-        code: 'AGW0104',
-        message: `unknown provider \`${kindName}\``,
-        ...(near === undefined ? {} : { help: `a provider with a similar name exists: \`${near}\`` }),
-        notes: [`providers: ${providerNames.join(', ')}`],
-      });
-    }
+    // That of an entry is reported there, once.
+    if (typeof config.provider === 'string') reportUnknownProvider(config.provider, context.at('provider'));
     return undefined;
   }
   const params = { ...entry?.params, ...config.params };
@@ -223,6 +216,22 @@ function compileConditions({ matches }: ModelConfig, context: CompileContext): M
     compileTextMatches(headers, context.at(index, 'headers')),
   );
   return (x) => compiled.some((headers) => matchesHeaders(headers, x));
+}
+
+/** Reports entries of `llm.providers` of a kind that does not exist, whether or not a model uses them. */
+export function reportUnknownKinds(entries: readonly ProviderEntry[], context: CompileContext): void {
+  for (const [index, { provider }] of entries.entries())
+    if (findProvider(provider) === undefined) reportUnknownProvider(provider, context.at(index, 'provider'));
+}
+
+function reportUnknownProvider(name: string, context: CompileContext): void {
+  const near = nearest(name, providerNames);
+  context.report({
+    code: 'AGW0104',
+    message: `unknown provider \`${name}\``,
+    ...(near === undefined ? {} : { help: `a provider with a similar name exists: \`${near}\`` }),
+    notes: [`providers: ${providerNames.join(', ')}`],
+  });
 }
 
 function compileTransformations(

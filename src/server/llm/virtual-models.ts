@@ -82,10 +82,13 @@ interface VirtualModel {
 
 export type VirtualModels = ReadonlyMap<string, VirtualModel>;
 
-/** Compiles virtual models. Targets that no entry answers, and names that stand twice, are reported. */
+/**
+ * Compiles virtual models. Targets that no entry answers, and names that stand twice, are reported. `written` are the
+ * names of all entries: one that is not among `models` has a problem of its own, which is no problem of its targets.
+ */
 export function compileVirtualModels(
   configs: readonly z.output<typeof virtualModelSchema>[],
-  models: readonly Model[],
+  { models, written }: { readonly models: readonly Model[]; readonly written: readonly string[] },
   context: CompileContext,
 ): VirtualModels {
   const compiled = new Map<string, VirtualModel>();
@@ -99,7 +102,7 @@ export function compileVirtualModels(
     const kind = weighted ? 'weighted' : failover ? 'failover' : 'conditional';
     const place = at.at('routing', kind, 'targets');
     for (const [position, { model }] of (weighted ?? failover ?? conditional).targets.entries()) {
-      if (entryOf(model) !== undefined) continue;
+      if (written.some((entry) => matchesModel(entry, model))) continue;
       place.at(position, 'model').report({
         code: 'AGW0107',
         message: `virtual model target \`${model}\` does not match any entry of \`models\``,
