@@ -5,6 +5,7 @@ import type { Expression } from './cel/expression.ts';
 import { type CompileContext, type ContextOptions, createContext } from './compile-context.ts';
 import { compileMatches } from './config/match.ts';
 import type { RoutePlan } from './config/plan.ts';
+import { canonicalName } from './http/authority.ts';
 import type { Route } from './http/pipeline.ts';
 import type { RequestMatcher } from './http/router.ts';
 import { reportIneffective, reportUnsetVariables } from './ineffective-policies.ts';
@@ -20,7 +21,7 @@ export function compileRoute(
   parts: Parts,
   logReadsBody: boolean,
 ): Route {
-  const hostnames = config.hostnames.map((hostname) => hostname.toLowerCase());
+  const hostnames = config.hostnames.map(canonicalName);
   const literal = new Set(hostnames.filter((hostname) => !hostname.startsWith('*')));
   const expressions: Expression[] = [];
   const context = createContext(options, path, literal, expressions);
@@ -31,7 +32,8 @@ export function compileRoute(
     hostnames: literal,
     expressions,
   });
-  for (const policy of policies) for (const hostname of policy.hostnames ?? []) literal.add(hostname);
+  for (const policy of policies)
+    for (const hostname of policy.hostnames ?? []) literal.add(canonicalName(hostname));
   const ownPaths = policies
     .flatMap(({ paths }) => paths ?? [])
     .map((value): RequestMatcher => ({ path: { kind: 'exact', value }, headers: [], query: [] }));

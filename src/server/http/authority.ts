@@ -11,3 +11,6 @@ export function canonicalAuthority(text: string): string | undefined {
   if (!AUTHORITY.test(lower)) return undefined;
   return lower.replace(/:$/, '').replace(/\.(?=:|$)/, '');
 }
+
+/** A configured host name, also `*.name`, in the spelling of `canonicalAuthority`. */
+export const canonicalName = (hostname: string): string => hostname.toLowerCase().replace(/\.$/, '');

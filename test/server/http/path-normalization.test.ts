@@ -140,6 +140,12 @@ describe('one spelling of a host', () => {
     },
   );
 
+  test('is what a configured host name has, too', async () => {
+    await using gate = await gatewayWith({}, [{ name: 'named', hostnames: ['Name.Example.'] }]);
+    const bytes = 'GET / HTTP/1.1\r\nHost: name.example\r\n\r\n';
+    expect((await sendRaw(gate.port, bytes, { responses: 1 })).statuses).toEqual([200]);
+  });
+
   test('is what rules, matches and external authorization see', async () => {
     const rules = ['request.host == "name.example"', 'request.headers["host"] == "name.example"'];
     await using gate = await gatewayWith({}, [{ name: 'all', policies: { authorization: { rules } } }]);

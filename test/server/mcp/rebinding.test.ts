@@ -19,18 +19,23 @@ describe('on a loopback connection', () => {
   });
   afterAll(() => gate.close());
 
-  test.each(['localhost', 'LOCALHOST:99', '127.0.0.1', '127.0.0.1:1', '127.9.9.9', '[::1]', '[::1]:80'])(
-    'Host %s passes',
-    async (host) => {
-      expect(await statusWith(gate, host)).toBe(400);
-    },
-  );
+  test.each([
+    'localhost',
+    'LOCALHOST:99',
+    'localhost.',
+    '127.0.0.1',
+    '127.0.0.1:1',
+    '127.9.9.9',
+    '[::1]',
+    '[::1]:80',
+  ])('Host %s passes', async (host) => {
+    expect(await statusWith(gate, host)).toBe(400);
+  });
 
   test.each([
     'evil.example',
     'localhost.evil',
     'evil.localhost',
-    'localhost.',
     'x127.0.0.1',
     '127.0.0.1.evil.example',
     '127.0.0.256.evil',
@@ -38,7 +43,6 @@ describe('on a loopback connection', () => {
     '10.0.0.1',
     '[::]',
     'null',
-    '',
   ])('Host %j is 403', async (host) => {
     expect(await statusWith(gate, host)).toBe(403);
   });
