@@ -137,6 +137,8 @@ export const LIMITS = {
   /** extAuthz: time for an answer (upstream), and how much of its body expressions may read. */
   authorizationTimeout: 2 * SECOND,
   authorizationBody: 64 * KIB,
+  /** Connections to one authorization service; more requests wait, within the time for an answer. */
+  authorizationConnections: 256,
   /** Tokens: length in characters; validated ones remembered per policy, and characters of their payloads together. */
   tokenLength: 16 * KIB,
   validTokens: 10_000,

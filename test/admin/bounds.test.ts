@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { askPolicy } from '../kit/authz.ts';
 import { chaos } from '../kit/config.ts';
 import { openEvents } from '../kit/event-stream.ts';
 import { gateway } from '../kit/gateway.ts';
@@ -25,6 +26,7 @@ const COUNTED = [
   'admin.streams',
   'cel.patterns',
   'connections',
+  'extAuthz.connections',
   'guardrail.connections',
   'localRateLimit.keys',
   'mcp.children',
@@ -78,6 +80,7 @@ test('/memory lists every bounded buffer, and how full those are that outlive a 
     policies: { ...signIn(idp.issuer), localRateLimit: [{ maxTokens: 99, fillInterval: '1h' }] },
     backends: [{ mcp: { targets: [chaos('one')] } }],
   };
+  const asking = { policies: { ...askPolicy(`127.0.0.1:${port}`), directResponse: {} } };
   const model = {
     name: '*',
     provider: 'oaiCompat',
@@ -90,7 +93,7 @@ test('/memory lists every bounded buffer, and how full those are that outlive a 
       connectionTerminationDeadline: '100ms',
       tracing: { otlpEndpoint: `http://127.0.0.1:${port}`, randomSampling: true },
     },
-    gateways: { default: { port: 0, routes: [tools] } },
+    gateways: { default: { port: 0, routes: [tools, asking] } },
     llm: { port: 0, models: [model] },
   };
   await using gate = await gateway(JSON.stringify(config), { admin: true });

@@ -1,7 +1,8 @@
+import { LIMITS } from '../../../core/limits.ts';
 import type { Expression } from '../../cel/expression.ts';
 import type { CompileContext } from '../../compile-context.ts';
 import { warnOfRemovedHeader } from '../../http/removed-header.ts';
-import { createUpstream, type Upstream } from '../../http/upstream.ts';
+import { createUpstream, type Upstream, type UpstreamAddress } from '../../http/upstream.ts';
 import { parseAddress } from '../../static/address.ts';
 import type { Config } from './schema.ts';
 
@@ -61,14 +62,23 @@ export function compilePlan(config: Config, context: CompileContext): Plan | und
       name,
       place.at(name).cel(value, 'authorizationReply'),
     ]),
-  }; // Only now: a wrong address must not hide wrong expressions.
-  return address === undefined
-    ? undefined
-    : {
-        ...compiled,
-        upstream: createUpstream(address, {
-          meter: context.settings.metrics.calls('Policy', 'ExtAuthz'),
-          log: context.log,
-        }),
-      };
+  };
+  // Only now: a wrong address must not hide wrong expressions.
+  return address === undefined ? undefined : { ...compiled, upstream: openService(address, context) };
+}
+
+/** Connections are bounded: a service that hangs would otherwise cost one for every request. */
+function openService(address: UpstreamAddress, context: CompileContext): Upstream {
+  const upstream = createUpstream(address, {
+    connections: LIMITS.authorizationConnections,
+    meter: context.settings.metrics.calls('Policy', 'ExtAuthz'),
+    log: context.log,
+  });
+  context.inspection.bounds.push({
+    name: 'extAuthz.connections',
+    at: context.path.join('.'),
+    max: LIMITS.authorizationConnections,
+    used: () => upstream.connected,
+  });
+  return upstream;
 }
