@@ -133,6 +133,11 @@ export const LIMITS = {
   connectionAge: 60 * SECOND,
   /** Silence of an MCP server over HTTP before its response headers. */
   upstreamHeadersTimeout: 300 * SECOND,
+  /**
+   * Silence of a plain HTTP service inside its response body (Envoy's stream idle timeout has the same default). Event
+   * streams with a sign of life every 15 to 60 s, as is usual, never come near it.
+   */
+  backendIdle: 300 * SECOND,
 
   /** extAuthz: time for an answer (upstream), and how much of its body expressions may read. */
   authorizationTimeout: 2 * SECOND,

@@ -5,6 +5,7 @@ import type { Expression } from './cel/expression.ts';
 import { type CompileContext, type ContextOptions, createContext } from './compile-context.ts';
 import { compileMatches } from './config/match.ts';
 import type { RoutePlan } from './config/plan.ts';
+import type { RouteNames } from './config-dump/names.ts';
 import { canonicalName } from './http/authority.ts';
 import type { Route } from './http/pipeline.ts';
 import type { RequestMatcher } from './http/router.ts';
@@ -16,7 +17,7 @@ import type { Policy, PolicyKind } from './policy.ts';
 /** Compiles one route; its policies and backends become `parts`, or are taken over from those that serve. */
 export function compileRoute(
   { key, name, config, path, backendPath }: RoutePlan,
-  fullKey: string,
+  { key: fullKey, backend: backendName }: Pick<RouteNames, 'key' | 'backend'>,
   options: ContextOptions,
   parts: Parts,
   logReadsBody: boolean,
@@ -56,7 +57,9 @@ export function compileRoute(
     const backend = parts.get(`${fullKey}/backend${index}`, [kinds, [...literal].sort()], site, (inside) =>
       openBackend(kinds, inside, `${fullKey}/backend${index}`, backendPath === undefined),
     );
-    return weight === 0 || backend === NO_BACKEND ? [] : [{ weight, backend }];
+    return weight === 0 || backend === NO_BACKEND
+      ? []
+      : [{ weight, backend, name: `/${backendName(index)}` }];
   });
   if (config.backends.length === 0 && config.policies?.directResponse === undefined) {
     context.report({

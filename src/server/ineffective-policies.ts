@@ -17,6 +17,15 @@ export function reportIneffective(name: string, config: RouteConfig, context: Co
       label: 'only `mcp` backends know of tools, prompts and resources',
       help: 'reach the MCP servers through `mcp: { targets: [ … ] }`; rules on any request are `authorization`',
     });
+  if (policies?.urlRewrite !== undefined && !backends.some(({ host }) => host !== undefined))
+    context.at('policies', 'urlRewrite').report({
+      code: 'AGW0303',
+      severity: 'warning',
+      atKey: true,
+      message: `\`urlRewrite\` has no effect: route \`${name}\` has no \`host\` backend`,
+      label: 'models and MCP servers always get their own host',
+      help: 'remove it, or reach the service through `host: …`',
+    });
   if (backends.some(({ llm }) => llm !== undefined)) return;
   for (const [index, { type }] of (policies?.localRateLimit ?? []).entries())
     if (type === 'tokens')

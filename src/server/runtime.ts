@@ -132,7 +132,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, parts, readsRequestBody));
   // Their mistakes are to be seen now, not after that of the gateway's name.
   for (const route of detached)
-    compileRoute(route, `detached/${route.key}`, contextOptions, parts, readsRequestBody);
+    compileRoute(route, detachedNames(route), contextOptions, parts, readsRequestBody);
   parts.compiled();
   return {
     runtime: {
@@ -158,6 +158,12 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   };
 }
 
+/** Names of a route that no gateway has. It serves nothing. */
+function detachedNames({ key }: RoutePlan): { readonly key: string; backend(index: number): string } {
+  const name = `detached/${key}`;
+  return { key: name, backend: (index) => `${name}/backend${index}` };
+}
+
 function compileGateway(
   plan: GatewayPlan,
   options: ContextOptions,
@@ -165,7 +171,7 @@ function compileGateway(
   logReadsBody: boolean,
 ): GatewayRuntime {
   const routes = plan.routes.map((route) =>
-    compileRoute(route, routeNames(plan, route).key, options, parts, logReadsBody),
+    compileRoute(route, routeNames(plan, route), options, parts, logReadsBody),
   );
   for (const { route, by } of shadowedRoutes(routes)) {
     const { path, config, backendPath } = plan.routes[routes.indexOf(route)] as RoutePlan;

@@ -8,7 +8,7 @@ import type {
 import type { GatewayPlan, RoutePlan } from '../config/plan.ts';
 import type { RouteConfig } from '../config/schema.ts';
 import { goDuration } from './go-duration.ts';
-import { listenerKey, routeNames } from './names.ts';
+import { listenerKey, modelBackend, routeNames } from './names.ts';
 import { inlinePolicies } from './policies.ts';
 
 type BackendConfig = RouteConfig['backends'][number];
@@ -125,7 +125,7 @@ function* routerBackends(
   facts: BackendFacts,
 ): Generator<DumpBackend> {
   const target = {
-    models: models.map((model, index) => modelKey(model, index)),
+    models: models.map((model, index) => modelBackend(model.name, index)),
     virtualModels: virtualModels.map(({ name: virtual }) => virtual),
   };
   yield { backend: { llmRouter: { name, namespace: '', target } } };
@@ -134,7 +134,7 @@ function* routerBackends(
     yield {
       backend: {
         ai: {
-          name: modelKey(model, index),
+          name: modelBackend(model.name, index),
           namespace: '',
           target: { providers: [endpointSet([endpoint])] },
         },
@@ -154,14 +154,12 @@ function endpointSet(endpoints: readonly DumpEndpoint[]): DumpEndpointSet {
   return { active: byName(false), rejected: byName(true) };
 }
 
-const modelKey = ({ name }: ModelConfig, index: number): string => `llm:model:${name}:${index}`;
-
 /** Models of the top-level `llm`. */
 export function* modelsOf(gateway: GatewayPlan, route: RoutePlan): Generator<DumpModel> {
   if (route.backendPath?.[0] !== 'llm') return;
   for (const { llm } of route.config.backends) {
     for (const [index, model] of (llm?.models ?? []).entries()) {
-      const key = modelKey(model, index);
+      const key = modelBackend(model.name, index);
       yield {
         listenerKey: listenerKey(gateway),
         key,

@@ -18,6 +18,9 @@ export interface RouteNames {
 /** A gateway that stands for a top-level `mcp` or `llm` section with a port of its own. */
 const isShortForm = ({ portPath }: GatewayPlan): boolean => portPath[0] !== 'gateways';
 
+/** A model of the top-level `llm` as a backend of its own. */
+export const modelBackend = (name: string, index: number): string => `llm:model:${name}:${index}`;
+
 /** `gateway/<name>`, or the name of the section that implies the port. */
 export function listenerKey(gateway: GatewayPlan): string {
   return isShortForm(gateway) ? gateway.name : `gateway/${gateway.name}`;

@@ -34,6 +34,12 @@ export interface ItemAccess {
   allows(kind: string, target: string, name: string, args?: unknown): boolean;
 }
 
+/** The Host that a service gets, of the one that the client asked for and the service's own. */
+export type HostRewrite = (
+  asked: string,
+  own: { readonly authority: string; readonly isTls: boolean },
+) => string;
+
 /** Access-log values that a backend knows of one MCP message. */
 export interface McpLogFields {
   method?: string;
@@ -82,6 +88,8 @@ export class Exchange {
   /** In the log, where lines of the request are to be told from others. */
   number: number | undefined;
   route: string | undefined;
+  /** The backend that was chosen, by its name in the configuration dump, as metrics label it. */
+  backend: string | undefined;
   /** Address of the upstream that was called, `host:port`. */
   endpoint: string | undefined;
   protocol: 'http' | 'mcp' | 'llm' = 'http';
@@ -103,6 +111,10 @@ export class Exchange {
   extauthz: Readonly<Record<string, unknown>> | undefined;
   /** Set by `timeout`: how long one call to a backend may take until its response headers, in ms. */
   backendTimeout: number | undefined;
+  /** Set by `timeout`: how long the response body of a backend may be silent, in ms; 0 for no limit. */
+  backendIdle: number | undefined;
+  /** Set by `urlRewrite`: the Host for a plain HTTP service. */
+  rewriteHost: HostRewrite | undefined;
   /** What serves it, from its beginning to its end: a reload does not change that. */
   serving: Serving | undefined;
   /** Somebody watches this request; otherwise stages need not even build their events. */

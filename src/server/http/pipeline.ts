@@ -10,6 +10,14 @@ import { refuseRepeatedMembers } from './repeated-members.ts';
 import { replyToError } from './respond.ts';
 import type { Routable, Router } from './router.ts';
 
+/** A backend with its share of the requests. */
+interface WeightedBackend {
+  readonly weight: number;
+  readonly backend: Backend;
+  /** As the configuration dump refers to it, for metrics. */
+  readonly name: string;
+}
+
 /** A route as requests see it: compiled once per configuration, never changed. */
 export interface Route extends Routable {
   /** As printed in the access log, `default/<name>`. */
@@ -30,7 +38,7 @@ export interface Route extends Routable {
   /** Clients of this route read errors in the form of the OpenAI API. */
   readonly isLlm: boolean;
   /** Backends with their weights; empty weights are left out. */
-  readonly backends: readonly { readonly weight: number; readonly backend: Backend }[];
+  readonly backends: readonly WeightedBackend[];
 }
 
 /** What a port serves with, as far as the request flow is concerned. */
@@ -101,21 +109,25 @@ async function answer(route: Route, x: Exchange): Promise<Reply> {
     return reply;
   }
   if (x.trace !== undefined) tracePassed(x.trace, route);
-  return pickBackend(route).handle(x);
+  const { backend, name } = pickBackend(route);
+  x.backend = name;
+  const reply = await backend.handle(x);
+  x.reason ??= 'Upstream';
+  return reply;
 }
 
 function wrapped({ wrappers }: Route, x: Exchange, flow: () => Promise<Reply>): Promise<Reply> {
   return wrappers.reduceRight((next, policy) => () => policy.around?.(x, next) ?? next(), flow)();
 }
 
-function pickBackend(route: Route): Backend {
+function pickBackend(route: Route): WeightedBackend {
   const { backends } = route;
-  if (backends.length === 1) return (backends[0] as Route['backends'][number]).backend;
+  if (backends.length === 1) return backends[0] as WeightedBackend;
   const total = backends.reduce((sum, { weight }) => sum + weight, 0);
   let point = Math.random() * total;
-  for (const { weight, backend } of backends) {
-    point -= weight;
-    if (point < 0) return backend;
+  for (const choice of backends) {
+    point -= choice.weight;
+    if (point < 0) return choice;
   }
   throw new AppError('no_backend');
 }

@@ -62,8 +62,11 @@ export interface UpstreamResponse {
 export interface Upstream {
   /** `host:port` or `unix:path`, for logs. */
   readonly address: string;
-  /** What goes into Host when nothing else is wanted. */
+  /** Its own Host: name or address, with the port unless it is that of the scheme. */
   readonly authority: string;
+  /** It has a host name, not just an IP address or a socket. */
+  readonly isNamed: boolean;
+  readonly isTls: boolean;
   /** A response whose body is read here. */
   request(request: UpstreamRequest): Promise<Dispatcher.ResponseData>;
   /** A response whose body goes on to a client. Rejects with an `AppError` of the right status. */
@@ -123,6 +126,8 @@ export function createUpstream(
   return {
     address,
     authority: url.host,
+    isNamed,
+    isTls: url.protocol === 'https:',
     get connected() {
       return pool.stats.connected;
     },

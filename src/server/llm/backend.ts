@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineBackend } from '../backend.ts';
 import type { CompileContext } from '../compile-context.ts';
+import { modelBackend } from '../config-dump/names.ts';
 import type { Exchange, Reply } from '../http/exchange.ts';
 import { neverReached } from '../http/upstream-error.ts';
 import { traceLeftAlone, traceLlmReply, traceLlmRequest } from '../observe/trace/llm.ts';
@@ -57,8 +58,16 @@ export const llm = defineBackend({
   key: 'llm',
   schema: z.strictObject(llmFields).describe('LLM providers behind one OpenAI-compatible endpoint.'),
   open(config, context) {
+    const isTopLevel = context.path[0] === 'llm';
     const compiled = config.models.flatMap(
-      (model, index) => compileModel(model, config.providers, context.at('models', index)) ?? [],
+      // Those of the top-level section are backends of their own, also in dumps.
+      (model, index) =>
+        compileModel(
+          model,
+          config.providers,
+          context.at('models', index),
+          isTopLevel ? `/${modelBackend(model.name, index)}` : undefined,
+        ) ?? [],
     );
     reportUnknownKinds(config.providers, context.at('providers'));
     refuseDuplicateEntries(config.providers, context);
@@ -226,6 +235,7 @@ async function callModel(
     ...(payloads?.completion === true && { keepsCompletion: true }),
   };
   x.llm = call;
+  x.backend = model.backend ?? x.backend;
   if (x.trace !== undefined) traceLlmRequest(x.trace, call, body.toString());
   changeFields(body, model.fields, lookupIn(x));
   // What the client asked for is settled; what the provider is asked for is configuration.

@@ -73,7 +73,7 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
   const bytes = body.encode();
   x.trace?.hide(model.apiKey, true);
   if (x.trace !== undefined)
-    traceSending(x.trace, { headers: headers.raw, path, upstream: model.upstream, body: bytes });
+    traceSending(x.trace, { headers: headers.raw, path, authority: model.upstream.authority, body: bytes });
   const sent = model.upstream.relay({
     method: x.method,
     path,
@@ -81,7 +81,7 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
     body: bytes,
     client: x,
     // Streams have a clock of their own, which ends them with an event; who asked for one may get something else.
-    bodyIdle: LIMITS.streamIdle * (body.get('stream') === true ? 2 : 1),
+    bodyIdle: (x.backendIdle ?? LIMITS.streamIdle) * (body.get('stream') === true ? 2 : 1),
     ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
   });
   const {

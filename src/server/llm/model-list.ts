@@ -17,6 +17,7 @@ export interface Listing {
 
 /** Answers `GET /v1/models`, and `GET /v1/models/{id}` with the model of that name. */
 export function answerModels(x: Exchange, listing: Listing): Reply {
+  x.reason = 'DirectResponse';
   const id = withoutVersion(x.path).slice('/models/'.length);
   if (id !== '') return answerModel(x, decoded(id), listing);
   const { listed, startedAt } = listing;

@@ -124,6 +124,8 @@ export type ProviderEntry = z.output<typeof providerEntrySchema>;
 /** A model entry, compiled. */
 export interface Model {
   readonly name: string;
+  /** Its label in metrics, where it is a backend of its own. */
+  readonly backend: string | undefined;
   readonly isPublic: boolean;
   /** Whether its conditions hold for a request. */
   readonly takes: (x: Exchange) => boolean;
@@ -150,6 +152,7 @@ export function compileModel(
   config: ModelConfig,
   entries: readonly ProviderEntry[],
   context: CompileContext,
+  backend?: string,
 ): Model | undefined {
   // Before the provider, which may be unknown: a mistake in them is to be seen then too.
   const transformations = compileTransformations(config, context.at('transformation'));
@@ -177,6 +180,7 @@ export function compileModel(
   }
   return {
     name: config.name,
+    backend,
     isPublic: config.visibility === 'public',
     takes: conditions,
     provider: kind,

@@ -49,12 +49,17 @@ export class LlmStream {
       this.#upstream.discard();
     });
     this.#response = responseSink(response, this.#upstream);
-    this.#stall = setTimeout(() => this.#silent(), LIMITS.streamIdle);
+    if (this.#idle > 0) this.#stall = setTimeout(() => this.#silent(), this.#idle);
     this.#upstream.consume({
       push: (chunk) => this.#push(chunk),
       end: () => this.#end(),
       fail: (why) => this.#broken(why),
     });
+  }
+
+  /** How long the provider may be silent, in ms; 0 for no limit. */
+  get #idle(): number {
+    return this.#x.backendIdle ?? LIMITS.streamIdle;
   }
 
   discard(): void {
@@ -79,7 +84,7 @@ export class LlmStream {
   }
 
   #silent(): void {
-    this.#locate(`nothing more came for ${LIMITS.streamIdle / 1000} s`);
+    this.#locate(`nothing more came for ${this.#idle / 1000} s`);
     this.#abort('the provider sent nothing for too long', 'timeout_error', 'stream_idle', 'Timeout');
   }
 

@@ -22,7 +22,7 @@ export function requestFields(x: Exchange, status: number): Field[] {
     ['endpoint', x.endpoint],
     ['src.addr', sourceAddress(x)],
     ['http.method', x.method],
-    ['http.host', x.request.headers.host ?? ''],
+    ['http.host', askedHost(x)],
     ['http.path', shownTarget(x)],
     ['http.version', `HTTP/${x.request.httpVersion}`],
     ['http.status', status],
@@ -103,6 +103,10 @@ const numberOf = (value: unknown): number | undefined => (typeof value === 'numb
 /** What a server says of a failure may quote the URL that it was called with. */
 const clean = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : byForm.text(text);
+
+/** The host that was decided on, or the one that was sent when the request was refused before. */
+const askedHost = ({ host, request }: Exchange): string =>
+  host === '' ? (request.headers.host ?? '') : host;
 
 /**
  * The target that was decided on, or the one that was sent when it was refused, without the parameters that the

@@ -10,6 +10,7 @@ import { localRateLimit } from './local-rate-limit.ts';
 import { mcpAuthentication } from './mcp-authentication/index.ts';
 import { mcpAuthorization } from './mcp-authorization.ts';
 import { timeout } from './timeout.ts';
+import { urlRewrite } from './url-rewrite.ts';
 
 /**
  * Every policy, in the order of the request phase; the response phase is the reverse. Adding a policy is its
@@ -27,5 +28,6 @@ export const policyKinds = [
   localRateLimit, // only requests that may pass use up a limit
   mcpAuthorization, // rules on single items, asked by the MCP backend
   requestHeaderModifier, // after all rules, so that they see what the client sent
+  urlRewrite, // as above; rules see the host that the client asked for
   directResponse, // in place of a backend
 ] as const satisfies readonly PolicyKind[];

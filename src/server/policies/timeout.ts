@@ -16,6 +16,11 @@ const schema = z
       .describe(
         `Time for one call to a backend until its response headers; then 504. ${durationText(LIMITS.upstreamHeadersTimeout)} by default.`,
       ),
+    backendIdleTimeout: durationSchema
+      .optional()
+      .describe(
+        `How long the response body of a backend may be silent; then the response is cut. \`0s\` for no limit. ${durationText(LIMITS.backendIdle)} for plain HTTP services by default, ${durationText(LIMITS.streamIdle)} for models. MCP servers may be silent.`,
+      ),
   })
   .describe('Bounds how long a request may take.');
 
@@ -23,10 +28,11 @@ const schema = z
 export const timeout = definePolicy({
   key: 'timeout',
   schema,
-  compile({ requestTimeout, backendRequestTimeout }) {
+  compile({ requestTimeout, backendRequestTimeout, backendIdleTimeout }) {
     return {
       request(x) {
         x.backendTimeout = backendRequestTimeout;
+        x.backendIdle = backendIdleTimeout;
         return undefined;
       },
       ...(requestTimeout === undefined

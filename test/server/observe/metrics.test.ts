@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { ConfigDump } from '../../../src/core/config-dump.ts';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { Metrics } from '../../../src/server/observe/metrics/metrics.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
@@ -133,6 +134,74 @@ describe('metrics of MCP requests', () => {
 });
 
 describe('metrics of HTTP requests', () => {
+  test('name backends as the configuration dump does, and give every answer a reason', async () => {
+    await using upstream = await httpUpstream();
+    await using closed = await httpUpstream();
+    await closed.close();
+    const at = (exact: string) => [{ path: { exact } }];
+    const models = [{ name: 'mini', provider: 'echo' }];
+    const routes = [
+      { name: 'plain', matches: at('/plain'), backends: [{ host: upstream.address }] },
+      { name: 'gone', matches: at('/gone'), backends: [{ host: closed.address }] },
+      { name: 'tools', matches: at('/tools'), backends: [{ mcp: { targets: [chaos('a')] } }] },
+      { name: 'chat', matches: at('/chat/completions'), backends: [{ llm: { models } }] },
+      { name: 'none', matches: at('/none'), policies: { directResponse: { body: 'x' } } },
+    ];
+    const yaml = {
+      config: { connectionTerminationDeadline: '100ms' },
+      gateways: { edge: { port: 0, routes } },
+      mcp: { port: 0, targets: [chaos('b')] },
+      llm: { port: 0, models: [{ name: 'other', provider: 'echo' }, ...models] },
+    };
+    await using gate = await gateway(JSON.stringify(yaml), { admin: true });
+    const [edge, mcp, llm] = gate.ports.map((port) => `http://127.0.0.1:${port}`);
+    await Promise.all([
+      send(`${edge}/plain`),
+      send(`${edge}/gone`),
+      send(`${edge}/none`),
+      send(`${edge}/nowhere`),
+    ]);
+    for (const url of [`${edge}/tools`, `${mcp}/mcp`]) {
+      const session = await openSession(url);
+      await session.request('tools/list');
+      await fetch(url, { method: 'PUT' });
+    }
+    const body = JSON.stringify({ model: 'mini', messages: [{ role: 'user', content: 'Hi' }] });
+    await send(`${edge}/chat/completions`, { method: 'POST', body });
+    await send(`${llm}/v1/chat/completions`, { method: 'POST', body });
+    await send(`${llm}/v1/chat/completions`, { method: 'POST', body: body.replace('mini', 'missing') });
+    await send(`${llm}/v1/models`);
+    await ended(gate, 16);
+    const samples = (await scrape(gate)).get('gw_requests')?.samples ?? [];
+    const seen = new Set(
+      samples.map(({ labels: { backend, status, reason } }) => `${backend} ${status} ${reason}`),
+    );
+    const tools = '/gateway/edge/default/tools/backend0';
+    expect([...seen].toSorted()).toEqual(
+      [
+        '/gateway/edge/default/plain/backend0 200 Upstream',
+        '/gateway/edge/default/gone/backend0 503 UpstreamFailure',
+        'unknown 200 DirectResponse',
+        'unknown 404 NotFound',
+        ...[tools, '/mcp'].flatMap((name) => [
+          `${name} 200 Upstream`,
+          `${name} 202 Upstream`,
+          `${name} 405 MCP`,
+        ]),
+        '/gateway/edge/default/chat/backend0 200 Upstream',
+        '/llm:model:mini:1 200 Upstream',
+        '/llm:router 404 NotFound',
+        '/llm:router 200 DirectResponse',
+      ].toSorted(),
+    );
+    const dump = JSON.parse((await send(`${gate.admin}/config_dump`)).text) as ConfigDump;
+    const dumped = dump.backends.flatMap(({ backend }) =>
+      Object.values(backend).map((each) => `/${each?.name}`),
+    );
+    const labels = new Set(samples.map(({ labels: { backend } }) => backend));
+    expect([...labels].filter((label) => label !== 'unknown' && !dumped.includes(label ?? ''))).toEqual([]);
+  });
+
   test('count requests, bytes, time and connections by backend, status and reason', async () => {
     await using upstream = await httpUpstream((_, response) => response.writeHead(201).end('x'.repeat(100)));
     await using gate = await proxyGateway(upstream.address);
@@ -141,7 +210,7 @@ describe('metrics of HTTP requests', () => {
     await ended(gate, 2);
     const families = await scrape(gate);
     const labels = {
-      backend: upstream.address,
+      backend: '/gateway/default/default/proxied/backend0',
       protocol: 'http',
       method: 'GET',
       status: '201',

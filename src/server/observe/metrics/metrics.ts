@@ -240,7 +240,7 @@ export class BindMetrics {
     custom: readonly string[],
   ): HttpSeries {
     const reason = x.reason ?? UNKNOWN;
-    const backend = x.endpoint ?? UNKNOWN;
+    const backend = x.backend ?? UNKNOWN;
     let key = `${status} ${x.method} ${reason} ${x.protocol} ${backend}`;
     if (custom.length > 0) key += `\u0000${custom.join('\u0000')}`;
     const found = known.get(key);

@@ -29,6 +29,7 @@ const NAMES: Readonly<Record<string, { readonly kind: string; readonly stage: st
   localRateLimit: { kind: 'local_rate_limit', stage: 'local rate limit' },
   requestHeaderModifier: { kind: 'request_header_modifier', stage: 'request header modifier' },
   responseHeaderModifier: { kind: 'response_header_modifier', stage: 'response header modifier' },
+  urlRewrite: { kind: 'url_rewrite', stage: 'url rewrite' },
   directResponse: { kind: 'direct_response', stage: 'direct response' },
   mcpAuthorization: { kind: 'mcp_authorization', stage: 'mcp authorization' },
 };
