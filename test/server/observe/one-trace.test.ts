@@ -106,9 +106,9 @@ test('calls of MCP tools and of a model under one traceparent are one connected 
 
   const model = pairOf(spans, ({ attributes }) => 'gen_ai.request.model' in attributes);
   expect(model.request.attributes).toMatchObject({
-    'gw.ai.usage.cost.total': '0.000026',
-    'gw.ai.usage.cost.input': '0.000012',
-    'gw.ai.usage.cost.output': '0.000014',
+    'gw.ai.usage.cost.total': 0.000026,
+    'gw.ai.usage.cost.input': 0.000012,
+    'gw.ai.usage.cost.output': 0.000014,
   });
   expect(provider.received[0]?.headers['traceparent']).toBe(contextOf(model.calls[0]));
 

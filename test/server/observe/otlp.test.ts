@@ -5,11 +5,11 @@ import { parseTraceparent } from '../../../src/server/observe/otlp/context.ts';
 import { CallSpan } from '../../../src/server/observe/otlp/span.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { chat, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
+import { answering, chat, llmGateway, llmProvider } from '../../kit/llm-provider.ts';
 import { openSession } from '../../kit/mcp.ts';
 import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { collector, type ReceivedSpan } from '../../kit/otlp.ts';
-import { proxyGateway } from '../../kit/routes.ts';
+import { proxyGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { openTrace, traceServer } from '../../kit/trace.ts';
 import { until } from '../../kit/until.ts';
@@ -55,15 +55,18 @@ describe('a trace', () => {
         status: { code: 0 },
         traceId: line['trace.id'],
         spanId: line['span.id'],
-        resource: { 'service.name': 'agentgateway' },
+        resource: { 'service.name': 'agctl' },
         attributes: {
           'http.status': 200,
           'gen_ai.request.model': 'acme-mini',
           'gen_ai.usage.input_tokens': 12,
-          'gw.ai.usage.cost.total': '0.000026',
-          'gw.ai.usage.cost.input': '0.000012',
-          'gw.ai.usage.cost.output': '0.000014',
-          'gw.ai.usage.cost.cache_read': '0',
+          'gw.ai.usage.cost.total': 0.000026,
+          'gw.ai.usage.cost.input': 0.000012,
+          'gw.ai.usage.cost.output': 0.000014,
+          'gw.ai.usage.cost.cache_read': 0,
+          duration: expect.any(Number),
+          'server.address': '127.0.0.1',
+          'server.port': gate.port,
           'url.scheme': 'http',
           'network.protocol.version': '1.1',
         },
@@ -76,12 +79,47 @@ describe('a trace', () => {
           'agentgateway.outbound.kind': 'Primary',
           'agentgateway.outbound.subtype': 'Llm',
           'http.status': 200,
+          'server.address': '127.0.0.1',
+          'server.port': provider.port,
         },
       });
       expect(provider.received[0]?.headers['traceparent']).toBe(`00-${call.traceId}-${call.spanId}-01`);
       expect(sink.headers[0]?.[':path']).toBe('/opentelemetry.proto.collector.trace.v1.TraceService/Export');
     },
   );
+
+  test('of a request whose service or provider answers 5xx is an error', async () => {
+    await using sink = await collector('http');
+    await using provider = await llmProvider(answering('{"error":{"message":"no","code":"oops"}}', 500));
+    await using other = await httpUpstream((_, response) => response.writeHead(503).end());
+    const settings = tracing(sink.url, { otlpProtocol: 'http' }) as { config: object };
+    const model = await llmGateway(provider, { more: settings });
+    const plain = await proxyGateway(other.address, {}, settings);
+    await chat(model);
+    await send(plain.url);
+    await Promise.all([model.accessLine(1), plain.accessLine(1)]);
+    await Promise.all([model.close(), plain.close()]);
+    const statuses = sink.spans
+      .filter(({ kind }) => kind === 2)
+      .map(({ attributes, status }) => [attributes['http.status'], status.code, status.message]);
+    expect(statuses.toSorted()).toEqual([
+      [500, 2, 'HTTP 500'],
+      [503, 2, 'HTTP 503'],
+    ]);
+  });
+
+  test('has the service name that the environment says', async () => {
+    await using sink = await collector('http');
+    const yaml = routesConfig(
+      [{ policies: { directResponse: { body: 'x' } } }],
+      tracing(sink.url, { otlpProtocol: 'http' }),
+    );
+    const gate = await gateway(yaml, { env: { OTEL_SERVICE_NAME: 'edge-eu' } });
+    await send(gate.url);
+    await gate.accessLine(1);
+    await gate.close();
+    expect(sink.spans.map(({ resource }) => resource['service.name'])).toEqual(['edge-eu']);
+  });
 
   test('of an MCP call is one server and one client span', async () => {
     await using sink = await collector('http');

@@ -7,6 +7,8 @@ import { lookupIn } from '../../variables.ts';
 /** Both forms of tracing in a configuration, compiled. */
 export interface TracingSettings {
   readonly url: string;
+  /** How the process is called, unless `resources` say otherwise. */
+  readonly serviceName: string;
   readonly protocol: 'grpc' | 'http';
   readonly headers: Readonly<Record<string, string>>;
   readonly resources: Readonly<Record<string, string>>;
@@ -25,6 +27,8 @@ export function compileTracing(
 ): TracingSettings | undefined {
   const older = config.tracing;
   const newer = frontendPolicies.tracing;
+  // OpenTelemetry's own variable ("Environment Variable Specification", General SDK Configuration).
+  const serviceName = root.env['OTEL_SERVICE_NAME'] || 'agctl';
   if (older.otlpEndpoint !== undefined && newer !== undefined) {
     root.at('config', 'tracing').report({
       code: 'AGW0105',
@@ -37,6 +41,7 @@ export function compileTracing(
     const at = root.at('frontendPolicies', 'tracing');
     const base = /^https?:\/\//.test(newer.host) ? newer.host : `http://${newer.host}`;
     return {
+      serviceName,
       url: endpoint(base, newer.protocol, newer.path),
       headers: {},
       ...pick(newer, at),
@@ -57,6 +62,7 @@ export function compileTracing(
     });
   }
   return {
+    serviceName,
     url: endpoint(older.otlpEndpoint, older.otlpProtocol, older.path),
     headers: older.headers,
     ...pick({ ...older, protocol: older.otlpProtocol }, at),

@@ -42,6 +42,15 @@ export class CallSpan implements TraceContext {
   }
 }
 
+/** `server.address` and `server.port` of `host:port`, or of the path of a socket (OpenTelemetry's conventions). */
+export function serverAttributes(address: string): Record<string, AttributeValue> {
+  if (address.startsWith('unix:')) return { 'server.address': address.slice('unix:'.length) };
+  const [, host = address, port] = /^(.*?)(?::(\d+))?$/.exec(address) ?? [];
+  if (host === '') return {};
+  const name = host.replace(/^\[|\]$/g, '');
+  return { 'server.address': name, ...(port === undefined ? {} : { 'server.port': Number(port) }) };
+}
+
 /** A call over HTTP, as spans describe it. */
 export interface HttpCall {
   readonly kind: CallKind;
@@ -79,6 +88,7 @@ export class RequestSpan implements TraceContext {
       'agentgateway.outbound.subtype': subtype,
       'http.method': method,
       'http.host': address,
+      ...serverAttributes(address),
       // A query may hold credentials.
       'http.path': withoutTokens(path.split('?')[0] as string),
     });

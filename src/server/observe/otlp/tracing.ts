@@ -6,12 +6,11 @@ import { VERSION } from '../../../core/version.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Route } from '../../http/pipeline.ts';
 import type { Router } from '../../http/router.ts';
-import { costToText } from '../../llm/cost/decimal.ts';
 import type { Field } from '../request-fields.ts';
 import { parseTraceparent, type TraceContext } from './context.ts';
 import { loadTransport, SpanQueue } from './exporter.ts';
 import type { TracingSettings } from './settings.ts';
-import { type AttributeValue, type CallSpan, RequestSpan } from './span.ts';
+import { type AttributeValue, type CallSpan, RequestSpan, serverAttributes } from './span.ts';
 
 const KIND = { server: 1, client: 2 } as const;
 const STATUS = { unset: 0, error: 2 } as const;
@@ -21,14 +20,14 @@ export class Tracing {
   readonly #settings: TracingSettings;
   readonly #queue: SpanQueue;
   readonly #resource: Promise<ReadableSpan['resource']>;
-  readonly #scope = { name: 'agentgateway', version: VERSION };
+  readonly #scope = { name: 'agctl', version: VERSION };
 
-  constructor(settings: TracingSettings, log: Log, serviceName = 'agentgateway') {
+  constructor(settings: TracingSettings, log: Log) {
     this.#settings = settings;
     this.#queue = new SpanQueue(loadTransport(settings.protocol, settings.url, settings.headers), log);
     this.#resource = import('@opentelemetry/resources').then(({ resourceFromAttributes }) =>
       resourceFromAttributes({
-        'service.name': serviceName,
+        'service.name': settings.serviceName,
         'service.version': VERSION,
         ...settings.resources,
       }),
@@ -77,10 +76,7 @@ export class Tracing {
     void this.#resource.then((resource) => {
       const shared = { resource, scope: this.#scope };
       this.#queue.add([
-        readable(
-          { ...server, error: x.error ?? mcpProblem(x.mcp), started: x.startedClock, ended: now },
-          shared,
-        ),
+        readable({ ...server, error: problemOf(x), started: x.startedClock, ended: now }, shared),
         ...span.calls.map((call) => readable(clientSpan(call, span, now), shared)),
       ]);
     });
@@ -89,12 +85,14 @@ export class Tracing {
   #attributes(x: Exchange, fields: readonly Field[]): Record<string, AttributeValue> {
     const attributes: Record<string, AttributeValue> = {};
     for (const [name, value] of fields) {
-      if (value !== undefined && value !== null && name !== 'error') attributes[name] = attributeOf(value);
+      if (value !== undefined && value !== null && name !== 'error')
+        attributes[name] = measured(name, value) ?? attributeOf(value);
     }
     attributes['url.scheme'] = 'http';
     attributes['network.protocol.version'] = x.request.httpVersion;
+    Object.assign(attributes, serverAttributes(x.host));
     for (const [part, cost] of Object.entries(x.llm?.cost?.parts ?? {}))
-      attributes[`gw.ai.usage.cost.${snakeCase(part)}`] = costToText(BigInt(Math.round(cost * 1e12)));
+      attributes[`gw.ai.usage.cost.${snakeCase(part)}`] = cost;
     for (const [name, value] of this.#settings.added(x)) attributes[name] = attributeOf(value);
     for (const name of this.#settings.removed) delete attributes[name];
     return attributes;
@@ -104,6 +102,23 @@ export class Tracing {
     return this.#queue.close();
   }
 }
+
+/** What went wrong, for the span's status: a server's span is an error from 500 on (OpenTelemetry's conventions for HTTP). */
+function problemOf(x: Exchange): string | undefined {
+  const known = x.error ?? mcpProblem(x.mcp);
+  const status = x.reply?.status ?? 0;
+  return known ?? (status >= 500 ? `HTTP ${status}` : undefined);
+}
+
+/** Quantities that a line prints as text, as numbers: USD, and times in ms. Undefined for any other field. */
+function measured(name: string, value: unknown): number | undefined {
+  if (typeof value !== 'string') return undefined;
+  if (name === 'gw.ai.usage.cost.total') return Number(value);
+  const [, milliseconds] = TIMES.has(name) ? (/^(\d+)ms$/.exec(value) ?? []) : [];
+  return milliseconds === undefined ? undefined : Number(milliseconds);
+}
+
+const TIMES = new Set(['duration', 'gw.ai.stream.held']);
 
 const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
