@@ -118,6 +118,12 @@ export const LIMITS = {
   retryLast: 5 * SECOND,
   /** Failed attempts in a row to resume a response stream: 11 s with the waits above, as a restart may take. */
   resumeAttempts: 8,
+  /** What clients are told to wait before they resume a response stream, and how long they can before it is given up. */
+  resumeRetry: SECOND,
+  resumeWithin: 15 * SECOND,
+  /** Response streams of a session that can be resumed; more are plain ones. Characters of events kept for each. */
+  resumableStreams: 64,
+  replayBytes: 64 * KIB,
   /** The longest `retry` of a server that is honoured: clients give up after 60 s. */
   streamRetryMax: 60 * SECOND,
   /** Event ids of a server are sent back in a header; a longer one is not remembered. */

@@ -6,6 +6,8 @@ import { until } from './until.ts';
 export interface EventReader extends AsyncDisposable {
   readonly status: number;
   readonly headers: Headers;
+  /** What came so far, as it came. */
+  readonly text: string;
   /** Messages so far, parsed. */
   readonly messages: readonly Json[];
   /** Whether the server has ended the stream. */
@@ -44,10 +46,18 @@ export async function openEvents(
   }).finally(() => clearTimeout(timer));
   const messages: Json[] = [];
   let ended = false;
-  const parser = createParser({ onEvent: ({ data }) => messages.push(JSON.parse(data)) });
+  let text = '';
+  const parser = createParser({
+    // An event without data only carries an id.
+    onEvent: ({ data }) => data !== '' && messages.push(JSON.parse(data)),
+  });
   const read = async (): Promise<void> => {
     const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) parser.feed(decoder.decode(chunk, { stream: true }));
+    for await (const chunk of response.body ?? []) {
+      const part = decoder.decode(chunk, { stream: true });
+      text += part;
+      parser.feed(part);
+    }
     ended = true;
   };
   // Ends with an error when we leave, or when the server cuts the connection: then `ended` stays false.
@@ -56,6 +66,9 @@ export async function openEvents(
     status: response.status,
     headers: response.headers,
     messages,
+    get text() {
+      return text;
+    },
     get ended() {
       return ended;
     },

@@ -33,6 +33,8 @@ export interface ClientCall {
   readonly trace: Tracer | undefined;
   /** The call runs at that target, under that id of the peer's. */
   runsAt(target: Target, peer: Peer, id: number): void;
+  /** The response will take a while. */
+  suspended(): void;
   /** A target answered with a status of its own, such as 401. */
   refused(error: UpstreamStatusError): void;
 }
@@ -121,6 +123,10 @@ class ForwardedCall implements CallHandler {
     trace?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
     const { session, stream } = this.#call;
     session.requests.end(stream, this.#rewrite === undefined ? text : this.#rewrite(text, response));
+  }
+
+  suspended(): void {
+    this.#call.suspended();
   }
 
   cancelled(): void {

@@ -14,6 +14,8 @@ export interface CallHandler {
   /** The response; `text` carries the id that the caller used. */
   response(text: string, message: RpcMessage): void;
   failure(error: Error): void;
+  /** The server makes the caller wait. */
+  suspended?(): void;
   /** The call was cancelled: there will be neither. */
   cancelled?(): void;
 }
@@ -54,6 +56,7 @@ export class Peer {
     message: (text, inReplyTo) => this.#receive(text, inReplyTo),
     failed: (id, error) => this.#take(id)?.handler.failure(error),
     awaits: (id) => this.#pending.has(id),
+    suspended: (id) => this.#pending.get(id)?.handler.suspended?.(),
     sessionLost: () => this.onSessionLost?.(),
     closed: (error) => this.#close(error),
   };

@@ -10,12 +10,19 @@ import { dispatch } from './federation.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
 import type { Peer } from './peer.ts';
 import { RPC, RpcError } from './protocol.ts';
+import type { ResumableCall } from './resumable-calls.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import type { UpstreamStatusError } from './targets/http-body.ts';
 
 /** How long a call may take before its response head goes out without an event, in ms. */
 const RESPONSE_HEAD_AFTER = 2_000;
+
+/**
+ * The same of a call that no target can refuse with a status, such as one to a child process: a client should be able to
+ * resume its stream soon, but a short call leaves as one event in one write.
+ */
+const RESUMABLE_HEAD_AFTER = 25;
 
 /** Starts a call of a client and answers with its stream. */
 export function runCall(
@@ -46,7 +53,7 @@ export function runCall(
 
 /** Refuses a request whose id is that of one in flight: nobody could say which of them a cancellation means. */
 function refuseEqualId({ running }: Session, { id = 'null' }: RpcMessage): void {
-  if (running.get(canonicalId(id))?.stream.isOpen !== true) return;
+  if (running.get(canonicalId(id))?.stream.hasReader !== true) return;
   const text = `a request with the id ${id.slice(0, 64)} is in flight in this session: give each request its own id`;
   // With the id, clients would take it for the answer to the other one.
   throw badMessage(new RpcError(RPC.invalidRequest, text), 'null');
@@ -56,7 +63,7 @@ function refuseEqualId({ running }: Session, { id = 'null' }: RpcMessage): void 
  * One call under way. It is answered with its stream as soon as there is something to say, or after a short while:
  * until then a target's own refusal, such as a 401 with its challenge, can still become our status.
  */
-class RunningCall implements ClientCall, EventStreamOwner {
+export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall {
   readonly session: Session;
   readonly message: RpcMessage;
   readonly headers: readonly string[];
@@ -71,6 +78,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
   readonly #x: Exchange;
   #peer: Peer | undefined;
   #id = 0;
+  #streamId: string | undefined;
   #answer: Reply | undefined;
   #resolve: ((reply: Reply) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -104,8 +112,47 @@ class RunningCall implements ClientCall, EventStreamOwner {
     if (this.#answer !== undefined) return Promise.resolve(this.#answer);
     return new Promise((resolve) => {
       this.#resolve = resolve;
-      this.#timer = setTimeout(open, RESPONSE_HEAD_AFTER, this);
+      const isSoon = this.session.canResume && this.#peer !== undefined && this.#x.endpoint === undefined;
+      this.#timer = setTimeout(open, isSoon ? RESUMABLE_HEAD_AFTER : RESPONSE_HEAD_AFTER, this);
     });
+  }
+
+  /** There will be more than one event, or none for a while: a client that loses its connection can come back. */
+  opening(): void {
+    if (!this.session.canResume || this.stream.isResumable) return;
+    this.#streamId = this.session.resumable.add(this);
+    if (this.#streamId !== undefined) this.stream.makeResumable(this.#streamId, LIMITS.resumeRetry);
+  }
+
+  /** The target makes the client wait: it gets its stream now. */
+  suspended(): void {
+    this.opening();
+    this.first();
+  }
+
+  detached(): void {
+    if (this.#streamId !== undefined) this.session.resumable.left(this.#streamId);
+  }
+
+  /** The client is back and has got the events up to that one. Undefined when later ones are not kept any more. */
+  resume(x: Exchange, after: number): Reply | undefined {
+    if (!this.stream.resume(after)) {
+      // It may ask for another one.
+      if (!this.stream.hasReader) this.detached();
+      return undefined;
+    }
+    x.runs = this;
+    return eventStreamReply(this.stream);
+  }
+
+  get isOver(): boolean {
+    return !this.stream.isOpen;
+  }
+
+  giveUp(): void {
+    if (this.isOver) return;
+    this.#peer?.cancel(this.#id, 'the client disconnected');
+    this.stream.giveUp();
   }
 
   first(): void {
@@ -113,6 +160,8 @@ class RunningCall implements ClientCall, EventStreamOwner {
   }
 
   closed(): void {
+    // The client may have missed the answer.
+    this.detached();
     const { running } = this.session;
     // The next request with this id may have begun: it is free as soon as the answer is written.
     if (running.get(this.key) === this) running.delete(this.key);
@@ -158,6 +207,8 @@ class RunningCall implements ClientCall, EventStreamOwner {
   }
 
   abandoned(): void {
+    // Whoever has got the id of the stream may come back.
+    if (this.stream.isResumable && this.stream.isAttached) return;
     this.cancel('the client disconnected');
   }
 
@@ -168,7 +219,7 @@ class RunningCall implements ClientCall, EventStreamOwner {
   }
 }
 
-const open = (call: RunningCall): void => call.first();
+const open = (call: RunningCall): void => call.suspended();
 
 export function eventStreamReply(stream: EventStream): Reply {
   return {

@@ -111,6 +111,7 @@ export class SessionStore {
   }
 
   register(session: Session, version: string): void {
+    session.version = version;
     session.id = sealSession(this.#settings.sessionKey, {
       r: randomBytes(16).toString('base64url'),
       b: this.#options.backend,
@@ -260,6 +261,7 @@ export class SessionStore {
       JSON.stringify(initializeParamsOfUnknownClient(version)),
     );
     session.id = id;
+    session.version = version;
     await Promise.all(
       session.connections.map(async (connection, index) => {
         const upstreamSession = state.s?.[index]?.[1];

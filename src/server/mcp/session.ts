@@ -7,9 +7,14 @@ import { parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
 import { NameIndex } from './name-index.ts';
 import { outwardName } from './names.ts';
 import type { Peer } from './peer.ts';
+import { ResumableCalls } from './resumable-calls.ts';
+import type { RunningCall } from './running-call.ts';
 import { ServerRequests } from './server-requests.ts';
 import type { Target } from './target.ts';
 import { outwardMessage } from './task-ids.ts';
+
+/** Revisions are dates. */
+const RESUMABLE_SINCE = '2025-11-25';
 
 /** What every session of one MCP backend shares. */
 export interface SessionOptions {
@@ -38,6 +43,9 @@ export class Session {
   readonly owner: string | undefined;
   readonly connections: readonly Connection[];
   readonly nameIndex = new NameIndex();
+  readonly resumable = new ResumableCalls<RunningCall>();
+  /** The revision agreed on with the client. */
+  version = '';
   id = '';
   readonly begun = performance.now();
   lastUsed = performance.now();
@@ -75,6 +83,11 @@ export class Session {
   /** Whether messages are routed by names and ids; a single target without prefix gets everything as it is. */
   get isFederated(): boolean {
     return this.connections.length > 1 || this.options.prefixed;
+  }
+
+  /** Whether the client takes events without data, which older revisions do not know. */
+  get canResume(): boolean {
+    return this.version >= RESUMABLE_SINCE;
   }
 
   /** Enough to follow a session through the log; the id itself is a credential. */
@@ -172,9 +185,9 @@ export class Session {
    * server does not say to which of its calls a request belongs.
    */
   #taker(peer: Peer, stream: EventStream | undefined): EventStream | undefined {
-    if (stream?.isOpen) return stream;
+    if (stream?.hasReader) return stream;
     if (this.#stream?.isOpen) return this.#stream;
-    const calls = [...this.running.values()].filter((call) => call.stream.isOpen);
+    const calls = [...this.running.values()].filter((call) => call.stream.hasReader);
     const own = calls.filter((call) => call.peer === peer);
     return this.requests.leastBusy((own.length > 0 ? own : calls).map((call) => call.stream));
   }
@@ -206,6 +219,7 @@ export class Session {
     this.#stream?.end();
     this.#queue = [];
     this.requests.close();
+    this.resumable.close();
     await Promise.all(this.connections.map((connection) => connection.close()));
   }
 

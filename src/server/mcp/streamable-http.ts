@@ -60,7 +60,17 @@ async function handleGet(x: Exchange, sessions: SessionStore): Promise<Reply> {
   requireEventStream(x);
   checkVersion(x, undefined);
   const session = await findSession(x, sessions);
-  return eventStreamReply(session.openStream(forwardedHeaders(x)));
+  return resumed(x, session) ?? eventStreamReply(session.openStream(forwardedHeaders(x)));
+}
+
+/** The response stream of a call that a client has lost; undefined when it asks for no such stream. */
+function resumed(x: Exchange, session: Session): Reply | undefined {
+  const eventId = x.headers.get('last-event-id');
+  if (eventId === undefined || eventId === '') return undefined;
+  const { call, after = 0 } = session.resumable.returned(eventId) ?? {};
+  const reply = call?.resume(x, after);
+  if (reply !== undefined) return reply;
+  throw new AppError('mcp_invalid', { message: 'mcp: the events after this Last-Event-ID are not kept' });
 }
 
 async function handleDelete(x: Exchange, sessions: SessionStore): Promise<Reply> {

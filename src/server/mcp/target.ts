@@ -18,6 +18,8 @@ export interface ChannelEvents {
   failed(id: number, error: Error): void;
   /** Whether a request still has no response. */
   awaits(id: number): boolean;
+  /** The server ended the response stream of a request, to be asked for the response later. */
+  suspended(id: number): void;
   /** The server has forgotten the session: it said so when asked for its own stream. */
   sessionLost(): void;
   /** The channel is gone, with all that was pending on it. */

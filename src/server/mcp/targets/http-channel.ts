@@ -113,6 +113,7 @@ export function openHttpChannel(target: HttpTarget, events: ChannelEvents, known
       if (signal.aborted || !isBroken || position.lastEventId === undefined) throw error;
     }
     if (id === undefined || position.lastEventId === undefined || !events.awaits(id)) return;
+    events.suspended(id);
     log.debug('mcp::http', 'the response stream of the target ended early and is resumed', { target: name });
     await resume({
       position,

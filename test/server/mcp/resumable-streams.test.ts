@@ -1,0 +1,229 @@
+import type { ServerResponse } from 'node:http';
+import { afterEach, describe, expect, test } from 'vitest';
+import { LIMITS } from '../../../src/core/limits.ts';
+import { chaos, mcpConfig } from '../../kit/config.ts';
+import { type EventReader, openEvents } from '../../kit/event-stream.ts';
+import { gateway } from '../../kit/gateway.ts';
+import { INITIALIZE, type Json, type McpSession, openSession } from '../../kit/mcp.ts';
+import { mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
+import { until } from '../../kit/until.ts';
+
+const limits = LIMITS as { resumeWithin: number; resumableStreams: number; replayBytes: number };
+const before = { ...LIMITS };
+afterEach(() => {
+  Object.assign(limits, before);
+});
+
+const CALL = { id: 'c', method: 'tools/call', params: { name: 'say', _meta: { progressToken: 'p' } } };
+const revision = (protocolVersion: string) => ({
+  ...INITIALIZE,
+  params: { ...INITIALIZE.params, protocolVersion },
+});
+
+/** A target that answers calls when the test says so, on the stream of the call. */
+async function stage(protocolVersion = '2025-11-25') {
+  const calls: { id: unknown; response: ServerResponse }[] = [];
+  const script: Script = ({ message }, response) => {
+    if (message?.method !== 'tools/call') return false;
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+    calls.push({ id: message.id, response });
+    return true;
+  };
+  const up = await mcpUpstream({ script });
+  const gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]));
+  const session = await openSession(`${gate.url}/mcp`, {}, revision(protocolVersion));
+  const write = (message: object): void =>
+    void calls.at(-1)?.response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
+  return {
+    up,
+    session,
+    call: async (id = CALL.id): Promise<EventReader> => {
+      const stream = openEvents(session.url, { session: session.id, message: { ...CALL, id } });
+      const count = calls.length;
+      await until(() => calls.length > count);
+      progress(0);
+      return stream;
+    },
+    progress,
+    answer: () => {
+      write({ id: calls.at(-1)?.id, result: { done: true } });
+      calls.at(-1)?.response.end();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await gate.close();
+      await up[Symbol.asyncDispose]();
+    },
+  };
+
+  function progress(n: number): void {
+    write({ method: 'notifications/progress', params: { progressToken: 'p', progress: n } });
+  }
+}
+
+const told = ({ messages }: EventReader): unknown[] =>
+  messages.map(({ params, result }: Json) => params?.progress ?? result);
+const lastId = ({ text }: EventReader): string => [...text.matchAll(/^id: (.*)$/gm)].at(-1)?.[1] ?? '';
+const resume = ({ url, id }: McpSession, eventId: string): Promise<EventReader> =>
+  openEvents(url, { session: id, headers: { 'last-event-id': eventId } });
+const isProgress =
+  (n: number) =>
+  ({ params }: Json): boolean =>
+    params?.progress === n;
+
+describe('a response stream with more than its response', () => {
+  test('begins with an event without data that has an id and the time to come back', async () => {
+    await using own = await stage();
+    await using stream = await own.call();
+    await stream.next(isProgress(0));
+    expect(stream.text).toMatch(
+      /^id: [\w-]+\.0\nretry: 1000\ndata: \n\nid: [\w-]+\.1\nevent: message\ndata: \{/,
+    );
+  });
+
+  test('goes on for a client that lost its connection, from the last event that it has got', async () => {
+    await using own = await stage();
+    const first = await own.call();
+    own.progress(1);
+    await first.next(isProgress(1));
+    first.close();
+    own.progress(2);
+    await using second = await resume(own.session, lastId(first));
+    await second.next(isProgress(2));
+    own.progress(3);
+    own.answer();
+    await second.untilEnd();
+    expect(told(first)).toEqual([0, 1]);
+    expect(told(second)).toEqual([2, 3, { done: true }]);
+    expect(second.messages.at(-1)?.id).toBe('c');
+    expect(own.up.of('tools/call')).toHaveLength(1);
+    expect(own.up.of('notifications/cancelled')).toEqual([]);
+  });
+
+  test('can be lost and resumed again and again, also when the gateway has not noticed', async () => {
+    await using own = await stage();
+    const first = await own.call();
+    await first.next(isProgress(0));
+    await using second = await resume(own.session, lastId(first));
+    await first.untilEnd();
+    own.progress(1);
+    await second.next(isProgress(1));
+    second.close();
+    own.answer();
+    await using third = await resume(own.session, lastId(first));
+    await third.untilEnd();
+    expect(told(third)).toEqual([1, { done: true }]);
+  });
+
+  test('gives the response again to a client that may have missed it', async () => {
+    await using own = await stage();
+    await using first = await own.call();
+    own.answer();
+    await first.untilEnd();
+    await using second = await resume(own.session, lastId(first).replace(/\d+$/, '0'));
+    await second.untilEnd();
+    expect(told(second)).toEqual([0, { done: true }]);
+  });
+
+  test('is given up when the client does not come back: its call is cancelled', async () => {
+    limits.resumeWithin = 100;
+    await using own = await stage();
+    const first = await own.call();
+    await first.next(isProgress(0));
+    first.close();
+    await until(() => own.up.of('notifications/cancelled').length === 1);
+    await expectRefused(own.session, lastId(first));
+  });
+
+  test('of a client that is away does not keep its id from the next request', async () => {
+    await using own = await stage();
+    const first = await own.call();
+    await first.next(isProgress(0));
+    first.close();
+    await until(async () => {
+      const next = await openEvents(own.session.url, { session: own.session.id, message: CALL });
+      next.close();
+      return next.status === 200;
+    });
+  });
+
+  test('that has lost events to the limit is not resumed before them', async () => {
+    limits.replayBytes = 300;
+    await using own = await stage();
+    await using first = await own.call();
+    for (let n = 1; n < 10; n += 1) own.progress(n);
+    await first.next(isProgress(9));
+    const id = lastId(first);
+    await expectRefused(own.session, id.replace(/\d+$/, '0'));
+    await using second = await resume(own.session, id.replace(/\d+$/, '9'));
+    await second.next(isProgress(9));
+    expect(told(second)).toEqual([9]);
+  });
+
+  test.each(['AAAAAAAA-1.0', 'x', '-1', '..', `${'a'.repeat(2000)}.0`])(
+    'is not found by an id that nobody was given: %s',
+    async (id) => {
+      await using own = await stage();
+      await using first = await own.call();
+      await first.next(isProgress(0));
+      await expectRefused(own.session, id);
+    },
+  );
+
+  test('is not found by another session', async () => {
+    await using own = await stage();
+    await using first = await own.call();
+    await first.next(isProgress(0));
+    await expectRefused(await openSession(own.session.url, {}, revision('2025-11-25')), lastId(first));
+    own.progress(1);
+    await first.next(isProgress(1));
+  });
+
+  test('is a plain one over the limit, and again resumable when others have ended', async () => {
+    limits.resumableStreams = 1;
+    await using own = await stage();
+    await using first = await own.call();
+    await first.next(isProgress(0));
+    await using second = await own.call('another');
+    await second.next(isProgress(0));
+    expect(second.text).not.toContain('id: ');
+    own.answer();
+    await second.untilEnd();
+    expect(first.text).toContain('id: ');
+  });
+
+  test('is a plain one for a client of an earlier revision, which cancels its call by leaving', async () => {
+    await using own = await stage('2025-06-18');
+    const first = await own.call();
+    await first.next(isProgress(0));
+    expect(first.text).not.toMatch(/^(?:id|retry):/m);
+    first.close();
+    await until(() => own.up.of('notifications/cancelled').length === 1);
+  });
+});
+
+describe('a response stream of a child process', () => {
+  test('can be resumed soon after the call has begun', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const session = await openSession(`${gate.url}/mcp`, {}, revision('2025-11-25'));
+    const message = { id: 1, method: 'tools/call', params: { name: 'hang' } };
+    await using stream = await openEvents(session.url, { session: session.id, message, headWithin: 1_000 });
+    await until(() => /^id: [\w-]+\.0\nretry: 1000\ndata: \n\n$/.test(stream.text));
+  });
+});
+
+describe('a response stream with its response alone', () => {
+  test('has neither id nor event without data', async () => {
+    await using gate = await gateway(mcpConfig([chaos('a')]));
+    const session = await openSession(`${gate.url}/mcp`, {}, revision('2025-11-25'));
+    const { text } = await session.send({ id: 1, method: 'ping' });
+    expect(text).toBe('event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n');
+  });
+});
+
+async function expectRefused({ url, id }: McpSession, eventId: string): Promise<void> {
+  const response = await fetch(url, {
+    headers: { accept: 'text/event-stream', 'mcp-session-id': id, 'last-event-id': eventId },
+  });
+  expect(response.status).toBe(400);
+  expect(await response.text()).toBe('mcp: the events after this Last-Event-ID are not kept');
+}
