@@ -28,7 +28,7 @@ export class Progress {
     const safe = escapeControls(text);
     if (this.#isTerminal) {
       // A line that wraps could not be drawn over.
-      this.#stderr.write(CLEAR_LINE + safe.slice(0, (this.#stderr.columns ?? 80) - 1));
+      this.#stderr.write(CLEAR_LINE + safe.slice(0, (this.#stderr.columns || 80) - 1));
       this.#isShown = true;
       return;
     }

@@ -104,6 +104,8 @@ export const LIMITS = {
   targetMessageBytes: 8 * MIB,
   /** Bytes waiting for a child that does not read its stdin; more fails the call. */
   childInputBytes: 4 * MIB,
+  /** Names of process groups that wait for the shell that outlives us; with more, it is replaced. */
+  watchdogInputBytes: 64 * KIB,
   /** Resources that one session may subscribe to at a shared stdio target; more is an error. */
   sharedSubscriptions: 1_000,
   childErrorBytes: 64 * KIB,

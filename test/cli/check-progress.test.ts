@@ -22,7 +22,8 @@ async function checkWithSilentProvider(options: { isTTY?: boolean; args?: readon
   };
   const absent = { name: 'absent', provider: 'oaiCompat', params: { baseUrl: 'http://127.0.0.1:1/v1' } };
   const file = join(folder, 'config.yaml');
-  writeFileSync(file, JSON.stringify({ llm: { port: 0, models: [silent, absent] } }));
+  const gateways = { local: { port: 0, address: '127.0.0.1' } };
+  writeFileSync(file, JSON.stringify({ gateways, llm: { gateways: 'local', models: [silent, absent] } }));
   const live = { stdout: '', stderr: '' };
   const args = ['check', '-f', file, '--only', 'environment,config,llm,idp', ...(options.args ?? [])];
   const finished = cli(args, {

@@ -110,6 +110,21 @@ describe('the end of the gateway', () => {
     await allGone([pid]);
   });
 
+  test('by SIGKILL ends a child that ignores the end of its input and SIGTERM, and what it has started', async () => {
+    await using running = await serve(mcpConfig([STUBBORN, chaos('b')]));
+    const session = await openSession(`${running.url}/mcp`);
+    const pids = [await numberFrom(session, 'a_pid'), await numberFrom(session, 'a_grandchild')];
+    // One that has ended before: its group is nobody's any more.
+    const other = await openSession(`${running.url}/mcp`);
+    await other.end();
+    running.kill('SIGKILL');
+    try {
+      await allGone(pids);
+    } finally {
+      pids.forEach(killIfAlive);
+    }
+  });
+
   test('comes although a session is just beginning', async () => {
     const config = { logging: { level: 'debug' } };
     await using running = await serve(mcpConfig([chaos('a', '--silent', '--linger')], { config }));

@@ -3,6 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import { LIMITS } from '../../../core/limits.ts';
 import { TargetFailure } from '../target-failure.ts';
 import { StderrLines } from './stderr-lines.ts';
+import { watchdog } from './watchdog.ts';
 
 export interface Command {
   readonly cmd: string;
@@ -72,6 +73,7 @@ function spawnIn(command: Command, failed: (failure: TargetFailure) => void): Pr
 function supervise(child: Process, command: Command, events: ChildEvents): Child {
   const pid = child.pid as number;
   GROUPS.add(pid);
+  watchdog.add(pid);
   const errors = new StderrLines(
     (line) => command.clean(line),
     (text, suppressed) => events.errorLine(text, suppressed),
@@ -100,6 +102,7 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
     child.once('exit', (code, signal) => {
       killGroup(pid, 'SIGKILL');
       GROUPS.delete(pid);
+      watchdog.delete(pid);
       // What it still wrote before the end is worth having; the pipe may lag behind the exit.
       setImmediate(() => {
         child.stdout.destroy();
