@@ -227,7 +227,7 @@ const frontendSchema = z
           .max(64 * 1024 * 1024)
           .default(LIMITS.requestBodyBytes)
           .describe(
-            'Bytes of a body that expressions may read. Of a larger one, only the beginning is there (`bodyPrefix`).',
+            'Bytes of a body that expressions may read. Of a larger one, only the beginning is there (`bodyPrefix`). A call to an `llm` backend with a larger body gets 413.',
           ),
       })
       .prefault({})

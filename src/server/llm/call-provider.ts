@@ -23,9 +23,17 @@ const NOT_FORWARDED = new Set([
   'cookie',
 ]);
 
-// The client's cookies do not go to the provider, so the provider's would never come back. Addresses are the provider's
-// own: a client that followed them would take its key there.
-const NOT_RETURNED = new Set(['set-cookie', 'location', 'refresh']);
+const NOT_RETURNED = new Set([
+  // The client's cookies do not go to the provider, so the provider's would never come back.
+  'set-cookie',
+  // Addresses of the provider: a client that followed them would take its key there.
+  'location',
+  'refresh',
+  // About the origin that was asked, which is the provider's to us and ours to the client.
+  'alt-svc',
+  'strict-transport-security',
+  'clear-site-data',
+]);
 
 /** Calls the provider and notes how that went: for the model, and for the target of a virtual one. */
 export async function callProvider(

@@ -257,6 +257,22 @@ describe('forms', () => {
     });
   });
 
+  test('may be as large as `maxBufferSize` says, 2 MiB by default', async () => {
+    await using provider = await llmProvider(answering('{"text":"Hello."}'));
+    const recording = new File([Buffer.alloc(3 * 1024 * 1024, 7)], 'a.wav');
+    const fields = [
+      ['model', 'a'],
+      ['file', recording],
+    ] as const;
+    await using small = await llmGateway(provider);
+    const refused = await postForm(`${small.url}/v1/audio/transcriptions`, fields);
+    expect([refused.status, errorOf(refused).code]).toEqual([413, 'request_body_too_large']);
+    const more = { frontendPolicies: { http: { maxBufferSize: 4 * 1024 * 1024 } } };
+    await using large = await llmGateway(provider, { more });
+    expect((await postForm(`${large.url}/v1/audio/transcriptions`, fields)).status).toBe(200);
+    expect(provider.received[0]?.body.length).toBeGreaterThan(3 * 1024 * 1024);
+  });
+
   test('are shown to guardrails, which may mask their texts', async () => {
     await using provider = await llmProvider(answering('{"data":[]}'));
     await using guard = await guardrail(({ messages = [] }) => ({

@@ -103,6 +103,21 @@ describe('a redirect of a provider', () => {
     expect(reply.headers).not.toHaveProperty('refresh');
   });
 
+  test('and what else speaks of the origin that was asked, which is ours, stays behind', async () => {
+    const headers = {
+      'alt-svc': 'h3=":443"; ma=86400',
+      'strict-transport-security': 'max-age=31536000; includeSubDomains',
+      'clear-site-data': '"cookies"',
+      'x-request-id': 'r1',
+    };
+    await using provider = await llmProvider(answering('{}', 200, headers));
+    await using gate = await llmGateway(provider);
+    const reply = await chat(gate);
+    expect(reply.headers['x-request-id']).toBe('r1');
+    for (const name of ['alt-svc', 'strict-transport-security', 'clear-site-data'])
+      expect(reply.headers).not.toHaveProperty(name);
+  });
+
   test('counts as a failure of its model, so that another one takes over', async () => {
     await using moved = await llmProvider(answering('', 302, { location: 'http://elsewhere.example/' }));
     await using works = await llmProvider();
