@@ -100,6 +100,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0307: 'A `deny` rule fails, and so refuses, where a header is missing.',
   AGW0308: 'Rules of several forms stand together, and the plain ones may not count as meant.',
   AGW0309: 'An expression reads a member that is never set in its place.',
+  AGW0310: 'A part of a CEL expression fails whatever it is given.',
   AGW0312: 'A provider key can be used by everyone who reaches the port.',
   AGW0401: 'A port could not be opened.',
 } as const;

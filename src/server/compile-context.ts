@@ -126,7 +126,7 @@ export function createContext(
         const compiled = compileExpression(text, variables);
         const expression = watchable(compiled, variables, place('value'));
         expressions.push(expression);
-        for (const problem of unsetMembers(compiled, where)) report(problem);
+        for (const problem of [...unsetMembers(compiled, where), ...insideTexts(compiled)]) report(problem);
         return expression;
       } catch (error) {
         if (!(error instanceof CelSyntaxError)) throw error;
@@ -164,6 +164,18 @@ function unsetMembers({ paths }: Expression, place: Place): Problem[] {
   });
 }
 
+/** Upstream reads `in` over a text as a search for a part of it: configurations from there must load, and be told. */
+function insideTexts(expression: Expression): Problem[] {
+  return expression.insideTexts.map((inside) => ({
+    code: 'AGW0310',
+    severity: 'warning',
+    message: '`in` over a text always fails',
+    inside,
+    label: 'a text: `in` looks for items of lists and keys of maps',
+    help: 'to look for a part of a text, write `text.contains(part)`',
+  }));
+}
+
 /** Stands in for a wrong expression until the configuration is refused. */
 function failing(source: string): PlacedExpression {
   return {
@@ -172,6 +184,7 @@ function failing(source: string): PlacedExpression {
     variables: [],
     roots: new Set(),
     paths: new Map(),
+    insideTexts: [],
     neverBoolean: undefined,
     reads: () => false,
     evaluate: () => {

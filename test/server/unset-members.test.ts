@@ -99,6 +99,32 @@ describe('validation says nothing', () => {
   });
 });
 
+describe('`in` over a text', () => {
+  const found = async (source: string): Promise<string[]> => {
+    const text = JSON.stringify(PLACES.request(source));
+    const all = await findProblems(loadConfigText(text, 'x.yaml', {}), { folder: '/', env: {} });
+    const marked = all.filter(({ code }) => code === 'AGW0310');
+    return marked.map(({ range }) => text.slice(range.start.offset, range.end.offset));
+  };
+
+  test.each([
+    ['"admin" in request.path', 'request.path'],
+    ["'a' in 'abc'", "'abc'"],
+    ['request.method == "GET" && !("x" in request.path.lowerAscii())', 'request.path.lowerAscii()'],
+  ])('gets a warning where it is certain: %s', async (source, marked) => {
+    expect(await found(source)).toEqual([marked]);
+  });
+
+  test.each([
+    '"a" in jwt.roles || "a" in request.headers["x"] || "a" in request.headers',
+    '"a" in request.path.split("/")',
+    'cel.bind(request, {"path": ["a"]}, "a" in request.path)',
+    '"a" in default(jwt.roles, "")',
+  ])('gets none where it may work: %s', async (source) => {
+    expect(await found(source)).toEqual([]);
+  });
+});
+
 test('a rule sees the route, though an expression before it has looked when there was none', async () => {
   await using receiver = await collector('http');
   const tracing = { host: receiver.url, protocol: 'http', randomSampling: 'proxy.gateway.name == "x"' };

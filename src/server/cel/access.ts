@@ -96,7 +96,7 @@ function compilePrefix(node: Node, scope: Scope | undefined, c: Compilation): St
 }
 
 /** The names from a root variable to this member, or undefined when it does not start at one or is computed. */
-function staticPath(node: Node, scope: Scope | undefined, c: Compilation): string[] | undefined {
+export function staticPath(node: Node, scope: Scope | undefined, c: Compilation): string[] | undefined {
   if (node.kind === 'name') {
     return findLocal(scope, node.name) === undefined && c.variables.has(node.name) ? [node.name] : undefined;
   }

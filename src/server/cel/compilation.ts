@@ -54,6 +54,9 @@ export class Compilation {
     return { step, weight: this.nodes - before + 1 };
   }
 
+  /** Where `in` stands before something that is certainly a text, so that it always fails. */
+  readonly insideTexts: Span[] = [];
+
   /** Notes that a path is read; where it is read first is remembered. */
   note(path: string, span: Span): void {
     if (!this.paths.has(path)) this.paths.set(path, { start: span.start, end: span.end });

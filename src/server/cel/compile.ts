@@ -1,4 +1,4 @@
-import { compileAccess, compileName } from './access.ts';
+import { compileAccess, compileName, staticPath } from './access.ts';
 import { add, divide, int, multiply, negate, not, remainder, subtract } from './arithmetic.ts';
 import { compileCall } from './calls.ts';
 import { asList, withClaimLists } from './claim-lists.ts';
@@ -6,6 +6,8 @@ import { Compilation, problem, type Scope, type Step } from './compilation.ts';
 import { compare, contains, equal } from './equality.ts';
 import { absorbable, CelEvaluationError } from './errors.ts';
 import { mapKey } from './maps.ts';
+import { neverBoolean, TEXT } from './never-boolean.ts';
+import { declarationOf } from './roots.ts';
 import type { BinaryOperator, Node, NodeOf, Span } from './syntax.ts';
 import { type MapKey, typeName, Uint, type Value } from './values.ts';
 
@@ -16,6 +18,7 @@ export interface Program {
   readonly roots: ReadonlySet<string>;
   /** Dotted paths that are read, with where each is read first. */
   readonly paths: ReadonlyMap<string, Span>;
+  readonly insideTexts: readonly Span[];
 }
 
 /**
@@ -30,6 +33,7 @@ export function compile(node: Node, variables: readonly string[]): Program {
     slots: compilation.slots,
     roots: new Set(compilation.roots.keys()),
     paths: compilation.paths,
+    insideTexts: compilation.insideTexts,
   };
 }
 
@@ -64,8 +68,17 @@ function compileNode(node: Node, scope: Scope | undefined, c: Compilation): Step
       return (frame) => asList(operand(frame));
     }
     default:
+      if (node.operator === 'in' && isText(node.right, scope, c)) c.insideTexts.push(node.right);
       return BINARY[node.operator](c.compile(node.left, scope), c.compile(node.right, scope));
   }
+}
+
+/** Whether a node certainly gives a text: written as one, declared as one, or made by a function that gives nothing else. */
+function isText(node: Node, scope: Scope | undefined, c: Compilation): boolean {
+  if (node.kind === 'literal') return typeof node.value === 'string';
+  if (node.kind === 'call') return neverBoolean(node) === TEXT;
+  const path = staticPath(node, scope, c);
+  return path !== undefined && declarationOf(path)?.type === 'string';
 }
 
 function compileLiteral(node: NodeOf<'literal'>): Step {

@@ -22,6 +22,8 @@ export interface Expression {
   readonly roots: ReadonlySet<string>;
   /** Dotted paths that it reads, such as `jwt.sub`, with where in the source each is read first. */
   readonly paths: ReadonlyMap<string, Span>;
+  /** Where `in` stands before something that is certainly a text, so that it always fails. */
+  readonly insideTexts: readonly Span[];
   /** What it gives, in words, when that is certainly no boolean. */
   readonly neverBoolean: string | undefined;
   /**
@@ -42,11 +44,12 @@ export interface Expression {
  */
 export function compileExpression(source: string, variables: readonly string[]): Expression {
   const tree = parse(source);
-  const { step, slots, roots, paths } = compile(tree, variables);
+  const { step, slots, roots, paths, insideTexts } = compile(tree, variables);
   return {
     source,
     roots,
     paths,
+    insideTexts,
     neverBoolean: neverBoolean(tree),
     reads: (path) =>
       [...paths.keys()].some(

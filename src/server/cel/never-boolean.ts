@@ -2,6 +2,9 @@ import { dottedName } from './access.ts';
 import { declarationOf, type ValueType } from './roots.ts';
 import type { Node } from './syntax.ts';
 
+/** The words for a text. */
+export const TEXT = 'a text';
+
 /**
  * What an expression gives when that is certainly not a boolean, in words (`a number`, `a list`); undefined when it
  * may be one. Looks at the outermost node only, where no macro can have given a variable's name to anything else.
@@ -43,7 +46,7 @@ const ARITHMETIC: Readonly<Record<string, string>> = {
 };
 
 const TYPES: Readonly<Record<ValueType, string | undefined>> = {
-  string: 'a text',
+  string: TEXT,
   int: 'a number',
   double: 'a number',
   bool: undefined,
@@ -59,16 +62,7 @@ const TYPES: Readonly<Record<ValueType, string | undefined>> = {
 const FUNCTIONS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'a number': ['size', 'int', 'uint', 'double', 'indexOf', 'lastIndexOf', 'random'],
-    'a text': [
-      'string',
-      'lowerAscii',
-      'upperAscii',
-      'trim',
-      'substring',
-      'charAt',
-      'replace',
-      'regexReplace',
-    ],
+    [TEXT]: ['string', 'lowerAscii', 'upperAscii', 'trim', 'substring', 'charAt', 'replace', 'regexReplace'],
     bytes: ['bytes'],
     'a list': ['map'],
     'a map': ['mapValues', 'filterKeys', 'removeKeys'],
@@ -80,6 +74,6 @@ const FUNCTIONS: ReadonlyMap<string, string> = new Map(
 function literal(value: unknown): string | undefined {
   if (typeof value === 'boolean') return undefined;
   if (value === null) return 'null';
-  if (typeof value === 'string') return 'a text';
+  if (typeof value === 'string') return TEXT;
   return value instanceof Uint8Array ? 'bytes' : 'a number';
 }
