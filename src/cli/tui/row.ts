@@ -48,7 +48,7 @@ export function rule(title: string, right: string, width: number): string {
   return `${head}${'─'.repeat(Math.max(0, width - displayWidth(head) - displayWidth(tail)))}${tail}`;
 }
 
-/** A text in lines of a width; words are not kept together. */
+/** A text in lines of a width. Words are kept together, unless that would leave most of a line empty. */
 export function wrap(text: string, width: number): string[] {
   if (displayWidth(text) <= width) return [text];
   const lines: string[] = [];
@@ -57,9 +57,12 @@ export function wrap(text: string, width: number): string[] {
   for (const { segment } of segmenter.segment(text)) {
     const next = displayWidth(segment);
     if (used + next > width) {
-      lines.push(line);
-      line = '';
-      used = 0;
+      const blank = segment === ' ' ? line.length : line.lastIndexOf(' ');
+      const isWorthIt = displayWidth(line.slice(0, Math.max(0, blank))) >= width / 2;
+      lines.push(isWorthIt ? line.slice(0, blank) : line);
+      line = isWorthIt ? line.slice(blank + 1) : '';
+      used = displayWidth(line);
+      if (isWorthIt && segment === ' ') continue;
     }
     line += segment;
     used += next;

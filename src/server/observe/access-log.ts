@@ -1,3 +1,4 @@
+import { redactTarget } from '../../core/credentials.ts';
 import { LIMITS } from '../../core/limits.ts';
 import {
   escapeControls,
@@ -60,7 +61,10 @@ export class AccessLog {
     // nginx's number for a client that left before its answer.
     const base = requestFields(x, status === 0 ? 499 : status);
     const kept = policy.removed.size === 0 ? base : base.filter(([name]) => !policy.removed.has(name));
-    const fields = [...kept, ...policy.added(x).map(([name, value]): Field => [name, value, 'quoted'])];
+    const fields = [
+      ...kept,
+      ...policy.added(x).map(([name, value]): Field => [name, shownValue(value), 'quoted']),
+    ];
     if (hasLine) {
       // One of which more was said can be found again.
       const isNumbered = x.number !== undefined || directives.allows('request', 'debug');
@@ -70,6 +74,10 @@ export class AccessLog {
     return base;
   }
 }
+
+/** What an expression gives may be a URL with credentials; the access log's own `http.path` is shown without. */
+const shownValue = (value: FieldValue): FieldValue =>
+  typeof value === 'string' ? redactTarget(value) : value;
 
 let connections = 0;
 const connectionNumbers = new WeakMap<object, number>();

@@ -54,8 +54,16 @@ async function outputsOf(target: string, headers: Record<string, string> = {}): 
   );
   const yaml = routesConfig([{ backends: [{ host: upstream.address }] }], {
     config: {
-      tracing: { otlpEndpoint: sink.url, otlpProtocol: 'http', randomSampling: true },
+      tracing: {
+        otlpEndpoint: sink.url,
+        otlpProtocol: 'http',
+        randomSampling: true,
+        fields: { add: { 'added.uri': 'request.uri' } },
+      },
       logging: { format: 'text' },
+    },
+    frontendPolicies: {
+      accessLog: { add: { uri: 'request.uri', user: 'request.headers["x-user"]' } },
     },
   });
   let trace: TraceEvent[] = [];

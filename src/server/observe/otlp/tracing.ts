@@ -1,4 +1,5 @@
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
+import { redactTarget } from '../../../core/credentials.ts';
 import type { Log } from '../../../core/log.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
 import { byForm } from '../../../core/redact.ts';
@@ -93,7 +94,10 @@ export class Tracing {
     Object.assign(attributes, serverAttributes(x.host));
     for (const [part, cost] of Object.entries(x.llm?.cost?.parts ?? {}))
       attributes[`gw.ai.usage.cost.${snakeCase(part)}`] = cost;
-    for (const [name, value] of this.#settings.added(x)) attributes[name] = attributeOf(value);
+    for (const [name, value] of this.#settings.added(x)) {
+      const attribute = attributeOf(value);
+      attributes[name] = typeof attribute === 'string' ? redactTarget(attribute) : attribute;
+    }
     for (const name of this.#settings.removed) delete attributes[name];
     return attributes;
   }
