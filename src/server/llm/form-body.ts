@@ -93,8 +93,9 @@ export class FormBody implements CallBody {
 const invalid = (why: string): Error =>
   llmError('llm_invalid', 'invalid_request_body', `LLM request body must be a valid form: ${why}`);
 
-/** A content type with a boundary and nothing else, so that the parser finds the same boundary. */
-const FORM_TYPE = /^multipart\/form-data\s*;\s*boundary=(?:"([^"\\]{1,70})"|([^\s";,]{1,70}))\s*;?$/i;
+/** A content type with one boundary, so that the parser finds the same. Some clients add the charset of their texts. */
+const FORM_TYPE =
+  /^multipart\/form-data(?:\s*;\s*charset="?utf-8"?)?\s*;\s*boundary=(?:"([^"\\]{1,70})"|([^\s";,]{1,70}))(?:\s*;\s*charset="?utf-8"?)?\s*;?$/i;
 
 /** Refuses what the parser, which looks at every part and line, would hold the process up with. */
 function refuseMasses(bytes: Buffer, contentType: string): void {

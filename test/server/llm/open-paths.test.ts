@@ -257,6 +257,21 @@ describe('forms', () => {
     });
   });
 
+  test.each([
+    'multipart/form-data; boundary=x',
+    'Multipart/Form-Data;boundary="x"',
+    'multipart/form-data;boundary=x;charset=UTF-8',
+    'multipart/form-data; charset=utf-8; boundary=x',
+  ])('are understood as clients declare them: %s', async (type) => {
+    await using provider = await llmProvider();
+    await using gate = await llmGateway(provider);
+    const body = '--x\r\nContent-Disposition: form-data; name="model"\r\n\r\na\r\n--x--\r\n';
+    const headers = { 'content-type': type };
+    const reply = await send(`${gate.url}/v1/audio/transcriptions`, { method: 'POST', headers, body });
+    expect(reply.status).toBe(200);
+    expect(Object.fromEntries(await formOf(provider))).toEqual({ model: 'a' });
+  });
+
   test('may be as large as `maxBufferSize` says, 2 MiB by default', async () => {
     await using provider = await llmProvider(answering('{"text":"Hello."}'));
     const recording = new File([Buffer.alloc(3 * 1024 * 1024, 7)], 'a.wav');

@@ -106,6 +106,30 @@ describe('the official client', () => {
     expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
   });
 
+  test('transcribes a recording, edits an image, looks up a model and moderates', async () => {
+    const answers: Record<string, string> = {
+      '/v1/audio/transcriptions': '{"text":"Hello."}',
+      '/v1/images/edits': '{"created":1,"data":[{"b64_json":"AA=="}]}',
+      '/v1/moderations': '{"id":"m","model":"omni-moderation-latest","results":[{"flagged":true}]}',
+    };
+    await using provider = await llmProvider((request, response) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end(answers[request.url ?? '']),
+    );
+    await using served = await llmGateway(provider, { params: { apiKey: 'sk-provider' } });
+    const api = client(served);
+    const file = new File(['RIFF'], 'a.wav', { type: 'audio/wav' });
+    expect((await api.audio.transcriptions.create({ model: 'whisper-1', file })).text).toBe('Hello.');
+    const image = new File(['PNG'], 'a.png', { type: 'image/png' });
+    const edited = await api.images.edit({ model: 'gpt-image-1', image, prompt: 'brighter' });
+    expect(edited.data?.[0]?.b64_json).toBe('AA==');
+    expect((await api.moderations.create({ input: 'x' })).results[0]?.flagged).toBe(true);
+    expect((await api.models.retrieve('gpt/x')).id).toBe('gpt/x');
+    await expect(api.files.list()).rejects.toMatchObject({ status: 404, code: 'unknown_url' });
+    expect(provider.received.map(({ headers }) => headers['authorization'])).toEqual(
+      Array(3).fill('Bearer sk-provider'),
+    );
+  });
+
   test('gets tools through in both directions', async () => {
     const call = {
       id: 'c1',
