@@ -24,13 +24,13 @@ const PARAMETERS: ReadonlySet<string> = new Set(['key', 'api_key', 'api-key', 'a
  * Takes credentials of the client out of what goes to a provider that gets a key of ours. What a policy of the
  * configuration has set stays, such as the `openai-organization` that the key belongs to.
  */
-export function dropCredentials({ raw }: HeaderList, { headersDistinct }: IncomingMessage): void {
+export function dropCredentials({ raw }: HeaderList, request: IncomingMessage): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
     const name = (raw[at] as string).toLowerCase();
     if (!CREDENTIALS.has(name) && !CREDENTIAL.test(name) && !isTellingName(name)) continue;
-    // The provider takes one `authorization`, and that is the key.
-    const isOfClient = headersDistinct[name]?.includes(raw[at + 1] as string) === true;
-    if (isOfClient || name === 'authorization') raw.splice(at, 2);
+    // The provider takes one `authorization`, and that is the key. `headersDistinct` is built when it is first read.
+    if (name === 'authorization' || request.headersDistinct[name]?.includes(raw[at + 1] as string))
+      raw.splice(at, 2);
   }
 }
 
