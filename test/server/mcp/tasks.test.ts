@@ -106,6 +106,23 @@ describe.each([{}, { prefixMode: 'never' }])('a task of one of several targets, 
 });
 
 describe('tasks of several targets', () => {
+  test('are seen and asked for only where a rule allows it, under the id that their target uses', async () => {
+    await using one = await taskTarget('one');
+    await using two = await taskTarget('two');
+    const mcpAuthorization = { rules: ['mcp.task.target == "one" && mcp.task.name == "t+1"'] };
+    await using gate = await gateway(
+      mcpConfig([target(one, 'one'), target(two, 'two')], { route: { policies: { mcpAuthorization } } }),
+    );
+    const session = await openSession(`${gate.url}/mcp`);
+    const { result } = await session.request('tasks/list');
+    expect(result.tasks.map(({ taskId }: Json) => taskId)).toEqual(['one+t+1']);
+    expect((await session.request('tasks/get', { taskId: 'one+t+1' })).result.taskId).toBe('one+t+1');
+    for (const taskId of ['one+t+2', 'two+t+1'])
+      expect((await session.request('tasks/get', { taskId })).error.message).toBe(`Unknown task: ${taskId}`);
+    expect(one.of('tasks/get')).toHaveLength(1);
+    expect(two.of('tasks/get')).toEqual([]);
+  });
+
   test('are listed together, page by page, by those that can list them', async () => {
     await using one = await taskTarget('one');
     await using two = await taskTarget('two');
