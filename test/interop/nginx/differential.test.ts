@@ -5,7 +5,7 @@ import { proxyGateway } from '../../kit/routes.ts';
 import { until } from '../../kit/until.ts';
 import { type HttpUpstream, httpUpstream } from '../../kit/upstream.ts';
 import { CORPUS } from './corpus.ts';
-import { type Arrived, converse, LAST, type Recorder, recordingBackend } from './exchange.ts';
+import { type Arrived, converse, inPieces, LAST, type Recorder, recordingBackend } from './exchange.ts';
 import { startNginx } from './nginx.ts';
 
 // Requests that never become complete are among the cases.
@@ -69,8 +69,8 @@ test.each(CORPUS)('%s', async (name, bytes) => {
     logged: gate.accessLog.length,
   };
   const [ours, theirs] = await Promise.all([
-    converse({ port: gate.port, host: '127.0.0.1' }, bytes + LAST),
-    converse({ path: nginx.path }, bytes + LAST),
+    converse({ port: gate.port, host: '127.0.0.1' }, [bytes + LAST]),
+    converse({ path: nginx.path }, [bytes + LAST]),
   ]);
   const arrived = backend.arrived.slice(first.arrived);
   const here = ofFront(arrived, 'agctl');
@@ -96,6 +96,11 @@ test.each(CORPUS)('%s', async (name, bytes) => {
   const report = { further, ours, theirs };
   if (Object.hasOwn(LOOSER, name)) expect(report.further, 'it is no longer looser').not.toEqual([]);
   else expect(report).toEqual({ ...report, further: [] });
+
+  // How the network cuts the bytes changes nothing.
+  const before = backend.arrived.length;
+  await converse({ port: gate.port, host: '127.0.0.1' }, inPieces(bytes));
+  expect(ofFront(backend.arrived.slice(before), 'agctl')).toEqual(here);
 });
 
 test('a good part of the cases gets through, so that paths are compared at all', () => {

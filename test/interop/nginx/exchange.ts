@@ -58,15 +58,31 @@ export const LAST = 'GET /last HTTP/1.1\r\nHost: localhost\r\nConnection: close\
 /** Longer than any server here waits for the rest of a request. */
 const PATIENCE = 8_000;
 
-/** Writes bytes and waits until the server has closed. Resolves to the status codes that came back. */
-export function converse(to: NetConnectOpts, bytes: string): Promise<number[]> {
+/** How long the next piece waits, so that the server reads each on its own. */
+const BETWEEN_PIECES = 3;
+
+/** The same bytes in four: cut within the request line, in the middle, and before the last request. */
+export function inPieces(bytes: string): string[] {
+  const middle = Math.max(3, bytes.length >> 1);
+  return [bytes.slice(0, 3), bytes.slice(3, middle), bytes.slice(middle), LAST];
+}
+
+/** Writes bytes, piece by piece, and waits until the server has closed. Resolves to the status codes that came back. */
+export function converse(to: NetConnectOpts, pieces: readonly string[]): Promise<number[]> {
   return new Promise((resolve, reject) => {
     let text = '';
-    const socket = connect(to, () => socket.write(Buffer.from(bytes, 'latin1')));
+    const socket = connect(to, () => void write());
+    const write = async (): Promise<void> => {
+      for (const [index, piece] of pieces.entries()) {
+        if (index > 0) await new Promise((next) => setTimeout(next, BETWEEN_PIECES));
+        if (socket.writable) socket.write(Buffer.from(piece, 'latin1'));
+      }
+    };
     const timer = setTimeout(() => {
       socket.destroy();
       reject(new Error(`not closed within ${PATIENCE} ms; so far: ${JSON.stringify(text.slice(0, 500))}`));
     }, PATIENCE);
+    socket.setNoDelay();
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1');
     });
