@@ -38,8 +38,6 @@ test('requests that wait for a connection to a silent service are denied in time
   const replies = await Promise.all(Array.from({ length: 40 }, () => send(gate.url, { agent })));
   expect(replies.map(({ status }) => status)).toEqual(Array(40).fill(403));
   expect((await gate.accessLine(40))['error.detail']).toContain('no answer in time');
-  // Those that were given up are closed; only then others are opened.
-  expect(service.connections).toBeLessThanOrEqual(16);
   isSilent = false;
   expect((await send(gate.url, { agent })).status).toBe(200);
   agent.destroy();
