@@ -102,6 +102,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0309: 'An expression reads a member that is never set in its place.',
   AGW0310: 'A part of a CEL expression fails whatever it is given.',
   AGW0312: 'A provider key can be used by everyone who reaches the port.',
+  AGW0313: 'Tools get names that providers of LLMs refuse.',
   AGW0401: 'A port could not be opened.',
 } as const;
 

@@ -84,6 +84,8 @@ export const LIMITS = {
   sessionBegin: 55 * SECOND,
   /** A page of a target's list that is merged. The client is answered without it before, unless failure is to be seen. */
   listAnswer: 60 * SECOND,
+  /** Longest name of a tool that providers of LLMs take (OpenAI, Anthropic); a longer one is only warned of. */
+  llmToolName: 64,
   /** Requests in flight per session; more is a JSON-RPC error. */
   inFlightPerSession: 256,
   /** Resource subscriptions of a session at one target that are renewed after its restart; the oldest is not. */

@@ -67,12 +67,14 @@ export const mcp = defineBackend({
       compileTarget(target, context.at('targets', index)),
     );
     refuseDuplicates(config, context);
+    const prefixed =
+      config.prefixMode === 'always' || (config.prefixMode === 'conditional' && targets.length > 1);
+    if (prefixed) warnOfPrefixes(config, context);
     const sessions = new SessionStore(
       {
         backend: name,
         targets,
-        prefixed:
-          config.prefixMode === 'always' || (config.prefixMode === 'conditional' && targets.length > 1),
+        prefixed,
         failClosed: config.failureMode === 'failClosed',
         log: context.log,
       },
@@ -153,6 +155,22 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
     };
   }
   return (kind as TargetKind).compile(config.name, config[kind.key], context.at(kind.key));
+}
+
+/** Providers of LLMs take tool names of `[a-zA-Z0-9_-]{1,64}` (OpenAI, Anthropic): a prefix must leave that possible. */
+function warnOfPrefixes({ targets }: McpBackendConfig, context: CompileContext): void {
+  for (const [index, { name }] of targets.entries()) {
+    if (!name.includes('.') && name.length < LIMITS.llmToolName - 1) continue;
+    context.at('targets', index, 'name').report({
+      code: 'AGW0313',
+      severity: 'warning',
+      message: `tools of target \`${name}\` get names that providers of LLMs refuse`,
+      label: `the names begin with this; allowed are letters, digits, \`_\` and \`-\`, at most ${LIMITS.llmToolName} characters`,
+      help: name.includes('.')
+        ? `write it without dots, as in \`${name.replaceAll('.', '-')}\``
+        : 'give the target a shorter name',
+    });
+  }
 }
 
 function refuseDuplicates({ targets }: McpBackendConfig, context: CompileContext): void {

@@ -21,6 +21,7 @@ import { outwardUris } from './outward-uris.ts';
 import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
 import { inwardMessage, outwardResult } from './task-ids.ts';
 import { listTasks, type Owner, ownerOfTask } from './tasks.ts';
+import { warnOfToolNames } from './tool-names.ts';
 
 /**
  * Runs one request of a client over the targets of its session. The stream gets the response, whatever
@@ -74,11 +75,25 @@ async function runOnSingle(
   const target = connection.target.name;
   if (item !== undefined) checkAccess(call, item, target);
   const list = LIST_METHODS[message.method];
-  const rewrite: Rewrite | undefined =
+  const filter: Rewrite | undefined =
     access === undefined || list === undefined
       ? undefined
       : (text) => filterList(text, list, (name) => access.allows(list.kind, target, name));
+  const rewrite = list?.kind === 'tool' ? watchingNames(call, connection, filter) : filter;
   await forward(call, connection, message, keeping(connection, message, rewrite));
+}
+
+function watchingNames({ session }: ClientCall, { target }: Connection, filter?: Rewrite): Rewrite {
+  return (text, response) => {
+    const { tools } = (response.result ?? {}) as { tools?: unknown };
+    if (Array.isArray(tools))
+      warnOfToolNames(
+        session.options.log,
+        target,
+        tools.map((tool) => tool?.name),
+      );
+    return filter === undefined ? text : filter(text, response);
+  };
 }
 
 /** Notes what a server that is started again must be asked again, once it has accepted it. */
@@ -97,6 +112,13 @@ async function runList(call: ClientCall, list: ListMethod): Promise<void> {
     const reasons = listing.unavailable.map(({ name, error }) => `target "${name}": ${error}`).join('; ');
     throw new RpcError(RPC.internalError, `no target answered: ${reasons}`);
   }
+  if (list.kind === 'tool')
+    for (const { connection, items } of listing.listed)
+      warnOfToolNames(
+        session.options.log,
+        connection.target,
+        items.map(({ name }) => name),
+      );
   const items = session.options.prefixed
     ? prefixedItems(call, list, listing)
     : unambiguousItems(call, list, listing);
@@ -171,22 +193,14 @@ async function forwardInward(call: ClientCall, connection: Connection, message: 
   await forward(call, connection, inward, keeping(connection, inward, rewrite));
 }
 
-function prefixedOwner(
-  { session }: ClientCall,
-  kind: ItemKind,
-  outward: string,
-): Owner {
+function prefixedOwner({ session }: ClientCall, kind: ItemKind, outward: string): Owner {
   const addressed = inwardName(kind, outward);
   const connection = session.connections.find(({ target }) => target.name === addressed?.target);
   if (addressed === undefined || connection === undefined) throw unknownItem(kind, outward);
   return { connection, name: addressed.name };
 }
 
-async function listedOwner(
-  call: ClientCall,
-  kind: ItemKind,
-  name: string,
-): Promise<Owner> {
+async function listedOwner(call: ClientCall, kind: ItemKind, name: string): Promise<Owner> {
   const owners = await call.session.nameIndex.ownersOf(call, kind, name);
   if (owners.length > 1)
     throw new RpcError(

@@ -47,6 +47,8 @@ export const CLIENT_METHODS: ReadonlySet<string> = new Set([
 
 export const SESSION_HEADER = 'mcp-session-id';
 export const VERSION_HEADER = 'mcp-protocol-version';
+/** In `params._meta`: the revision of one request, as clients of 2026-07-28 and later send it beside the header. */
+export const VERSION_META_KEY = 'io.modelcontextprotocol/protocolVersion';
 
 /** JSON-RPC 2.0 §5.1 and the MCP revision 2026-07-28 ("Error codes"). */
 export const RPC = {
@@ -55,6 +57,7 @@ export const RPC = {
   methodNotFound: -32601,
   invalidParams: -32602,
   internalError: -32603,
+  headerMismatch: -32020,
   unsupportedVersion: -32022,
 } as const;
 

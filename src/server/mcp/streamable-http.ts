@@ -19,6 +19,7 @@ import {
   SESSION_HEADER,
   SESSION_REVISIONS,
   VERSION_HEADER,
+  VERSION_META_KEY,
 } from './protocol.ts';
 import { eventStreamReply, runCall, upstreamReply } from './running-call.ts';
 import type { Session } from './session.ts';
@@ -102,17 +103,25 @@ async function readMessage(x: Exchange): Promise<RpcMessage> {
 
 /**
  * A revision that we do not speak is refused in the form that tells clients of the 2026-07-28 revision to fall
- * back to `initialize`. No header is allowed: old clients do not send one.
+ * back to `initialize`. No header is allowed: old clients do not send one. A server that goes by the body must not
+ * read another revision than we do: header and `_meta` have to agree (2026-07-28, "Standard request headers").
  */
 function checkVersion(x: Exchange, message: RpcMessage | undefined): void {
-  const requested = x.headers.get(VERSION_HEADER);
+  const inHeader = x.headers.get(VERSION_HEADER);
+  const inBody = (message?.params['_meta'] as Record<string, unknown> | null | undefined)?.[VERSION_META_KEY];
+  const id = message?.id ?? 'null';
+  if (inHeader !== undefined && inBody !== undefined && inBody !== inHeader) {
+    const text = `the MCP protocol version in params._meta is another one than in the header ${VERSION_HEADER}`;
+    throw badMessage(new RpcError(RPC.headerMismatch, text), id);
+  }
+  const requested = inHeader ?? inBody;
   if (requested === undefined || SESSION_REVISIONS.some((known) => known === requested)) return;
-  const text = `unsupported MCP protocol version: ${requested.slice(0, 64)}`;
-  const error = new RpcError(RPC.unsupportedVersion, text, {
+  const shown = String(requested).slice(0, 64);
+  const error = new RpcError(RPC.unsupportedVersion, `unsupported MCP protocol version: ${shown}`, {
     supported: SESSION_REVISIONS,
-    requested: requested.slice(0, 64),
+    requested: shown,
   });
-  throw badMessage(error, message?.id ?? 'null');
+  throw badMessage(error, id);
 }
 
 /** Refuses what is not a notification of the protocol: a server may run a request that has no id, unseen by any rule. */
@@ -192,6 +201,9 @@ const NOT_FORWARDED = new Set([
   'last-event-id',
   SESSION_HEADER,
   VERSION_HEADER,
+  // Of a later revision than targets are spoken to in; they would name items as the client does, not as the target.
+  'mcp-method',
+  'mcp-name',
 ]);
 
 /** What a target over HTTP may know of the client's request: its end-to-end fields without those about this hop. */

@@ -53,6 +53,44 @@ describe('the MCP-Protocol-Version header', () => {
     ]);
   });
 
+  test.each([
+    ['2025-06-18', '2026-07-28'],
+    ['2025-06-18', '2025-11-25'],
+    ['2026-07-28', '2025-06-18'],
+    ['2025-06-18', 7],
+  ])('%j that disagrees with %j in _meta is refused', async (inHeader, inBody) => {
+    const meta = { 'io.modelcontextprotocol/protocolVersion': inBody };
+    const message = { jsonrpc: '2.0', id: 'p', method: 'ping', params: { _meta: meta } };
+    const headers = { 'mcp-session-id': session.id, 'mcp-protocol-version': inHeader };
+    const { status, messages } = await post(session.url, message, headers);
+    expect(status).toBe(400);
+    expect(messages).toEqual([
+      {
+        jsonrpc: '2.0',
+        id: 'p',
+        error: {
+          code: -32020,
+          message:
+            'the MCP protocol version in params._meta is another one than in the header mcp-protocol-version',
+        },
+      },
+    ]);
+  });
+
+  test.each([
+    ['2025-06-18', '2025-06-18', undefined],
+    [undefined, '2025-06-18', undefined],
+    [undefined, '2026-07-28', -32022],
+  ])('%j with %j in _meta gives the error %j', async (inHeader, inBody, code) => {
+    const meta = { 'io.modelcontextprotocol/protocolVersion': inBody };
+    const message = { jsonrpc: '2.0', id: 'p', method: 'ping', params: { _meta: meta } };
+    const headers = {
+      'mcp-session-id': session.id,
+      ...(inHeader === undefined ? {} : { 'mcp-protocol-version': inHeader }),
+    };
+    expect((await post(session.url, message, headers)).error?.code).toBe(code);
+  });
+
   test('is looked at before the session: a client of a later revision has none', async () => {
     const discover = { jsonrpc: '2.0', id: 1, method: 'server/discover', params: {} };
     const { status, error } = await post(session.url, discover, { 'mcp-protocol-version': '2026-07-28' });
