@@ -49,6 +49,7 @@ export class Connection {
   #closed = false;
   #late = false;
   #isResumed = false;
+  #begunAgainAt = Number.NEGATIVE_INFINITY;
   /** The server knows that its `initialize` was accepted. */
   #isConfirmed = false;
   /** Why lists do without the target: it could not be connected to, or has taken too long. Undefined once it is there. */
@@ -158,6 +159,10 @@ export class Connection {
     // What the client of a resumed session is able to do was said to another process: only the client can begin again.
     if (this.#peer !== peer || this.#isResumed) return;
     this.lost(peer);
+    // A server that forgets each session after a moment would be asked for a new one all the time.
+    const early = this.#begunAgainAt + LIMITS.retryLast - performance.now();
+    if (early > 0) await pause(early, undefined, { ref: false });
+    this.#begunAgainAt = performance.now();
     while (!this.#closed && this.#peer === undefined && this.#listens !== undefined) {
       try {
         await this.ready(this.#listens);

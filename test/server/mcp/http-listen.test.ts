@@ -127,6 +127,27 @@ describe('the GET stream of an HTTP target', () => {
     await client.own.next(({ method }) => method === 'notifications/resources/list_changed');
   });
 
+  test('does not begin session after session when the target forgets each of them at once', async () => {
+    limits.retryLast = 300;
+    const begun: number[] = [];
+    const opened = new Set<unknown>();
+    const script: Script = ({ verb, message, headers }, response) => {
+      if (message?.method === 'initialize') begun.push(performance.now());
+      if (verb !== 'GET') return false;
+      const session = headers['mcp-session-id'];
+      const isFirst = !opened.has(session);
+      opened.add(session);
+      response.writeHead(isFirst ? 200 : 404, { 'content-type': 'text/event-stream' }).end();
+      return true;
+    };
+    await using up = await mcpUpstream({ script });
+    await using _client = await listening(up);
+    await until(() => begun.length >= 4);
+    const pauses = begun.slice(1).map((at, index) => at - (begun[index] as number));
+    // The first new session comes at once: it may be a restart.
+    expect(Math.min(...pauses.slice(1))).toBeGreaterThanOrEqual(280);
+  });
+
   test('comes back also when the restarted target does not work at first', async () => {
     let failures = 3;
     const script: Script = ({ message }, response) => {
