@@ -108,6 +108,8 @@ export const LIMITS = {
   childInputBytes: 4 * MIB,
   /** Names of process groups that wait for the shell that outlives us; with more, it is replaced. */
   watchdogInputBytes: 64 * KIB,
+  /** How long that shell stays without a process to watch. */
+  watchdogIdle: 100,
   /** Resources that one session may subscribe to at a shared stdio target; more is an error. */
   sharedSubscriptions: 1_000,
   childErrorBytes: 64 * KIB,

@@ -28,7 +28,8 @@ done
 
 /**
  * A shell that outlives the gateway by a moment: when the gateway is killed, nothing else can end children that ignore
- * the end of their input (docs/decisions/0021). Started with the first child; without a shell there is none.
+ * the end of their input (docs/decisions/0021). Started with the first child, and ended when there is none any more;
+ * without `/bin/sh` there is no such shell.
  */
 class Watchdog {
   readonly #groups = new Set<number>();
@@ -43,6 +44,15 @@ class Watchdog {
   delete(group: number): void {
     this.#groups.delete(group);
     this.#tell(`- ${group}\n`);
+    // Sessions come and go: not a shell for each.
+    if (this.#groups.size === 0) setTimeout(() => this.#endIfIdle(), LIMITS.watchdogIdle).unref();
+  }
+
+  /** With no group on its list, the end of its input is the end of the shell alone. */
+  #endIfIdle(): void {
+    if (this.#groups.size > 0) return;
+    this.#shell?.stdin.end();
+    this.#shell = undefined;
   }
 
   #tell(line: string): void {
