@@ -165,6 +165,8 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
     const { running } = this.session;
     // The next request with this id may have begun: it is free as soon as the answer is written.
     if (running.get(this.key) === this) running.delete(this.key);
+    // It is idle from now on, not from when a long call began.
+    this.session.lastUsed = performance.now();
   }
 
   get peer(): Peer | undefined {

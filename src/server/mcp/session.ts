@@ -125,6 +125,8 @@ export class Session {
     stream.owner = {
       closed: () => {
         if (this.#stream === stream) this.#stream = undefined;
+        // A client that lost its stream is about to open another.
+        this.lastUsed = performance.now();
       },
     };
     return stream;

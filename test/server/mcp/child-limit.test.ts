@@ -79,6 +79,17 @@ describe('at the limit of child processes', () => {
     expect(performance.now() - since).toBeGreaterThan(300);
   });
 
+  test('a session is idle from the end of its last call, not from its beginning', async () => {
+    await using gate = await limited(2);
+    const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
+    const call = one.request('tools/call', { name: 'later', arguments: { ms: 600, message: 'x' } });
+    await two.request('ping');
+    await call;
+    await openSession(`${gate.url}/mcp`);
+    expect((await one.request('ping')).status).toBe(200);
+    expect((await two.request('ping')).status).toBe(404);
+  });
+
   test('one idle session makes room for a new one with several targets', async () => {
     await using gate = await limited(4, [chaos('a'), chaos('b')], { failureMode: 'failClosed' });
     const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
