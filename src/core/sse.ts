@@ -156,6 +156,7 @@ export class EventStream {
       return;
     }
     this.#closed = true;
+    this.#caughtUp();
     this.owner?.closed?.(response.writableFinished);
   }
 
