@@ -83,18 +83,22 @@ function countMembers(value: unknown): number {
     for (const item of value) if (typeof item === 'object') count += countMembers(item);
     return count;
   }
-  const members = Object.values(value);
-  for (const member of members) if (typeof member === 'object') count += countMembers(member);
-  return count + members.length;
+  // Without a list of names or values: a body may hold half a million empty objects.
+  for (const name in value) {
+    count += 1;
+    const member = (value as Readonly<Record<string, unknown>>)[name];
+    if (typeof member === 'object') count += countMembers(member);
+  }
+  return count;
 }
 
 /**
  * The same for a text that nobody has parsed, JSON or not: one scan, which keeps the names of the objects that are open.
  */
 export function findRepeated(text: string): string | undefined {
-  /** Names of each open object; null for a list. */
-  const open: (Set<string> | null)[] = [];
-  let names: Set<string> | null = null;
+  /** Names of each open object, undefined for none so far; null for a list. */
+  const open: (Set<string> | null | undefined)[] = [];
+  let names: Set<string> | null | undefined = null;
   let isName = false;
   for (let at = 0; at < text.length; at += 1) {
     switch (text.charCodeAt(at)) {
@@ -102,6 +106,7 @@ export function findRepeated(text: string): string | undefined {
         const end = stringEnd(text, at);
         if (isName && names !== null) {
           const name = nameIn(text.slice(at + 1, end - 1));
+          names ??= new Set();
           if (names.has(name)) return name;
           names.add(name);
           isName = false;
@@ -111,7 +116,7 @@ export function findRepeated(text: string): string | undefined {
       }
       case OPEN_OBJECT:
         open.push(names);
-        names = new Set();
+        names = undefined;
         isName = true;
         break;
       case OPEN_ARRAY:
@@ -120,7 +125,7 @@ export function findRepeated(text: string): string | undefined {
         break;
       case CLOSE_ARRAY:
       case CLOSE_OBJECT:
-        names = open.pop() ?? null;
+        names = open.length === 0 ? null : open.pop();
         isName = false;
         break;
       case COMMA:

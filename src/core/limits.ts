@@ -34,6 +34,8 @@ export const LIMITS = {
   jsonDepth: 128,
   /** Members and items of a JSON text: 50,000 short members parse in 28 ms, and that blocks all others. */
   jsonKeys: 50_000,
+  /** Items of a JSON body that is parsed before a rule asks for it: `json()` takes no more, by the steps it may take. */
+  jsonItems: 200_000,
   /** Characters of a member's name in an error that names it: enough to find it, and no way to echo a body. */
   shownMemberName: 64,
   /** A form: its parts, and bytes of headers of one. 40,000 parts or 300,000 header lines take 0.4 s to parse. */

@@ -17,7 +17,8 @@ export function refuseRepeatedMembers({ captured, prefix }: RequestBody): void {
     throw new AppError('bad_request', {
       message: `the request body nests deeper than ${LIMITS.jsonDepth} or has more than ${LIMITS.jsonKeys} members, too many for the rules that read it`,
     });
-  const name = captured === undefined ? findRepeated(text) : inWhole(captured, text, structure.members);
+  const isParsed = captured !== undefined && structure.commas <= LIMITS.jsonItems;
+  const name = isParsed ? inWhole(captured, text, structure.members) : findRepeated(text);
   if (name !== undefined)
     throw new AppError('bad_request', {
       message: `the member ${shownName(name)} stands twice in one object of the request body`,
