@@ -13,6 +13,7 @@ export const MAY_RETRY: readonly MayRetry[] = [
     tests: 'test/web/',
     reason: 'a real Chromium, whose start and frames depend on what else the machine does',
   },
+  { tests: 'test/server/policies/cors-browser.test.ts', reason: 'a real Chromium, as above' },
   { tests: 'test/cli/proxy/trace-screen.test.ts', reason: 'a real terminal (tmux), read while it is drawn' },
   { tests: 'test/cli/proxy/trace-docs.test.ts', reason: 'a real terminal (tmux), read while it is drawn' },
 ];

@@ -43,7 +43,7 @@ test.each([
     running.kill('SIGTERM');
     const { code, stderr } = await running.finished;
     // 2 s, and what it takes to end a process on a busy machine.
-    expect(performance.now() - began).toBeLessThan(2_500);
+    expect(performance.now() - began).toBeLessThan(3_500);
     expect([code, stderr.includes('spans were lost')]).toEqual([0, true]);
   },
 );
