@@ -32,8 +32,11 @@ const CREDENTIAL_HEADERS = new Set([
   'api-key',
 ]);
 
-/** Compact form of signed and encrypted tokens (RFC 7515, RFC 7516): `eyJ` is how a JSON object begins in base64. */
-const TOKEN = /\beyJ[\w-]{5,}\.[\w-]*(?:\.[\w-]*){1,3}/g;
+/**
+ * Compact form of signed and encrypted tokens (RFC 7515, RFC 7516): `eyJ` is how a JSON object begins in base64. What
+ * precedes it keeps hostile text from being read again from each of many beginnings.
+ */
+const TOKEN = /(?<![\w-])eyJ[\w-]{5,}\.[\w-]*(?:\.[\w-]*){1,3}/g;
 
 /** Whether a value under this key, option or variable of a configuration is most likely a credential. */
 export function isTellingName(name: string): boolean {
@@ -72,9 +75,11 @@ export function redactQuery(text: string, more?: ReadonlySet<string>): string {
 
 /** Some servers also take `;` between parameters. A credential goes on to the end of the pair: it may hold one. */
 function redactPair(pair: string, more: ReadonlySet<string> | undefined): string {
+  let equals = -1;
   for (let start = 0; ; ) {
     const next = pair.indexOf(';', start);
-    const equals = pair.indexOf('=', start);
+    // Searched for once, however many semicolons come before it.
+    if (equals < start) equals = pair.indexOf('=', start);
     if (equals === -1) return pair;
     if (next === -1 || equals < next) {
       if (isSensitiveName(decodedName(pair.slice(start, equals)), more))
