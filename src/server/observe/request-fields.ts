@@ -104,9 +104,16 @@ const numberOf = (value: unknown): number | undefined => (typeof value === 'numb
 const clean = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : byForm.text(text);
 
-/** The host that was decided on, or the one that was sent when the request was refused before. */
-const askedHost = ({ host, request }: Exchange): string =>
-  host === '' ? (request.headers.host ?? '') : host;
+/**
+ * The host that was decided on, or the one that was asked for when the request was refused before: that of an absolute
+ * target wins over the Host header (RFC 9112 §3.2.2).
+ */
+function askedHost({ host, request }: Exchange): string {
+  if (host !== '') return host;
+  const { url = '', headers } = request;
+  const absolute = url.startsWith('/') ? undefined : /^https?:\/\/(?:[^/?#]*@)?([^/?#]*)/i.exec(url)?.[1];
+  return absolute ?? headers.host ?? '';
+}
 
 /**
  * The target that was decided on, or the one that was sent when it was refused, without the parameters that the
