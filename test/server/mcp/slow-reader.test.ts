@@ -11,8 +11,8 @@ test('a client that stops reading and then leaves does not silence its session',
   const session = await openSession(`${gate.url}/mcp`);
   const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id };
   // More than sockets hold: the gateway stops to read from the child, too.
-  const params = { level: 'info', data: 'x'.repeat(100_000) };
-  const flood = { method: 'notifications/message', params, times: 200 };
+  const params = { progressToken: 'token', message: 'x'.repeat(100_000) };
+  const flood = { method: 'notifications/progress', params, times: 200 };
   const leaving = request(session.url, { method: 'POST', headers });
   leaving.on('error', () => undefined);
   leaving.end(
@@ -20,7 +20,7 @@ test('a client that stops reading and then leaves does not silence its session',
       jsonrpc: '2.0',
       id: 1,
       method: 'tools/call',
-      params: { name: 'notify', arguments: flood },
+      params: { name: 'notify', arguments: flood, _meta: { progressToken: 'token' } },
     }),
   );
   const [response] = (await once(leaving, 'response')) as [IncomingMessage];
