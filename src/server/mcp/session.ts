@@ -183,15 +183,17 @@ export class Session {
 
   /**
    * What can carry a request to the client: the stream of the call that it belongs to, the session's own, or that of any
-   * call in flight, one at the same server first, and the oldest that carries none yet: servers mostly run calls in order. Many clients never open the session's own (`GET`), and over stdio a
-   * server does not say to which of its calls a request belongs.
+   * call in flight, one at the same server first, and the oldest that carries none yet: servers mostly run calls in order.
+   * Many clients never open the session's own (`GET`), and over stdio a server does not say to which of its calls a
+   * request belongs. At last the stream of its call, although its client is away: it may come back for what it missed.
    */
   #taker(peer: Peer, stream: EventStream | undefined): EventStream | undefined {
     if (stream?.hasReader) return stream;
     if (this.#stream?.isOpen) return this.#stream;
     const calls = [...this.running.values()].filter((call) => call.stream.hasReader);
     const own = calls.filter((call) => call.peer === peer);
-    return this.requests.leastBusy((own.length > 0 ? own : calls).map((call) => call.stream));
+    const other = this.requests.leastBusy((own.length > 0 ? own : calls).map((call) => call.stream));
+    return other ?? (stream?.isOpen ? stream : undefined);
   }
 
   /** Servers ask for roots as soon as they are initialized, which is before the client can have opened its stream. */

@@ -45,6 +45,9 @@ async function stage(protocolVersion = '2025-11-25') {
       return stream;
     },
     progress,
+    ask: () => write({ id: 'question', method: 'roots/list' }),
+    /** Resolves once the gateway knows that the client of the call has left. */
+    leftBehind: () => gate.accessLine(3),
     answer: () => {
       write({ id: calls.at(-1)?.id, result: { done: true } });
       calls.at(-1)?.response.end();
@@ -97,6 +100,22 @@ describe('a response stream with more than its response', () => {
     expect(second.messages.at(-1)?.id).toBe('c');
     expect(own.up.of('tools/call')).toHaveLength(1);
     expect(own.up.of('notifications/cancelled')).toEqual([]);
+  });
+
+  test('brings a request that the server made while the client was away, when no other stream was open', async () => {
+    await using own = await stage();
+    const first = await own.call();
+    await first.next(isProgress(0));
+    first.close();
+    await own.leftBehind();
+    own.ask();
+    own.progress(1);
+    await using second = await resume(own.session, lastId(first));
+    const { id } = await second.next(({ method }) => method === 'roots/list');
+    await own.session.send({ id, result: { roots: [] } });
+    const answers = () => own.up.received.filter(({ message }) => message?.id === 'question');
+    await until(() => answers().length === 1);
+    expect(answers()[0]?.message.result).toEqual({ roots: [] });
   });
 
   test('can be lost and resumed again and again, also when the gateway has not noticed', async () => {
