@@ -12,7 +12,6 @@ import { statusPage } from './endpoints/status.ts';
 import { refusal } from './guard.ts';
 import { LogLevels } from './log-levels.ts';
 import { type OpenAddress, openAddress } from './open.ts';
-import { HeapProfiler } from './profile/heap-profiler.ts';
 import { RecentRequests } from './recent-requests.ts';
 import type { Admin, AdminSources } from './sources.ts';
 import { serveWebApp } from './web-app.ts';
@@ -36,7 +35,6 @@ export async function startAdmin(
   sources: AdminSources,
 ): Promise<AdminServer> {
   const { log } = sources;
-  const heap = new HeapProfiler();
   const requests = new RecentRequests();
   const levels = new LogLevels(log);
   let opened: readonly OpenAddress[] = [];
@@ -47,7 +45,6 @@ export async function startAdmin(
     redactor: redactors(sources),
     requests,
     levels,
-    heap,
     streams: new Set(),
     startedAt: Date.now(),
     connections: () => connectionsOf(opened),
@@ -58,7 +55,6 @@ export async function startAdmin(
     throw error;
   });
   const stopListening = sources.gateway.onEnded((fields) => requests.add(fields));
-  await heap.start();
   announce(opened, sources);
   return {
     addresses: opened.map(({ text }) => text),
@@ -66,7 +62,6 @@ export async function startAdmin(
     async close() {
       stopListening();
       levels.close();
-      heap.stop();
       for (const stream of admin.streams) stream.end();
       await Promise.all(opened.map(closeServer));
       await app.close();

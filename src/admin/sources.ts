@@ -4,7 +4,6 @@ import type { Gateway } from '../server/gateway.ts';
 import type { Queued } from '../server/observe/trace-stream.ts';
 import type { ReloadState, Served } from '../server/served.ts';
 import type { LogLevels } from './log-levels.ts';
-import type { HeapProfiler } from './profile/heap-profiler.ts';
 import type { RecentRequests } from './recent-requests.ts';
 
 /** What the admin server reads, and the little that it may do. */
@@ -42,7 +41,6 @@ export interface Admin extends AdminSources {
   redactor(): Redactor;
   readonly requests: RecentRequests;
   readonly levels: LogLevels;
-  readonly heap: HeapProfiler;
   /** Streams that are open; each is ended when the server closes. */
   readonly streams: Set<AdminStream>;
   /** Open connections of its own. */

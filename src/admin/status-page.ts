@@ -72,7 +72,7 @@ const LINKS = [
   ['/logging', 'log levels'],
   ['/debug/tasks', 'what runs now'],
   ['/debug/pprof/profile', 'a CPU profile of ten seconds'],
-  ['/debug/pprof/heap', 'a heap profile'],
+  ['/debug/pprof/heap', 'a heap profile of ten seconds'],
 ] as const;
 
 interface Problem {

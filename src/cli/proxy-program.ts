@@ -79,17 +79,16 @@ function profileCommands(parent: Command, run: Bind): void {
       parent
         .command(name)
         .description(description)
-        .option('-o, --output <path>', 'file to write; by default agctl-<kind>-<time>.pb.gz'),
+        .option('-o, --output <path>', 'file to write; by default agctl-<kind>-<time>.pb.gz')
+        .option('--seconds <n>', 'how long to measure, 1 to 300', '10'),
     )
       .addOption(new Option('-p, --port <port>', 'another admin port of this machine').hideHelp())
       .addHelpText(
         'after',
         `${WHERE}\nThe file opens with: go tool pprof -http=: <file>\n\nExample:\n  agctl proxy profile ${name} --local\n`,
       );
-  leaf('cpu', 'save a CPU profile in pprof form')
-    .option('--seconds <n>', 'how long to look, 1 to 300', '10')
-    .action(run(() => import('./commands/proxy-profile-cpu.ts')));
-  leaf('heap', 'save a profile of the memory in pprof form').action(
+  leaf('cpu', 'save a CPU profile in pprof form').action(run(() => import('./commands/proxy-profile-cpu.ts')));
+  leaf('heap', 'save a profile, in pprof form, of memory allocated from now on and still in use at the end').action(
     run(() => import('./commands/proxy-profile-heap.ts')),
   );
 }

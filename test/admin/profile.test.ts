@@ -103,21 +103,49 @@ function keepForProfile(count: number): object[] {
   return Array.from({ length: count }, (_, index) => ({ index, text: `kept-value-${index}` }));
 }
 
+function dropForProfile(count: number): number {
+  return Array.from({ length: count }, (_, index) => ({ index, text: `dropped-value-${index}` })).length;
+}
+
 describe('heap profiles', () => {
   verifies(
     'gateway.admin.heap',
-    'say where memory in use was allocated, and hold no value of it',
+    'say where memory was allocated that stays in use, and hold no value of it',
     async () => {
       await using running = await gateway(YAML, { admin: true });
-      const kept = keepForProfile(200_000);
-      const { status, body } = await send(`${running.admin}/debug/pprof/heap`);
+      const asked = send(`${running.admin}/debug/pprof/heap?seconds=1`);
+      const kept: object[] = [];
+      let done = false;
+      void asked.finally(() => {
+        done = true;
+      });
+      // All the time, so that the sampler sees it.
+      await until(() => {
+        kept.push(...keepForProfile(20_000));
+        dropForProfile(20_000);
+        return done;
+      });
+      const { status, body } = await asked;
       const raw = gunzipSync(body);
-      const { types, functions, values } = read(raw);
+      const { types, functions, values, profile } = read(raw);
       expect([status, types]).toEqual([200, ['samples/count', 'inuse_space/bytes']]);
       expect(functions).toContain('keepForProfile');
+      expect(functions).not.toContain('dropForProfile');
       expect(values.reduce((a, b) => a + b, 0)).toBeGreaterThan(1_000_000);
+      expect(Number(profile.durationNanos)).toBeGreaterThan(0.9e9);
       expect(raw.includes('kept-value-')).toBe(false);
-      expect(kept).toHaveLength(200_000);
+      expect(kept.length).toBeGreaterThan(0);
     },
   );
+
+  test('one at a time; a client that leaves ends its own', async () => {
+    await using running = await gateway(YAML, { admin: true });
+    const url = `${running.admin}/debug/pprof/heap`;
+    const leave = new AbortController();
+    const first = fetch(`${url}?seconds=300`, { signal: leave.signal }).catch(() => 'left');
+    await until(async () => (await send(`${url}?seconds=1`)).status === 409);
+    leave.abort();
+    expect(await first).toBe('left');
+    await until(async () => (await send(`${url}?seconds=1`)).status === 200);
+  });
 });

@@ -1,12 +1,21 @@
-import { defineEndpoint, sendText } from '../endpoint.ts';
+import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
+import { profileSeconds } from '../profile/cpu-parameters.ts';
+import { profileHeap } from '../profile/heap-profiler.ts';
 
-/** Where the memory in use was allocated, as gzipped pprof. */
+/** Where memory was allocated that was allocated in the next `seconds` and is in use after them, as gzipped pprof. */
 export const pprofHeap = defineEndpoint({
   path: '/debug/pprof/heap',
   methods: ['GET'],
-  async handle(_request, reply, { heap }) {
-    const profile = await heap.profile();
-    if (profile === undefined) return sendText(reply, 503, 'the admin server is closing\n');
+  isSlow: true,
+  async handle(request, reply) {
+    const left = new AbortController();
+    reply.raw.once('close', () => left.abort());
+    const profile = await profileHeap({
+      seconds: profileSeconds(parameter(request, 'seconds')),
+      signal: left.signal,
+    });
+    if (profile === undefined)
+      return sendText(reply, 409, 'another heap profile is running: try again when it has ended\n');
     return reply.type('application/octet-stream').send(Buffer.from(profile));
   },
 });

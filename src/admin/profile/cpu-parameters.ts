@@ -6,9 +6,14 @@ export function cpuParameters(
   frequency: string | undefined,
 ): { readonly seconds: number; readonly frequency: number } {
   return {
-    seconds: inRange(seconds, LIMITS.profileSeconds),
+    seconds: profileSeconds(seconds),
     frequency: inRange(frequency, LIMITS.profileFrequency),
   };
+}
+
+/** How long to measure, in seconds, for both kinds of profile. */
+export function profileSeconds(text: string | undefined): number {
+  return inRange(text, LIMITS.profileSeconds);
 }
 
 interface Range {

@@ -1,12 +1,10 @@
 import { type Profiler, Session } from 'node:inspector/promises';
+import { type MeasureTime, measured } from './measure-time.ts';
 import { PprofBuilder, type Stack } from './pprof.ts';
 
-export interface CpuProfileOptions {
-  readonly seconds: number;
+export interface CpuProfileOptions extends MeasureTime {
   /** Samples per second. */
   readonly frequency: number;
-  /** Ends the measurement early; what was measured until then is lost. */
-  readonly signal: AbortSignal;
 }
 
 let isRunning = false;
@@ -25,26 +23,13 @@ export async function profileCpu(options: CpuProfileOptions): Promise<Uint8Array
     await session.post('Profiler.setSamplingInterval', { interval: Math.round(1e6 / options.frequency) });
     const startedAt = Date.now();
     await session.post('Profiler.start');
-    await passed(options.seconds * 1000, options.signal);
+    await measured(options);
     const { profile } = await session.post('Profiler.stop');
     return await encode(profile, startedAt, options.frequency);
   } finally {
     session.disconnect();
     isRunning = false;
   }
-}
-
-function passed(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, milliseconds);
-    function done(): void {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-    signal.addEventListener('abort', done);
-    if (signal.aborted) done();
-  });
 }
 
 /** What the profiler reports as functions of its own; idle time is not CPU time. */

@@ -2,54 +2,54 @@ import { type HeapProfiler as Inspector, Session } from 'node:inspector/promises
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { LIMITS } from '../../core/limits.ts';
+import { type MeasureTime, measured } from './measure-time.ts';
 import { type CallFrame, PprofBuilder, type Stack } from './pprof.ts';
 
-/**
- * Watches where memory that is still in use was allocated, by sampling one allocation in `LIMITS.heapSampleBytes`
- * bytes. It must run all the time to know of what was allocated before somebody asks; a profile then takes
- * milliseconds, where a snapshot of the heap would stop the process for seconds.
- *
- * There is no `alloc_space`: sessions share one sampler, which knows either what is in use or what was ever allocated,
- * and for the latter keeps every sample for ever (docs/admin.md).
- */
-export class HeapProfiler {
-  #session: Session | undefined;
-  #startedAt = 0;
+let isRunning = false;
 
-  async start(): Promise<void> {
-    const session = new Session();
-    this.#session = session;
-    this.#startedAt = Date.now();
+/**
+ * Finds out where memory was allocated that was allocated during the measurement and is still in use at its end: one
+ * allocation in `LIMITS.heapSampleBytes` bytes is sampled, and what can be collected is collected first, which stops the
+ * process for some milliseconds. Resolves to a gzipped profile; to undefined when another measurement is running, since V8
+ * has one sampler.
+ *
+ * Nothing is sampled before somebody asks: an open inspector session alone made a request cost a quarter more CPU time
+ * (docs/decisions/0023). There is no `alloc_space`: the sampler knows either what is in use or all that was allocated.
+ */
+export async function profileHeap(options: MeasureTime): Promise<Uint8Array | undefined> {
+  if (isRunning) return undefined;
+  isRunning = true;
+  const session = new Session();
+  const startedAt = Date.now();
+  try {
     session.connect();
     await session.post('HeapProfiler.startSampling', {
       samplingInterval: LIMITS.heapSampleBytes,
       stackDepth: LIMITS.heapSampleDepth,
     } as Inspector.StartSamplingParameterType);
+    await measured(options);
+    await session.post('HeapProfiler.collectGarbage');
+    const { profile } = await session.post('HeapProfiler.stopSampling');
+    return await encode(profile as unknown as SamplingProfile, startedAt);
+  } finally {
+    session.disconnect();
+    isRunning = false;
   }
+}
 
-  /** The profile of now, gzipped. Undefined when nothing is watched. */
-  async profile(): Promise<Uint8Array | undefined> {
-    if (this.#session === undefined) return undefined;
-    const answer = await this.#session.post('HeapProfiler.getSamplingProfile');
-    const profile = answer.profile as unknown as SamplingProfile;
-    const builder = new PprofBuilder();
-    addNode(builder, profile.head, countsOf(profile));
-    const encoded = await builder.encode({
-      values: [
-        { type: 'samples', unit: 'count' },
-        { type: 'inuse_space', unit: 'bytes' },
-      ],
-      period: { type: 'space', unit: 'bytes', every: LIMITS.heapSampleBytes },
-      startedAt: this.#startedAt,
-      duration: Date.now() - this.#startedAt,
-    });
-    return promisify(gzip)(encoded);
-  }
-
-  stop(): void {
-    this.#session?.disconnect();
-    this.#session = undefined;
-  }
+async function encode(profile: SamplingProfile, startedAt: number): Promise<Uint8Array> {
+  const builder = new PprofBuilder();
+  addNode(builder, profile.head, countsOf(profile));
+  const encoded = await builder.encode({
+    values: [
+      { type: 'samples', unit: 'count' },
+      { type: 'inuse_space', unit: 'bytes' },
+    ],
+    period: { type: 'space', unit: 'bytes', every: LIMITS.heapSampleBytes },
+    startedAt,
+    duration: Date.now() - startedAt,
+  });
+  return promisify(gzip)(encoded);
 }
 
 /** As V8 gives it; the types of Node know fewer members. */

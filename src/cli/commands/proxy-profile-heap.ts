@@ -2,4 +2,4 @@ import type { Run } from '../program.ts';
 import { type ProfileOptions, saveProfile } from '../proxy/profile.ts';
 
 export const run: Run<ProfileOptions> = (options, context) =>
-  saveProfile('heap', '/debug/pprof/heap', 0, options, context);
+  saveProfile('heap', '/debug/pprof/heap', options, context);

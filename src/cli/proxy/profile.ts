@@ -10,26 +10,29 @@ import { ask, notAnAdmin } from './admin-client.ts';
 
 /** Options of both profiles. */
 export interface ProfileOptions extends AdminOptions {
+  /** How long to measure. */
+  readonly seconds: string;
   /** File to write. */
   readonly output?: string;
   /** Upstream's name for the admin port here. */
   readonly port?: string;
 }
 
-/** Fetches a profile and writes it to a file; `wait` is how long the gateway takes for it, in ms. */
+/** Has the gateway measure at `path`, and writes the profile to a file. */
 export async function saveProfile(
   kind: 'cpu' | 'heap',
   path: string,
-  wait: number,
   options: ProfileOptions,
   context: Context,
 ): Promise<number> {
   const { port } = options;
+  const seconds = secondsOf(options);
+  const wait = seconds * 1000;
   const address = adminAddress(port === undefined ? options : { ...options, proxyAdminPort: port }, context);
   const stopCountdown = wait > 1000 ? countDown(address.shown, wait, context) : () => undefined;
   const { body } = await ask(address, {
     method: 'GET',
-    path,
+    path: `${path}?seconds=${seconds}`,
     silence: wait + LIMITS.adminAnswer * 3,
   }).finally(stopCountdown);
   check(address, kind, body);
@@ -48,6 +51,13 @@ export async function saveProfile(
   }
   context.stdout.write(`Wrote ${kind} profile to ${escapeControls(file)}\n`);
   return EXIT_CODES.ok.code;
+}
+
+function secondsOf({ seconds: text }: ProfileOptions): number {
+  const seconds = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (seconds < 1 || seconds > 300)
+    throw new CommandError('usage', `invalid --seconds ${escapeControls(text)}; must be between 1 and 300`);
+  return seconds;
 }
 
 /** Says how long it takes: a countdown at a terminal, one line elsewhere. Returns what ends it. */

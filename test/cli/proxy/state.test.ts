@@ -127,7 +127,7 @@ describe('`proxy profile`', () => {
       '/debug/pprof/profile?seconds=1',
       // The endpoint's own default, and so this command's.
       '/debug/pprof/profile?seconds=10',
-      '/debug/pprof/heap',
+      '/debug/pprof/heap?seconds=10',
     ]);
   });
 
@@ -152,6 +152,7 @@ describe('`proxy profile`', () => {
   });
 
   test.each([
+    [['heap', '--seconds', '0'], 2, 'invalid --seconds 0; must be between 1 and 300'],
     [['cpu', '--seconds', '301'], 2, 'invalid --seconds 301; must be between 1 and 300'],
     [['cpu', '--seconds', '1', '-o', '/no/such/folder/x'], 2, 'cannot write /no/such/folder/x'],
     [['heap'], 3, 'is not an admin server: what it sends is no heap profile'],

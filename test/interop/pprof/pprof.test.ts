@@ -47,8 +47,8 @@ describe('go tool pprof', () => {
   });
 
   test('reads heap profiles', async () => {
-    keepForPprof();
-    const text = await top('/debug/pprof/heap', keepForPprof);
+    const text = await top('/debug/pprof/heap?seconds=1', keepForPprof);
     expect(text).toMatch(/^Type: inuse_space$/m);
+    expect(text).toMatch(/keepForPprof$/m);
   });
 });

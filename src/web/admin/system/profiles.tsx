@@ -44,9 +44,15 @@ export function Profiles(): ReactNode {
         <button
           type="button"
           disabled={busy !== ''}
-          onClick={() => take('Reading the heap …', '/debug/pprof/heap', 'heap.pprof')}
+          onClick={() =>
+            take(
+              `Recording allocations for ${seconds} s …`,
+              `/debug/pprof/heap?seconds=${seconds}`,
+              'heap.pprof',
+            )
+          }
         >
-          Download the heap
+          Record the heap
         </button>
       </form>
       <p role="status">{busy}</p>
