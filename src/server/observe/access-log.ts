@@ -102,8 +102,11 @@ function shortened(value: CelResult): CelResult {
 
 function textLine(fields: readonly Field[]): string {
   let text = '';
-  for (const [name, value, style] of fields)
-    if (value !== undefined) text += ` ${name}=${textOf(value, style)}`;
+  // By index: to take each field apart in the head of the loop costs as much as the rest of it, and most are undefined.
+  for (let index = 0; index < fields.length; index += 1) {
+    const field = fields[index] as Field;
+    if (field[1] !== undefined) text += ` ${field[0]}=${textOf(field[1], field[2])}`;
+  }
   // All fields at once: one scan of the line costs a tenth of one for each field.
   return `${timestamp(Date.now())}\tinfo\trequest${escapeControls(text)}\n`;
 }
