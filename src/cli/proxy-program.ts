@@ -87,10 +87,13 @@ function profileCommands(parent: Command, run: Bind): void {
         'after',
         `${WHERE}\nThe file opens with: go tool pprof -http=: <file>\n\nExample:\n  agctl proxy profile ${name} --local\n`,
       );
-  leaf('cpu', 'save a CPU profile in pprof form').action(run(() => import('./commands/proxy-profile-cpu.ts')));
-  leaf('heap', 'save a profile, in pprof form, of memory allocated from now on and still in use at the end').action(
-    run(() => import('./commands/proxy-profile-heap.ts')),
+  leaf('cpu', 'save a CPU profile in pprof form').action(
+    run(() => import('./commands/proxy-profile-cpu.ts')),
   );
+  leaf(
+    'heap',
+    'save a profile, in pprof form, of memory allocated from now on and still in use at the end',
+  ).action(run(() => import('./commands/proxy-profile-heap.ts')));
 }
 
 function logCommand(proxy: Command, run: Bind): void {
