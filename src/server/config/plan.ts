@@ -122,7 +122,7 @@ const SHORT_FORMS: readonly ShortForm[] = [
   { key: 'llm', port: 4000, sharedPrefixes: ['/v1'], routeName: 'internal/llm:request' },
 ];
 
-/** On its own port a short form takes every path, on a shared gateway only the usual ones. */
+/** On its own port a short form takes every path, on a gateway with other routes only the usual ones. */
 function placeShortForm(
   { key, port: ownPort, sharedPrefixes, routeName }: ShortForm,
   config: Config,
@@ -144,6 +144,9 @@ function placeShortForm(
     path: [key],
     backendPath: [key],
   });
+  // A gateway for models alone answers like `llm.port`: `/chat/completions` without `/v1`, and errors in the form of the API.
+  const prefixesOn = ({ routes }: GatewayPlan): readonly string[] =>
+    key === 'llm' && routes.length === 0 ? ['/'] : sharedPrefixes;
   if (port !== undefined && references !== undefined) {
     problems.push({
       code: 'AGW0105',
@@ -158,7 +161,7 @@ function placeShortForm(
     port === undefined && (references !== undefined || gateways.some(({ name }) => name === DEFAULT_GATEWAY));
   if (shares) {
     const owners = referenced(gateways, references, [key], `\`${key}\``, problems);
-    for (const gateway of owners) gateway.routes.push(route(sharedPrefixes));
+    for (const gateway of owners) gateway.routes.push(route(prefixesOn(gateway)));
     if (owners.length === 0) detached.push(route(sharedPrefixes));
     return;
   }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { gateway } from '../../kit/gateway.ts';
 import {
   answering,
   bodyOf,
@@ -502,4 +503,23 @@ describe('`passthrough` of a model', () => {
     );
     expect((await chat(gate)).text).toContain('Hi');
   });
+});
+
+test.each([
+  ['of its own', {}, 200, 'unknown_url'],
+  ['with other routes', { routes: [{ policies: { directResponse: { body: 'other' } } }] }, 200, undefined],
+])('a gateway %s: where calls without /v1 and unknown paths go', async (_what, more, status, code) => {
+  await using gate = await gateway(
+    JSON.stringify({
+      config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' },
+      gateways: { local: { port: 0, address: '127.0.0.1', ...more } },
+      llm: { gateways: 'local', models: [{ name: '*', provider: 'echo' }] },
+    }),
+  );
+  expect(JSON.parse((await post(`${gate.url}/v1/chat/completions`, CHAT)).text)).toHaveProperty('choices');
+  const short = await post(`${gate.url}/chat/completions`, CHAT);
+  const unknown = await post(`${gate.url}/nothing`, CHAT);
+  expect(short.status).toBe(status);
+  if (code === undefined) expect([short.text, unknown.text]).toEqual(['other', 'other']);
+  else expect([unknown.status, errorOf(unknown).code]).toEqual([404, code]);
 });
