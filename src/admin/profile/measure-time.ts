@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises';
+
 /** What a profile covers, and what ends it early. */
 export interface MeasureTime {
   readonly seconds: number;
@@ -6,15 +8,6 @@ export interface MeasureTime {
 }
 
 /** Resolves when the time is over, or at once when the signal is aborted. */
-export function measured({ seconds, signal }: MeasureTime): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, seconds * 1000);
-    function done(): void {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-    signal.addEventListener('abort', done);
-    if (signal.aborted) done();
-  });
+export async function measured({ seconds, signal }: MeasureTime): Promise<void> {
+  await setTimeout(seconds * 1000, undefined, { signal }).catch(() => undefined);
 }

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { LIMITS } from '../../../core/limits.ts';
 import type { StreamPosition } from './http-body.ts';
 
@@ -22,20 +23,8 @@ export class RetryWait {
     const backOff = Math.min(LIMITS.retryFirst * 2 ** Math.max(0, this.failures - 1), LIMITS.retryLast);
     // Up to a fifth longer, so that the sessions of a target that restarts do not all return at the same moment.
     const own = backOff * (1 + Math.random() / 5);
-    await pause(Math.max(own, Math.min(retry ?? 0, LIMITS.streamRetryMax)), signal);
+    const wait = Math.max(own, Math.min(retry ?? 0, LIMITS.streamRetryMax));
+    // Rejects when it is aborted; the caller looks at the signal.
+    await setTimeout(wait, undefined, { signal }).catch(() => undefined);
   }
-}
-
-/** Resolves after that many milliseconds, or as soon as the signal is aborted. */
-export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, milliseconds);
-    signal.addEventListener('abort', done, { once: true });
-    if (signal.aborted) done();
-  });
 }
