@@ -1,6 +1,6 @@
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
-import { profileSeconds } from '../profile/cpu-parameters.ts';
 import { profileHeap } from '../profile/heap-profiler.ts';
+import { profileSeconds } from '../profile/parameters.ts';
 
 /** Where memory was allocated that was allocated in the next `seconds` and is in use after them, as gzipped pprof. */
 export const pprofHeap = defineEndpoint({

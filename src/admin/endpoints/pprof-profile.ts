@@ -1,6 +1,6 @@
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
-import { cpuParameters } from '../profile/cpu-parameters.ts';
 import { profileCpu } from '../profile/cpu-profiler.ts';
+import { cpuParameters } from '../profile/parameters.ts';
 
 /** A CPU profile as raw pprof. Parameters that are no whole number in their range count as absent, as upstream has it. */
 export const pprofProfile = defineEndpoint({
