@@ -1,6 +1,6 @@
 // What expressions cost: `node bench/cel.mjs`. Nanoseconds per operation, the median of seven rounds after warming up.
 // The last block runs expressions that try to hold the event loop; each must end below 50 ms.
-import { CelStruct, compileExpression, HeadersView } from '../src/server/cel/expression.ts';
+import { CelStruct, compileExpression, HeadersView } from '../src/server/expressions/cel/expression.ts';
 
 const ROUNDS = 7;
 const ROOTS = ['request', 'response', 'jwt', 'source', 'llmRequest', 'extauthz', 'big'];

@@ -4,9 +4,9 @@ import { createServer } from 'node:http';
 import { pipeline } from 'node:stream';
 import { createLog, fileSink } from '../../dist/core/log.js';
 import { loadConfigText, readConfigFile } from '../../dist/server/config/load.js';
-import { startGateway } from '../../dist/server/gateway.js';
 import { openTraceStream, TRACE_HEADERS } from '../../dist/server/observe/trace-stream.js';
-import { compileRuntime } from '../../dist/server/runtime.js';
+import { startGateway } from '../../dist/server/runtime/gateway.js';
+import { compileRuntime } from '../../dist/server/runtime/runtime.js';
 
 const [file, tracePort] = process.argv.slice(2);
 const { config, source } = loadConfigText(readConfigFile(file), file, {});

@@ -1,9 +1,9 @@
 import { LIMITS } from '../core/limits.ts';
-import { keptPatterns } from '../server/cel/functions/regex.ts';
-import { CEL_LIMITS } from '../server/cel/limits.ts';
-import { hostLookup } from '../server/http/host-lookup.ts';
-import type { Bound } from '../server/inspection.ts';
+import { keptPatterns } from '../server/expressions/cel/functions/regex.ts';
+import { CEL_LIMITS } from '../server/expressions/cel/limits.ts';
+import type { Bound } from '../server/kernel/inspection.ts';
 import { keptHeaders } from '../server/policies/mcp-authentication/jwt.ts';
+import { hostLookup } from '../server/transport/host-lookup.ts';
 import type { Admin } from './sources.ts';
 
 /** A bounded buffer, queue, cache or count, as `/memory` lists it. */

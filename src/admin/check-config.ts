@@ -3,7 +3,7 @@ import type { ProblemsView } from '../core/overview.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { loadConfigText } from '../server/config/load.ts';
 import { redactorOf } from '../server/config/redact.ts';
-import { findProblems } from '../server/find-problems.ts';
+import { findProblems } from '../server/runtime/find-problems.ts';
 import { diagnosticsJson } from './diagnostics.ts';
 import type { Admin } from './sources.ts';
 

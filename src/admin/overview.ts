@@ -1,9 +1,9 @@
 import type { BackendView, GatewayView, Overview, RouteView } from '../core/overview.ts';
 import { VERSION } from '../core/version.ts';
+import { listenerKey, routeNames } from '../server/config/dump/names.ts';
 import type { GatewayPlan, RoutePlan } from '../server/config/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
-import { listenerKey, routeNames } from '../server/config-dump/names.ts';
-import type { BackendState } from '../server/inspection.ts';
+import type { BackendState } from '../server/kernel/inspection.ts';
 import { diagnosticsJson } from './diagnostics.ts';
 import type { Admin } from './sources.ts';
 

@@ -2,7 +2,7 @@ import { request as httpRequest, type IncomingMessage, type ServerResponse } fro
 import { type Readable, Transform } from 'node:stream';
 import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
-import type { Gateway } from '../server/gateway.ts';
+import type { Gateway } from '../server/runtime/gateway.ts';
 
 /** A request that may be sent: to a port of ours, with headers that a client may send. */
 export interface Asked {

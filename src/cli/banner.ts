@@ -4,7 +4,7 @@ import { VERSION } from '../core/version.ts';
 import { openLlmBackends } from '../server/config/open-llm.ts';
 import type { RoutePlan } from '../server/config/plan.ts';
 import type { Config } from '../server/config/schema.ts';
-import type { Gateway } from '../server/gateway.ts';
+import type { Gateway } from '../server/runtime/gateway.ts';
 
 interface BannerFacts {
   readonly file: string;

@@ -1,6 +1,6 @@
 /**
  * Every failure that a client or a caller of the command line can see. Code throws `AppError` with a code where
- * the failure happens; `server/http/respond.ts` turns it into a response, `cli/main.ts` into an exit code.
+ * the failure happens; `server/kernel/error-response.ts` turns it into a response, `cli/main.ts` into an exit code.
  */
 
 /** Who answered a request, or why nobody did, as printed in the access log (`reason`). */

@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
 import { report } from '../../src/cli/report.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import { findProblems } from '../../src/server/find-problems.ts';
+import { findProblems } from '../../src/server/runtime/find-problems.ts';
 import { runGoldenCases } from './case-file.ts';
 
 interface Settings {

@@ -5,9 +5,9 @@ import { startAdmin } from '../../src/admin/server.ts';
 import { createLog, type LineSink } from '../../src/core/log.ts';
 import type { LogDirectives } from '../../src/core/log-directives.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import { type Gateway, startGateway } from '../../src/server/gateway.ts';
-import { LiveConfig } from '../../src/server/reload/live-config.ts';
-import { compileRuntime } from '../../src/server/runtime.ts';
+import { type Gateway, startGateway } from '../../src/server/runtime/gateway.ts';
+import { LiveConfig } from '../../src/server/runtime/reload/live-config.ts';
+import { compileRuntime } from '../../src/server/runtime/runtime.ts';
 import { until } from './until.ts';
 
 /** Lines on single requests cost them a tracer, which requests seldom have. */

@@ -2,11 +2,11 @@ import { tmpdir } from 'node:os';
 import { createLog } from '../../src/core/log.ts';
 import type { PolicyAction, TraceMessage } from '../../src/core/trace/event.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import type { Exchange } from '../../src/server/http/exchange.ts';
-import { openListener } from '../../src/server/http/listener.ts';
-import { handleRequest } from '../../src/server/http/pipeline.ts';
+import { handleRequest } from '../../src/server/kernel/pipeline.ts';
+import type { Exchange } from '../../src/server/kernel/request-context.ts';
 import { Tracer } from '../../src/server/observe/trace/tracer.ts';
-import { compileRuntime } from '../../src/server/runtime.ts';
+import { compileRuntime } from '../../src/server/runtime/runtime.ts';
+import { openListener } from '../../src/server/transport/listener.ts';
 import { routesConfig } from './routes.ts';
 
 /** What a policy told of one request. */

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
+import { EXPRESSION_KEYS } from '../../src/server/config/expression-keys.ts';
 import { configJsonSchema } from '../../src/server/config/json-schema.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import { EXPRESSION_KEYS } from '../../src/server/expression-keys.ts';
-import { findProblems } from '../../src/server/find-problems.ts';
-import { PLACES, type Place } from '../../src/server/variables.ts';
+import { PLACES, type Place } from '../../src/server/expressions/variables.ts';
+import { findProblems } from '../../src/server/runtime/find-problems.ts';
 
 const places = Object.keys(EXPRESSION_KEYS) as Place[];
 const keys = places.flatMap((place) => EXPRESSION_KEYS[place].keys);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import { findProblems } from '../../src/server/find-problems.ts';
+import { findProblems } from '../../src/server/runtime/find-problems.ts';
 import { chat, guardrail, llmGateway, llmProvider, webhook } from '../kit/llm-provider.ts';
 import { collector } from '../kit/otlp.ts';
 import { answeringGateway } from '../kit/routes.ts';

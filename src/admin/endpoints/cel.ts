@@ -1,5 +1,9 @@
-import { CelEvaluationError, CelSyntaxError, compileExpression } from '../../server/cel/expression.ts';
-import { ALL_VARIABLES, sampleLookup } from '../../server/sample-variables.ts';
+import {
+  CelEvaluationError,
+  CelSyntaxError,
+  compileExpression,
+} from '../../server/expressions/cel/expression.ts';
+import { ALL_VARIABLES, sampleLookup } from '../../server/expressions/sample-variables.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
 
 /**

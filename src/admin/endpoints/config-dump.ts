@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
+import { writeConfigDump } from '../../server/config/dump/write.ts';
 import { redactConfig } from '../../server/config/redact.ts';
-import { writeConfigDump } from '../../server/config-dump/write.ts';
 import { defineEndpoint } from '../endpoint.ts';
 
 /** The configuration that serves, in upstream's shape (`core/config-dump.ts`). */

@@ -1,4 +1,4 @@
-import { findProblems } from '../../server/find-problems.ts';
+import { findProblems } from '../../server/runtime/find-problems.ts';
 import { type CheckContext, type CheckGroup, type CheckResult, check, fail, ok, warn } from './check.ts';
 
 export const configuration: CheckGroup = {

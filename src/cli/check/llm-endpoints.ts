@@ -1,6 +1,6 @@
 import type { Path } from '../../core/diagnostic.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import type { HeaderChanges } from '../../server/http/header-changes.ts';
+import type { HeaderChanges } from '../../server/kernel/header-changes.ts';
 import { findProvider } from '../../server/llm/providers/index.ts';
 import type { CheckContext } from './check.ts';
 

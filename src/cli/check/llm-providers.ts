@@ -1,11 +1,11 @@
 import type { Diagnostic } from '../../core/diagnostic.ts';
 import { pathText } from '../../core/diagnostic.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { headerChanges } from '../../server/http/header-changes.ts';
-import { HeaderList } from '../../server/http/header-list.ts';
-import { tryConnection } from '../../server/http/try-connection.ts';
-import { createUpstream } from '../../server/http/upstream.ts';
-import { explainUpstreamError } from '../../server/http/upstream-error.ts';
+import { headerChanges } from '../../server/kernel/header-changes.ts';
+import { HeaderList } from '../../server/kernel/header-list.ts';
+import { tryConnection } from '../../server/transport/try-connection.ts';
+import { createUpstream } from '../../server/transport/upstream.ts';
+import { explainUpstreamError } from '../../server/transport/upstream-error.ts';
 import {
   type CheckContext,
   type CheckGroup,

@@ -1,10 +1,10 @@
 import { LIMITS } from '../../core/limits.ts';
 import { createLog } from '../../core/log.ts';
-import { createContext } from '../../server/compile-context.ts';
 import { detailOf } from '../../server/mcp/target-failure.ts';
 import { stdio } from '../../server/mcp/targets/stdio.ts';
 import { toolsOf } from '../../server/mcp/try-target.ts';
-import { compileRuntime } from '../../server/runtime.ts';
+import { createContext } from '../../server/runtime/compile-context.ts';
+import { compileRuntime } from '../../server/runtime/runtime.ts';
 import { type CheckContext, type CheckResult, fail, ok } from './check.ts';
 
 /** The `stdio` section of a target. */

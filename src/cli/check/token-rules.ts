@@ -1,7 +1,7 @@
-import { CelEvaluationError, compileExpression } from '../../server/cel/expression.ts';
-import { toCel } from '../../server/cel/values.ts';
+import { CelEvaluationError, compileExpression } from '../../server/expressions/cel/expression.ts';
+import { toCel } from '../../server/expressions/cel/values.ts';
+import { PLACES, type Place } from '../../server/expressions/variables.ts';
 import type { RuleConfig } from '../../server/policies/rules.ts';
-import { PLACES, type Place } from '../../server/variables.ts';
 
 type Effect = 'allow' | 'deny' | 'require';
 

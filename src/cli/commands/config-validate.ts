@@ -5,7 +5,7 @@ import { counted } from '../../core/render/counted.ts';
 import type { DiagnosticFormat } from '../../core/render/diagnostics.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan.ts';
-import { findProblems } from '../../server/find-problems.ts';
+import { findProblems } from '../../server/runtime/find-problems.ts';
 import { type Context, wantsColor } from '../context.ts';
 import type { Run } from '../program.ts';
 import { report } from '../report.ts';

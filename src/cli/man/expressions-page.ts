@@ -1,11 +1,11 @@
 import { LIMITS } from '../../core/limits.ts';
-import type { FunctionDefinition } from '../../server/cel/functions/define.ts';
-import { FUNCTION_GROUPS } from '../../server/cel/functions/index.ts';
-import { MACROS } from '../../server/cel/macros.ts';
-import { type Declaration, ROOTS } from '../../server/cel/roots.ts';
-import { EXPRESSION_KEYS } from '../../server/expression-keys.ts';
-import { UNSET } from '../../server/unset-members.ts';
-import { PLACES, type Place } from '../../server/variables.ts';
+import { EXPRESSION_KEYS } from '../../server/config/expression-keys.ts';
+import type { FunctionDefinition } from '../../server/expressions/cel/functions/define.ts';
+import { FUNCTION_GROUPS } from '../../server/expressions/cel/functions/index.ts';
+import { MACROS } from '../../server/expressions/cel/macros.ts';
+import { type Declaration, ROOTS } from '../../server/expressions/cel/roots.ts';
+import { UNSET } from '../../server/expressions/unset-members.ts';
+import { PLACES, type Place } from '../../server/expressions/variables.ts';
 import { entry, heading, page, paragraph, seeAlso, subheading, title } from './roff.ts';
 
 /** agctl-expressions(7): the places of expressions, variables with their members, and functions, from their declarations. */

@@ -3,7 +3,7 @@ import { escapeControls } from '../../core/log.ts';
 
 /** Milliseconds of an option such as `--for 10m`. The schema of configurations says what a time span is. */
 export async function spanOption(option: string, text: string): Promise<number> {
-  const { durationSchema } = await import('../../server/config/duration.ts');
+  const { durationSchema } = await import('../../core/schema/duration.ts');
   const read = durationSchema.safeParse(text);
   if (read.success) return read.data;
   throw new CommandError(

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { UNDERSCORE_MODES } from '../http/admit-headers.ts';
-import { PATH_MODES } from '../http/path.ts';
+import { PATH_MODES } from '../kernel/path.ts';
+import { UNDERSCORE_MODES } from '../kernel/validate-headers.ts';
 
 /** `config.http`. */
 export const admissionSchema = z

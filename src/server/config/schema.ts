@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../../core/listen.ts';
+import { durationSchema, durationText } from '../../core/schema/duration.ts';
 import { backendKinds } from '../backends.ts';
+import { matchSchema } from '../kernel/match-schema.ts';
 import { llmFields } from '../llm/backend.ts';
 import { catalogReferenceSchema } from '../llm/cost/load.ts';
 import { mcpFields } from '../mcp/backend.ts';
@@ -10,10 +12,8 @@ import { metricsSchema } from '../observe/metrics/metrics-policy.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/schema.ts';
 import { policyKinds } from '../policies/index.ts';
 import { admissionSchema } from './admission-schema.ts';
-import { durationSchema, durationText } from './duration.ts';
 import { listenAddressSchema } from './listen-address.ts';
 import { logLevelSchema } from './log-level.ts';
-import { matchSchema } from './match-schema.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {
   [K in Kind as K['key']]: z.ZodOptional<K['schema']>;

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { defineBackend } from '../backend.ts';
-import type { CompileContext } from '../compile-context.ts';
-import { modelBackend } from '../config-dump/names.ts';
-import type { Exchange, Reply } from '../http/exchange.ts';
-import { neverReached } from '../http/upstream-error.ts';
+import { modelBackend } from '../config/dump/names.ts';
+import { lookupIn } from '../expressions/variables.ts';
+import { defineBackend } from '../kernel/backend.ts';
+import type { Exchange, Reply } from '../kernel/request-context.ts';
 import { traceLeftAlone, traceLlmReply, traceLlmRequest } from '../observe/trace/llm.ts';
-import { lookupIn } from '../variables.ts';
+import type { CompileContext } from '../runtime/compile-context.ts';
+import { neverReached } from '../transport/upstream-error.ts';
 import type { CallBody } from './call-body.ts';
 import { callProvider } from './call-provider.ts';
 import { promptOf } from './conversation.ts';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { type Edit, edit, members, type Span } from '../mcp/json-text.ts';
+import { type Edit, edit, members, type Span } from '../kernel/json-text.ts';
 import type { CallBody } from './call-body.ts';
 import { llmError } from './errors.ts';
 

@@ -1,10 +1,10 @@
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Exchange, Reply } from '../http/exchange.ts';
-import { HeaderList, withoutFields } from '../http/header-list.ts';
-import type { UpstreamResponse } from '../http/upstream.ts';
+import { HeaderList, withoutFields } from '../kernel/header-list.ts';
+import type { Exchange, Reply } from '../kernel/request-context.ts';
 import { traceEviction } from '../observe/trace/llm.ts';
 import { traceSending } from '../observe/trace/sending.ts';
+import type { UpstreamResponse } from '../transport/upstream.ts';
 import type { CallBody } from './call-body.ts';
 import { dropCredentials, withoutCredentials } from './client-credentials.ts';
 import { decodedAnswer } from './decode-answer.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isTellingName } from '../../core/credentials.ts';
-import type { HeaderList } from '../http/header-list.ts';
-import { withoutParameters } from '../http/query.ts';
+import type { HeaderList } from '../kernel/header-list.ts';
+import { withoutParameters } from '../kernel/query.ts';
 
 /**
  * Headers that say who pays or may, besides those that `isTellingName` knows (`x-api-key`, `x-goog-api-key`, …). With the

@@ -1,7 +1,7 @@
-import { DecodedBody, isDecodable } from '../http/decoded-body.ts';
-import type { Exchange } from '../http/exchange.ts';
-import type { HeaderList } from '../http/header-list.ts';
-import type { UpstreamBody } from '../http/upstream-body.ts';
+import type { HeaderList } from '../kernel/header-list.ts';
+import type { Exchange } from '../kernel/request-context.ts';
+import { DecodedBody, isDecodable } from '../transport/decoded-body.ts';
+import type { UpstreamBody } from '../transport/upstream-body.ts';
 import { llmError } from './errors.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { DumpEndpointInfo } from '../../core/config-dump.ts';
+import { goDuration } from '../../core/go-duration.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { goDuration } from '../config-dump/go-duration.ts';
 
 /** Weight of the newest call in the averages: about the last ten count. */
 const NEWEST = 0.2;

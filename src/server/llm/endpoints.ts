@@ -1,4 +1,4 @@
-import type { Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 import type { LlmCall } from './log-fields.ts';
 
 /** What is known of a call by its path. */

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
-import { CelEvaluationError } from '../cel/expression.ts';
-import type { CompileContext } from '../compile-context.ts';
-import { durationSchema, durationText } from '../config/duration.ts';
-import type { Exchange, Reply } from '../http/exchange.ts';
-import type { HeaderList } from '../http/header-list.ts';
-import { lookupIn, ResponseView } from '../variables.ts';
+import { durationSchema, durationText } from '../../core/schema/duration.ts';
+import { CelEvaluationError } from '../expressions/cel/expression.ts';
+import { lookupIn, ResponseView } from '../expressions/variables.ts';
+import type { HeaderList } from '../kernel/header-list.ts';
+import type { Exchange, Reply } from '../kernel/request-context.ts';
+import type { CompileContext } from '../runtime/compile-context.ts';
 import type { Eviction, Outcome } from './endpoint-stats.ts';
 
 const share = z.number().min(0).max(1);

@@ -1,4 +1,4 @@
-import type { HeaderList } from '../http/header-list.ts';
+import type { HeaderList } from '../kernel/header-list.ts';
 
 /** Shorter ones are no keys, and would turn up by chance in what a provider says. */
 const SHORTEST = 6;

@@ -1,5 +1,5 @@
-import type { Exchange, Reply } from '../http/exchange.ts';
-import { textReply } from '../http/respond.ts';
+import { textReply } from '../kernel/error-response.ts';
+import type { Exchange, Reply } from '../kernel/request-context.ts';
 import { decoded, withoutVersion } from './endpoints.ts';
 import type { Model } from './model.ts';
 import { forbiddenModel, unknownModel } from './model-refusal.ts';

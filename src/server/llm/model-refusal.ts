@@ -1,6 +1,6 @@
 import type { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 import { llmError } from './errors.ts';
 
 // The texts for clients are fixed, and names are none of their business: which models there are is for the log.

@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 import { LlmBody } from './body.ts';
 import { type CallBody, OpaqueBody } from './call-body.ts';
 import { decoded, type Endpoint } from './endpoints.ts';

@@ -1,8 +1,8 @@
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Exchange, Reply } from '../http/exchange.ts';
-import { UpstreamBody } from '../http/upstream-body.ts';
-import { lookupIn } from '../variables.ts';
+import { lookupIn } from '../expressions/variables.ts';
+import type { Exchange, Reply } from '../kernel/request-context.ts';
+import { UpstreamBody } from '../transport/upstream-body.ts';
 import { completionOf } from './conversation.ts';
 import { llmError } from './errors.ts';
 import { checkChoices } from './guardrails/check.ts';

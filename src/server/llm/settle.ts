@@ -1,4 +1,4 @@
-import type { Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 import type { PriceCatalog } from './cost/catalog.ts';
 import type { LlmCall } from './log-fields.ts';
 import { countMedia, textBytes } from './texts.ts';

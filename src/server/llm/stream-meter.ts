@@ -1,4 +1,4 @@
-import type { Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 import { dataOf } from './frames.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 import type { LlmCall } from './log-fields.ts';

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { AppError, ERRORS, messageOf, type Reason } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { type BodySink, responseSink, type UpstreamBody } from '../http/upstream-body.ts';
+import type { Exchange } from '../kernel/request-context.ts';
+import { type BodySink, responseSink, type UpstreamBody } from '../transport/upstream-body.ts';
 import { StreamedCompletion } from './conversation.ts';
 import { errorEvent } from './errors.ts';
 import { dataOf, FrameSplitter, OversizedFrame } from './frames.ts';

@@ -1,5 +1,5 @@
-import { type Expression, tryEvaluate } from '../cel/expression.ts';
-import type { Lookup } from '../variables.ts';
+import { type Expression, tryEvaluate } from '../expressions/cel/expression.ts';
+import type { Lookup } from '../expressions/variables.ts';
 import type { CallBody } from './call-body.ts';
 
 export interface FieldChanges {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { CelEvaluationError, type Expression } from '../cel/expression.ts';
-import { toCel } from '../cel/values.ts';
-import type { CompileContext } from '../compile-context.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { lookupIn } from '../variables.ts';
+import { CelEvaluationError, type Expression } from '../expressions/cel/expression.ts';
+import { toCel } from '../expressions/cel/values.ts';
+import { lookupIn } from '../expressions/variables.ts';
+import type { Exchange } from '../kernel/request-context.ts';
+import type { CompileContext } from '../runtime/compile-context.ts';
 import { llmError } from './errors.ts';
 import { Failover, type FailoverTarget, failoverSchema } from './failover.ts';
 import type { Model } from './model.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
-import { type Backend, defineBackend } from '../backend.ts';
-import type { CompileContext } from '../compile-context.ts';
-import type { Bound } from '../inspection.ts';
+import { type Backend, defineBackend } from '../kernel/backend.ts';
+import type { Bound } from '../kernel/inspection.ts';
+import type { CompileContext } from '../runtime/compile-context.ts';
 import { checkHostAndOrigin } from './rebinding.ts';
 import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';

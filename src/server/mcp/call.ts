@@ -2,7 +2,7 @@ import { ERRORS } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { mcpProblem } from '../../core/outcome.ts';
 import type { EventStream } from '../../core/sse.ts';
-import type { ItemAccess, McpLogFields } from '../http/exchange.ts';
+import type { ItemAccess, McpLogFields } from '../kernel/request-context.ts';
 import { type CallSpan, type RequestSpan, withContext } from '../observe/otlp/span.ts';
 import type { Tracer } from '../observe/trace/tracer.ts';
 import type { Connection, Ready } from './connection.ts';

@@ -1,9 +1,9 @@
-import type { McpLogFields } from '../http/exchange.ts';
+import { edit, valueAt } from '../kernel/json-text.ts';
+import type { McpLogFields } from '../kernel/request-context.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerError, forward } from './call.ts';
 import type { Connection } from './connection.ts';
 import { inTime } from './in-time.ts';
-import { edit, valueAt } from './json-text.ts';
 import { LastingRequests } from './lasting-requests.ts';
 import { filterList, type Listing, listAll, listResult, renamedItem } from './lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';

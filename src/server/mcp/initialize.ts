@@ -1,6 +1,6 @@
 import { VERSION } from '../../core/version.ts';
+import { edit, valueAt } from '../kernel/json-text.ts';
 import type { Connection, InitializeResult } from './connection.ts';
-import { edit, valueAt } from './json-text.ts';
 import type { RpcMessage } from './message.ts';
 import { RPC, RpcError, resultMessage, SESSION_REVISIONS } from './protocol.ts';
 import type { Session } from './session.ts';

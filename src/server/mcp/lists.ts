@@ -1,10 +1,10 @@
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { type Edit, edit, elements, valueAt } from '../kernel/json-text.ts';
 import { withContext } from '../observe/otlp/span.ts';
 import { firstUp } from './begin.ts';
 import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
-import { type Edit, edit, elements, valueAt } from './json-text.ts';
 import { type ListMethod, outwardName } from './names.ts';
 import type { Peer } from './peer.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';

@@ -1,6 +1,6 @@
 import { isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { edit, members, type Span } from './json-text.ts';
+import { edit, members, type Span } from '../kernel/json-text.ts';
 import { RPC, RpcError } from './protocol.ts';
 
 /** A JSON-RPC message: its text, which is what travels, and what was read from it. */

@@ -1,4 +1,4 @@
-import { valueAt } from './json-text.ts';
+import { valueAt } from '../kernel/json-text.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
 import type { Session } from './session.ts';
 

@@ -1,4 +1,4 @@
-import { type Edit, edit, elements, valueAt } from './json-text.ts';
+import { type Edit, edit, elements, valueAt } from '../kernel/json-text.ts';
 import { outwardName } from './names.ts';
 
 /** Resource URIs in a result, as the client must write them to read them: contents, links, embedded resources. */

@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { edit, members } from '../kernel/json-text.ts';
 import { noAnswer } from './in-time.ts';
-import { edit, members } from './json-text.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
 import { noteNoise } from './noise.ts';
 import { notificationMessage, RpcError, requestMessage } from './protocol.ts';

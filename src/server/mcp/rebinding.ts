@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { withoutPort } from '../http/router.ts';
+import type { Exchange } from '../kernel/request-context.ts';
+import { withoutPort } from '../kernel/router.ts';
 
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 

@@ -1,8 +1,8 @@
 import { ERRORS, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream, type EventStreamOwner } from '../../core/sse.ts';
-import type { Exchange, ItemAccess, McpLogFields, Reply } from '../http/exchange.ts';
-import { HeaderList } from '../http/header-list.ts';
+import { HeaderList } from '../kernel/header-list.ts';
+import type { Exchange, ItemAccess, McpLogFields, Reply } from '../kernel/request-context.ts';
 import type { Tracer } from '../observe/trace/tracer.ts';
 import { badMessage } from './bad-message.ts';
 import { answerError, type ClientCall } from './call.ts';

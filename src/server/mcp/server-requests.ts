@@ -1,6 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { EventStream } from '../../core/sse.ts';
-import { type Edit, edit, valueAt } from './json-text.ts';
+import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
 import type { Peer } from './peer.ts';
 import { errorMessage, RPC, resultMessage } from './protocol.ts';

@@ -1,8 +1,8 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { EventStream } from '../../core/sse.ts';
+import { edit, valueAt } from '../kernel/json-text.ts';
 import { Connection } from './connection.ts';
-import { edit, valueAt } from './json-text.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
 import { NameIndex } from './name-index.ts';
 import { outwardName } from './names.ts';

@@ -1,4 +1,4 @@
-import { type Edit, edit, valueAt } from './json-text.ts';
+import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
 import type { Addressed } from './names.ts';
 
 /**

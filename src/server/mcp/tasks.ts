@@ -1,7 +1,7 @@
+import { edit, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
 import { inTime } from './in-time.ts';
-import { edit, valueAt } from './json-text.ts';
 import { type Listing, listingOf, listResult, listTarget, type Pages } from './lists.ts';
 import { RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';

@@ -1,6 +1,6 @@
+import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
 import type { CallSpan } from '../observe/otlp/span.ts';
 import type { ClientCall } from './call.ts';
-import { type Edit, edit, valueAt } from './json-text.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 
 /** Begins the span of a call to a target, when the client's request is recorded. */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { type CelResult, type Expression, tryEvaluate } from '../cel/expression.ts';
-import type { CompileContext } from '../compile-context.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { lookupIn } from '../variables.ts';
+import { type CelResult, type Expression, tryEvaluate } from '../expressions/cel/expression.ts';
+import { lookupIn } from '../expressions/variables.ts';
+import type { Exchange } from '../kernel/request-context.ts';
+import type { CompileContext } from '../runtime/compile-context.ts';
 
 export const accessLogSchema = z
   .strictObject({

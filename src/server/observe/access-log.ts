@@ -9,8 +9,8 @@ import {
   timestamp,
 } from '../../core/log.ts';
 import type { LogDirectives } from '../../core/log-directives.ts';
-import type { CelResult } from '../cel/expression.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { CelResult } from '../expressions/cel/expression.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 import type { AccessLogPolicy } from './access-log-policy.ts';
 import { type Field, type FieldValue, requestFields } from './request-fields.ts';
 import { numberOf } from './request-number.ts';

@@ -1,5 +1,5 @@
-import type { Exchange, Reply } from '../http/exchange.ts';
-import { UpstreamBody } from '../http/upstream-body.ts';
+import type { Exchange, Reply } from '../kernel/request-context.ts';
+import { UpstreamBody } from '../transport/upstream-body.ts';
 
 /** Keeps up to `limit` bytes of a response body on its way to the client, for access-log expressions that read it. */
 export function recordBody(x: Exchange, { body }: Reply, limit: number): void {

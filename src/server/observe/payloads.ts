@@ -1,4 +1,4 @@
-import type { Expression } from '../cel/expression.ts';
+import type { Expression } from '../expressions/cel/expression.ts';
 
 /** Contents of requests and answers that are kept until the log is written: only those that an expression of it reads. */
 export interface Payloads {

@@ -1,9 +1,9 @@
 import { redactTarget } from '../../core/credentials.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
 import { byForm } from '../../core/redact.ts';
-import type { CelResult } from '../cel/expression.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { withoutParameters } from '../http/query.ts';
+import type { CelResult } from '../expressions/cel/expression.ts';
+import { withoutParameters } from '../kernel/query.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 
 export type FieldValue = CelResult | undefined;
 /** One field of an ended request. `quoted`: text that may come from anywhere, in quotes where a line is text. */

@@ -10,7 +10,7 @@ import type {
   TracePlace,
 } from '../../core/trace/event.ts';
 import { placeText } from '../../core/trace/read-event.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 import { numberOf } from './request-number.ts';
 import type { TraceOutlet } from './trace/tracer.ts';
 

@@ -1,4 +1,4 @@
-import type { Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 
 let requests = 0;
 

@@ -6,9 +6,9 @@ import {
   HeadersView,
   type Lookup,
   tryEvaluate,
-} from '../cel/expression.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { PLACES } from '../variables.ts';
+} from '../expressions/cel/expression.ts';
+import { PLACES } from '../expressions/variables.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 import { type TraceOutlet, Tracer } from './trace/tracer.ts';
 
 /** Whether a request is one that a watcher waits for, by what expressions read of it. */

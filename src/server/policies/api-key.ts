@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { definePolicy } from '../policy.ts';
+import { definePolicy } from '../kernel/policy.ts';
 import { credentialLocation, locationSchema } from './credential-location.ts';
 
 const HASH = /^sha256:[0-9a-f]{64}$/;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { definePolicy } from '../policy.ts';
-import { lookupIn } from '../variables.ts';
+import { lookupIn } from '../expressions/variables.ts';
+import { definePolicy } from '../kernel/policy.ts';
 import { compileRules, ruleSchema, warnOfMixedRules } from './rules.ts';
 
 const schema = z

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { durationSchema } from '../config/duration.ts';
-import { HeaderList } from '../http/header-list.ts';
-import { definePolicy } from '../policy.ts';
+import { durationSchema } from '../../core/schema/duration.ts';
+import { HeaderList } from '../kernel/header-list.ts';
+import { definePolicy } from '../kernel/policy.ts';
 
 const schema = z
   .strictObject({

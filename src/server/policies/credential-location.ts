@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { tryEvaluate } from '../cel/expression.ts';
-import type { CompileContext } from '../compile-context.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { withoutParameters } from '../http/query.ts';
-import { warnOfRemovedHeader } from '../http/removed-header.ts';
+import { tryEvaluate } from '../expressions/cel/expression.ts';
+import { lookupIn } from '../expressions/variables.ts';
+import { withoutParameters } from '../kernel/query.ts';
+import { warnOfRemovedHeader } from '../kernel/removed-header.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 import type { SecretNames } from '../observe/trace/state.ts';
-import { lookupIn } from '../variables.ts';
+import type { CompileContext } from '../runtime/compile-context.ts';
 
 /** Where a credential stands in a request. Shared by every policy that reads one. */
 export const locationSchema = z

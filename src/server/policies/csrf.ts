@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { definePolicy } from '../policy.ts';
+import { definePolicy } from '../kernel/policy.ts';
+import type { Exchange } from '../kernel/request-context.ts';
 
 const schema = z
   .strictObject({

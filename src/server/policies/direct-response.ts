@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { type Expression, tryEvaluate } from '../cel/expression.ts';
-import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../http/header-list.ts';
-import { definePolicy } from '../policy.ts';
-import { type Lookup, lookupIn } from '../variables.ts';
+import { type Expression, tryEvaluate } from '../expressions/cel/expression.ts';
+import { type Lookup, lookupIn } from '../expressions/variables.ts';
+import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
+import { definePolicy } from '../kernel/policy.ts';
 
 const schema = z
   .strictObject({

@@ -1,4 +1,5 @@
-import type { PolicyKind } from '../policy.ts';
+import type { PolicyKind } from '../kernel/policy.ts';
+import { mcpAuthorization } from '../mcp/authorization-policy.ts';
 import { apiKey } from './api-key.ts';
 import { authorization } from './authorization.ts';
 import { cors } from './cors.ts';
@@ -8,7 +9,6 @@ import { extAuthz } from './ext-authz/index.ts';
 import { requestHeaderModifier, responseHeaderModifier } from './header-modifiers.ts';
 import { localRateLimit } from './local-rate-limit.ts';
 import { mcpAuthentication } from './mcp-authentication/index.ts';
-import { mcpAuthorization } from './mcp-authorization.ts';
 import { timeout } from './timeout.ts';
 import { urlRewrite } from './url-rewrite.ts';
 

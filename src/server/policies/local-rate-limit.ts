@@ -2,12 +2,12 @@ import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { type Expression, tryEvaluate } from '../cel/expression.ts';
-import { durationSchema } from '../config/duration.ts';
-import type { HeaderList } from '../http/header-list.ts';
+import { durationSchema } from '../../core/schema/duration.ts';
+import { type Expression, tryEvaluate } from '../expressions/cel/expression.ts';
+import { type Lookup, lookupIn } from '../expressions/variables.ts';
+import type { HeaderList } from '../kernel/header-list.ts';
+import { definePolicy } from '../kernel/policy.ts';
 import { isModelList } from '../llm/endpoints.ts';
-import { definePolicy } from '../policy.ts';
-import { type Lookup, lookupIn } from '../variables.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 const limitSchema = z.strictObject({

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { AuthorizationRule } from '../../core/trace/event.ts';
-import { CelEvaluationError } from '../cel/errors.ts';
-import { neededHeader } from '../cel/expression.ts';
-import type { CompileContext } from '../compile-context.ts';
-import type { Lookup, Place } from '../variables.ts';
-import type { PlacedExpression } from '../watchable.ts';
+import { CelEvaluationError } from '../expressions/cel/errors.ts';
+import { neededHeader } from '../expressions/cel/expression.ts';
+import type { PlacedExpression } from '../expressions/traced-expression.ts';
+import type { Lookup, Place } from '../expressions/variables.ts';
+import type { CompileContext } from '../runtime/compile-context.ts';
 
 const expression = z.string().min(1);
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { durationSchema, durationText } from '../config/duration.ts';
-import { definePolicy } from '../policy.ts';
+import { durationSchema, durationText } from '../../core/schema/duration.ts';
+import { definePolicy } from '../kernel/policy.ts';
 
 const schema = z
   .strictObject({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { HostRewrite } from '../http/exchange.ts';
-import { definePolicy } from '../policy.ts';
+import { definePolicy } from '../kernel/policy.ts';
+import type { HostRewrite } from '../kernel/request-context.ts';
 
 /** A name, or an address in brackets (RFC 3986 §3.2.2). */
 const NAME = String.raw`(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])`;

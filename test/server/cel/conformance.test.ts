@@ -1,9 +1,9 @@
 import { tests as data } from '@bufbuild/cel-spec/testdata/conformance.js';
 import { describe, expect, it } from 'vitest';
-import { compile } from '../../../src/server/cel/compile.ts';
-import { parse } from '../../../src/server/cel/engine.ts';
-import { mapEntries } from '../../../src/server/cel/maps.ts';
-import { CelType, typeName, Uint, type Value } from '../../../src/server/cel/values.ts';
+import { compile } from '../../../src/server/expressions/cel/compile.ts';
+import { parse } from '../../../src/server/expressions/cel/engine.ts';
+import { mapEntries } from '../../../src/server/expressions/cel/maps.ts';
+import { CelType, typeName, Uint, type Value } from '../../../src/server/expressions/cel/values.ts';
 
 /**
  * The official tests of the language (cel-spec, as packed by @bufbuild/cel-spec). Tests that need protobuf messages or

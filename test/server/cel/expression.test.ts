@@ -5,7 +5,7 @@ import {
   compileExpression,
   HeadersView,
   isTrue,
-} from '../../../src/server/cel/expression.ts';
+} from '../../../src/server/expressions/cel/expression.ts';
 import { failure, reason, run } from './run.ts';
 
 const PLACE = ['request', 'response', 'jwt', 'source', 'llmRequest'];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HeadersView } from '../../../src/server/cel/expression.ts';
+import { HeadersView } from '../../../src/server/expressions/cel/expression.ts';
 import { reason, run } from './run.ts';
 
 const request = {

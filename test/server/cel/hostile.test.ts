@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileExpression } from '../../../src/server/cel/expression.ts';
+import { compileExpression } from '../../../src/server/expressions/cel/expression.ts';
 import { reason, run } from './run.ts';
 
 const list = Array.from({ length: 10_000 }, (_, index) => index);

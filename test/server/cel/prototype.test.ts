@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CelEvaluationError, compileExpression, HeadersView } from '../../../src/server/cel/expression.ts';
+import {
+  CelEvaluationError,
+  compileExpression,
+  HeadersView,
+} from '../../../src/server/expressions/cel/expression.ts';
 import { reason, run } from './run.ts';
 
 const INHERITED = [

@@ -3,7 +3,7 @@ import {
   type CelResult,
   CelSyntaxError,
   compileExpression,
-} from '../../../src/server/cel/expression.ts';
+} from '../../../src/server/expressions/cel/expression.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { toCel } from '../../../src/server/cel/expression.ts';
+import { toCel } from '../../../src/server/expressions/cel/expression.ts';
 import { run } from './run.ts';
 
 describe('toCel', () => {

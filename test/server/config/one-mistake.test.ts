@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import type { Diagnostic, Path } from '../../../src/core/diagnostic.ts';
 import { loadConfigText } from '../../../src/server/config/load.ts';
-import { findProblems } from '../../../src/server/find-problems.ts';
+import { findProblems } from '../../../src/server/runtime/find-problems.ts';
 
 /** An example as plain values; its variables all have fallbacks. */
 function example(name: string): unknown {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfigText } from '../../../src/server/config/load.ts';
-import { findProblems } from '../../../src/server/find-problems.ts';
+import { findProblems } from '../../../src/server/runtime/find-problems.ts';
 import { answeringGateway, proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { httpUpstream } from '../../kit/upstream.ts';

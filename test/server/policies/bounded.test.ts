@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Exchange } from '../../../src/server/http/exchange.ts';
+import type { Exchange } from '../../../src/server/kernel/request-context.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { worstLoopDelay } from '../../kit/loop-delay.ts';
 import { answeringGateway, routesConfig } from '../../kit/routes.ts';

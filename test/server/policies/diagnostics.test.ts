@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Diagnostic } from '../../../src/core/diagnostic.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { loadConfigText } from '../../../src/server/config/load.ts';
-import { compileRuntime } from '../../../src/server/runtime.ts';
+import { compileRuntime } from '../../../src/server/runtime/runtime.ts';
 
 const log = createLog(
   { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },

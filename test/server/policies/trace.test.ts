@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Exchange } from '../../../src/server/http/exchange.ts';
+import type { Exchange } from '../../../src/server/kernel/request-context.ts';
 import { policyKinds } from '../../../src/server/policies/index.ts';
 import { askPolicy } from '../../kit/authz.ts';
 import { chaos } from '../../kit/config.ts';

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
-import { UpstreamBody } from '../../../src/server/http/upstream-body.ts';
+import { UpstreamBody } from '../../../src/server/transport/upstream-body.ts';
 
 // With a clock of its own: the bound is half a minute.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));

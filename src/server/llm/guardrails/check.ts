@@ -1,5 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
-import type { Lookup } from '../../variables.ts';
+import type { Lookup } from '../../expressions/variables.ts';
 import { llmError } from '../errors.ts';
 import { GuardrailFailure, type Phase } from './verdict.ts';
 import type { Webhook } from './webhook.ts';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
-import { members } from '../../mcp/json-text.ts';
+import { members } from '../../kernel/json-text.ts';
 
 export type Phase = 'request' | 'response';
 

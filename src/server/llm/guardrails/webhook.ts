@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
-import { type Expression, tryEvaluate } from '../../cel/expression.ts';
-import type { CompileContext } from '../../compile-context.ts';
-import { canonicalAuthority } from '../../http/authority.ts';
-import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../../http/header-list.ts';
-import { createUpstream, type Upstream, type UpstreamRequest } from '../../http/upstream.ts';
-import { explainUpstreamError } from '../../http/upstream-error.ts';
+import { type Expression, tryEvaluate } from '../../expressions/cel/expression.ts';
+import type { Lookup } from '../../expressions/variables.ts';
+import { canonicalAuthority } from '../../kernel/authority.ts';
+import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../../kernel/header-list.ts';
 import type { Tracer } from '../../observe/trace/tracer.ts';
-import { parseAddress } from '../../static/address.ts';
-import type { Lookup } from '../../variables.ts';
+import type { CompileContext } from '../../runtime/compile-context.ts';
+import { parseAddress } from '../../transport/service-address.ts';
+import { createUpstream, type Upstream, type UpstreamRequest } from '../../transport/upstream.ts';
+import { explainUpstreamError } from '../../transport/upstream-error.ts';
 import { GuardrailFailure, memberOf, type Phase, parseVerdict, type Verdict } from './verdict.ts';
 
 const PSEUDO = [':path', ':method', ':authority'];

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Exchange, Reply } from '../../http/exchange.ts';
-import { HeaderList } from '../../http/header-list.ts';
+import { HeaderList } from '../../kernel/header-list.ts';
+import type { Exchange, Reply } from '../../kernel/request-context.ts';
 import { envelope } from '../errors.ts';
 import type { LlmCall } from '../log-fields.ts';
 import { defineProvider } from './provider.ts';

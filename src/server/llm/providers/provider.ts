@@ -1,4 +1,4 @@
-import type { Exchange, Reply } from '../../http/exchange.ts';
+import type { Exchange, Reply } from '../../kernel/request-context.ts';
 import type { LlmCall } from '../log-fields.ts';
 
 /** A kind of LLM provider. All speak the OpenAI wire format; they differ in where they are. */

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { createParser } from 'eventsource-parser';
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../core/limits.ts';
-import { isHeaderValue } from '../../http/header-list.ts';
+import { isHeaderValue } from '../../kernel/header-list.ts';
 
 /** A status other than success: kept whole, so that a 401 with its challenge can reach the client. */
 export class UpstreamStatusError extends Error {

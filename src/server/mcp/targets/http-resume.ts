@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../core/limits.ts';
-import { explainUpstreamError, locatedProblem } from '../../http/upstream-error.ts';
+import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
 import { TargetFailure } from '../target-failure.ts';
 import { OversizedMessage, readEvents, type StreamPosition, UpstreamStatusError } from './http-body.ts';
 import { RetryWait } from './retry-wait.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
-import type { CompileContext } from '../../compile-context.ts';
-import { createUpstream, type Upstream } from '../../http/upstream.ts';
+import type { CompileContext } from '../../runtime/compile-context.ts';
+import { createUpstream, type Upstream } from '../../transport/upstream.ts';
 import { defineTarget, type Target } from '../target.ts';
 import { openHttpChannel } from './http-channel.ts';
 

@@ -1,6 +1,6 @@
 import { LIMITS } from '../../../core/limits.ts';
+import { edit, valueAt } from '../../kernel/json-text.ts';
 import { lowestRevision } from '../initialize.ts';
-import { edit, valueAt } from '../json-text.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
 import type { CallHandler } from '../peer.ts';
 import { errorMessage, RPC, resultMessage } from '../protocol.ts';

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Redactor } from '../../../core/redact.ts';
-import type { CompileContext } from '../../compile-context.ts';
+import type { CompileContext } from '../../runtime/compile-context.ts';
 import { noteNoise } from '../noise.ts';
 import { type Channel, type ChannelEvents, defineTarget, type Target } from '../target.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';

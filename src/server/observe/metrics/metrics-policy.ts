@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { tryEvaluate } from '../../cel/expression.ts';
-import type { CompileContext } from '../../compile-context.ts';
-import type { Exchange } from '../../http/exchange.ts';
-import { lookupIn } from '../../variables.ts';
+import { tryEvaluate } from '../../expressions/cel/expression.ts';
+import { lookupIn } from '../../expressions/variables.ts';
+import type { Exchange } from '../../kernel/request-context.ts';
+import type { CompileContext } from '../../runtime/compile-context.ts';
 
 export const metricsSchema = z
   .strictObject({

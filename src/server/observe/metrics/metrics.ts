@@ -1,11 +1,11 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
 import { VERSION } from '../../../core/version.ts';
-import type { CallMeter } from '../../http/call-meter.ts';
-import type { Exchange } from '../../http/exchange.ts';
-import type { Bound } from '../../inspection.ts';
+import type { Bound } from '../../kernel/inspection.ts';
+import type { Exchange } from '../../kernel/request-context.ts';
 import type { LlmCall } from '../../llm/log-fields.ts';
 import { CLIENT_METHODS } from '../../mcp/protocol.ts';
+import type { CallMeter } from '../../transport/call-meter.ts';
 import { createFamilies, type Families } from './families.ts';
 import { type CounterSeries, type Family, Gauge, type HistogramSeries, UNKNOWN } from './family.ts';
 import { LabelValues } from './label-values.ts';

@@ -1,8 +1,8 @@
-import { type CelResult, tryEvaluate } from '../../cel/expression.ts';
-import type { CompileContext } from '../../compile-context.ts';
 import type { Config } from '../../config/schema.ts';
-import type { Exchange } from '../../http/exchange.ts';
-import { lookupIn } from '../../variables.ts';
+import { type CelResult, tryEvaluate } from '../../expressions/cel/expression.ts';
+import { lookupIn } from '../../expressions/variables.ts';
+import type { Exchange } from '../../kernel/request-context.ts';
+import type { CompileContext } from '../../runtime/compile-context.ts';
 
 /** Both forms of tracing in a configuration, compiled. */
 export interface TracingSettings {

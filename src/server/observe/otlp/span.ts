@@ -1,6 +1,6 @@
 import { withoutTokens } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { Route } from '../../http/pipeline.ts';
+import type { Route } from '../../kernel/pipeline.ts';
 import type { CallKind, CallSubtype } from '../metrics/metrics.ts';
 import { newSpanId, newTraceId, type TraceContext, traceparent } from './context.ts';
 

@@ -1,10 +1,10 @@
 import { isSensitiveName, REDACTED } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CelMessage, CelPart } from '../../../core/trace/event.ts';
-import { explainExpression } from '../../cel/explain.ts';
-import type { CelResult } from '../../cel/expression.ts';
-import type { Exchange } from '../../http/exchange.ts';
-import type { PlacedExpression } from '../../watchable.ts';
+import { explainExpression } from '../../expressions/cel/explain.ts';
+import type { CelResult } from '../../expressions/cel/expression.ts';
+import type { PlacedExpression } from '../../expressions/traced-expression.ts';
+import type { Exchange } from '../../kernel/request-context.ts';
 import { plain } from './plain.ts';
 import { type SecretNames, stateFor } from './state.ts';
 

@@ -1,6 +1,6 @@
 import type { Redactor } from '../../../core/redact.ts';
 import type { Config } from '../../config/schema.ts';
-import type { Exchange } from '../../http/exchange.ts';
+import type { Exchange } from '../../kernel/request-context.ts';
 import type { CostOutcome } from '../../llm/log-fields.ts';
 import type { Usage } from '../../llm/usage.ts';
 import { traceListener } from './stages.ts';

@@ -1,9 +1,9 @@
 import type { LlmRouteType } from '../../../core/trace/event.ts';
-import type { Exchange, Reply } from '../../http/exchange.ts';
-import { UpstreamBody } from '../../http/upstream-body.ts';
+import type { Exchange, Reply } from '../../kernel/request-context.ts';
 import type { EndpointStats } from '../../llm/endpoint-stats.ts';
 import type { FailoverTarget } from '../../llm/failover.ts';
 import type { LlmCall } from '../../llm/log-fields.ts';
+import { UpstreamBody } from '../../transport/upstream-body.ts';
 import type { Tracer } from './tracer.ts';
 
 const ROUTE_TYPES: Readonly<Record<LlmCall['operation'], LlmRouteType>> = {

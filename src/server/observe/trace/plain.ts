@@ -1,7 +1,7 @@
 import { isSensitiveName, REDACTED } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { HeadersView } from '../../cel/headers-view.ts';
-import { CelObject, CelStruct } from '../../cel/values.ts';
+import { HeadersView } from '../../expressions/cel/headers-view.ts';
+import { CelObject, CelStruct } from '../../expressions/cel/values.ts';
 
 /** Characters that a trace may still take for one state. */
 export interface Allowance {

@@ -1,8 +1,8 @@
 import type { RouteSelectionMessage, TracePlace } from '../../../core/trace/event.ts';
-import type { Exchange, Reply } from '../../http/exchange.ts';
-import type { Route } from '../../http/pipeline.ts';
-import { explainSkipped } from '../../http/route-explain.ts';
-import type { Policy } from '../../policy.ts';
+import type { Route } from '../../kernel/pipeline.ts';
+import type { Policy } from '../../kernel/policy.ts';
+import type { Exchange, Reply } from '../../kernel/request-context.ts';
+import { explainSkipped } from '../../kernel/route-explain.ts';
 import { effectiveKeyOf, phaseOf } from './policy-notes.ts';
 import type { Tracer } from './tracer.ts';
 

@@ -1,10 +1,10 @@
 import { redactTarget } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { RequestState } from '../../../core/trace/event.ts';
-import { HeadersView } from '../../cel/headers-view.ts';
-import { CelStruct } from '../../cel/values.ts';
-import type { Exchange, Reply } from '../../http/exchange.ts';
-import { ResponseView, variableOf } from '../../variables.ts';
+import { HeadersView } from '../../expressions/cel/headers-view.ts';
+import { CelStruct } from '../../expressions/cel/values.ts';
+import { ResponseView, variableOf } from '../../expressions/variables.ts';
+import type { Exchange, Reply } from '../../kernel/request-context.ts';
 import { type Allowance, plain } from './plain.ts';
 
 /** Names that the configuration gives to places of credentials, lower case. */

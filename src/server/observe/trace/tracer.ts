@@ -12,9 +12,9 @@ import {
   type TraceSeverity,
 } from '../../../core/trace/event.ts';
 import { Scrubber } from '../../../core/trace/redact.ts';
-import type { Exchange, Reply } from '../../http/exchange.ts';
+import type { PlacedExpression } from '../../expressions/traced-expression.ts';
+import type { Exchange, Reply } from '../../kernel/request-context.ts';
 import type { Decision } from '../../policies/rules.ts';
-import type { PlacedExpression } from '../../watchable.ts';
 import { BodyTap, tapResponse } from './body-tap.ts';
 import { type CelOutcome, celMessage } from './cel-events.ts';
 import { cleaned } from './cleaned.ts';

@@ -1,12 +1,12 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import { CelEvaluationError } from '../../cel/errors.ts';
-import type { Expression } from '../../cel/expression.ts';
-import { canonicalAuthority } from '../../http/authority.ts';
-import type { Exchange, Reply } from '../../http/exchange.ts';
-import { HeaderList, isHeaderValue, removeHopByHop } from '../../http/header-list.ts';
-import { explainUpstreamError } from '../../http/upstream-error.ts';
-import { type Lookup, lookupIn, ResponseView } from '../../variables.ts';
+import { CelEvaluationError } from '../../expressions/cel/errors.ts';
+import type { Expression } from '../../expressions/cel/expression.ts';
+import { type Lookup, lookupIn, ResponseView } from '../../expressions/variables.ts';
+import { canonicalAuthority } from '../../kernel/authority.ts';
+import { HeaderList, isHeaderValue, removeHopByHop } from '../../kernel/header-list.ts';
+import type { Exchange, Reply } from '../../kernel/request-context.ts';
+import { explainUpstreamError } from '../../transport/upstream-error.ts';
 import type { Plan } from './plan.ts';
 
 /** What the service said; `body` holds at most `LIMITS.authorizationBody` bytes. */

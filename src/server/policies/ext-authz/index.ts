@@ -1,4 +1,4 @@
-import { definePolicy } from '../../policy.ts';
+import { definePolicy } from '../../kernel/policy.ts';
 import { ask } from './ask.ts';
 import { compilePlan } from './plan.ts';
 import { schema } from './schema.ts';

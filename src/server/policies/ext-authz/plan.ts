@@ -1,9 +1,9 @@
 import { LIMITS } from '../../../core/limits.ts';
-import type { Expression } from '../../cel/expression.ts';
-import type { CompileContext } from '../../compile-context.ts';
-import { warnOfRemovedHeader } from '../../http/removed-header.ts';
-import { createUpstream, type Upstream, type UpstreamAddress } from '../../http/upstream.ts';
-import { parseAddress } from '../../static/address.ts';
+import type { Expression } from '../../expressions/cel/expression.ts';
+import { warnOfRemovedHeader } from '../../kernel/removed-header.ts';
+import type { CompileContext } from '../../runtime/compile-context.ts';
+import { parseAddress } from '../../transport/service-address.ts';
+import { createUpstream, type Upstream, type UpstreamAddress } from '../../transport/upstream.ts';
 import type { Config } from './schema.ts';
 
 /** The policy, compiled. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isHeaderName, isSettableHeader, SETTABLE_HEADER } from '../../http/header-list.ts';
+import { isHeaderName, isSettableHeader, SETTABLE_HEADER } from '../../kernel/header-list.ts';
 
 const expression = z.string().min(1);
 const metadata = z.record(z.string().min(1), expression);

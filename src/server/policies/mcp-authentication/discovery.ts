@@ -1,7 +1,7 @@
 import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
-import type { Exchange, Reply } from '../../http/exchange.ts';
-import { emptyReply } from '../../http/respond.ts';
+import { emptyReply } from '../../kernel/error-response.ts';
+import type { Exchange, Reply } from '../../kernel/request-context.ts';
 import type { DocumentClient } from './document.ts';
 import type { Provider } from './provider.ts';
 import { answerRegistration, jsonReply, relayRegistration } from './registration.ts';

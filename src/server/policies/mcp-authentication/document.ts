@@ -1,8 +1,8 @@
 import { readJsonFile } from '../../../core/json-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { CallMeter } from '../../http/call-meter.ts';
-import { createUpstream, type Upstream } from '../../http/upstream.ts';
-import { explainUpstreamError } from '../../http/upstream-error.ts';
+import type { CallMeter } from '../../transport/call-meter.ts';
+import { createUpstream, type Upstream } from '../../transport/upstream.ts';
+import { explainUpstreamError } from '../../transport/upstream-error.ts';
 
 /** A JSON document and how long it may be used, in ms. */
 export interface Document {

@@ -1,6 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { Exchange } from '../../http/exchange.ts';
+import type { Exchange } from '../../kernel/request-context.ts';
 import type { Discovery } from './discovery.ts';
 import { TokenError } from './jwt.ts';
 import { KeySetUnavailable } from './key-set.ts';

@@ -1,8 +1,8 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { Exchange, Reply } from '../../http/exchange.ts';
-import { HeaderList } from '../../http/header-list.ts';
-import { textReply } from '../../http/respond.ts';
+import { textReply } from '../../kernel/error-response.ts';
+import { HeaderList } from '../../kernel/header-list.ts';
+import type { Exchange, Reply } from '../../kernel/request-context.ts';
 import type { DocumentClient } from './document.ts';
 import type { ServerMetadata } from './server-metadata.ts';
 

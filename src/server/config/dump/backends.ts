@@ -1,0 +1,226 @@
+import type {
+  DumpBackend,
+  DumpEndpoint,
+  DumpEndpointInfo,
+  DumpEndpointSet,
+  DumpModel,
+} from '../../../core/config-dump.ts';
+import { goDuration } from '../../../core/go-duration.ts';
+import type { GatewayPlan, RoutePlan } from '../plan.ts';
+import type { RouteConfig } from '../schema.ts';
+import { listenerKey, modelBackend, routeNames } from './names.ts';
+import { inlinePolicies } from './policies.ts';
+
+type BackendConfig = RouteConfig['backends'][number];
+type McpConfig = NonNullable<BackendConfig['mcp']>;
+type LlmConfig = NonNullable<BackendConfig['llm']>;
+type ModelConfig = LlmConfig['models'][number];
+
+/** How an endpoint of an LLM backend does; undefined when nothing is known of it. */
+export type EndpointInfo = (place: string, model: number) => DumpEndpointInfo | undefined;
+
+/** What backends need besides the configuration. */
+export interface BackendFacts {
+  readonly sessionIdle: number;
+  readonly endpointInfo: EndpointInfo;
+}
+
+/** The backends of one route, with those that they refer to. */
+export function* backendsOf(
+  gateway: GatewayPlan,
+  route: RoutePlan,
+  facts: BackendFacts,
+): Generator<DumpBackend> {
+  const names = routeNames(gateway, route);
+  for (const [index, { mcp, llm, host }] of route.config.backends.entries()) {
+    const name = names.backend(index);
+    if (host !== undefined) yield { backend: { host: { name, namespace: '', target: host } } };
+    if (mcp !== undefined) yield* mcpBackends(name, mcp, facts);
+    if (llm !== undefined) {
+      const place = [...(route.backendPath ?? [...route.path, 'backends', index, 'llm'])].join('.');
+      if (route.backendPath === undefined) yield aiBackend(name, place, llm, facts);
+      else yield* routerBackends(name, place, llm, facts);
+    }
+  }
+}
+
+function* mcpBackends(
+  name: string,
+  config: McpConfig,
+  { sessionIdle }: BackendFacts,
+): Generator<DumpBackend> {
+  const { targets, prefixMode, failureMode, dnsRebindingProtection } = config;
+  const helper = (index: number): string => `mcp//${name}/${index}`;
+  const shown = targets.map(({ name: target, stdio, mcp }, index) => {
+    if (stdio !== undefined) {
+      const { cmd, args, env, clear_env } = stdio;
+      return {
+        name: target,
+        stdio: {
+          cmd,
+          ...(args.length === 0 ? {} : { args }),
+          ...(Object.keys(env).length === 0 ? {} : { env }),
+          ...(clear_env ? { clear_env } : {}),
+        },
+      };
+    }
+    const url = mcp === undefined ? undefined : remote(mcp);
+    return { name: target, mcp: { backend: { backend: `/${helper(index)}` }, path: url?.path ?? '/mcp' } };
+  });
+  yield {
+    backend: {
+      mcp: {
+        name,
+        namespace: '',
+        target: {
+          targets: shown,
+          stateful: true,
+          prefixMode,
+          failureMode,
+          sessionIdleTtl: goDuration(sessionIdle),
+          ...(dnsRebindingProtection === 'auto' ? {} : { dnsRebindingProtection }),
+        },
+      },
+    },
+  };
+  for (const [index, { mcp }] of targets.entries()) {
+    if (mcp === undefined) continue;
+    yield { backend: { host: { name: helper(index), namespace: '', target: remote(mcp).authority } } };
+  }
+}
+
+function remote({
+  host,
+  port,
+  path,
+}: {
+  host: string;
+  port?: number | undefined;
+  path?: string | undefined;
+}): {
+  authority: string;
+  path: string;
+} {
+  if (port !== undefined) return { authority: `${host}:${port}`, path: path ?? '/mcp' };
+  if (!URL.canParse(host)) return { authority: host, path: '/mcp' };
+  const url = new URL(host);
+  const implied = url.protocol === 'https:' ? '443' : '80';
+  return {
+    authority: `${url.hostname}:${url.port === '' ? implied : url.port}`,
+    path: url.pathname === '/' && !host.endsWith('/') ? '/mcp' : url.pathname,
+  };
+}
+
+/** An LLM backend of a route: its models are its providers. */
+function aiBackend(name: string, place: string, { models }: LlmConfig, facts: BackendFacts): DumpBackend {
+  const endpoints = models.map((model, index) => endpointOf(model, facts.endpointInfo(place, index)));
+  return { backend: { ai: { name, namespace: '', target: { providers: [endpointSet(endpoints)] } } } };
+}
+
+/** The top-level `llm`: a router, and one backend for each of its models. */
+function* routerBackends(
+  name: string,
+  place: string,
+  { models, virtualModels }: LlmConfig,
+  facts: BackendFacts,
+): Generator<DumpBackend> {
+  const target = {
+    models: models.map((model, index) => modelBackend(model.name, index)),
+    virtualModels: virtualModels.map(({ name: virtual }) => virtual),
+  };
+  yield { backend: { llmRouter: { name, namespace: '', target } } };
+  for (const [index, model] of models.entries()) {
+    const endpoint = endpointOf(model, facts.endpointInfo(place, index));
+    yield {
+      backend: {
+        ai: {
+          name: modelBackend(model.name, index),
+          namespace: '',
+          target: { providers: [endpointSet([endpoint])] },
+        },
+      },
+    };
+  }
+}
+
+/** Evicted ones apart. */
+function endpointSet(endpoints: readonly DumpEndpoint[]): DumpEndpointSet {
+  const byName = (evicted: boolean): DumpEndpointSet['active'] =>
+    Object.fromEntries(
+      endpoints
+        .filter(({ info }) => (info.evictedUntil !== null) === evicted)
+        .map((endpoint) => [endpoint.endpoint['name'], endpoint]),
+    );
+  return { active: byName(false), rejected: byName(true) };
+}
+
+/** Models of the top-level `llm`. */
+export function* modelsOf(gateway: GatewayPlan, route: RoutePlan): Generator<DumpModel> {
+  if (route.backendPath?.[0] !== 'llm') return;
+  for (const { llm } of route.config.backends) {
+    for (const [index, model] of (llm?.models ?? []).entries()) {
+      const key = modelBackend(model.name, index);
+      yield {
+        listenerKey: listenerKey(gateway),
+        key,
+        name: model.name,
+        routerKey: 'llm:router',
+        kind: { concrete: { backend: `/${key}`, visibility: model.visibility } },
+      };
+    }
+    for (const { name, routing } of llm?.virtualModels ?? []) {
+      const key = `llm:virtual:${name}`;
+      yield {
+        listenerKey: listenerKey(gateway),
+        key,
+        name,
+        routerKey: 'llm:router',
+        kind: { virtual: routing },
+      };
+    }
+  }
+}
+
+const UNUSED: DumpEndpointInfo = {
+  health: 1,
+  requestLatency: 0,
+  pendingRequests: 0,
+  totalRequests: 0,
+  consecutiveFailures: 0,
+  timesEjected: 0,
+  evictedUntil: null,
+};
+
+function endpointOf(model: ModelConfig, info: DumpEndpointInfo | undefined): DumpEndpoint {
+  const { baseUrl, model: upstreamModel, apiKey } = model.params;
+  const url = baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  const kind = typeof model.provider === 'string' ? model.provider : model.provider.reference;
+  const { guardrails, transformation, defaults, overrides } = model;
+  const ai = {
+    ...(guardrails === undefined ? {} : { promptGuard: guardrails }),
+    ...(Object.keys(transformation).length === 0 ? {} : { transformations: transformation }),
+    ...(Object.keys(defaults).length === 0 ? {} : { defaults }),
+    ...(Object.keys(overrides).length === 0 ? {} : { overrides }),
+  };
+  const policies = [
+    ...(apiKey === undefined ? [] : [{ backendAuth: { key: apiKey } }]),
+    ...(Object.keys(ai).length === 0 ? [] : [{ ai }]),
+    ...inlinePolicies({
+      ...(model.requestHeaders === undefined ? {} : { requestHeaderModifier: model.requestHeaders }),
+      ...(model.responseHeaders === undefined ? {} : { responseHeaderModifier: model.responseHeaders }),
+    }),
+  ];
+  return {
+    endpoint: {
+      name: model.name,
+      provider: { [kind]: upstreamModel === undefined ? {} : { model: upstreamModel } },
+      hostOverride: url === undefined ? null : url.host,
+      pathOverride: null,
+      pathPrefix: url === undefined || url.pathname === '/' ? null : url.pathname.replace(/\/+$/, ''),
+      tokenize: false,
+      ...(policies.length === 0 ? {} : { inlinePolicies: policies }),
+    },
+    info: info ?? UNUSED,
+    capacity: 1,
+  };
+}

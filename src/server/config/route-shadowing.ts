@@ -1,0 +1,129 @@
+import { LIMITS } from '../../core/limits.ts';
+import {
+  byPrecedence,
+  type Candidate,
+  type RequestMatcher,
+  type Routable,
+  type TextMatcher,
+} from '../kernel/router.ts';
+import type { Problem } from '../runtime/compile-context.ts';
+
+type NamedRoute = Routable & { readonly name: string };
+
+/** A route that no request reaches, and one that takes its requests. */
+interface Shadowed<R> {
+  readonly route: R;
+  readonly by: R;
+}
+
+interface Compared<R> extends Candidate<R> {
+  /** Conditions besides the path, as texts to compare. */
+  readonly conditions: readonly string[];
+}
+
+/**
+ * Routes of one port that are never reached: under each of their hostnames, each of their matches is covered by one
+ * that is tried earlier. What several matches cover together is not found.
+ */
+export function shadowedRoutes<R extends NamedRoute>(routes: readonly R[]): Shadowed<R>[] {
+  const byHost = new Map<string, Compared<R>[]>();
+  for (const route of routes) {
+    for (const host of route.hostnames.length === 0 ? [''] : route.hostnames)
+      for (const match of route.matches)
+        grouped(byHost, host).push({ route, match, conditions: conditionsOf(match) });
+  }
+  const reached = new Set<R>();
+  const takenBy = new Map<R, R>();
+  for (const candidates of byHost.values()) {
+    const covering = coveringRoute(candidates.sort(byPrecedence));
+    for (const candidate of candidates) {
+      const { route } = candidate;
+      const by = covering(candidate);
+      if (by === undefined) reached.add(route);
+      else if (by !== route && !takenBy.has(route)) takenBy.set(route, by);
+    }
+  }
+  return routes.flatMap((route) => {
+    const by = takenBy.get(route);
+    // Of two with one name, that is the mistake.
+    return reached.has(route) || by === undefined || by.name === route.name ? [] : [{ route, by }];
+  });
+}
+
+/**
+ * Finds the route that covers a match, asked in order of precedence. Of matches with the same path those with more
+ * conditions come first, so only one with the same conditions can cover another. Exact paths come before prefixes, and
+ * longer prefixes before shorter ones; what is left are regular expressions, which come after all prefixes.
+ */
+function coveringRoute<R>(candidates: readonly Compared<R>[]): (candidate: Compared<R>) => R | undefined {
+  const first = new Map<string, R>();
+  const prefixes = new Map<string, Compared<R>[]>();
+  for (const candidate of candidates) {
+    const { path } = candidate.match;
+    if (path.kind === 'prefix') grouped(prefixes, path.value).push(candidate);
+  }
+  return ({ route, match: { path }, conditions }) => {
+    const key = JSON.stringify([path.kind, path.kind === 'regex' ? path.source : path.value, ...conditions]);
+    const same = first.get(key);
+    if (same !== undefined) return same;
+    first.set(key, route);
+    if (path.kind !== 'regex') return undefined;
+    for (const prefix of segments(literalBeginning(path.source)).reverse()) {
+      // The last ones have the fewest conditions.
+      const known = prefixes.get(prefix)?.slice(-LIMITS.comparedMatches);
+      const covering = known?.find((other) => other.conditions.every((each) => conditions.includes(each)));
+      if (covering !== undefined) return covering.route;
+    }
+    return undefined;
+  };
+}
+
+function grouped<K, V>(groups: Map<K, V[]>, key: K): V[] {
+  const group = groups.get(key) ?? [];
+  groups.set(key, group);
+  return group;
+}
+
+/** The warning about it. */
+export function shadowedProblem(route: NamedRoute, by: NamedRoute): Problem {
+  const isRegex = route.matches.every(({ path }) => path.kind === 'regex');
+  const isPrefix = by.matches.some(({ path }) => path.kind === 'prefix');
+  return {
+    code: 'AGW0306',
+    severity: 'warning',
+    message: `route \`${route.name}\` is never reached: route \`${by.name}\` takes all its requests`,
+    help:
+      isRegex && isPrefix
+        ? 'a prefix comes before every regular expression: narrow that route, for instance with `hostnames`, or give this one a prefix'
+        : 'give this route a longer path, or a method, header or query parameter that the other does not ask for',
+    notes: [
+      'the order of routes in the file does not matter: exact path, prefix, then regular expression; the longer first',
+    ],
+  };
+}
+
+function conditionsOf({ method, headers, query }: RequestMatcher): string[] {
+  const texts = [
+    ...(method === undefined ? [] : [`method ${method}`]),
+    ...headers.map(({ name, value }) => `header ${name.toLowerCase()}${shown(value)}`),
+    ...query.map(({ name, value }) => `query ${name}${shown(value)}`),
+  ];
+  return [...new Set(texts)].sort();
+}
+
+const shown = (matcher: TextMatcher): string =>
+  'exact' in matcher ? `=${matcher.exact}` : `~${matcher.regex.pattern()}`;
+
+/** The prefixes that every path below begins with: of `/a/b` the root, which is empty, and `/a`. */
+function segments(beginning: string): string[] {
+  return ['', ...[...beginning.slice(1).matchAll(/\//g)].map(({ index }) => beginning.slice(0, index + 1))];
+}
+
+/** What every text that matches begins with, as far as it is easily seen. */
+function literalBeginning(source: string): string {
+  if (source.includes('|')) return '';
+  const [written = ''] = /^\^?(?:[\w/~:@%-]|\\[./-])*/.exec(source) ?? [];
+  const isOptional = /^[*?{]/.test(source.slice(written.length));
+  const literal = written.replace(/^\^/, '').replaceAll('\\', '');
+  return isOptional ? literal.slice(0, -1) : literal;
+}

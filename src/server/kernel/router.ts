@@ -1,0 +1,151 @@
+import type { RE2JS } from 're2js';
+import type { Exchange } from './request-context.ts';
+
+/** A text condition: equal, or the whole text matches an expression (RE2: linear time on any input). */
+export type TextMatcher = { readonly exact: string } | { readonly regex: RE2JS };
+
+/** One entry of a route's `matches[]`, compiled. All parts must hold. */
+export interface RequestMatcher {
+  readonly path:
+    | { readonly kind: 'exact' | 'prefix'; readonly value: string }
+    | { readonly kind: 'regex'; readonly value: RE2JS; readonly source: string };
+  readonly method?: string;
+  readonly headers: readonly { readonly name: string; readonly value: TextMatcher }[];
+  readonly query: readonly { readonly name: string; readonly value: TextMatcher }[];
+}
+
+export interface Routable {
+  /** Breaks the last tie: routes of equal weight are tried in alphabetical order of their key. */
+  readonly key: string;
+  /** Lower case; empty means any host. `*.example.com` matches every name below it, not the name itself. */
+  readonly hostnames: readonly string[];
+  readonly matches: readonly RequestMatcher[];
+}
+
+/** One match of a route, under one of its hostnames. */
+export interface Candidate<R> {
+  readonly route: R;
+  readonly match: RequestMatcher;
+}
+
+export type Router<R> = (x: Exchange) => R | undefined;
+
+/**
+ * Builds the route lookup of one listener. Precedence: exact hostname, then the longest wildcard, then none;
+ * within a hostname exact path, then prefix, then regex; then the longer path, a method, more headers, more
+ * query parameters, the route key.
+ */
+export function createRouter<R extends Routable>(routes: readonly R[]): Router<R> {
+  const exact = new Map<string, Candidate<R>[]>();
+  const wildcard = new Map<string, Candidate<R>[]>();
+  const any: Candidate<R>[] = [];
+  for (const route of routes) {
+    const candidates = route.matches.map((match) => ({ route, match }));
+    if (route.hostnames.length === 0) any.push(...candidates);
+    for (const hostname of route.hostnames) {
+      const [group, key] = hostname.startsWith('*.') ? [wildcard, hostname.slice(1)] : [exact, hostname];
+      group.set(key, [...(group.get(key) ?? []), ...candidates]);
+    }
+  }
+  for (const group of [...exact.values(), ...wildcard.values(), any]) group.sort(byPrecedence);
+  const suffixes = [...wildcard].sort(([a], [b]) => b.length - a.length);
+
+  return (x) => {
+    const host = withoutPort(x.host);
+    const named = exact.get(host);
+    const found = named && firstMatch(named, x);
+    if (found) return found;
+    for (const [suffix, candidates] of suffixes) {
+      if (!host.endsWith(suffix) || host.length === suffix.length) continue;
+      const below = firstMatch(candidates, x);
+      if (below) return below;
+    }
+    return firstMatch(any, x);
+  };
+}
+
+function firstMatch<R>(candidates: readonly Candidate<R>[], x: Exchange): R | undefined {
+  for (const { route, match } of candidates) if (matchesRequest(match, x)) return route;
+  return undefined;
+}
+
+const KIND_ORDER = { exact: 0, prefix: 1, regex: 2 } as const;
+
+/** Order in which matches under the same hostname are tried. */
+export function byPrecedence<R extends Routable>(a: Candidate<R>, b: Candidate<R>): number {
+  return (
+    KIND_ORDER[a.match.path.kind] - KIND_ORDER[b.match.path.kind] ||
+    pathLength(b.match) - pathLength(a.match) ||
+    Number(b.match.method !== undefined) - Number(a.match.method !== undefined) ||
+    b.match.headers.length - a.match.headers.length ||
+    b.match.query.length - a.match.query.length ||
+    (a.route.key < b.route.key ? -1 : Number(a.route.key > b.route.key))
+  );
+}
+
+const pathLength = ({ path }: RequestMatcher): number =>
+  (path.kind === 'regex' ? path.source : path.value).length;
+
+function matchesRequest(match: RequestMatcher, x: Exchange): boolean {
+  if (!matchesPath(match.path, x.path)) return false;
+  if (match.method !== undefined && match.method !== x.method) return false;
+  if (!matchesHeaders(match.headers, x)) return false;
+  if (match.query.length > 0) {
+    const query = new URLSearchParams(x.query);
+    for (const parameter of match.query) {
+      if (!query.getAll(parameter.name).some((actual) => matchesText(parameter.value, actual))) return false;
+    }
+  }
+  return true;
+}
+
+/** Whether all conditions on headers hold. */
+export function matchesHeaders(conditions: RequestMatcher['headers'], x: Exchange): boolean {
+  for (const { name, value } of conditions) {
+    const actual = headerOf(name, x);
+    if (actual === undefined || !matchesText(value, actual)) return false;
+  }
+  return true;
+}
+
+export function matchesPath(path: RequestMatcher['path'], actual: string): boolean {
+  switch (path.kind) {
+    case 'exact':
+      return actual === path.value;
+    case 'prefix':
+      // Whole segments: /foo matches /foo and /foo/x, not /foobar. The value has no trailing slash.
+      return (
+        actual.startsWith(path.value) &&
+        (actual.length === path.value.length || actual.charCodeAt(path.value.length) === 47)
+      );
+    case 'regex':
+      return path.value.matches(actual);
+  }
+}
+
+export function matchesText(matcher: TextMatcher, actual: string): boolean {
+  return 'exact' in matcher ? matcher.exact === actual : matcher.regex.matches(actual);
+}
+
+/** A header, or one of the pseudo-headers `:method`, `:path`, `:authority`, `:scheme`. Repeated fields are joined. */
+export function headerOf(name: string, x: Exchange): string | undefined {
+  switch (name) {
+    case ':method':
+      return x.method;
+    case ':path':
+      return x.path;
+    case ':authority':
+      return x.host;
+    case ':scheme':
+      return 'http';
+    default: {
+      const values = x.headers.all(name);
+      return values.length === 0 ? undefined : values.join(', ');
+    }
+  }
+}
+
+/** `host:port` and `[v6]:port` without the port. */
+export function withoutPort(authority: string): string {
+  return authority.replace(/:\d*$/, '');
+}

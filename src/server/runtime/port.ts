@@ -1,0 +1,107 @@
+import type { Diagnostic, Path } from '../../core/diagnostic.ts';
+import type { YamlSource } from '../../core/yaml/source.ts';
+import { GATEWAY } from '../config/dump/names.ts';
+import type { GatewayPlan } from '../config/plan.ts';
+import type { Exchange, Reply } from '../kernel/request-context.ts';
+import { type Listener, openListener } from '../transport/listener.ts';
+import type { Serving } from './active-config.ts';
+
+/** A port that could not be opened, with the place of the port in the configuration. */
+export class PortError extends Error {
+  readonly path: Path;
+  readonly code: string;
+
+  constructor(path: Path, port: number, cause: NodeJS.ErrnoException, isOurs = false) {
+    super(explainPort(port, cause, isOurs), { cause });
+    this.name = 'PortError';
+    this.path = path;
+    this.code = cause.code ?? '';
+  }
+}
+
+/** The problem at its place in the file. */
+export function portDiagnostic(
+  error: Pick<PortError, 'message' | 'path' | 'code'>,
+  source: YamlSource,
+): Diagnostic {
+  return {
+    severity: 'error',
+    code: 'AGW0401',
+    message: error.message,
+    file: source.file,
+    path: error.path,
+    range: source.valueRange(error.path),
+    help:
+      error.code === 'EADDRINUSE'
+        ? 'stop the other process, or set another port here'
+        : 'set another port or address here',
+  };
+}
+
+/** An open port, and what it serves with at the moment: the one reference that a reload changes. */
+export interface Port {
+  serving: Serving;
+  readonly listener: Listener;
+}
+
+/** What happens with the requests of a port. */
+export interface PortEvents {
+  handle(x: Exchange, serving: Serving): Promise<Reply>;
+  ended(x: Exchange, status: number, bodyBytes: number): void;
+}
+
+/** Ports with the same key stay open over a reload. */
+export function portKey({ name, port, address }: GatewayPlan): string {
+  // Port 0 is any: then the gateway's name says which.
+  return `${address ?? '*'}:${port === 0 ? `0 ${name}` : port}`;
+}
+
+/**
+ * Opens a port. `servingOf` gives what it serves with, once its number is known.
+ *
+ * @throws PortError
+ */
+export async function openPort(
+  { port, address, portPath }: GatewayPlan,
+  first: Serving,
+  { handle, ended }: PortEvents,
+  servingOf: (port: number) => Serving,
+  isOurs: boolean,
+): Promise<Port> {
+  const state = { serving: first };
+  const listener = await openListener({
+    gateway: GATEWAY.label,
+    get listener() {
+      return state.serving.gateway.plan.name;
+    },
+    port,
+    address,
+    handle: (x) => handle(x, state.serving),
+    ended: (x, status, bodyBytes) => {
+      // A request whose connection ended before its turn came.
+      x.serving ??= state.serving;
+      ended(x, status, bodyBytes);
+    },
+    connected: () => state.serving.bind?.connected(),
+    disconnected: (received, sent) => state.serving.bind?.disconnected(received, sent),
+  }).catch((error: unknown) => {
+    throw new PortError(portPath, port, error as NodeJS.ErrnoException, isOurs);
+  });
+  state.serving = servingOf(listener.port);
+  return Object.assign(state, { listener });
+}
+
+function explainPort(port: number, { code, message }: NodeJS.ErrnoException, isOurs: boolean): string {
+  if (isOurs && code === 'EADDRINUSE')
+    return `port ${port} is open already under another address: only a restart changes the address of a port`;
+  switch (code) {
+    case 'EADDRINUSE':
+      return `port ${port} is already in use`;
+    case 'EACCES':
+      return `port ${port} needs privileges that this process does not have`;
+    case 'EADDRNOTAVAIL':
+      return `the address for port ${port} does not exist on this machine`;
+    default:
+      return `port ${port} could not be opened: ${message}`;
+  }
+}

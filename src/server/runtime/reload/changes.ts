@@ -1,0 +1,74 @@
+import { isDeepStrictEqual } from 'node:util';
+import { LIMITS } from '../../../core/limits.ts';
+import { routeNames } from '../../config/dump/names.ts';
+import type { Config } from '../../config/schema.ts';
+import { portKey } from '../port.ts';
+import type { Runtime } from '../runtime.ts';
+
+/** What a reload has changed, as fields of a log line; empty when nothing. */
+export function changesBetween(before: Runtime, after: Runtime): Record<string, string> {
+  const [oldRoutes, newRoutes] = [routesOf(before), routesOf(after)];
+  const [oldPorts, newPorts] = [portsOf(before), portsOf(after)];
+  const { frontendPolicies, config } = before.config;
+  const sections = [
+    ...(isDeepStrictEqual(frontendPolicies, after.config.frontendPolicies) ? [] : ['frontendPolicies']),
+    ...(before.catalog === after.catalog &&
+    isDeepStrictEqual(config.modelCatalog, after.config.config.modelCatalog)
+      ? []
+      : ['config.modelCatalog']),
+  ];
+  const all = {
+    'routes.added': missing(newRoutes, oldRoutes),
+    'routes.removed': missing(oldRoutes, newRoutes),
+    'routes.changed': [...newRoutes.keys()].filter(
+      (key) => oldRoutes.has(key) && !isDeepStrictEqual(oldRoutes.get(key), newRoutes.get(key)),
+    ),
+    'ports.opened': missing(newPorts, oldPorts),
+    'ports.closed': missing(oldPorts, newPorts),
+    sections,
+  };
+  return Object.fromEntries(
+    Object.entries(all)
+      .filter(([, names]) => names.length > 0)
+      .map(([key, names]) => [key, listed(names)]),
+  );
+}
+
+/**
+ * Settings of the process that the file has and the running gateway has not, such as `config.logging.level`: they are
+ * read at start only.
+ */
+export function needRestart(serving: Config, loaded: Config): string[] {
+  const { modelCatalog: _old, ...now } = serving.config;
+  const { modelCatalog: _new, ...wanted } = loaded.config;
+  return differences(now, wanted, 'config');
+}
+
+function differences(a: unknown, b: unknown, path: string): string[] {
+  if (isDeepStrictEqual(a, b)) return [];
+  if (!isSection(a) || !isSection(b)) return [path];
+  const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return [...keys].flatMap((key) => differences(a[key], b[key], `${path}.${key}`));
+}
+
+const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function routesOf({ gateways }: Runtime): Map<string, unknown> {
+  return new Map(
+    gateways.flatMap(({ plan }) => plan.routes.map((route) => [routeNames(plan, route).key, route.config])),
+  );
+}
+
+function portsOf({ gateways }: Runtime): Map<string, unknown> {
+  return new Map(gateways.map(({ plan }) => [portKey(plan), plan]));
+}
+
+function missing(from: ReadonlyMap<string, unknown>, other: ReadonlyMap<string, unknown>): string[] {
+  return [...from.keys()].filter((key) => !other.has(key));
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, LIMITS.reloadNames).join(', ');
+  return names.length > LIMITS.reloadNames ? `${shown} and ${names.length - LIMITS.reloadNames} more` : shown;
+}

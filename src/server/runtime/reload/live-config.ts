@@ -1,0 +1,249 @@
+import { readFile } from 'node:fs/promises';
+import type { Diagnostic } from '../../../core/diagnostic.ts';
+import { messageOf } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { Log } from '../../../core/log.ts';
+import { renderConcise } from '../../../core/render/machine.ts';
+import type { YamlSource } from '../../../core/yaml/source.ts';
+import { loadConfigText } from '../../config/load.ts';
+import { redactorOf } from '../../config/redact.ts';
+import { findProblems } from '../find-problems.ts';
+import type { Gateway } from '../gateway.ts';
+import type { ReloadState, Served } from '../loaded-config.ts';
+import { PortError, portDiagnostic } from '../port.ts';
+import { compileRuntime } from '../runtime.ts';
+import { changesBetween, needRestart } from './changes.ts';
+import { FileWatch } from './file-watch.ts';
+
+export interface LiveConfigOptions {
+  /** What serves at first. */
+  readonly served: Served;
+  readonly gateway: Gateway;
+  /** The file, absolute, and as people named it. */
+  readonly path: string;
+  readonly file: string;
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+}
+
+const SCOPE = 'agctl::reload';
+
+/**
+ * The configuration of a running gateway: reads the file again when asked to or when it has changed, and has the gateway
+ * serve it. With a mistake in it nothing changes: the log says what and where, and `gw_config_synchronized` is 0 until
+ * a reload succeeds.
+ */
+export class LiveConfig {
+  readonly #options: LiveConfigOptions;
+  #served: Served;
+  /** As it was last read, whether it could be used or not. */
+  #text: string | undefined;
+  /** Other files that a reload depends on: also those that made the last one fail. */
+  #compiledFrom: readonly string[];
+  #state: Omit<ReloadState, 'isWatching' | 'isSynchronized'> = {
+    servingSince: Date.now(),
+    reloads: 0,
+    failure: undefined,
+  };
+  #toldOfRestart = '';
+  #watch: FileWatch | undefined;
+  /** Reloads happen one after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting: { isForced: boolean; done: Promise<boolean> } | undefined;
+  #isClosed = false;
+
+  constructor(options: LiveConfigOptions) {
+    this.#options = options;
+    this.#served = options.served;
+    this.#text = options.served.source.text;
+    this.#compiledFrom = options.served.runtime.files;
+  }
+
+  get served(): Served {
+    return this.#served;
+  }
+
+  get state(): ReloadState {
+    return {
+      ...this.#state,
+      isWatching: this.#watch !== undefined,
+      isSynchronized: this.#state.failure === undefined,
+    };
+  }
+
+  /** Begins to watch the file, and the files that it names. Resolves when it does. */
+  async watch(): Promise<void> {
+    this.#watch = new FileWatch(this.#options.log, (files) => this.#filesChanged(files));
+    await this.#watchFiles();
+    // It may have changed between start and now.
+    await this.#enqueue(false);
+  }
+
+  /** Reads the file again, also when it has not changed. Resolves to whether what serves is the file now. */
+  reload(): Promise<boolean> {
+    return this.#enqueue(true);
+  }
+
+  /** Ends what is under way, and does no more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#watch?.close();
+    await this.#last;
+  }
+
+  #filesChanged(files: readonly string[]): void {
+    const { path, log } = this.#options;
+    log.debug(SCOPE, 'files have changed', { files: files.slice(0, LIMITS.reloadNames).join(', ') });
+    for (const file of files) for (const changed of this.#served.runtime.rereads.get(file) ?? []) changed();
+    if (files.some((file) => this.#compiledFrom.includes(file))) void this.#enqueue(true);
+    else if (files.includes(path)) void this.#enqueue(false);
+  }
+
+  /** Who asks while another one still waits gets that one: a storm of signals is two reloads. */
+  #enqueue(isForced: boolean): Promise<boolean> {
+    if (this.#waiting !== undefined) {
+      this.#waiting.isForced ||= isForced;
+      return this.#waiting.done;
+    }
+    const waiting = { isForced, done: Promise.resolve(false) };
+    waiting.done = this.#last
+      .then(() => {
+        this.#waiting = undefined;
+        return this.#load(waiting.isForced);
+      })
+      .catch((error: unknown) => {
+        // A mistake of ours: what serves goes on.
+        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+        this.#failed([], `internal error: ${text}`);
+        return false;
+      });
+    this.#waiting = waiting;
+    this.#last = waiting.done;
+    return waiting.done;
+  }
+
+  async #load(isForced: boolean): Promise<boolean> {
+    if (this.#isClosed || this.#options.gateway.isClosing) return false;
+    const started = performance.now();
+    const { path, file, folder, env } = this.#options;
+    let text: string;
+    try {
+      text = await readFile(path, 'utf8');
+    } catch (error) {
+      if (this.#text !== undefined || isForced)
+        this.#failed([], `${file} cannot be read: ${messageOf(error)}`);
+      this.#text = undefined;
+      return false;
+    }
+    // Touched, or written as it was.
+    if (text === this.#text && !isForced) {
+      this.#options.log.debug(SCOPE, 'the file is as it was: nothing to do', { file });
+      return this.state.isSynchronized;
+    }
+    this.#text = text;
+    // An editor or a script that is about to write: a gateway without ports is not what anybody meant.
+    if (text.trim() === '') {
+      this.#failed([], `${file} is empty`);
+      return false;
+    }
+    const loaded = loadConfigText(text, file, env);
+    const { config, source, diagnostics } = loaded;
+    if (config === undefined) {
+      this.#failed(await findProblems(loaded, { folder, env }), '', source);
+      return false;
+    }
+    // Checking and compiling take their time, and requests wait meanwhile: not for both at once.
+    await new Promise((resolve) => setImmediate(resolve));
+    const done = await this.#serve({ config, source, diagnostics }, started);
+    if (done) {
+      const { reloads } = this.#state;
+      this.#state = { servingSince: Date.now(), reloads: reloads + 1, failure: undefined };
+      this.#options.gateway.metrics.isSynchronized = true;
+      await this.#watchFiles();
+    }
+    return done;
+  }
+
+  async #serve({ config, source, diagnostics }: Omit<Served, 'runtime'>, started: number): Promise<boolean> {
+    const { gateway, folder, env, log } = this.#options;
+    const before = this.#served;
+    const previous = before.runtime;
+    const { runtime, diagnostics: more } = compileRuntime({ config, source, log, folder, env, previous });
+    const all = [...diagnostics, ...more];
+    log.debug(SCOPE, 'read, checked and compiled', { ms: Math.round(performance.now() - started) });
+    this.#compiledFrom = runtime.files;
+    if (all.some(({ severity }) => severity === 'error')) {
+      this.#compiledFrom = [...runtime.files, ...runtime.rereads.keys()];
+      await runtime.parts.close(previous.parts);
+      await this.#watchFiles();
+      this.#failed(all, '', source);
+      return false;
+    }
+    // Said before the first request meets it: the gateway changes over in this turn when it has no port to open.
+    try {
+      await gateway.reload(runtime);
+    } catch (error) {
+      if (!(error instanceof PortError)) throw error;
+      this.#failed([...all, portDiagnostic(error, source)], '', source);
+      return false;
+    }
+    this.#served = { config: runtime.config, runtime, source, diagnostics: all };
+    log.info(SCOPE, 'configuration reloaded', {
+      file: this.#options.file,
+      ...changesBetween(previous, runtime),
+      ms: Math.round(performance.now() - started),
+    });
+    this.#warn(before, all, needRestart(runtime.config, config));
+    return true;
+  }
+
+  #warn(before: Served, all: readonly Diagnostic[], restart: readonly string[]): void {
+    const { log, env } = this.#options;
+    const known = new Set(before.diagnostics.map(({ message }) => message));
+    const added = all.filter(({ message }) => !known.has(message));
+    const redactor = redactorOf(this.#served.source, env);
+    for (const each of added.slice(0, LIMITS.reloadProblems))
+      log.warn(SCOPE, redactor.text(renderConcise([each])));
+    const fields = restart.join(', ');
+    if (fields !== '' && fields !== this.#toldOfRestart)
+      log.warn(SCOPE, 'some settings are read at start only: a restart applies them', { settings: fields });
+    this.#toldOfRestart = fields;
+  }
+
+  /** Nothing has changed: says why. */
+  #failed(diagnostics: readonly Diagnostic[], problem: string, source?: YamlSource): void {
+    const { log, env, gateway } = this.#options;
+    const redactor = redactorOf(source ?? this.#served.source, env);
+    const errors = diagnostics.filter(({ severity }) => severity === 'error');
+    const texts = errors.map((each) => redactor.text(renderConcise([each])));
+    const [first = problem, ...others] = texts;
+    const more = others.slice(0, LIMITS.reloadProblems - 1);
+    log.error(SCOPE, `Failed to reload config: ${first}`, {
+      problems: Math.max(1, errors.length),
+      ...Object.fromEntries(more.map((text, index) => [`problem.${index + 2}`, text])),
+    });
+    // Whoever asks knows the secrets of what serves only.
+    const shown =
+      errors.length > 0 ? (redactor.value(diagnostics) as Diagnostic[]) : [this.#fileProblem(problem)];
+    this.#state = { ...this.#state, failure: { at: Date.now(), diagnostics: shown } };
+    gateway.metrics.isSynchronized = false;
+  }
+
+  #fileProblem(message: string): Diagnostic {
+    const start = { line: 1, column: 1, offset: 0 };
+    return {
+      severity: 'error',
+      code: 'AGW0005',
+      message,
+      file: this.#options.file,
+      path: [],
+      range: { start, end: start },
+    };
+  }
+
+  async #watchFiles(): Promise<void> {
+    const { rereads } = this.#served.runtime;
+    await this.#watch?.set([...new Set([this.#options.path, ...this.#compiledFrom, ...rereads.keys()])]);
+  }
+}

@@ -1,0 +1,42 @@
+import { buildConnector } from 'undici';
+import type { CallKind, CallSubtype } from '../observe/metrics/metrics.ts';
+import type { CallSpan } from '../observe/otlp/span.ts';
+import type { UpstreamRequest } from './upstream.ts';
+import { joinSmallWrites } from './write-coalescing.ts';
+
+/** Told of the calls of one upstream. Resolved when the configuration is compiled. */
+export interface CallMeter {
+  readonly kind: CallKind;
+  readonly subtype: CallSubtype;
+  /** A connection was opened, in ms. */
+  connected(transport: 'plaintext' | 'tls', duration: number): void;
+  /** The head of a response arrived, in ms after the call. */
+  answered(duration: number): void;
+}
+
+/** Opens connections as undici does, and tells how long that took. */
+export function upstreamConnector(
+  options: buildConnector.BuildOptions,
+  meter: CallMeter | undefined,
+): buildConnector.connector {
+  const connect = buildConnector(options);
+  return (target, callback) => {
+    const started = performance.now();
+    connect(target, ((...[error, socket]: Parameters<buildConnector.Callback>) => {
+      if (error !== null) return callback(error, null);
+      meter?.connected(target.protocol === 'https:' ? 'tls' : 'plaintext', performance.now() - started);
+      joinSmallWrites(socket);
+      callback(null, socket);
+    }) as buildConnector.Callback);
+  };
+}
+
+/** The span of a call, when the request that it is made for is recorded. */
+export function spanned(
+  { client, span = client?.span, method, path }: UpstreamRequest,
+  meter: CallMeter | undefined,
+  address: string,
+): CallSpan | undefined {
+  if (span === undefined || meter === undefined) return undefined;
+  return span.http({ kind: meter.kind, subtype: meter.subtype, method, address, path });
+}
