@@ -7,7 +7,7 @@ import { LogDirectives } from '../src/core/log-directives.ts';
 import { loadConfigText } from '../src/server/config/load.ts';
 import { HeaderList } from '../src/server/kernel/header-list.ts';
 import { handleRequest } from '../src/server/kernel/pipeline.ts';
-import { Exchange } from '../src/server/kernel/request-context.ts';
+import { RequestContext } from '../src/server/kernel/request-context.ts';
 import { AccessLog } from '../src/server/observe/access-log.ts';
 import { compileRuntime } from '../src/server/runtime/runtime.ts';
 import { signingKey, token } from '../test/kit/tokens.ts';
@@ -87,7 +87,7 @@ function serving(config) {
     directives: new LogDirectives('info'),
   });
   return async () => {
-    const x = new Exchange(request, {}, 'default/default', 'default', new HeaderList(request.rawHeaders));
+    const x = new RequestContext(request, {}, 'default/default', 'default', new HeaderList(request.rawHeaders));
     const reply = await handleRequest(x, { routes, router });
     lines.ended(x, reply.status, runtime.accessLog);
     if (reply.status !== 200) throw new Error(`refused with ${reply.status}: ${x.error}`);

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { createProgram } from '../src/cli/program.ts';
-import { policyKinds } from '../src/server/policies/index.ts';
+import { policyKinds } from '../src/server/features.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const run = promisify(execFile);
@@ -15,7 +15,7 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8');
 
 describe('policies', () => {
   const folder = 'src/server/policies';
-  const files = readdirSync(join(root, folder)).filter((name) => name !== 'index.ts');
+  const files = readdirSync(join(root, folder));
   const definitions = globSync('src/server/**/*.ts', { cwd: root }).filter((path) =>
     read(path).includes('= definePolicy('),
   );

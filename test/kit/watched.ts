@@ -3,8 +3,8 @@ import { createLog } from '../../src/core/log.ts';
 import type { PolicyAction, TraceMessage } from '../../src/core/trace/event.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { handleRequest } from '../../src/server/kernel/pipeline.ts';
-import type { Exchange } from '../../src/server/kernel/request-context.ts';
-import { Tracer } from '../../src/server/observe/trace/tracer.ts';
+import type { RequestContext } from '../../src/server/kernel/request-context.ts';
+import { TraceObserver } from '../../src/server/observe/trace/trace-observer.ts';
 import { compileRuntime } from '../../src/server/runtime/runtime.ts';
 import { openListener } from '../../src/server/transport/listener.ts';
 import { routesConfig } from './routes.ts';
@@ -25,7 +25,7 @@ export interface WatchedRoute extends AsyncDisposable {
   /** Events of one policy. */
   of(kind: string): Omit<PolicyStep, 'kind'>[];
   /** The exchanges themselves. */
-  readonly exchanges: readonly Exchange[];
+  readonly exchanges: readonly RequestContext[];
 }
 
 /**
@@ -34,7 +34,7 @@ export interface WatchedRoute extends AsyncDisposable {
  */
 export async function watchedRoute(
   policies: object,
-  { prepare, backends }: { prepare?: (x: Exchange) => void; backends?: readonly object[] } = {},
+  { prepare, backends }: { prepare?: (x: RequestContext) => void; backends?: readonly object[] } = {},
 ): Promise<WatchedRoute> {
   const route =
     backends === undefined ? { policies: { directResponse: {}, ...policies } } : { policies, backends };
@@ -57,14 +57,14 @@ export async function watchedRoute(
   const [served] = runtime.gateways;
   if (served === undefined) throw new Error('the configuration has no gateway');
   const events: PolicyStep[] = [];
-  const exchanges: Exchange[] = [];
+  const exchanges: RequestContext[] = [];
   const listener = await openListener({
     gateway: 'default/default',
     listener: 'default',
     port: 0,
     address: '127.0.0.1',
     handle(x) {
-      x.trace = new Tracer(x, {
+      x.observer = new TraceObserver(x, {
         event: ({ message }) => events.push(...stepOf(message)),
         ended: () => undefined,
       });

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { RequestContext } from '../../src/server/kernel/request-context.ts';
+import { llmCall } from '../../src/server/llm/call.ts';
 import { chaos, mcpConfig } from '../kit/config.ts';
 import { gateway } from '../kit/gateway.ts';
 import {
@@ -267,7 +269,7 @@ describe('a call of a model', () => {
   });
 
   test('keeps nothing where no expression reads it', async () => {
-    const open: { llm: { prompt?: unknown; completion?: unknown } | undefined }[] = [];
+    const open: RequestContext[] = [];
     await using provider = await llmProvider((request, response, received) => {
       open.push(...served.running.openRequests);
       return answering(completion('Hello.'))(request, response, received);
@@ -276,7 +278,9 @@ describe('a call of a model', () => {
     await chat(served, ASK);
     await served.accessLine(1);
     expect(open).toHaveLength(1);
-    expect([open[0]?.llm?.prompt, open[0]?.llm?.completion]).toEqual([undefined, undefined]);
+    const call = llmCall.get(open[0] as RequestContext);
+    expect(call).toBeDefined();
+    expect([call?.prompt, call?.completion]).toEqual([undefined, undefined]);
   });
 });
 

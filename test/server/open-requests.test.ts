@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
+import { llmCall } from '../../src/server/llm/call.ts';
 import { AT_ONCE } from '../kit/at-once.ts';
 import type { TestGateway } from '../kit/gateway.ts';
 import {
@@ -102,7 +103,7 @@ test('a stream of a model ends with an error event, without what a guardrail sti
     body: JSON.stringify({ ...CHAT, stream: true }),
   });
   const [x] = gate.running.openRequests;
-  await until(() => (x?.llm?.saidBytes ?? 0) > 0);
+  await until(() => x !== undefined && (llmCall.get(x)?.saidBytes ?? 0) > 0);
   await gate.close();
   const error = { message: MESSAGE, type: 'api_error', code: 'gateway_closing' };
   expect(await reply.text()).toBe(`data: ${JSON.stringify({ error })}\n\n`);

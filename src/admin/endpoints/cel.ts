@@ -3,8 +3,12 @@ import {
   CelSyntaxError,
   compileExpression,
 } from '../../server/expressions/cel/expression.ts';
-import { ALL_VARIABLES, sampleLookup } from '../../server/expressions/sample-variables.ts';
+import { sampleLookup } from '../../server/expressions/sample-variables.ts';
+import { expressionScopes } from '../../server/features.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
+
+/** Every root variable that some place of a configuration has. */
+const ALL_VARIABLES: readonly string[] = [...new Set(expressionScopes.flatMap(({ roots }) => roots))];
 
 /**
  * Evaluates an expression against a sample: `{"expression": "…", "requestState": {…}}` gives `{"result", "error"}`,

@@ -35,7 +35,7 @@ function workloadTasks({ gateway, served }: Admin): string[] {
     lines.push(`gateway ${name} on port ${port}`);
     for (const x of listed.filter(({ listener }) => listener === name)) {
       const to = x.endpoint === undefined ? '' : ` to ${x.endpoint}`;
-      const age = Math.round(now - x.startedClock);
+      const age = Math.round(now - x.timings.started);
       lines.push(
         `  ${x.method} ${x.path} from ${x.sourceAddress}, route ${x.route ?? '-'}${to}, for ${age} ms`,
       );

@@ -1,7 +1,7 @@
 import { CelEvaluationError, compileExpression } from '../../server/expressions/cel/expression.ts';
 import { toCel } from '../../server/expressions/cel/values.ts';
-import { PLACES, type Place } from '../../server/expressions/variables.ts';
-import type { RuleConfig } from '../../server/policies/rules.ts';
+import type { RuleConfig } from '../../server/expressions/rules.ts';
+import type { ExpressionScope } from '../../server/kernel/expression.ts';
 
 type Effect = 'allow' | 'deny' | 'require';
 
@@ -30,7 +30,7 @@ export const UNKNOWN = 'depends on the request';
 export function explainRules(
   rules: readonly RuleConfig[],
   plain: Effect,
-  place: Place,
+  scope: ExpressionScope,
   jwt: unknown,
 ): ExplainedRules {
   const explained = rules.map((rule): ExplainedRule => {
@@ -38,7 +38,7 @@ export function explainRules(
       Effect,
       string,
     ];
-    return { effect, rule: source, result: evaluate(source, place, jwt) };
+    return { effect, rule: source, result: evaluate(source, scope, jwt) };
   });
   return { rules: explained, refusal: refusalOf(explained) };
 }
@@ -56,8 +56,8 @@ function refusalOf(rules: readonly ExplainedRule[]): string | undefined {
   return none ? 'no allow rule is true' : undefined;
 }
 
-function evaluate(source: string, place: Place, jwt: unknown): string {
-  const expression = compileExpression(source, PLACES[place]);
+function evaluate(source: string, scope: ExpressionScope, jwt: unknown): string {
+  const expression = compileExpression(source, scope.roots);
   if ([...expression.roots].some((root) => root !== 'jwt')) return UNKNOWN;
   try {
     return JSON.stringify(expression.evaluate(() => toCel(jwt)));

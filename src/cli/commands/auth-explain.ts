@@ -4,6 +4,8 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { createLog, escapeControls } from '../../core/log.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways, type RoutePlan } from '../../server/config/plan.ts';
+import { requestScope } from '../../server/expressions/scopes.ts';
+import { mcpAuthorizationScope } from '../../server/mcp/variables.ts';
 import { createValidator } from '../../server/policies/mcp-authentication/index.ts';
 import { TokenError } from '../../server/policies/mcp-authentication/jwt.ts';
 import { keysFix, readMetadata } from '../check/provider-keys.ts';
@@ -101,8 +103,8 @@ async function explainRoute(
 
 /** What the rules of the route make of a valid token. */
 function judge(policies: RoutePlan['config']['policies'], jwt: unknown): Omit<Verdict, 'gateway' | 'route'> {
-  const request = explainRules(policies?.authorization?.rules ?? [], 'require', 'request', jwt);
-  const items = explainRules(policies?.mcpAuthorization?.rules ?? [], 'allow', 'mcpAuthorization', jwt);
+  const request = explainRules(policies?.authorization?.rules ?? [], 'require', requestScope, jwt);
+  const items = explainRules(policies?.mcpAuthorization?.rules ?? [], 'allow', mcpAuthorizationScope, jwt);
   const known = { rules: request.rules, items: items.rules };
   if (request.refusal !== undefined)
     return { accepted: false, status: 403, reason: `the token is valid, but ${request.refusal}`, ...known };

@@ -1,11 +1,10 @@
 import { LIMITS } from '../../core/limits.ts';
-import { EXPRESSION_KEYS } from '../../server/config/expression-keys.ts';
+import { type Declaration, declaredRoots } from '../../server/expressions/cel/declarations.ts';
 import type { FunctionDefinition } from '../../server/expressions/cel/functions/define.ts';
 import { FUNCTION_GROUPS } from '../../server/expressions/cel/functions/index.ts';
 import { MACROS } from '../../server/expressions/cel/macros.ts';
-import { type Declaration, ROOTS } from '../../server/expressions/cel/roots.ts';
-import { UNSET } from '../../server/expressions/unset-members.ts';
-import { PLACES, type Place } from '../../server/expressions/variables.ts';
+import type { DocumentedScope } from '../../server/expressions/scopes.ts';
+import { expressionScopes } from '../../server/features.ts';
 import { entry, heading, page, paragraph, seeAlso, subheading, title } from './roff.ts';
 
 /** agctl-expressions(7): the places of expressions, variables with their members, and functions, from their declarations. */
@@ -29,12 +28,12 @@ export function expressionsPage(): string {
     paragraph(
       'What each place may read, and the keys of the configuration that are such a place. `[]` stands for each entry of a list.',
     ),
-    (Object.keys(EXPRESSION_KEYS) as Place[]).flatMap(placeEntry),
+    expressionScopes.flatMap(scopeEntry),
     heading('Variables'),
     paragraph(
       'Members are there when they are known. Those of variables without a list are whatever the token, client, key or service gave.',
     ),
-    Object.entries<Declaration>(ROOTS).flatMap(([name, root]) => [
+    declaredRoots().flatMap(([name, root]) => [
       ...subheading(name),
       ...paragraph(root.doc),
       ...memberEntries(name, root),
@@ -53,12 +52,11 @@ export function expressionsPage(): string {
   );
 }
 
-function placeEntry(place: Place): string[] {
-  const { doc, keys, also } = EXPRESSION_KEYS[place];
+function scopeEntry({ name, doc, keys, also, roots, unset: members }: DocumentedScope): string[] {
   const where = [...keys.map((key) => `\`${key}\``), ...(also === undefined ? [] : [also])];
-  const unset = Object.keys(UNSET[place]);
+  const unset = Object.keys(members);
   const missing = unset.length === 0 ? [] : [`Not set there: ${list(unset)}.`];
-  return entry(place, doc, `Variables: ${list(PLACES[place])}.`, ...missing, ...where);
+  return entry(name, doc, `Variables: ${list(roots)}.`, ...missing, ...where);
 }
 
 /** One entry for each member, at any depth, and one line for names that are accepted only. */

@@ -1,6 +1,6 @@
 import type { Path } from '../../core/diagnostic.ts';
 import { overlap, type TcpAddress } from '../../core/listen.ts';
-import type { Problem } from '../runtime/compile-context.ts';
+import type { Problem } from '../kernel/compile-context.ts';
 import type { Config, RouteConfig } from './schema.ts';
 
 /** A port to open, with everything that is reached on it. */

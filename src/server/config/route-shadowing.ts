@@ -1,12 +1,7 @@
 import { LIMITS } from '../../core/limits.ts';
-import {
-  byPrecedence,
-  type Candidate,
-  type RequestMatcher,
-  type Routable,
-  type TextMatcher,
-} from '../kernel/router.ts';
-import type { Problem } from '../runtime/compile-context.ts';
+import type { Problem } from '../kernel/compile-context.ts';
+import type { RequestMatcher, Routable, TextMatcher } from '../kernel/routable.ts';
+import { byPrecedence, type Candidate } from '../kernel/router.ts';
 
 type NamedRoute = Routable & { readonly name: string };
 

@@ -1,9 +1,6 @@
+import type { VariableResolver } from '../kernel/expression.ts';
 import { HeadersView } from './cel/headers-view.ts';
 import { parseTimestamp } from './cel/time.ts';
-import { type Lookup, PLACES } from './variables.ts';
-
-/** Every root variable that some place of a configuration has. */
-export const ALL_VARIABLES: readonly string[] = [...new Set(Object.values(PLACES).flat())];
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -11,7 +8,7 @@ type Json = Readonly<Record<string, unknown>>;
  * Variables for an expression from a recorded request (`requestState` of a trace) instead of a live one. What JSON
  * cannot hold is what it was again: headers without case, times as timestamps, bodies (base64) as bytes.
  */
-export function sampleLookup(state: Json): Lookup {
+export function sampleLookup(state: Json): VariableResolver {
   const request = message(state['request']);
   const response = message(state['response']);
   return (root) => {

@@ -1,36 +1,29 @@
 import type { TracePlace } from '../../core/trace/event.ts';
-import { CelEvaluationError, type Expression } from './cel/expression.ts';
-import type { Lookup } from './variables.ts';
+import type { Expression, TracedExpression } from '../kernel/expression.ts';
+import { CelEvaluationError } from './cel/expression.ts';
 
-/** An expression of the configuration: it knows its place, and tells who watches the request what it gave. */
-export interface PlacedExpression extends Expression {
-  readonly place: TracePlace;
-  /** Root variables that it could read. */
-  readonly variables: readonly string[];
-}
-
-/** Makes an expression tell. Costs one look at `undefined` while nobody watches. */
-export function watchable(
+/** Makes an expression report its results. Costs one check for `undefined` while the request is not observed. */
+export function traced(
   expression: Expression,
   variables: readonly string[],
   place: TracePlace,
-): PlacedExpression {
-  const placed: PlacedExpression = {
+): TracedExpression {
+  const placed: TracedExpression = {
     ...expression,
     place,
     variables,
-    evaluate(lookup) {
-      const { watched } = lookup as Lookup;
-      if (watched === undefined) return expression.evaluate(lookup);
-      const { tracer, peek } = watched;
-      const since = tracer.now;
+    evaluate(resolver) {
+      const { observed } = resolver;
+      if (observed === undefined) return expression.evaluate(resolver);
+      const { observer, peek } = observed;
+      const since = observer.now;
       try {
-        const value = expression.evaluate(lookup);
-        tracer.expression(placed, since, peek, { value });
+        const value = expression.evaluate(resolver);
+        observer.expression(placed, since, peek, { value });
         return value;
       } catch (error) {
         if (error instanceof CelEvaluationError)
-          tracer.expression(placed, since, peek, { error: error.message });
+          observer.expression(placed, since, peek, { error: error.message });
         throw error;
       }
     },

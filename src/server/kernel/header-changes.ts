@@ -6,6 +6,7 @@ import {
   isSettableHeader,
   SETTABLE_HEADER,
 } from './header-list.ts';
+import type { CallSpan } from './observer.ts';
 
 // These say where a message ends and whom it is for: changing them by hand breaks it.
 const FRAMING = new Set(['connection', 'content-length', 'host', 'transfer-encoding']);
@@ -41,4 +42,15 @@ export function headerChanges({ add, set, remove }: HeaderChanges): (headers: He
     for (const [header, value] of added) headers.append(header, value);
     for (const header of remove) headers.delete(header);
   };
+}
+
+/** Header lines with the trace context of a call in place of the client's. */
+export function withTraceparent(headers: readonly string[], span: CallSpan): string[] {
+  const kept: string[] = [];
+  for (let at = 0; at < headers.length; at += 2) {
+    if ((headers[at] as string).toLowerCase() !== 'traceparent')
+      kept.push(headers[at] as string, headers[at + 1] as string);
+  }
+  kept.push('traceparent', span.traceparent);
+  return kept;
 }

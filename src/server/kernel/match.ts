@@ -1,10 +1,10 @@
 import { RE2JS } from 're2js';
 import { messageOf } from '../../core/errors.ts';
-import type { CompileContext } from '../runtime/compile-context.ts';
+import type { CompileContext } from './compile-context.ts';
 import type { MatchConfig } from './match-schema.ts';
 import { canonicalPattern } from './path.ts';
 import { warnOfRemovedHeader } from './removed-header.ts';
-import type { RequestMatcher, TextMatcher } from './router.ts';
+import type { RequestMatcher, TextMatcher } from './routable.ts';
 
 /** Compiles `matches[]` of a route; without any, the route takes every request. */
 export function compileMatches(

@@ -1,45 +1,10 @@
 import { AppError } from '../../core/errors.ts';
-import type { TracePlace } from '../../core/trace/event.ts';
-import { tracePassed, traceResponse, traceRoute } from '../observe/trace/stages.ts';
-import type { Backend } from './backend.ts';
 import { replyToError } from './error-response.ts';
 import { checkEncodedSlash } from './path.ts';
-import type { Policy } from './policy.ts';
 import { refuseRepeatedMembers } from './repeated-members.ts';
-import type { Exchange, Reply } from './request-context.ts';
-import type { Routable, Router } from './router.ts';
+import type { ClientApi, Reply, RequestContext, Route, WeightedBackend } from './request-context.ts';
+import type { Router } from './router.ts';
 import { type AdmissionSettings, admitRequest } from './validate-request.ts';
-
-/** A backend with its share of the requests. */
-interface WeightedBackend {
-  readonly weight: number;
-  readonly backend: Backend;
-  /** As the configuration dump refers to it, for metrics. */
-  readonly name: string;
-}
-
-/** A route as requests see it: compiled once per configuration, never changed. */
-export interface Route extends Routable {
-  /** As printed in the access log, `default/<name>`. */
-  readonly name: string;
-  /** As the configuration dump names it: for traces. */
-  readonly fullKey: string;
-  /** Where it stands in the configuration, for traces. */
-  readonly place: TracePlace;
-  /** In the order of `policies/index.ts`. */
-  readonly policies: readonly Policy[];
-  /** Those of them that wrap the rest. */
-  readonly wrappers: readonly Policy[];
-  /** Whether an expression reads the request body, which is only then kept in memory. */
-  readonly readsBody: boolean;
-  /** Whether a policy or backend decides by the body, and not the log alone: then JSON must be unambiguous. */
-  readonly decidesByBody: boolean;
-  readonly maxBufferSize: number;
-  /** Clients of this route read errors in the form of the OpenAI API. */
-  readonly isLlm: boolean;
-  /** Backends with their weights; empty weights are left out. */
-  readonly backends: readonly WeightedBackend[];
-}
 
 /** What a port serves with, as far as the request flow is concerned. */
 interface Served {
@@ -52,7 +17,10 @@ interface Served {
  * THE request flow. Each step may stop it with a reply or an error; what was entered is left again in reverse
  * order, so that a refusal also carries, say, its CORS headers.
  */
-export async function handleRequest(x: Exchange, { router, routes, admission }: Served): Promise<Reply> {
+export async function handleRequest(
+  x: RequestContext,
+  { router, routes, admission }: Served,
+): Promise<Reply> {
   let reply: Reply;
   try {
     const { path, query, host } = admitRequest(x.request, x.headers, admission);
@@ -60,15 +28,15 @@ export async function handleRequest(x: Exchange, { router, routes, admission }: 
     x.query = query;
     x.host = host;
     const route = router(x);
-    if (x.trace !== undefined) traceRoute(x.trace, x, routes, route);
+    x.observer?.routed(routes, route);
     if (route === undefined) throw new AppError('route_not_found');
-    checkEncodedSlash(path, admission.pathNormalization, route.isLlm);
+    checkEncodedSlash(path, admission.pathNormalization, route.api?.hasEncodedSlashes === true);
     x.route = route.name;
-    if (route.isLlm) x.protocol = 'llm';
+    speak(x, route.api);
     reply = await wrapped(route, x, () => answer(route, x));
   } catch (error) {
-    // Without a route, too: whoever asks a port that only serves models reads errors in that form.
-    if (x.route === undefined && isLlmPort(routes)) x.protocol = 'llm';
+    // Without a route, too: clients of a port with a single API read errors in its form.
+    if (x.route === undefined) speak(x, commonApi(routes));
     reply = replyToError(x.cut ?? error, x);
   }
   // One that was cut short has its answer: this one is dropped.
@@ -76,25 +44,34 @@ export async function handleRequest(x: Exchange, { router, routes, admission }: 
   return reply;
 }
 
-const isLlmPort = (routes: readonly Route[]): boolean =>
-  routes.length > 0 && routes.every(({ isLlm }) => isLlm);
+function speak(x: RequestContext, api: ClientApi | undefined): void {
+  if (api === undefined) return;
+  x.api = api;
+  x.protocol = api.protocol;
+}
+
+/** The API of a port whose routes all speak the same one. */
+function commonApi(routes: readonly Route[]): ClientApi | undefined {
+  const api = routes[0]?.api;
+  return routes.every((route) => route.api === api) ? api : undefined;
+}
 
 /** The answer to a request that is not waited for any longer, with the policies that it has come by. */
-export function cutShort(x: Exchange, error: AppError): Reply {
+export function cutShort(x: RequestContext, error: AppError): Reply {
   x.cut = error;
   const reply = replyToError(error, x);
   leave(x, reply);
   return reply;
 }
 
-function leave(x: Exchange, reply: Reply): void {
+function leave(x: RequestContext, reply: Reply): void {
   x.reply = reply;
   const entered = x.entered.reverse();
-  if (x.trace !== undefined) traceResponse(x.trace, x, reply, entered);
+  if (x.observer !== undefined) x.observer.responding(x, reply, entered);
   else for (const policy of entered) policy.response?.(x, reply);
 }
 
-async function answer(route: Route, x: Exchange): Promise<Reply> {
+async function answer(route: Route, x: RequestContext): Promise<Reply> {
   if (route.readsBody) await x.body.capture(route.maxBufferSize);
   if (route.decidesByBody) refuseRepeatedMembers(x.body);
   for (const policy of route.policies) {
@@ -103,12 +80,12 @@ async function answer(route: Route, x: Exchange): Promise<Reply> {
     const reply = verdict instanceof Promise ? await verdict : verdict;
     // The time may have run out, or the client left, while the policy asked somebody.
     if (x.isAbandoned) throw new AppError('request_timeout');
-    x.trace?.policyDone(policy.key);
+    x.observer?.policyDone(policy);
     if (reply === undefined) continue;
     x.reason ??= 'DirectResponse';
     return reply;
   }
-  if (x.trace !== undefined) tracePassed(x.trace, route);
+  x.observer?.policiesPassed(route);
   const { backend, name } = pickBackend(route);
   x.backend = name;
   const reply = await backend.handle(x);
@@ -116,7 +93,7 @@ async function answer(route: Route, x: Exchange): Promise<Reply> {
   return reply;
 }
 
-function wrapped({ wrappers }: Route, x: Exchange, flow: () => Promise<Reply>): Promise<Reply> {
+function wrapped({ wrappers }: Route, x: RequestContext, flow: () => Promise<Reply>): Promise<Reply> {
   return wrappers.reduceRight((next, policy) => () => policy.around?.(x, next) ?? next(), flow)();
 }
 

@@ -1,4 +1,4 @@
-import type { CompileContext } from '../runtime/compile-context.ts';
+import type { CompileContext } from './compile-context.ts';
 import { HOP_BY_HOP } from './header-list.ts';
 
 /** Warns at `context` when the configuration reads a request header that admission removes from every request. */

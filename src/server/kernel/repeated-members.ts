@@ -1,7 +1,7 @@
 import { AppError } from '../../core/errors.ts';
 import { findRepeated, isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { rememberJson } from '../expressions/cel/functions/json.ts';
+import { rememberJson } from './parsed-json.ts';
 import type { RequestBody } from './request-body.ts';
 
 /**

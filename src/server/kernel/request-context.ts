@@ -1,13 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AppError, Reason } from '../../core/errors.ts';
-import { HeadersView } from '../expressions/cel/headers-view.ts';
-import type { LlmCall } from '../llm/log-fields.ts';
-import type { RequestSpan } from '../observe/otlp/span.ts';
-import type { Tracer } from '../observe/trace/tracer.ts';
-import type { Serving } from '../runtime/active-config.ts';
+import type { TracePlace } from '../../core/trace/event.ts';
 import type { HeaderList } from './header-list.ts';
-import type { Policy } from './policy.ts';
+// biome-ignore lint/suspicious/noImportCycles: a request has an observer, which is shown the request. The only circle, of three files.
+import type { RequestObserver, RequestSpan } from './observer.ts';
 import { RequestBody } from './request-body.ts';
+import type { Routable } from './routable.ts';
+import type { SlotHolder } from './slot.ts';
 
 /** What a backend or a policy answers. The listener writes it; nothing else touches the socket. */
 export interface Reply {
@@ -28,42 +27,118 @@ export interface StreamingBody {
   expired?(): boolean;
 }
 
-/** May this caller use an item of an MCP target? Names are the target's own. */
-export interface ItemAccess {
-  /** `args`: what a tool is called with; undefined where nothing is called. */
-  allows(kind: string, target: string, name: string, args?: unknown): boolean;
+/** A call that runs for a request elsewhere, and should end when the client leaves. */
+export interface RunningWork {
+  abandoned(): void;
+  /** The request is about to be cut: answers with an error while that is possible. Whether it did. */
+  expired?(): boolean;
 }
 
-/** The Host that a service gets, of the one that the client asked for and the service's own. */
-export type HostRewrite = (
-  asked: string,
-  own: { readonly authority: string; readonly isTls: boolean },
-) => string;
+/** Moments of a request, of `performance.now()`. */
+export class Timings {
+  readonly started = performance.now();
+  /** The backend was called. */
+  called: number | undefined;
+  /** The head of the backend's response arrived. */
+  answered: number | undefined;
+  /** The reply was ready. */
+  replied: number | undefined;
+}
 
-/** Access-log values that a backend knows of one MCP message. */
-export interface McpLogFields {
-  method?: string;
-  target?: string;
-  resourceType?: 'tool' | 'prompt' | 'resource' | 'templates' | 'task';
-  resourceUri?: string;
-  tool?: string;
-  prompt?: string;
-  task?: string;
-  sessionId?: string;
-  errorCode?: number;
-  errorMessage?: string;
-  /** More of it, for the log only; without secrets. */
-  errorDetail?: string;
-  /** The result of the tool says that the call failed. */
-  isToolError?: boolean;
-  /** Of a call of a tool, kept only where an expression of the log reads them. */
-  toolArguments?: unknown;
-  toolResult?: unknown;
-  toolError?: unknown;
+/** How traces name a policy, in upstream's words. */
+export interface PolicyTraceNames {
+  /** In events. */
+  readonly kind: string;
+  /** The stage of a snapshot after the policy. */
+  readonly stage: string;
+  /** The stage of a snapshot after its response phase. `response headers` by default. */
+  readonly responseStage?: string;
+  /** Among the policies in force. The key by default. */
+  readonly listedAs?: string;
+  /** It acts when the backend is called: listed then, and not when the route is chosen. */
+  readonly isBackendPolicy?: boolean;
+}
+
+/**
+ * A policy at run time. `request` returns nothing to carry on or a reply to stop; it throws an `AppError` to
+ * refuse. `response` runs for every request that entered, whatever happened after, and must not throw.
+ */
+export interface Policy {
+  readonly key: string;
+  readonly trace?: PolicyTraceNames;
+  /** Where it is in the configuration, and its settings without secrets: for traces. */
+  readonly origin?: { readonly place: TracePlace; readonly shown: unknown };
+  /** Exact paths that the policy answers itself: the route takes them too, whatever it matches otherwise. */
+  readonly paths?: readonly string[];
+  /** Host names under which the policy's configuration says that the route is reached. */
+  readonly hostnames?: readonly string[];
+  /** A file that the policy reads again itself, absolute: `changed` is called when it was written. */
+  readonly rereads?: { readonly file: string; changed(): void };
+  request?(x: RequestContext): undefined | Reply | Promise<undefined | Reply>;
+  response?(x: RequestContext, reply: Reply): void;
+  /** Wraps everything after admission: for what bounds or repeats the rest. */
+  around?(x: RequestContext, next: () => Promise<Reply>): Promise<Reply>;
+  close?(): void | Promise<void>;
+}
+
+/** What answers a request that the policies let through. */
+export interface Backend {
+  handle(x: RequestContext): Promise<Reply>;
+  /** A stop was asked for: responses that wait for nothing in particular should end. */
+  drain?(): void;
+  /** It comes in place of an older backend. True: it looks after that one from now on, and closes it. */
+  takeOver?(previous: unknown): boolean;
+  /** Another one looks after it, and the last request that was routed to it has ended. */
+  retired?(): void;
+  /** Ends what it holds open (children, connections); called once, after its last request. */
+  close(): Promise<void>;
+}
+
+/** An API that clients of a route speak, where errors and paths follow its conventions and not those of plain HTTP. */
+export interface ClientApi {
+  /** The label of logs and metrics. */
+  readonly protocol: RequestContext['protocol'];
+  /** Ids in paths may have encoded slashes. */
+  readonly hasEncodedSlashes: boolean;
+  /** The body of an error response. */
+  errorBody(error: AppError): { readonly type: string; readonly text: string };
+  /** Whether the request may use tokens of a model. Limits on tokens let others pass. */
+  usesTokens(x: RequestContext): boolean;
+}
+
+/** A backend with its share of the requests. */
+export interface WeightedBackend {
+  readonly weight: number;
+  readonly backend: Backend;
+  /** As the configuration dump refers to it, for metrics. */
+  readonly name: string;
+}
+
+/** A route as requests see it: compiled once per configuration, never changed. */
+export interface Route extends Routable {
+  /** As printed in the access log, `default/<name>`. */
+  readonly name: string;
+  /** As the configuration dump names it: for traces. */
+  readonly fullKey: string;
+  /** Where it stands in the configuration, for traces. */
+  readonly place: TracePlace;
+  /** In the order of `policies/index.ts`. */
+  readonly policies: readonly Policy[];
+  /** Those of them that wrap the rest. */
+  readonly wrappers: readonly Policy[];
+  /** Whether an expression reads the request body, which is only then kept in memory. */
+  readonly readsBody: boolean;
+  /** Whether a policy or backend decides by the body, and not the log alone: then JSON must be unambiguous. */
+  readonly decidesByBody: boolean;
+  readonly maxBufferSize: number;
+  /** The API that its clients speak, when it is not plain HTTP. */
+  readonly api: ClientApi | undefined;
+  /** Backends with their weights; empty weights are left out. */
+  readonly backends: readonly WeightedBackend[];
 }
 
 /** One request and what is known of it so far. Created by the listener, passed down the pipeline, logged at the end. */
-export class Exchange {
+export class RequestContext implements SlotHolder {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** Gateway and listener names, as the access log prints them. */
@@ -74,8 +149,9 @@ export class Exchange {
   readonly sourcePort: number;
   /** The connection. Node takes it from a request that has ended with a body that was read as a stream. */
   readonly connection: object;
+  /** When it arrived, in ms since 1970. */
   readonly startedAt = Date.now();
-  readonly startedClock = performance.now();
+  readonly timings = new Timings();
 
   /** Canonical path without query, query with `?`, lower-case authority: set by `admitRequest`. */
   path = '';
@@ -85,80 +161,44 @@ export class Exchange {
   readonly headers: HeaderList;
   readonly body: RequestBody;
 
-  /** In the log, where lines of the request are to be told from others. */
-  number: number | undefined;
   route: string | undefined;
   /** The backend that was chosen, by its name in the configuration dump, as metrics label it. */
   backend: string | undefined;
   /** Address of the upstream that was called, `host:port`. */
   endpoint: string | undefined;
   protocol: 'http' | 'mcp' | 'llm' = 'http';
-  mcp: McpLogFields | undefined;
-  llm: LlmCall | undefined;
-  /** The model that was asked for, when there is no such model for this caller; for the log, shortened. */
-  refusedModel: string | undefined;
-  /** Who the caller is, when a policy established it: sessions are bound to it. */
-  principal: string | undefined;
-  /** Set by `mcpAuthorization`: which items of MCP targets this caller may see and use. */
-  itemAccess: ItemAccess | undefined;
-  /** Set by `mcpAuthentication`: the challenge for a rule on scopes (its source) that did not hold. */
-  scopeChallenge: ((ruleSource: string) => string) | undefined;
-  /** Claims of the validated token, metadata of the key, values of external authorization: set by their policies. */
-  jwt: Readonly<Record<string, unknown>> | undefined;
-  apiKey: Readonly<Record<string, unknown>> | undefined;
-  /** Patterns of LLM models that the caller's key may use; all when undefined. */
-  allowedModels: readonly string[] | undefined;
-  extauthz: Readonly<Record<string, unknown>> | undefined;
-  /** Set by `timeout`: how long one call to a backend may take until its response headers, in ms. */
-  backendTimeout: number | undefined;
-  /** Set by `timeout`: how long the response body of a backend may be silent, in ms; 0 for no limit. */
-  backendIdle: number | undefined;
-  /** Set by `urlRewrite`: the Host for a plain HTTP service. */
-  rewriteHost: HostRewrite | undefined;
-  /** What serves it, from its beginning to its end: a reload does not change that. */
-  serving: Serving | undefined;
-  /** Somebody watches this request; otherwise stages need not even build their events. */
-  trace: Tracer | undefined;
-
-  /** Policies that it has come by, in their order. */
-  readonly entered: Policy[] = [];
-  /** The request was answered with this, because its time was over: whatever it still waits for is for nobody. */
-  cut: AppError | undefined;
-  /** Why the request was given up, when it is not that the client left. */
-  givenUpFor: string | undefined;
-  /** What was answered, from the moment it is known. */
-  reply: Reply | undefined;
-  /** The request is recorded for a collector of traces. */
+  /** The API that the client speaks, when it is not plain HTTP. */
+  api: ClientApi | undefined;
+  /** What expressions of the access log, metrics and spans read: features record payloads only for these. */
+  logReads: { reads(...paths: readonly string[]): boolean } | undefined;
+  /** Set while the request is observed; otherwise stages need not even build their events. */
+  observer: RequestObserver | undefined;
+  /** Set when the request is recorded for a collector of traces. */
   span: RequestSpan | undefined;
-  /** Of `performance.now()`: the backend was called, its response began, ours was ready. */
-  calledAt: number | undefined;
-  answeredAt: number | undefined;
-  repliedAt: number | undefined;
-  /** The response body, as far as an access-log expression needs it. */
-  responseBody: (() => Uint8Array | string) | undefined;
+
+  /** Policies whose request phase has begun, in their order. */
+  readonly entered: Policy[] = [];
+  /** The request was answered with this because its time was over: the result of the pipeline is dropped. */
+  cut: AppError | undefined;
+  /** Why the request was abandoned, when it is not that the client left. */
+  abandonReason: string | undefined;
+  /** The reply, from the moment it is known. */
+  reply: Reply | undefined;
+  /** When the response had ended, in ms since 1970. */
   endedAt: number | undefined;
-  /** Told the tokens of an LLM call, input and output together, when it has ended. */
-  readonly onUsage: ((tokens: number) => void)[] = [];
+  /** Ended when the client leaves. */
+  running: RunningWork | undefined;
 
-  /** What the client was told, and why, which only the log is told. */
-  /** Query parameters that hold credentials: logs leave them out. */
-  secretParameters: ReadonlySet<string> | undefined;
-
-  /** What runs for the request elsewhere and should end when the client leaves. */
-  runs:
-    | {
-        abandoned(): void;
-        /** The request is about to be cut: answers with an error while that is possible. Whether it did. */
-        expired?(): boolean;
-      }
-    | undefined;
-
+  /** What the client was told. */
   error: string | undefined;
+  /** Why, for the log only. */
   errorDetail: string | undefined;
   reason: Reason | undefined;
 
+  /** Values that features keep with the request. */
+  slots: unknown[] | undefined;
+
   readonly #variables = new Map<string, unknown>();
-  #headersView: HeadersView | undefined;
   #gone: AbortController | undefined;
   #isAbandoned = false;
 
@@ -188,7 +228,7 @@ export class Exchange {
   }
 
   /** The value of a root variable of expressions, built by `create` when first read. */
-  variable(root: string, create: (x: Exchange) => unknown): unknown {
+  variable(root: string, create: (x: RequestContext) => unknown): unknown {
     if (this.#variables.has(root)) return this.#variables.get(root);
     const value = create(this);
     this.#variables.set(root, value);
@@ -203,12 +243,6 @@ export class Exchange {
   /** Forgets a root variable after a policy changed what it is made of. */
   changed(root: string): void {
     this.#variables.delete(root);
-  }
-
-  /** Request headers for expressions. The view reads the list as it is now. */
-  get headersView(): HeadersView {
-    this.#headersView ??= new HeadersView(this.headers.raw);
-    return this.#headersView;
   }
 
   /** The response body did not reach its end. */
@@ -229,9 +263,9 @@ export class Exchange {
   abandon(why?: string): void {
     if (this.#isAbandoned) return;
     this.#isAbandoned = true;
-    this.givenUpFor = why;
+    this.abandonReason = why;
     this.#gone?.abort();
-    this.runs?.abandoned();
+    this.running?.abandoned();
   }
 
   /**

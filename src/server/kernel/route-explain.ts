@@ -1,15 +1,9 @@
-import type { Exchange } from './request-context.ts';
-import {
-  headerOf,
-  matchesPath,
-  matchesText,
-  type RequestMatcher,
-  type Routable,
-  withoutPort,
-} from './router.ts';
+import type { RequestContext } from './request-context.ts';
+import type { RequestMatcher, Routable } from './routable.ts';
+import { headerOf, matchesPath, matchesText, withoutPort } from './router.ts';
 
 /** Why a route was not taken, in words. Values of headers and parameters are left out: they may be credentials. */
-export function explainSkipped({ hostnames, matches }: Routable, x: Exchange): string {
+export function explainSkipped({ hostnames, matches }: Routable, x: RequestContext): string {
   const host = withoutPort(x.host);
   if (hostnames.length > 0 && !hostnames.some((hostname) => matchesHost(hostname, host)))
     return `host ${host} is not ${hostnames.join(' or ')}`;
@@ -27,7 +21,7 @@ function matchesHost(hostname: string, host: string): boolean {
 }
 
 /** The first part of a match that does not hold. */
-function mismatch({ path, method, headers, query }: RequestMatcher, x: Exchange): string | undefined {
+function mismatch({ path, method, headers, query }: RequestMatcher, x: RequestContext): string | undefined {
   if (!matchesPath(path, x.path))
     return path.kind === 'regex'
       ? `path ${x.path} does not match ${path.source}`

@@ -1,26 +1,5 @@
-import type { RE2JS } from 're2js';
-import type { Exchange } from './request-context.ts';
-
-/** A text condition: equal, or the whole text matches an expression (RE2: linear time on any input). */
-export type TextMatcher = { readonly exact: string } | { readonly regex: RE2JS };
-
-/** One entry of a route's `matches[]`, compiled. All parts must hold. */
-export interface RequestMatcher {
-  readonly path:
-    | { readonly kind: 'exact' | 'prefix'; readonly value: string }
-    | { readonly kind: 'regex'; readonly value: RE2JS; readonly source: string };
-  readonly method?: string;
-  readonly headers: readonly { readonly name: string; readonly value: TextMatcher }[];
-  readonly query: readonly { readonly name: string; readonly value: TextMatcher }[];
-}
-
-export interface Routable {
-  /** Breaks the last tie: routes of equal weight are tried in alphabetical order of their key. */
-  readonly key: string;
-  /** Lower case; empty means any host. `*.example.com` matches every name below it, not the name itself. */
-  readonly hostnames: readonly string[];
-  readonly matches: readonly RequestMatcher[];
-}
+import type { RequestContext } from './request-context.ts';
+import type { RequestMatcher, Routable, TextMatcher } from './routable.ts';
 
 /** One match of a route, under one of its hostnames. */
 export interface Candidate<R> {
@@ -28,7 +7,7 @@ export interface Candidate<R> {
   readonly match: RequestMatcher;
 }
 
-export type Router<R> = (x: Exchange) => R | undefined;
+export type Router<R> = (x: RequestContext) => R | undefined;
 
 /**
  * Builds the route lookup of one listener. Precedence: exact hostname, then the longest wildcard, then none;
@@ -64,7 +43,7 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
   };
 }
 
-function firstMatch<R>(candidates: readonly Candidate<R>[], x: Exchange): R | undefined {
+function firstMatch<R>(candidates: readonly Candidate<R>[], x: RequestContext): R | undefined {
   for (const { route, match } of candidates) if (matchesRequest(match, x)) return route;
   return undefined;
 }
@@ -86,7 +65,7 @@ export function byPrecedence<R extends Routable>(a: Candidate<R>, b: Candidate<R
 const pathLength = ({ path }: RequestMatcher): number =>
   (path.kind === 'regex' ? path.source : path.value).length;
 
-function matchesRequest(match: RequestMatcher, x: Exchange): boolean {
+function matchesRequest(match: RequestMatcher, x: RequestContext): boolean {
   if (!matchesPath(match.path, x.path)) return false;
   if (match.method !== undefined && match.method !== x.method) return false;
   if (!matchesHeaders(match.headers, x)) return false;
@@ -100,7 +79,7 @@ function matchesRequest(match: RequestMatcher, x: Exchange): boolean {
 }
 
 /** Whether all conditions on headers hold. */
-export function matchesHeaders(conditions: RequestMatcher['headers'], x: Exchange): boolean {
+export function matchesHeaders(conditions: RequestMatcher['headers'], x: RequestContext): boolean {
   for (const { name, value } of conditions) {
     const actual = headerOf(name, x);
     if (actual === undefined || !matchesText(value, actual)) return false;
@@ -128,7 +107,7 @@ export function matchesText(matcher: TextMatcher, actual: string): boolean {
 }
 
 /** A header, or one of the pseudo-headers `:method`, `:path`, `:authority`, `:scheme`. Repeated fields are joined. */
-export function headerOf(name: string, x: Exchange): string | undefined {
+export function headerOf(name: string, x: RequestContext): string | undefined {
   switch (name) {
     case ':method':
       return x.method;

@@ -1,13 +1,14 @@
 import { z } from 'zod';
-import { modelBackend } from '../config/dump/names.ts';
-import { lookupIn } from '../expressions/variables.ts';
+import { resolverFor } from '../expressions/resolver.ts';
 import { defineBackend } from '../kernel/backend.ts';
-import type { Exchange, Reply } from '../kernel/request-context.ts';
-import { traceLeftAlone, traceLlmReply, traceLlmRequest } from '../observe/trace/llm.ts';
-import type { CompileContext } from '../runtime/compile-context.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { neverReached } from '../transport/upstream-error.ts';
+import type { LlmCall } from './call.ts';
+import { llmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
 import { callProvider } from './call-provider.ts';
+import { llmApi } from './client-api.ts';
 import { promptOf } from './conversation.ts';
 import { type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
 import { llmError } from './errors.ts';
@@ -16,8 +17,14 @@ import { checkMessages } from './guardrails/check.ts';
 import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { requestTexts } from './guardrails/request-texts.ts';
 import type { Webhook } from './guardrails/webhook.ts';
-import type { LlmCall } from './log-fields.ts';
-import { compileModel, type Model, modelSchema, providerEntrySchema, reportUnknownKinds } from './model.ts';
+import {
+  compileModel,
+  type Model,
+  modelBackend,
+  modelSchema,
+  providerEntrySchema,
+  reportUnknownKinds,
+} from './model.ts';
 import { answerModels, type Listing, requireAllowed } from './model-list.ts';
 import { unknownModel } from './model-refusal.ts';
 import { bySpecificity, matchesModel } from './models.ts';
@@ -25,6 +32,7 @@ import { opens } from './passthrough.ts';
 import { namedModel, readRequest } from './read-request.ts';
 import { answerOf, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';
+import { traceLeftAlone, traceLlmReply, traceLlmRequest } from './trace-events.ts';
 import { changeFields } from './transform.ts';
 import { reportUnreachedModels } from './unreached-models.ts';
 import {
@@ -56,6 +64,7 @@ export interface LlmRuntime extends Listing {
 
 export const llm = defineBackend({
   key: 'llm',
+  api: llmApi,
   schema: z.strictObject(llmFields).describe('LLM providers behind one OpenAI-compatible endpoint.'),
   open(config, context) {
     const isTopLevel = context.path[0] === 'llm';
@@ -122,7 +131,7 @@ function refuseDuplicateEntries(
 }
 
 /** 404: there is no such call, or nobody opened it. Thrown before a provider, and so its key, is chosen. */
-function noSuchCall({ method, path }: Exchange): Error {
+function noSuchCall({ method, path }: RequestContext): Error {
   const hint = 'send a POST with a `model`, such as /v1/chat/completions; GET /v1/models lists the models';
   return llmError(
     'llm_unknown_call',
@@ -132,7 +141,7 @@ function noSuchCall({ method, path }: Exchange): Error {
   );
 }
 
-async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
+async function handle(x: RequestContext, runtime: LlmRuntime): Promise<Reply> {
   x.protocol = 'llm';
   if (isModelList(x)) return answerModels(x, runtime);
   const endpoint = endpointAt(x.method, x.path) ?? passedThrough(x, runtime);
@@ -148,12 +157,12 @@ async function handle(x: Exchange, runtime: LlmRuntime): Promise<Reply> {
   return callInTurn(x, runtime, { ...wanted, target }, virtual.failover);
 }
 
-function passedThrough(x: Exchange, { models }: LlmRuntime): Endpoint {
+function passedThrough(x: RequestContext, { models }: LlmRuntime): Endpoint {
   if (!models.some((model) => isOpen(x, model))) throw noSuchCall(x);
   return passthroughAt(x.path);
 }
 
-const isOpen = ({ method, path }: Exchange, { passthrough }: Model): boolean =>
+const isOpen = ({ method, path }: RequestContext, { passthrough }: Model): boolean =>
   opens(passthrough, method, path);
 
 /**
@@ -161,7 +170,7 @@ const isOpen = ({ method, path }: Exchange, { passthrough }: Model): boolean =>
  * model that did. The caller's key must be for that one.
  */
 function callUnnamed(
-  x: Exchange,
+  x: RequestContext,
   runtime: LlmRuntime,
   { body, endpoint }: Pick<Wanted, 'body' | 'endpoint'>,
 ): Promise<Reply> {
@@ -190,14 +199,14 @@ interface Wanted {
 
 /** Goes on to the next target as long as none was reached: whatever was reached may have acted. */
 async function callInTurn(
-  x: Exchange,
+  x: RequestContext,
   runtime: LlmRuntime,
   wanted: Wanted & { readonly target: VirtualTarget },
   failover: Failover,
 ): Promise<Reply> {
   const tried = new Set<VirtualTarget>();
   let { target } = wanted;
-  const told = x.trace === undefined ? undefined : new Set<VirtualTarget>();
+  const told = x.observer === undefined ? undefined : new Set<VirtualTarget>();
   for (;;) {
     if (told !== undefined) traceLeftAlone(x, failover.leftAlone(target), { chosen: target, tried, told });
     try {
@@ -206,7 +215,7 @@ async function callInTurn(
       tried.add(target);
       const next = neverReached(error) && !x.isAbandoned ? failover.choose(tried) : undefined;
       if (next === undefined) throw error;
-      x.trace?.emit(
+      x.observer?.emit(
         { type: 'policyEvent', kind: 'llm_failover', details: { failed: target.model, next: next.model } },
         { severity: 'warn' },
       );
@@ -216,14 +225,13 @@ async function callInTurn(
 }
 
 async function callModel(
-  x: Exchange,
+  x: RequestContext,
   runtime: LlmRuntime,
   { requested, body, endpoint, target, entry }: Wanted,
 ): Promise<Reply> {
   const model = entry ?? chooseModel(x, runtime, target?.model ?? requested, target !== undefined);
   if (endpoint.isPassthrough && !isOpen(x, model)) throw noSuchCall(x);
   const providerModel = model.model ?? target?.model;
-  const payloads = x.serving?.runtime.payloads;
   const call: LlmCall = {
     operation: endpoint.operation,
     provider: model.provider.telemetryName,
@@ -232,22 +240,22 @@ async function callModel(
     streaming: isStream(body.value['stream']),
     hasNoText: endpoint.hasNoText ?? false,
     request: body.value,
-    ...(payloads?.completion === true && { keepsCompletion: true }),
+    ...(x.logReads?.reads('llm.completion', 'llm.toolCalls') === true && { keepsCompletion: true }),
   };
-  x.llm = call;
+  llmCall.set(x, call);
   x.backend = model.backend ?? x.backend;
-  if (x.trace !== undefined) traceLlmRequest(x.trace, call, body.toString());
-  changeFields(body, model.fields, lookupIn(x));
+  if (x.observer !== undefined) traceLlmRequest(x.observer, call, body.toString());
+  changeFields(body, model.fields, resolverFor(x));
   // What the client asked for is settled; what the provider is asked for is configuration.
   if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
   await guardRequest(x, call, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
   // As it goes out: a guardrail may have masked what the client wrote.
-  if (payloads?.prompt === true) call.prompt = promptOf((field) => body.get(field));
+  if (x.logReads?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
   if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
   const reply = await callProvider(x, model, { call, body, stats: target?.stats ?? model.stats });
-  if (x.trace !== undefined) traceLlmReply(x.trace, call, reply);
+  if (x.observer !== undefined) traceLlmReply(x.observer, call, reply);
   model.changeResponseHeaders?.(reply.headers);
   return answerOf(x, call, reply, { guardrails: responseGuardrails, stripsUsage, keyForms: model.keyForms });
 }
@@ -256,7 +264,12 @@ async function callModel(
 const isStream = (value: unknown): boolean => value === true || value === 'true';
 
 /** The most specific model entry of that name whose conditions hold. Internal ones are for virtual models alone. */
-function chooseModel(x: Exchange, { models, listed }: LlmRuntime, wanted: string, isTarget: boolean): Model {
+function chooseModel(
+  x: RequestContext,
+  { models, listed }: LlmRuntime,
+  wanted: string,
+  isTarget: boolean,
+): Model {
   const model = models.find(
     ({ name, isPublic, takes }) => (isPublic || isTarget) && matchesModel(name, wanted) && takes(x),
   );
@@ -265,7 +278,7 @@ function chooseModel(x: Exchange, { models, listed }: LlmRuntime, wanted: string
 }
 
 async function guardRequest(
-  x: Exchange,
+  x: RequestContext,
   call: LlmCall,
   webhooks: readonly Webhook[],
   body: CallBody,
@@ -274,7 +287,7 @@ async function guardRequest(
   const media = countMedia(body.get('messages')) + countMedia(body.get('input')) + body.files;
   if (media > 0) call.unseenMedia = media;
   const { texts, replace } = requestTexts(body);
-  const checked = await checkMessages(webhooks, texts, lookupIn(x), x.signal);
+  const checked = await checkMessages(webhooks, texts, resolverFor(x), x.signal);
   const isMasked =
     checked.length !== texts.length ||
     checked.some(({ content }, index) => content !== texts[index]?.content);

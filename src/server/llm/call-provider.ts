@@ -1,18 +1,18 @@
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { backendTimeouts } from '../kernel/backend.ts';
 import { HeaderList, withoutFields } from '../kernel/header-list.ts';
-import type { Exchange, Reply } from '../kernel/request-context.ts';
-import { traceEviction } from '../observe/trace/llm.ts';
-import { traceSending } from '../observe/trace/sending.ts';
-import type { UpstreamResponse } from '../transport/upstream.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import type { UpstreamResponse } from '../transport/upstream-request.ts';
+import type { LlmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
 import { dropCredentials, withoutCredentials } from './client-credentials.ts';
 import { decodedAnswer } from './decode-answer.ts';
 import type { EndpointStats, Outcome } from './endpoint-stats.ts';
 import { pathAtProvider } from './endpoints.ts';
 import { llmError } from './errors.ts';
-import type { LlmCall } from './log-fields.ts';
 import type { Model } from './model.ts';
+import { traceEviction } from './trace-events.ts';
 
 const NOT_FORWARDED = new Set([
   'host',
@@ -37,7 +37,7 @@ const NOT_RETURNED = new Set([
 
 /** Calls the provider and notes how that went: for the model, and for the target of a virtual one. */
 export async function callProvider(
-  x: Exchange,
+  x: RequestContext,
   model: Model,
   { call, body, stats }: { readonly call: LlmCall; readonly body: CallBody; readonly stats: EndpointStats },
 ): Promise<Reply> {
@@ -55,14 +55,14 @@ export async function callProvider(
       if (hasLeft) each.left();
       else each.ended(began[index] as number, outcome);
     }
-    if (x.trace !== undefined && outcome.isFailure) traceEviction(x.trace, call, stats);
+    if (x.observer !== undefined && outcome.isFailure) traceEviction(x.observer, call, stats);
   }
 }
 
-async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallBody): Promise<Reply> {
+async function askProvider(x: RequestContext, model: Model, call: LlmCall, body: CallBody): Promise<Reply> {
   if (model.provider.answer !== undefined) {
     const answer = model.provider.answer(x, call, JSON.parse(body.toString()) as Record<string, unknown>);
-    return x.trace === undefined ? answer : x.trace.call(model.provider.key, Promise.resolve(answer));
+    return x.observer === undefined ? answer : x.observer.call(model.provider.key, Promise.resolve(answer));
   }
   if (model.upstream === undefined) throw new AppError('no_backend');
   x.endpoint = model.upstream.address;
@@ -79,9 +79,9 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
   const query = apiKey === undefined ? x.query : withoutCredentials(x.query);
   const path = pathAtProvider(model.basePath, x.path) + query;
   const bytes = body.encode();
-  x.trace?.hide(model.apiKey, true);
-  if (x.trace !== undefined)
-    traceSending(x.trace, { headers: headers.raw, path, authority: model.upstream.authority, body: bytes });
+  const timeouts = backendTimeouts.get(x);
+  x.observer?.hide(model.apiKey, true);
+  x.observer?.sending({ headers: headers.raw, path, authority: model.upstream.authority, body: bytes });
   const sent = model.upstream.relay({
     method: x.method,
     path,
@@ -89,14 +89,14 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
     body: bytes,
     client: x,
     // Streams have a clock of their own, which ends them with an event; who asked for one may get something else.
-    bodyIdle: (x.backendIdle ?? LIMITS.streamIdle) * (body.get('stream') === true ? 2 : 1),
-    ...(x.backendTimeout === undefined ? {} : { timeout: x.backendTimeout }),
+    bodyIdle: (timeouts?.idle ?? LIMITS.streamIdle) * (body.get('stream') === true ? 2 : 1),
+    ...(timeouts?.request === undefined ? {} : { timeout: timeouts.request }),
   });
   const {
     status,
     headers: received,
     body: answer,
-  } = await (x.trace === undefined ? sent : x.trace.call(model.upstream.address, sent));
+  } = await (x.observer === undefined ? sent : x.observer.call(model.upstream.address, sent));
   refuseRedirect(x, status, received, answer);
   x.reason = 'Upstream';
   const reply = { status, headers: new HeaderList(withoutFields(received.raw, NOT_RETURNED)) };
@@ -108,7 +108,7 @@ async function askProvider(x: Exchange, model: Model, call: LlmCall, body: CallB
  * go there with its own key. The log says where it leads: to correct `baseUrl`.
  */
 function refuseRedirect(
-  { endpoint }: Exchange,
+  { endpoint }: RequestContext,
   status: number,
   headers: HeaderList,
   body: UpstreamResponse['body'],

@@ -1,5 +1,5 @@
 import type { HeaderList } from '../kernel/header-list.ts';
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { DecodedBody, isDecodable } from '../transport/decoded-body.ts';
 import type { UpstreamBody } from '../transport/upstream-body.ts';
 import { llmError } from './errors.ts';
@@ -10,7 +10,7 @@ import { llmError } from './errors.ts';
  * (502) for an encoding that is not known, or a body that does not begin as its encoding says.
  */
 export async function decodedAnswer(
-  x: Exchange,
+  x: RequestContext,
   headers: HeaderList,
   body: UpstreamBody,
 ): Promise<UpstreamBody> {
@@ -30,7 +30,7 @@ export async function decodedAnswer(
   return decoded.body;
 }
 
-const undecodable = ({ endpoint }: Exchange, why: string): Error =>
+const undecodable = ({ endpoint }: RequestContext, why: string): Error =>
   llmError(
     'upstream_invalid',
     'upstream_failed',

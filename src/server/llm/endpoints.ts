@@ -1,5 +1,5 @@
-import type { Exchange } from '../kernel/request-context.ts';
-import type { LlmCall } from './log-fields.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import type { LlmCall } from './call.ts';
 
 /** What is known of a call by its path. */
 export interface Endpoint {
@@ -43,7 +43,7 @@ export function withoutVersion(path: string): string {
 }
 
 /** Whether a request asks for the list of models, or for one of it: both are answered here. */
-export function isModelList({ method, path }: Pick<Exchange, 'method' | 'path'>): boolean {
+export function isModelList({ method, path }: Pick<RequestContext, 'method' | 'path'>): boolean {
   return (method === 'GET' || method === 'HEAD') && /^\/models(?:\/|$)/.test(withoutVersion(path));
 }
 

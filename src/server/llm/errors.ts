@@ -22,3 +22,12 @@ export function envelope(message: string, type: string, code: string): { type: s
 export function errorEvent(message: string, type: string, code: string): string {
   return `data: ${envelope(message, type, code).text}\n\n`;
 }
+
+/** Clients wait and try again when they read this; after another 4xx they give up. */
+const RATE_LIMITED = 'rate_limit_exceeded';
+
+/** The body for a failure of the gateway itself, whichever policy refused the request. */
+export function errorBody({ code, status, message }: AppError): { type: string; text: string } {
+  if (code === 'rate_limited') return envelope(message, RATE_LIMITED, RATE_LIMITED);
+  return envelope(message, status < 500 ? 'invalid_request_error' : 'api_error', code);
+}

@@ -2,11 +2,13 @@ import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
 import { durationSchema, durationText } from '../../core/schema/duration.ts';
 import { CelEvaluationError } from '../expressions/cel/expression.ts';
-import { lookupIn, ResponseView } from '../expressions/variables.ts';
+import { ResponseView } from '../expressions/request-variables.ts';
+import { resolverFor } from '../expressions/resolver.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
-import type { Exchange, Reply } from '../kernel/request-context.ts';
-import type { CompileContext } from '../runtime/compile-context.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import type { Eviction, Outcome } from './endpoint-stats.ts';
+import { providerReplyScope } from './variables.ts';
 
 const share = z.number().min(0).max(1);
 
@@ -47,7 +49,7 @@ export const healthSchema = z
 export interface Health {
   readonly eviction: Eviction;
   /** What an answer says of the endpoint. */
-  judge(x: Exchange, reply: Reply): Outcome;
+  judge(x: RequestContext, reply: Reply): Outcome;
 }
 
 /** Compiles `health` of a model, which may be absent. */
@@ -57,12 +59,14 @@ export function compileHealth(
 ): Health {
   const source = config?.unhealthyExpression;
   const expression =
-    source === undefined ? undefined : context.at('unhealthyExpression').condition(source, 'providerReply');
-  const isFailure = (x: Exchange, { status, headers }: Reply): boolean => {
+    source === undefined
+      ? undefined
+      : context.at('unhealthyExpression').condition(source, providerReplyScope);
+  const isFailure = (x: RequestContext, { status, headers }: Reply): boolean => {
     if (expression === undefined) return status >= 500 || status === 429;
     const response = new ResponseView(status, headers.raw, () => undefined);
     try {
-      return expression.evaluate(lookupIn(x, { response })) === true;
+      return expression.evaluate(resolverFor(x, { response })) === true;
     } catch (error) {
       if (error instanceof CelEvaluationError) return false;
       throw error;

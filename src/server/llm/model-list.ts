@@ -1,5 +1,6 @@
+import { allowedModels } from '../kernel/caller.ts';
 import { textReply } from '../kernel/error-response.ts';
-import type { Exchange, Reply } from '../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { decoded, withoutVersion } from './endpoints.ts';
 import type { Model } from './model.ts';
 import { forbiddenModel, unknownModel } from './model-refusal.ts';
@@ -16,7 +17,7 @@ export interface Listing {
 }
 
 /** Answers `GET /v1/models`, and `GET /v1/models/{id}` with the model of that name. */
-export function answerModels(x: Exchange, listing: Listing): Reply {
+export function answerModels(x: RequestContext, listing: Listing): Reply {
   x.reason = 'DirectResponse';
   const id = withoutVersion(x.path).slice('/models/'.length);
   if (id !== '') return answerModel(x, decoded(id), listing);
@@ -25,7 +26,11 @@ export function answerModels(x: Exchange, listing: Listing): Reply {
   return textReply(200, JSON.stringify({ object: 'list', data }), 'application/json');
 }
 
-function answerModel(x: Exchange, name: string, { models, virtual, listed, startedAt }: Listing): Reply {
+function answerModel(
+  x: RequestContext,
+  name: string,
+  { models, virtual, listed, startedAt }: Listing,
+): Reply {
   requireAllowed(x, name);
   const isKnown =
     virtual.has(name) || models.some((model) => model.isPublic && matchesModel(model.name, name));
@@ -40,11 +45,11 @@ const entry = (name: string, startedAt: number): object => ({
   owned_by: 'openai',
 });
 
-function mayUse({ allowedModels }: Exchange, name: string): boolean {
-  return allowedModels === undefined || allowedModels.some((pattern) => matchesModel(pattern, name));
+function mayUse(x: RequestContext, name: string): boolean {
+  return allowedModels.get(x)?.some((pattern) => matchesModel(pattern, name)) ?? true;
 }
 
 /** Throws an `AppError` (403) when the caller's API key is not for that model. */
-export function requireAllowed(x: Exchange, name: string): void {
-  if (!mayUse(x, name)) throw forbiddenModel(x, name, x.allowedModels ?? []);
+export function requireAllowed(x: RequestContext, name: string): void {
+  if (!mayUse(x, name)) throw forbiddenModel(x, name, allowedModels.get(x) ?? []);
 }

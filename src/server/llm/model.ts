@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { nearest } from '../../core/suggest.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
 import { headerChanges, headerChangesSchema } from '../kernel/header-changes.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
 import { compileTextMatches } from '../kernel/match.ts';
 import { headerMatchesSchema } from '../kernel/match-schema.ts';
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { matchesHeaders } from '../kernel/router.ts';
-import type { CompileContext } from '../runtime/compile-context.ts';
 import { createUpstream, type Upstream } from '../transport/upstream.ts';
 import { EndpointStats } from './endpoint-stats.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
@@ -17,6 +17,7 @@ import { type Passthrough, passthroughSchema } from './passthrough.ts';
 import { findProvider, providerNames } from './providers/index.ts';
 import type { ProviderKind } from './providers/provider.ts';
 import type { FieldChanges } from './transform.ts';
+import { llmRequestScope } from './variables.ts';
 
 /** The specification: "Up to 64 transformations per policy". */
 const MAX_TRANSFORMATIONS = 64;
@@ -128,7 +129,7 @@ export interface Model {
   readonly backend: string | undefined;
   readonly isPublic: boolean;
   /** Whether its conditions hold for a request. */
-  readonly takes: (x: Exchange) => boolean;
+  readonly takes: (x: RequestContext) => boolean;
   readonly provider: ProviderKind;
   readonly apiKey: string | undefined;
   /** Spellings in which the provider may repeat it. */
@@ -192,7 +193,7 @@ export function compileModel(
         ? undefined
         : createUpstream(
             { origin: url.origin },
-            { meter: context.settings.metrics.calls('Primary', 'Llm'), log: context.log },
+            { meter: context.settings.callMeter('Primary', 'Llm'), log: context.log },
           ),
     basePath: url?.pathname.replace(/\/+$/, '') ?? '',
     fields: {
@@ -244,7 +245,7 @@ function compileTransformations(
 ): Model['fields']['transformations'] {
   return Object.entries(transformation).map(([field, source]) => [
     field,
-    context.at(field).cel(source, 'llmRequest'),
+    context.at(field).cel(source, llmRequestScope),
   ]);
 }
 
@@ -265,3 +266,6 @@ function referencedEntry(
   }
   return entry;
 }
+
+/** A model of the top-level `llm` as a backend of its own. */
+export const modelBackend = (name: string, index: number): string => `llm:model:${name}:${index}`;

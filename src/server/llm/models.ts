@@ -1,5 +1,3 @@
-import type { Model } from './model.ts';
-
 /** Whether a pattern (exact, `*`, `prefix*` or `*suffix`) matches a model name. */
 export function matchesModel(pattern: string, name: string): boolean {
   if (pattern.endsWith('*')) return name.startsWith(pattern.slice(0, -1));
@@ -18,7 +16,7 @@ export function patternProblem(pattern: string): string | undefined {
 }
 
 /** Models in the order in which they are tried: most characters besides the wildcard first, then as configured. */
-export function bySpecificity(models: readonly Model[]): Model[] {
+export function bySpecificity<M extends { readonly name: string }>(models: readonly M[]): M[] {
   return models.toSorted((a, b) => weightOf(b.name) - weightOf(a.name));
 }
 

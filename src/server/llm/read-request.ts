@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.ts';
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { LlmBody } from './body.ts';
 import { type CallBody, OpaqueBody } from './call-body.ts';
 import { decoded, type Endpoint } from './endpoints.ts';
@@ -8,7 +8,7 @@ import { FormBody } from './form-body.ts';
 import { TEXT_FIELDS } from './guardrails/request-texts.ts';
 
 /** Reads the body of a call. Throws an `AppError` with an OpenAI-style body for one that the call does not take. */
-export async function readRequest(x: Exchange, endpoint: Endpoint, limit: number): Promise<CallBody> {
+export async function readRequest(x: RequestContext, endpoint: Endpoint, limit: number): Promise<CallBody> {
   const bytes = await readBytes(x, limit);
   const contentType = x.headers.get('content-type') ?? '';
   if (endpoint.takesForms && /^multipart\/form-data\b/i.test(contentType))
@@ -19,7 +19,7 @@ export async function readRequest(x: Exchange, endpoint: Endpoint, limit: number
   return body;
 }
 
-async function readBytes(x: Exchange, limit: number): Promise<Buffer> {
+async function readBytes(x: RequestContext, limit: number): Promise<Buffer> {
   try {
     return await x.body.read(limit);
   } catch (error) {
@@ -44,7 +44,7 @@ function isJson(bytes: Buffer, contentType: string): boolean {
  * The model that a request names; undefined when the call may do without and the request does. Throws an `AppError`
  * (400) when it names several: which one is taken would be the provider's choice, and rules on models ours.
  */
-export function namedModel(x: Exchange, endpoint: Endpoint, body: CallBody): string | undefined {
+export function namedModel(x: RequestContext, endpoint: Endpoint, body: CallBody): string | undefined {
   const { model } = body.value;
   const names = new Set([...namesInTarget(x, endpoint), ...(body.names ?? [])]);
   if (typeof model === 'string' && model !== '') names.add(model);
@@ -68,7 +68,7 @@ const missingModel = (): Error =>
 const MODEL_IN_PATH = /\/(?:models?|deployments|engines)\/([^/:]+)/g;
 
 /** Names in the query, and in a path that `passthrough` opens. */
-function namesInTarget({ path, query }: Exchange, { isPassthrough }: Endpoint): string[] {
+function namesInTarget({ path, query }: RequestContext, { isPassthrough }: Endpoint): string[] {
   const inQuery = query === '' ? [] : new URLSearchParams(query).getAll('model');
   if (!isPassthrough) return inQuery;
   const inPath = [...path.matchAll(MODEL_IN_PATH)].map(([, name]) => decoded(name as string));

@@ -1,8 +1,9 @@
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { lookupIn } from '../expressions/variables.ts';
-import type { Exchange, Reply } from '../kernel/request-context.ts';
+import { resolverFor } from '../expressions/resolver.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
+import type { LlmCall } from './call.ts';
 import { completionOf } from './conversation.ts';
 import { llmError } from './errors.ts';
 import { checkChoices } from './guardrails/check.ts';
@@ -10,7 +11,6 @@ import { responseTexts } from './guardrails/response-texts.ts';
 import { StreamGuard } from './guardrails/stream-guard.ts';
 import type { Webhook } from './guardrails/webhook.ts';
 import { hideKey, hideKeyInHeaders } from './key-echo.ts';
-import type { LlmCall } from './log-fields.ts';
 import { errorInBody } from './provider-error.ts';
 import { LlmStream, noteFrames } from './stream.ts';
 import { StreamMeter } from './stream-meter.ts';
@@ -25,7 +25,7 @@ export interface AnswerOptions {
 
 /** The provider's reply as the client gets it: counted, guarded, without an echoed key; else byte for byte. */
 export async function answerOf(
-  x: Exchange,
+  x: RequestContext,
   call: LlmCall,
   reply: Reply,
   options: AnswerOptions,
@@ -47,7 +47,7 @@ export async function answerOf(
   }
   if (isBinary(headers.get('content-type'))) call.hasNoText = true;
   if (options.guardrails.length === 0) {
-    call.whole = new WholeMeter(x.startedClock);
+    call.whole = new WholeMeter(x.timings.started);
     body.observers.push(call.whole);
     body.watcher = x;
     return reply;
@@ -74,7 +74,7 @@ function isBinary(contentType: string | undefined): boolean {
 }
 
 function guardOf(
-  x: Exchange,
+  x: RequestContext,
   call: LlmCall,
   body: UpstreamBody,
   { guardrails }: AnswerOptions,
@@ -87,14 +87,18 @@ function guardOf(
   }
 }
 
-function streamGuard(x: Exchange, call: LlmCall, guardrails: readonly Webhook[]): StreamGuard | undefined {
+function streamGuard(
+  x: RequestContext,
+  call: LlmCall,
+  guardrails: readonly Webhook[],
+): StreamGuard | undefined {
   if (guardrails.length === 0) return undefined;
   requireGuardable(call, guardrails);
-  return new StreamGuard((contents) => checkChoices(guardrails, contents, lookupIn(x), x.signal));
+  return new StreamGuard((contents) => checkChoices(guardrails, contents, resolverFor(x), x.signal));
 }
 
 async function answerInMemory(
-  x: Exchange,
+  x: RequestContext,
   call: LlmCall,
   reply: Reply,
   text: string,
@@ -119,14 +123,14 @@ async function answerInMemory(
 }
 
 async function guarded(
-  x: Exchange,
+  x: RequestContext,
   call: LlmCall,
   reply: Reply,
   bytes: Buffer,
   guardrails: readonly Webhook[],
 ): Promise<Reply> {
   const value = readWhole(call, bytes);
-  call.lastTokenAfter = performance.now() - x.startedClock;
+  call.lastTokenAfter = performance.now() - x.timings.started;
   if (value === undefined)
     throw llmError('upstream_invalid', 'upstream_failed', 'failed to process LLM response: it is not JSON');
   const { contents, replaced } = responseTexts(value);
@@ -135,7 +139,7 @@ async function guarded(
   // What guardrails keep from the client is not for the log either.
   const said = call.completion;
   call.completion = undefined;
-  const checked = await checkChoices(guardrails, contents, lookupIn(x), x.signal);
+  const checked = await checkChoices(guardrails, contents, resolverFor(x), x.signal);
   if (checked.every((text, index) => text === contents[index])) {
     call.completion = said;
     return { ...reply, body: bytes };
@@ -151,7 +155,7 @@ async function guarded(
  * log has, and since some providers repeat the key, which is ours and not the client's.
  */
 async function refused(
-  x: Exchange,
+  x: RequestContext,
   call: LlmCall,
   reply: Reply,
   keyForms: readonly string[],
@@ -167,7 +171,7 @@ async function refused(
   return { ...reply, body: cleaned };
 }
 
-function collect(x: Exchange, body: UpstreamBody, call: LlmCall | undefined): Promise<Buffer> {
+function collect(x: RequestContext, body: UpstreamBody, call: LlmCall | undefined): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;

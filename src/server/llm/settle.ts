@@ -1,6 +1,7 @@
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { tokenListeners } from '../kernel/token-usage.ts';
+import type { LlmCall } from './call.ts';
 import type { PriceCatalog } from './cost/catalog.ts';
-import type { LlmCall } from './log-fields.ts';
 import { countMedia, textBytes } from './texts.ts';
 import type { Usage } from './usage.ts';
 
@@ -8,7 +9,7 @@ import type { Usage } from './usage.ts';
  * Settles a call that has ended: reads what was left to read, estimates tokens that nobody reported, finds the price,
  * charges token limits. Run once, before the access log.
  */
-export function settleCall(x: Exchange, call: LlmCall, catalog: PriceCatalog): void {
+export function settleCall(x: RequestContext, call: LlmCall, catalog: PriceCatalog): void {
   call.whole?.settle(call);
   // The client reads it in the answer; the status was good, so that only this tells the log.
   if (call.providerError !== undefined && call.progress !== 'refused' && x.error === undefined) {
@@ -23,14 +24,15 @@ export function settleCall(x: Exchange, call: LlmCall, catalog: PriceCatalog): v
     [call.responseModel, call.providerModel, call.requestModel],
     usage,
   );
-  for (const charge of x.onUsage) charge(usage === undefined ? 0 : usage.input + usage.output);
+  for (const charge of tokenListeners.get(x) ?? [])
+    charge(usage === undefined ? 0 : usage.input + usage.output);
 }
 
 /**
  * A provider that was asked does its work, whether or not its report reaches us: a client that leaves before the report,
  * or asks for none, is charged for what went by (docs/decisions/0005).
  */
-function completeUsage(x: Exchange, call: LlmCall): void {
+function completeUsage(x: RequestContext, call: LlmCall): void {
   const { usage, progress } = call;
   if (usage !== undefined && progress === 'whole') return;
   // Nothing but an error came: it is a refusal, whatever its status.
@@ -42,7 +44,7 @@ function completeUsage(x: Exchange, call: LlmCall): void {
   call.estimated = whyEstimated(x, call);
 }
 
-function whyEstimated(x: Exchange, { progress, hasNoText }: LlmCall): string {
+function whyEstimated(x: RequestContext, { progress, hasNoText }: LlmCall): string {
   if (progress === 'whole' || hasNoText) return 'the provider reported no usage';
   if (x.isAbandoned && x.reason !== 'Timeout') return 'the client left before the provider reported usage';
   return `the response ended before the provider reported usage: ${x.error ?? 'cut off'}`;

@@ -1,7 +1,7 @@
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import type { LlmCall } from './call.ts';
 import { dataOf } from './frames.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
-import type { LlmCall } from './log-fields.ts';
 import { errorInEvent } from './provider-error.ts';
 import { saidBytes } from './texts.ts';
 import { parseUsage } from './usage.ts';
@@ -11,7 +11,7 @@ import { parseUsage } from './usage.ts';
  * an event's JSON only where it may hold something new, so that most cost a search for a few bytes.
  */
 export class StreamMeter {
-  readonly #x: Exchange;
+  readonly #x: RequestContext;
   readonly #call: LlmCall;
   readonly #stripsUsage: boolean;
   #count = 0;
@@ -21,7 +21,7 @@ export class StreamMeter {
   #last: Buffer | undefined;
   #before: Buffer | undefined;
 
-  constructor(x: Exchange, call: LlmCall, stripsUsage: boolean) {
+  constructor(x: RequestContext, call: LlmCall, stripsUsage: boolean) {
     this.#x = x;
     this.#call = call;
     this.#stripsUsage = stripsUsage;
@@ -32,7 +32,7 @@ export class StreamMeter {
     const call = this.#call;
     this.#before = this.#last;
     this.#last = frame;
-    const elapsed = performance.now() - this.#x.startedClock;
+    const elapsed = performance.now() - this.#x.timings.started;
     const mayReport = frame.indexOf(USAGE) !== -1 && frame.indexOf(NO_USAGE) === -1;
     const isSample = this.#count % SAMPLE === 0 || (this.#overhead === 0 && this.#count < SAMPLE);
     this.#count += 1;

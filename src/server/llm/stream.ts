@@ -1,13 +1,14 @@
 import type { ServerResponse } from 'node:http';
 import { AppError, ERRORS, messageOf, type Reason } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Exchange } from '../kernel/request-context.ts';
+import { backendTimeouts } from '../kernel/backend.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../transport/upstream-body.ts';
+import type { LlmCall } from './call.ts';
 import { StreamedCompletion } from './conversation.ts';
 import { errorEvent } from './errors.ts';
 import { dataOf, FrameSplitter, OversizedFrame } from './frames.ts';
 import type { StreamGuard } from './guardrails/stream-guard.ts';
-import type { LlmCall } from './log-fields.ts';
 import type { StreamMeter } from './stream-meter.ts';
 
 /**
@@ -15,7 +16,7 @@ import type { StreamMeter } from './stream-meter.ts';
  * an error event when something goes wrong after it began.
  */
 export class LlmStream {
-  readonly #x: Exchange;
+  readonly #x: RequestContext;
   readonly #call: LlmCall;
   readonly #upstream: UpstreamBody;
   readonly #meter: StreamMeter;
@@ -27,7 +28,7 @@ export class LlmStream {
   #isDone = false;
 
   constructor(
-    x: Exchange,
+    x: RequestContext,
     call: LlmCall,
     upstream: UpstreamBody,
     meter: StreamMeter,
@@ -59,7 +60,7 @@ export class LlmStream {
 
   /** How long the provider may be silent, in ms; 0 for no limit. */
   get #idle(): number {
-    return this.#x.backendIdle ?? LIMITS.streamIdle;
+    return backendTimeouts.get(this.#x)?.idle ?? LIMITS.streamIdle;
   }
 
   discard(): void {

@@ -1,5 +1,5 @@
-import { type Expression, tryEvaluate } from '../expressions/cel/expression.ts';
-import type { Lookup } from '../expressions/variables.ts';
+import { tryEvaluate } from '../expressions/cel/expression.ts';
+import type { Expression, VariableResolver } from '../kernel/expression.ts';
 import type { CallBody } from './call-body.ts';
 
 export interface FieldChanges {
@@ -16,7 +16,7 @@ export interface FieldChanges {
 export function changeFields(
   body: CallBody,
   { overrides, transformations, defaults }: FieldChanges,
-  lookup: Lookup,
+  lookup: VariableResolver,
 ): void {
   const results = transformations.map(([field, expression]) => [field, attempt(expression, lookup)] as const);
   for (const [field, value] of overrides) body.set(field, value);
@@ -28,7 +28,7 @@ export function changeFields(
 }
 
 /** The value of an expression; undefined when it fails or has no form in JSON. */
-function attempt(expression: Expression, lookup: Lookup): unknown {
+function attempt(expression: Expression, lookup: VariableResolver): unknown {
   const value = tryEvaluate(expression, lookup);
   const hasNoJson = value instanceof Uint8Array || (typeof value === 'number' && !Number.isFinite(value));
   return hasNoJson ? undefined : value;

@@ -1,13 +1,15 @@
 import { z } from 'zod';
-import { CelEvaluationError, type Expression } from '../expressions/cel/expression.ts';
+import { CelEvaluationError } from '../expressions/cel/expression.ts';
 import { toCel } from '../expressions/cel/values.ts';
-import { lookupIn } from '../expressions/variables.ts';
-import type { Exchange } from '../kernel/request-context.ts';
-import type { CompileContext } from '../runtime/compile-context.ts';
+import { resolverFor } from '../expressions/resolver.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import type { Expression } from '../kernel/expression.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { llmError } from './errors.ts';
 import { Failover, type FailoverTarget, failoverSchema } from './failover.ts';
 import type { Model } from './model.ts';
 import { bySpecificity, matchesModel } from './models.ts';
+import { llmRequestScope } from './variables.ts';
 
 const target = z.string().min(1).describe('Name of a model that an entry of `models` answers.');
 
@@ -75,7 +77,7 @@ export interface VirtualTarget {
 
 interface VirtualModel {
   /** Chooses a target for one request. */
-  choose(x: Exchange, request: Readonly<Record<string, unknown>>): VirtualTarget | undefined;
+  choose(x: RequestContext, request: Readonly<Record<string, unknown>>): VirtualTarget | undefined;
   /** Stands in for targets that the request did not reach. */
   readonly failover?: Failover;
 }
@@ -140,16 +142,16 @@ function byCondition(
 ): VirtualModel['choose'] {
   const compiled = targets.map(({ model, when }, index) => ({
     model,
-    when: when === undefined ? undefined : place.at(index, 'when').condition(when, 'llmRequest'),
+    when: when === undefined ? undefined : place.at(index, 'when').condition(when, llmRequestScope),
   }));
   return (x, request) => {
-    const lookup = lookupIn(x, { llmRequest: toCel(request) });
+    const lookup = resolverFor(x, { llmRequest: toCel(request) });
     return compiled.find(({ when }) => when === undefined || holds(when, lookup));
   };
 }
 
 /** A condition that fails does not hold. */
-function holds(when: Expression, lookup: ReturnType<typeof lookupIn>): boolean {
+function holds(when: Expression, lookup: ReturnType<typeof resolverFor>): boolean {
   try {
     return when.evaluate(lookup) === true;
   } catch (error) {
@@ -161,7 +163,7 @@ function holds(when: Expression, lookup: ReturnType<typeof lookupIn>): boolean {
 /** What a request for a virtual model is for. Throws an `AppError` (400) when no target matches it. */
 export function chooseTarget(
   virtual: VirtualModel,
-  x: Exchange,
+  x: RequestContext,
   request: Readonly<Record<string, unknown>>,
 ): VirtualTarget {
   const target = virtual.choose(x, request);

@@ -1,6 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
+import type { LlmCall } from './call.ts';
 import { completionOf } from './conversation.ts';
-import type { LlmCall } from './log-fields.ts';
 import { errorOf } from './provider-error.ts';
 import { saidBytes } from './texts.ts';
 import { parseUsage } from './usage.ts';

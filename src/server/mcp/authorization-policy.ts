@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import { readsUnguarded } from '../expressions/cel/expression.ts';
-import type { PlacedExpression } from '../expressions/traced-expression.ts';
-import { lookupIn } from '../expressions/variables.ts';
+import { resolverFor } from '../expressions/resolver.ts';
+import { compileRules, type RuleSet, ruleSchema, rulesByEffect } from '../expressions/rules.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import type { TracedExpression } from '../kernel/expression.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import type { Exchange, ItemAccess } from '../kernel/request-context.ts';
-import { compileRules, type RuleSet, ruleSchema } from '../policies/rules.ts';
-import type { CompileContext } from '../runtime/compile-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import type { ItemAccess } from './request-fields.ts';
+import { itemAccess, mcpFields } from './request-fields.ts';
+import { mcpAuthorizationScope } from './variables.ts';
 
 const schema = z
   .strictObject({
@@ -24,11 +27,24 @@ const schema = z
 export const mcpAuthorization = definePolicy({
   key: 'mcpAuthorization',
   schema,
+  trace: { kind: 'mcp_authorization', stage: 'mcp authorization', isBackendPolicy: true },
+  dump: ({ rules }) => ({ mcpAuthorization: { rules: rulesByEffect(rules, 'allow') } }),
+  checkRoute(_settings, { name, backends }, context) {
+    if (backends.some(({ mcp }) => mcp !== undefined)) return;
+    context.report({
+      code: 'AGW0303',
+      severity: 'warning',
+      atKey: true,
+      message: `\`mcpAuthorization\` has no effect: route \`${name}\` has no \`mcp\` backend`,
+      label: 'only `mcp` backends know of tools, prompts and resources',
+      help: 'reach the MCP servers through `mcp: { targets: [ … ] }`; rules on any request are `authorization`',
+    });
+  },
   compile({ rules }, context) {
-    const decide = compileRules(rules, 'allow', 'mcpAuthorization', context, warnOfLists);
+    const decide = compileRules(rules, 'allow', mcpAuthorizationScope, context, warnOfLists);
     return {
       request(x) {
-        x.itemAccess = new ItemRules(x, decide);
+        itemAccess.set(x, new ItemRules(x, decide));
         return undefined;
       },
     };
@@ -37,10 +53,10 @@ export const mcpAuthorization = definePolicy({
 
 /** The rules for one request. A class: a function stored on the request would keep it alive longer than needed. */
 class ItemRules implements ItemAccess {
-  readonly #x: Exchange;
+  readonly #x: RequestContext;
   readonly #decide: RuleSet;
 
-  constructor(x: Exchange, decide: RuleSet) {
+  constructor(x: RequestContext, decide: RuleSet) {
     this.#x = x;
     this.#decide = decide;
   }
@@ -50,15 +66,15 @@ class ItemRules implements ItemAccess {
     const member = kind === 'template' ? 'resource' : kind;
     const item = args === undefined ? { name, target } : { name, target, arguments: args };
     const decision = this.#decide(
-      lookupIn(x, { mcp: { methodName: x.mcp?.method ?? null, [member]: item } }),
+      resolverFor(x, { mcp: { methodName: mcpFields.get(x)?.method ?? null, [member]: item } }),
     );
-    x.trace?.authorization('mcpAuthorization', decision, { kind, target, name });
+    x.observer?.authorization('mcpAuthorization', decision, { kind, target, name });
     return decision.allowed;
   }
 }
 
 /** Rules decide lists too, where nothing is called: one that needs arguments hides the tools that it is about. */
-function warnOfLists(rule: PlacedExpression, context: CompileContext): void {
+function warnOfLists(rule: TracedExpression, context: CompileContext): void {
   if (!readsUnguarded(rule, 'mcp.tool.arguments')) return;
   context.report({
     code: 'AGW0309',

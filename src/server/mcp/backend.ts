@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
-import { type Backend, defineBackend } from '../kernel/backend.ts';
+import { defineBackend } from '../kernel/backend.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Bound } from '../kernel/inspection.ts';
-import type { CompileContext } from '../runtime/compile-context.ts';
+import type { Backend } from '../kernel/request-context.ts';
+import { mcpProcessOf } from './process.ts';
 import { checkHostAndOrigin } from './rebinding.ts';
 import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';
@@ -78,7 +80,7 @@ export const mcp = defineBackend({
         failClosed: config.failureMode === 'failClosed',
         log: context.log,
       },
-      context.settings,
+      mcpProcessOf(context.settings),
     );
     context.inspection.addBackend(context.path, () => sessions.state());
     context.inspection.bounds.push(...boundsOf(sessions, context));
@@ -109,7 +111,7 @@ const stores = new WeakMap<Backend, SessionStore>();
 function boundsOf(sessions: SessionStore, { path, settings }: CompileContext): Bound[] {
   const at = path.join('.');
   return [
-    { name: 'mcp.sessions', at, max: settings.maxSessions, used: () => sessions.total },
+    { name: 'mcp.sessions', at, max: mcpProcessOf(settings).maxSessions, used: () => sessions.total },
     { name: 'mcp.endedSessions', at, max: LIMITS.endedSessions, used: () => sessions.ended },
     {
       name: 'mcp.session.inFlight',

@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Tracer } from '../observe/trace/tracer.ts';
+import type { RequestObserver } from '../kernel/observer.ts';
 import type { Connection } from './connection.ts';
 import { noAnswer } from './in-time.ts';
 import type { Session } from './session.ts';
@@ -15,12 +15,12 @@ import { traced } from './traced.ts';
 export async function connectAll(
   session: Session,
   headers: readonly string[],
-  trace?: Tracer,
+  observer?: RequestObserver,
 ): Promise<void> {
   const { connections } = session;
   const needsAll = session.options.failClosed || connections.length === 1;
   const attempts = connections.map((connection) => new Attempt(connection));
-  const all = Promise.all(attempts.map((attempt) => attempt.run(headers, trace)));
+  const all = Promise.all(attempts.map((attempt) => attempt.run(headers, observer)));
   await within(needsAll ? LIMITS.sessionBegin : LIMITS.slowBegin, all);
   const missing = attempts.filter(({ isUp }) => !isUp);
   if (missing.length === 0) return;
@@ -88,10 +88,10 @@ class Attempt {
   }
 
   /** Never rejects. */
-  async run(headers: readonly string[], trace: Tracer | undefined): Promise<void> {
+  async run(headers: readonly string[], observer: RequestObserver | undefined): Promise<void> {
     try {
       const begun = this.connection.ready(headers, true);
-      await (trace === undefined ? begun : traced(trace, this.connection.target, begun));
+      await (observer === undefined ? begun : traced(observer, this.connection.target, begun));
     } catch (problem) {
       this.problem = problem;
     }

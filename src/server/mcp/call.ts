@@ -2,13 +2,13 @@ import { ERRORS } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { mcpProblem } from '../../core/outcome.ts';
 import type { EventStream } from '../../core/sse.ts';
-import type { ItemAccess, McpLogFields } from '../kernel/request-context.ts';
-import { type CallSpan, type RequestSpan, withContext } from '../observe/otlp/span.ts';
-import type { Tracer } from '../observe/trace/tracer.ts';
+import { withTraceparent } from '../kernel/header-changes.ts';
+import type { CallSpan, RequestObserver, RequestSpan } from '../kernel/observer.ts';
 import type { Connection, Ready } from './connection.ts';
 import type { RpcMessage } from './message.ts';
 import type { CallHandler, Peer } from './peer.ts';
 import { errorMessage, RPC, RpcError } from './protocol.ts';
+import type { ItemAccess, McpFields } from './request-fields.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
 import { publicProblem, TargetFailure } from './target-failure.ts';
@@ -23,14 +23,14 @@ export interface ClientCall {
   readonly message: RpcMessage;
   readonly headers: readonly string[];
   readonly stream: EventStream;
-  readonly log: McpLogFields;
+  readonly log: McpFields;
   /** An expression of the log reads what a tool gives. */
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
   /** The request is recorded. */
   readonly span: RequestSpan | undefined;
   /** Somebody watches the request. */
-  readonly trace: Tracer | undefined;
+  readonly observer: RequestObserver | undefined;
   /** The call runs at that target, under that id of the peer's. */
   runsAt(target: Target, peer: Peer, id: number): void;
   /** The response will take a while. */
@@ -68,14 +68,14 @@ export async function forward(
   const id =
     span === undefined
       ? peer.forward(message, headers, handler)
-      : peer.forward(withTraceMeta(message, span), withContext(headers, span), handler);
+      : peer.forward(withTraceMeta(message, span), withTraceparent(headers, span), handler);
   call.runsAt(connection.target, peer, id);
 }
 
 /** Connects to a target that is not connected. */
-function begun({ trace, headers }: ClientCall, connection: Connection): Promise<Ready> {
+function begun({ observer, headers }: ClientCall, connection: Connection): Promise<Ready> {
   const ready = connection.readySoon(headers);
-  return trace === undefined ? ready : traced(trace, connection.target, ready);
+  return observer === undefined ? ready : traced(observer, connection.target, ready);
 }
 
 /** What comes of a call that was passed on. */
@@ -104,7 +104,7 @@ class ForwardedCall implements CallHandler {
     this.#rewrite = rewrite;
     this.#isRetry = isRetry;
     this.span = callSpan(call, connection.target.name, message);
-    this.#since = call.trace?.callStarted(traceName(connection.target), 'mcp') ?? 0;
+    this.#since = call.observer?.callStarted(traceName(connection.target), 'mcp') ?? 0;
   }
 
   related(message: RpcMessage): void {
@@ -112,7 +112,7 @@ class ForwardedCall implements CallHandler {
   }
 
   response(text: string, response: RpcMessage): void {
-    const { log, trace } = this.#call;
+    const { log, observer } = this.#call;
     noteError(this.#call, response.error);
     noteResult(this.#call, response);
     if (isToolError(this.#message.method, response)) log.isToolError = true;
@@ -120,7 +120,7 @@ class ForwardedCall implements CallHandler {
     if (problem === undefined) this.span?.end();
     else this.span?.fail(response.error?.message ?? problem);
     const { target } = this.#connection;
-    trace?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
+    observer?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
     const { session, stream } = this.#call;
     session.requests.end(stream, this.#rewrite === undefined ? text : this.#rewrite(text, response));
   }
@@ -132,14 +132,14 @@ class ForwardedCall implements CallHandler {
   cancelled(): void {
     this.span?.fail('cancelled');
     const { target } = this.#connection;
-    this.#call.trace?.callFailed(traceName(target), this.#since, new Error('cancelled'), 'mcp');
+    this.#call.observer?.callFailed(traceName(target), this.#since, new Error('cancelled'), 'mcp');
     this.#call.stream.end();
   }
 
   failure(error: Error): void {
     this.span?.fail(error.message);
     const call = this.#call;
-    call.trace?.callFailed(traceName(this.#connection.target), this.#since, error, 'mcp');
+    call.observer?.callFailed(traceName(this.#connection.target), this.#since, error, 'mcp');
     const isLost = error instanceof UpstreamSessionLost;
     if (isLost && call.session.isResumed) {
       // Only the client can begin again: what it is able to do was said to the other process.

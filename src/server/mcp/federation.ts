@@ -1,5 +1,4 @@
 import { edit, valueAt } from '../kernel/json-text.ts';
-import type { McpLogFields } from '../kernel/request-context.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerError, forward } from './call.ts';
 import type { Connection } from './connection.ts';
@@ -19,6 +18,7 @@ import {
 } from './names.ts';
 import { outwardUris } from './outward-uris.ts';
 import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
+import type { McpFields } from './request-fields.ts';
 import { inwardMessage, outwardResult } from './task-ids.ts';
 import { listTasks, type Owner, ownerOfTask } from './tasks.ts';
 import { warnOfToolNames } from './tool-names.ts';
@@ -201,7 +201,10 @@ function prefixedOwner({ session }: ClientCall, kind: ItemKind, outward: string)
 }
 
 async function listedOwner(call: ClientCall, kind: ItemKind, name: string): Promise<Owner> {
-  const owners = await call.session.nameIndex.ownersOf(call, kind, name);
+  const { nameIndex, connections } = call.session;
+  const owners = await nameIndex.ownersOf(connections, kind, name, async (method, list, asked) => {
+    await listAll(call, method, list, asked);
+  });
   if (owners.length > 1)
     throw new RpcError(
       RPC.invalidParams,
@@ -239,7 +242,7 @@ function unknownItem(kind: ItemKind, name: string): RpcError {
   return new RpcError(RPC.invalidParams, `Unknown ${kind === 'template' ? 'resource' : kind}: ${name}`);
 }
 
-function noteName(log: McpLogFields, kind: ItemKind, name: string): void {
+function noteName(log: McpFields, kind: ItemKind, name: string): void {
   if (kind === 'tool') log.tool = name;
   else if (kind === 'prompt') log.prompt = name;
   else if (kind === 'task') log.task = name;

@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
+import { withTraceparent } from '../kernel/header-changes.ts';
 import { type Edit, edit, elements, valueAt } from '../kernel/json-text.ts';
-import { withContext } from '../observe/otlp/span.ts';
 import { firstUp } from './begin.ts';
 import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
@@ -41,7 +41,7 @@ export async function listAll(
     connections.map((connection) => {
       const ask = (): Promise<TargetItems['items']> => {
         const own = listTarget(connection, call, method, list);
-        return call.trace === undefined ? own : traced(call.trace, connection.target, own);
+        return call.observer === undefined ? own : traced(call.observer, connection.target, own);
       };
       if (options.failClosed) return ask();
       return connection.lateLists.inTime(method, ask, () => connection.changed(capabilityOf(method)));
@@ -120,7 +120,7 @@ async function listPages(
   if (span === undefined) return readPages(connection, call, method, list, { peer, headers: call.headers });
   const meta = { _meta: { traceparent: span.traceparent } };
   try {
-    const headers = withContext(call.headers, span);
+    const headers = withTraceparent(call.headers, span);
     const items = await readPages(connection, call, method, list, { peer, headers, meta });
     span.end();
     return items;

@@ -1,8 +1,8 @@
 import { LIMITS } from '../../core/limits.ts';
-import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
-import { listAll, type TargetItems } from './lists.ts';
 import { type ItemKind, LIST_METHODS, type ListMethod } from './names.ts';
+
+type AskForList = (method: string, list: ListMethod, connections: readonly Connection[]) => Promise<void>;
 
 /** What is known of one list of one target. */
 interface Known {
@@ -33,7 +33,7 @@ export class NameIndex {
   note(
     connection: Connection,
     method: string,
-    items: TargetItems['items'] | undefined,
+    items: readonly { readonly name: string }[] | undefined,
     changes: number,
   ): void {
     if (changes !== this.changesOf(connection)) return;
@@ -50,14 +50,18 @@ export class NameIndex {
       if (method.startsWith(`${kind}/`)) this.#known.delete(keyOf(connection, method));
   }
 
-  /** The targets that list an item under that name. */
-  async ownersOf(call: ClientCall, kind: ItemKind, name: string): Promise<Connection[]> {
-    const { connections } = call.session;
+  /** The targets that list an item under that name. `ask` asks some of the connections for a list, and notes the answers. */
+  async ownersOf(
+    connections: readonly Connection[],
+    kind: ItemKind,
+    name: string,
+    ask: AskForList,
+  ): Promise<Connection[]> {
     const method = Object.keys(LIST_METHODS).find((key) => LIST_METHODS[key]?.kind === kind) as string;
     const owners = (): Connection[] =>
       connections.filter((connection) => this.#known.get(keyOf(connection, method))?.names?.has(name));
     const unknown = connections.filter((connection) => this.#isDue(connection, method));
-    if (unknown.length > 0) await this.#ask(call, method, unknown);
+    if (unknown.length > 0) await this.#ask(ask, method, unknown);
     const known = owners();
     if (known.length > 0) return known;
     // A list that changed while it was asked for is due again.
@@ -65,7 +69,7 @@ export class NameIndex {
       unknown.length === connections.length &&
       !connections.some((connection) => this.#isDue(connection, method));
     if (isFresh || !this.#mayRefresh(method)) return known;
-    await this.#ask(call, method, connections);
+    await this.#ask(ask, method, connections);
     return owners();
   }
 
@@ -84,12 +88,12 @@ export class NameIndex {
     return true;
   }
 
-  #ask(call: ClientCall, method: string, connections: readonly Connection[]): Promise<void> {
+  #ask(ask: AskForList, method: string, connections: readonly Connection[]): Promise<void> {
     const open = this.#asking.get(method);
     if (open !== undefined) return open;
-    const asked = listAll(call, method, LIST_METHODS[method] as ListMethod, connections)
-      .then(() => undefined)
-      .finally(() => this.#asking.delete(method));
+    const asked = ask(method, LIST_METHODS[method] as ListMethod, connections).finally(() =>
+      this.#asking.delete(method),
+    );
     this.#asking.set(method, asked);
     return asked;
   }

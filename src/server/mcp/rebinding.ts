@@ -1,5 +1,5 @@
 import { AppError } from '../../core/errors.ts';
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { withoutPort } from '../kernel/router.ts';
 
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
@@ -10,7 +10,11 @@ const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
  * configuration names, in Host and Origin; with `always`, every connection must (MCP revision 2025-11-25, "Security Warning": invalid Origin is 403).
  * Throws `host_not_allowed`.
  */
-export function checkHostAndOrigin(x: Exchange, allowedHosts: ReadonlySet<string>, always: boolean): void {
+export function checkHostAndOrigin(
+  x: RequestContext,
+  allowedHosts: ReadonlySet<string>,
+  always: boolean,
+): void {
   if (!always && !isLoopbackAddress(x.request.socket.localAddress ?? '')) return;
   const origin = x.headers.get('origin');
   if (!isAllowed(withoutPort(x.host), allowedHosts)) throw refusal('Host', x.host);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { LIMITS } from '../../core/limits.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
 
 /** A call whose response stream a client may come back to. */
 export interface ResumableCall {
@@ -7,6 +8,8 @@ export interface ResumableCall {
   readonly isOver: boolean;
   /** The client has not come back. */
   giveUp(): void;
+  /** The client is back and has got the events up to `after`. Undefined when later ones are not kept any more. */
+  resume(x: RequestContext, after: number): Reply | undefined;
 }
 
 /** Other processes, and this one after a restart, use other ids: an id of theirs leads to nothing here. */
@@ -14,11 +17,11 @@ const PROCESS = randomBytes(6).toString('base64url');
 let streams = 0;
 
 /** The calls of one session whose response streams can be resumed. */
-export class ResumableCalls<Call extends ResumableCall> {
-  readonly #calls = new Map<string, { readonly call: Call; timer: NodeJS.Timeout | undefined }>();
+export class ResumableCalls {
+  readonly #calls = new Map<string, { readonly call: ResumableCall; timer: NodeJS.Timeout | undefined }>();
 
   /** An id for the stream of a call; undefined when too many others are in flight. */
-  add(call: Call): string | undefined {
+  add(call: ResumableCall): string | undefined {
     if (this.#calls.size >= LIMITS.resumableStreams && !this.#forgetOldest()) return undefined;
     streams += 1;
     const id = `${PROCESS}-${streams}`;
@@ -38,7 +41,7 @@ export class ResumableCalls<Call extends ResumableCall> {
   }
 
   /** The call that an event id belongs to, and the number of the event. Its client is back. */
-  returned(eventId: string): { readonly call: Call; readonly after: number } | undefined {
+  returned(eventId: string): { readonly call: ResumableCall; readonly after: number } | undefined {
     const [, id = '', after = ''] = /^([\w-]{1,64})\.(\d{1,15})$/.exec(eventId) ?? [];
     const entry = this.#calls.get(id);
     if (entry === undefined) return undefined;

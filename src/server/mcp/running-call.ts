@@ -2,14 +2,16 @@ import { ERRORS, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream, type EventStreamOwner } from '../../core/sse.ts';
 import { HeaderList } from '../kernel/header-list.ts';
-import type { Exchange, ItemAccess, McpLogFields, Reply } from '../kernel/request-context.ts';
-import type { Tracer } from '../observe/trace/tracer.ts';
+import type { RequestObserver } from '../kernel/observer.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { badMessage } from './bad-message.ts';
 import { answerError, type ClientCall } from './call.ts';
 import { dispatch } from './federation.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
 import type { Peer } from './peer.ts';
 import { RPC, RpcError } from './protocol.ts';
+import type { ItemAccess, McpFields } from './request-fields.ts';
+import { itemAccess, mcpFields } from './request-fields.ts';
 import type { ResumableCall } from './resumable-calls.ts';
 import type { Session } from './session.ts';
 import type { Target } from './target.ts';
@@ -26,14 +28,14 @@ const RESUMABLE_HEAD_AFTER = 25;
 
 /** Starts a call of a client and answers with its stream. */
 export function runCall(
-  x: Exchange,
+  x: RequestContext,
   session: Session,
   message: RpcMessage,
   headers: readonly string[],
 ): Promise<Reply> {
-  x.mcp ??= {};
+  const fields = mcpFields.ensure(x, () => ({}));
   refuseEqualId(session, message);
-  const call = new RunningCall(x, session, message, headers, x.mcp);
+  const call = new RunningCall(x, session, message, headers, fields);
   if (session.inFlight >= LIMITS.inFlightPerSession) {
     answerError(
       call,
@@ -67,15 +69,15 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   readonly session: Session;
   readonly message: RpcMessage;
   readonly headers: readonly string[];
-  readonly log: McpLogFields;
+  readonly log: McpFields;
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
-  readonly span: Exchange['span'];
-  readonly trace: Tracer | undefined;
+  readonly span: RequestContext['span'];
+  readonly observer: RequestObserver | undefined;
   readonly stream = new EventStream();
   /** Under which the session knows it. */
   readonly key: string;
-  readonly #x: Exchange;
+  readonly #x: RequestContext;
   #peer: Peer | undefined;
   #id = 0;
   #streamId: string | undefined;
@@ -84,11 +86,11 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
-    x: Exchange,
+    x: RequestContext,
     session: Session,
     message: RpcMessage,
     headers: readonly string[],
-    log: McpLogFields,
+    log: McpFields,
   ) {
     this.#x = x;
     this.session = session;
@@ -96,16 +98,15 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
     this.key = canonicalId(message.id ?? 'null');
     this.headers = headers;
     this.log = log;
-    const payloads = x.serving?.runtime.payloads;
-    this.keepsResult = payloads?.toolResult === true;
-    if (payloads?.toolArguments === true && message.method === 'tools/call')
+    this.keepsResult = x.logReads?.reads('mcp.tool.result', 'mcp.tool.error') === true;
+    if (x.logReads?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
       log.toolArguments = message.params['arguments'] ?? {};
-    this.access = x.itemAccess;
+    this.access = itemAccess.get(x);
     this.span = x.span;
-    this.trace = x.trace;
+    this.observer = x.observer;
     this.stream.owner = this;
     // The response, not the stream: the client may leave before the stream is its answer.
-    x.runs = this;
+    x.running = this;
   }
 
   reply(): Promise<Reply> {
@@ -135,13 +136,13 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   }
 
   /** The client is back and has got the events up to that one. Undefined when later ones are not kept any more. */
-  resume(x: Exchange, after: number): Reply | undefined {
+  resume(x: RequestContext, after: number): Reply | undefined {
     if (!this.stream.resume(after)) {
       // It may ask for another one.
       if (!this.stream.hasReader) this.detached();
       return undefined;
     }
-    x.runs = this;
+    x.running = this;
     return eventStreamReply(this.stream);
   }
 

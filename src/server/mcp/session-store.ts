@@ -3,8 +3,8 @@ import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { VERSION } from '../../core/version.ts';
 import type { BackendState, TargetState } from '../kernel/inspection.ts';
-import type { RuntimeSettings } from '../runtime/compile-context.ts';
 import type { Connection } from './connection.ts';
+import type { McpProcess } from './process.ts';
 import { Session, type SessionOptions } from './session.ts';
 import { openSession, sealSession } from './session-id.ts';
 import type { Evictable } from './targets/child-slots.ts';
@@ -18,7 +18,7 @@ export class SessionStore {
   /** Created, and about to be registered or abandoned: they count too. */
   readonly #beginning = new Set<Session>();
   readonly #options: SessionOptions;
-  readonly #settings: RuntimeSettings;
+  readonly #settings: McpProcess;
   readonly #sweep: NodeJS.Timeout;
   /** Ids that were ended here or in a store before: they still decrypt, but must not begin again. */
   #ended = new Set<string>();
@@ -30,7 +30,7 @@ export class SessionStore {
   /** No request that was routed here is under way any more. */
   #isRetired = false;
 
-  constructor(options: SessionOptions, settings: RuntimeSettings) {
+  constructor(options: SessionOptions, settings: McpProcess) {
     this.#options = options;
     this.#settings = settings;
     this.#sweep = setInterval(() => this.#endIdle(), LIMITS.sessionSweep).unref();

@@ -8,7 +8,6 @@ import { NameIndex } from './name-index.ts';
 import { outwardName } from './names.ts';
 import type { Peer } from './peer.ts';
 import { ResumableCalls } from './resumable-calls.ts';
-import type { RunningCall } from './running-call.ts';
 import { ServerRequests } from './server-requests.ts';
 import type { Target } from './target.ts';
 import { outwardMessage } from './task-ids.ts';
@@ -43,7 +42,7 @@ export class Session {
   readonly owner: string | undefined;
   readonly connections: readonly Connection[];
   readonly nameIndex = new NameIndex();
-  readonly resumable = new ResumableCalls<RunningCall>();
+  readonly resumable = new ResumableCalls();
   /** The revision agreed on with the client. */
   version = '';
   id = '';

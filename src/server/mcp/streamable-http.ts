@@ -2,9 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { AppError, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream } from '../../core/sse.ts';
+import { principal } from '../kernel/caller.ts';
 import { emptyReply } from '../kernel/error-response.ts';
 import { withoutFields } from '../kernel/header-list.ts';
-import type { Exchange, Reply } from '../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { badMessage } from './bad-message.ts';
 import { connectAll } from './begin.ts';
 import { initializeParams, initializeResponse } from './initialize.ts';
@@ -21,13 +22,14 @@ import {
   VERSION_HEADER,
   VERSION_META_KEY,
 } from './protocol.ts';
+import { mcpFields } from './request-fields.ts';
 import { eventStreamReply, runCall, upstreamReply } from './running-call.ts';
 import type { Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 
 /** Answers one HTTP request on an MCP route (transport "Streamable HTTP", revisions 2024-11-05 to 2025-11-25). */
-export async function handleHttp(x: Exchange, sessions: SessionStore): Promise<Reply> {
+export async function handleHttp(x: RequestContext, sessions: SessionStore): Promise<Reply> {
   x.protocol = 'mcp';
   switch (x.method) {
     case 'POST':
@@ -41,11 +43,11 @@ export async function handleHttp(x: Exchange, sessions: SessionStore): Promise<R
   }
 }
 
-async function handlePost(x: Exchange, sessions: SessionStore): Promise<Reply> {
+async function handlePost(x: RequestContext, sessions: SessionStore): Promise<Reply> {
   requireEventStream(x);
   if (!isJson(x.headers.get('content-type'))) throw new AppError('mcp_unsupported_media_type');
   const message = await readMessage(x);
-  x.mcp = message.method === '' ? {} : { method: message.method };
+  mcpFields.set(x, message.method === '' ? {} : { method: message.method });
   checkVersion(x, message);
   if (message.kind === 'request' && message.method === 'initialize') return initialize(x, sessions, message);
   const session = await findSession(x, sessions);
@@ -57,7 +59,7 @@ async function handlePost(x: Exchange, sessions: SessionStore): Promise<Reply> {
   return emptyReply(202);
 }
 
-async function handleGet(x: Exchange, sessions: SessionStore): Promise<Reply> {
+async function handleGet(x: RequestContext, sessions: SessionStore): Promise<Reply> {
   requireEventStream(x);
   checkVersion(x, undefined);
   const session = await findSession(x, sessions);
@@ -65,7 +67,7 @@ async function handleGet(x: Exchange, sessions: SessionStore): Promise<Reply> {
 }
 
 /** The response stream of a call that a client has lost; undefined when it asks for no such stream. */
-function resumed(x: Exchange, session: Session): Reply | undefined {
+function resumed(x: RequestContext, session: Session): Reply | undefined {
   const eventId = x.headers.get('last-event-id');
   if (eventId === undefined || eventId === '') return undefined;
   const { call, after = 0 } = session.resumable.returned(eventId) ?? {};
@@ -74,14 +76,14 @@ function resumed(x: Exchange, session: Session): Reply | undefined {
   throw new AppError('mcp_invalid', { message: 'mcp: the events after this Last-Event-ID are not kept' });
 }
 
-async function handleDelete(x: Exchange, sessions: SessionStore): Promise<Reply> {
+async function handleDelete(x: RequestContext, sessions: SessionStore): Promise<Reply> {
   const session = await findSession(x, sessions);
   await sessions.end(session);
   return emptyReply(204);
 }
 
 /** The specification's rule: `text/event-stream` itself must be there, a wildcard is not enough. */
-function requireEventStream(x: Exchange): void {
+function requireEventStream(x: RequestContext): void {
   if (!x.headers.all('accept').some((value) => value.toLowerCase().includes('text/event-stream')))
     throw new AppError('mcp_not_acceptable');
 }
@@ -90,7 +92,7 @@ function isJson(contentType: string | undefined): boolean {
   return contentType?.split(';')[0]?.trim().toLowerCase() === 'application/json';
 }
 
-async function readMessage(x: Exchange): Promise<RpcMessage> {
+async function readMessage(x: RequestContext): Promise<RpcMessage> {
   const bytes = await x.body.read(LIMITS.requestBodyBytes);
   try {
     if (!isUtf8(bytes)) throw new RpcError(RPC.parseError, 'the body is not valid UTF-8');
@@ -106,7 +108,7 @@ async function readMessage(x: Exchange): Promise<RpcMessage> {
  * back to `initialize`. No header is allowed: old clients do not send one. A server that goes by the body must not
  * read another revision than we do: header and `_meta` have to agree (2026-07-28, "Standard request headers").
  */
-function checkVersion(x: Exchange, message: RpcMessage | undefined): void {
+function checkVersion(x: RequestContext, message: RpcMessage | undefined): void {
   const inHeader = x.headers.get(VERSION_HEADER);
   const inBody = (message?.params['_meta'] as Record<string, unknown> | null | undefined)?.[VERSION_META_KEY];
   const id = message?.id ?? 'null';
@@ -138,30 +140,30 @@ function checkNotification({ method }: RpcMessage): void {
   );
 }
 
-async function findSession(x: Exchange, sessions: SessionStore): Promise<Session> {
+async function findSession(x: RequestContext, sessions: SessionStore): Promise<Session> {
   const id = x.headers.get(SESSION_HEADER);
   if (id === undefined) throw new AppError('mcp_session_missing');
-  const session = await sessions.find(id, x.principal);
-  x.mcp = { ...x.mcp, sessionId: session.shortId };
+  const session = await sessions.find(id, principal.get(x));
+  mcpFields.set(x, { ...mcpFields.get(x), sessionId: session.shortId });
   return session;
 }
 
-async function initialize(x: Exchange, sessions: SessionStore, message: RpcMessage): Promise<Reply> {
+async function initialize(x: RequestContext, sessions: SessionStore, message: RpcMessage): Promise<Reply> {
   let params: string;
   try {
     params = initializeParams(message);
   } catch (error) {
     throw badMessage(error as RpcError, message.id ?? 'null');
   }
-  const session = sessions.create(x.principal, params);
+  const session = sessions.create(principal.get(x), params);
   const abandon = (): void => void sessions.abandon(session);
   x.signal.addEventListener('abort', abandon, { once: true });
   try {
-    await connectAll(session, forwardedHeaders(x), x.trace);
+    await connectAll(session, forwardedHeaders(x), x.observer);
     const { text, version } = await initializeResponse(session, message);
     sessions.register(session, version);
     if (x.signal.aborted) await sessions.end(session);
-    x.mcp = { ...x.mcp, sessionId: session.shortId };
+    mcpFields.set(x, { ...mcpFields.get(x), sessionId: session.shortId });
     const stream = new EventStream();
     stream.end(text);
     const reply = eventStreamReply(stream);
@@ -207,6 +209,6 @@ const NOT_FORWARDED = new Set([
 ]);
 
 /** What a target over HTTP may know of the client's request: its end-to-end fields without those about this hop. */
-function forwardedHeaders(x: Exchange): string[] {
+function forwardedHeaders(x: RequestContext): string[] {
   return withoutFields(x.headers.raw, NOT_FORWARDED);
 }

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { CompileContext } from '../runtime/compile-context.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
 
 /** How one message is sent. */
 export interface SendOptions {

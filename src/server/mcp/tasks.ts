@@ -28,13 +28,13 @@ export function ownerOfTask({ connections }: Session, taskId: string): Owner {
 
 /** Answers `tasks/list` with the tasks of all targets that can list them, without those that rules hide. */
 export async function listTasks(call: ClientCall): Promise<void> {
-  const { session, message, stream, trace, access } = call;
+  const { session, message, stream, observer, access } = call;
   const able = session.connections.filter(canListTasks);
   if (able.length === 0) throw new RpcError(RPC.methodNotFound, `method not found: ${LIST}`);
   const results = await Promise.allSettled(
     able.map((connection) => {
       const own = inTime(listTarget(connection, call, LIST, PAGES));
-      return trace === undefined ? own : traced(trace, connection.target, own);
+      return observer === undefined ? own : traced(observer, connection.target, own);
     }),
   );
   const { listed, unavailable }: Listing = listingOf(able, results);

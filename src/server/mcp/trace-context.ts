@@ -1,11 +1,11 @@
 import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
-import type { CallSpan } from '../observe/otlp/span.ts';
-import type { ClientCall } from './call.ts';
+import type { CallSpan, RequestSpan } from '../kernel/observer.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
+import type { McpFields } from './request-fields.ts';
 
 /** Begins the span of a call to a target, when the client's request is recorded. */
 export function callSpan(
-  { span, log }: ClientCall,
+  { span, log }: { readonly span: RequestSpan | undefined; readonly log: McpFields },
   target: string,
   { method }: Pick<RpcMessage, 'method'>,
 ): CallSpan | undefined {

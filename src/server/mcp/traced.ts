@@ -1,4 +1,4 @@
-import type { Tracer } from '../observe/trace/tracer.ts';
+import type { RequestObserver } from '../kernel/observer.ts';
 import type { Target } from './target.ts';
 
 /** How a trace names a target: `host:port`, or `stdio:<name>` for a child process. */
@@ -8,14 +8,14 @@ export const traceName = ({ name, endpoint }: Target): string => endpoint ?? `st
 export const statusOf = ({ endpoint }: Target): number | null => (endpoint === undefined ? null : 200);
 
 /** Tells who watches of something that is asked of a target, at its begin and its end. */
-export async function traced<T>(trace: Tracer, target: Target, work: Promise<T>): Promise<T> {
-  const since = trace.callStarted(traceName(target), 'mcp');
+export async function traced<T>(observer: RequestObserver, target: Target, work: Promise<T>): Promise<T> {
+  const since = observer.callStarted(traceName(target), 'mcp');
   try {
     const result = await work;
-    trace.callEnded(traceName(target), since, statusOf(target), 'mcp');
+    observer.callEnded(traceName(target), since, statusOf(target), 'mcp');
     return result;
   } catch (error) {
-    trace.callFailed(traceName(target), since, error, 'mcp');
+    observer.callFailed(traceName(target), since, error, 'mcp');
     throw error;
   }
 }

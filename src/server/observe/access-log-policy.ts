@@ -1,8 +1,10 @@
 import { z } from 'zod';
-import { type CelResult, type Expression, tryEvaluate } from '../expressions/cel/expression.ts';
-import { lookupIn } from '../expressions/variables.ts';
-import type { Exchange } from '../kernel/request-context.ts';
-import type { CompileContext } from '../runtime/compile-context.ts';
+import { tryEvaluate } from '../expressions/cel/expression.ts';
+import { resolverFor } from '../expressions/resolver.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import type { CelResult, Expression } from '../kernel/expression.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { logScope } from './scopes.ts';
 
 export const accessLogSchema = z
   .strictObject({
@@ -26,9 +28,9 @@ export interface AccessLogPolicy {
   /** Names of base fields that are not printed. */
   readonly removed: ReadonlySet<string>;
   /** Whether a line is written for this request. */
-  isWanted(x: Exchange): boolean;
+  isWanted(x: RequestContext): boolean;
   /** Added fields in the order of the configuration, without those that have no value. */
-  added(x: Exchange): (readonly [name: string, value: Exclude<CelResult, null>])[];
+  added(x: RequestContext): (readonly [name: string, value: Exclude<CelResult, null>])[];
 }
 
 export function compileAccessLogPolicy(
@@ -36,23 +38,23 @@ export function compileAccessLogPolicy(
   context: CompileContext,
 ): AccessLogPolicy {
   const fields = Object.entries(add).map(
-    ([name, source]) => [name, context.at('add', name).cel(source, 'log')] as const,
+    ([name, source]) => [name, context.at('add', name).cel(source, logScope)] as const,
   );
-  const wanted = filter === undefined ? undefined : context.at('filter').condition(filter, 'log');
+  const wanted = filter === undefined ? undefined : context.at('filter').condition(filter, logScope);
   return {
     removed: new Set([...remove, ...fields.map(([name]) => name)]),
     // A filter that fails drops the line, as upstream does: `filter` says what to keep.
-    isWanted: (x) => wanted === undefined || tryEvaluate(wanted, lookupIn(x)) === true,
+    isWanted: (x) => wanted === undefined || tryEvaluate(wanted, resolverFor(x)) === true,
     added: (x) => (fields.length === 0 ? [] : addedFields(fields, x)),
   };
 }
 
 function addedFields(
   fields: readonly (readonly [string, Expression])[],
-  x: Exchange,
+  x: RequestContext,
 ): [string, Exclude<CelResult, null>][] {
   return fields.flatMap(([name, expression]): [string, Exclude<CelResult, null>][] => {
-    const value = tryEvaluate(expression, lookupIn(x));
+    const value = tryEvaluate(expression, resolverFor(x));
     return value === undefined || value === null ? [] : [[name, value]];
   });
 }

@@ -9,14 +9,14 @@ import {
   timestamp,
 } from '../../core/log.ts';
 import type { LogDirectives } from '../../core/log-directives.ts';
-import type { CelResult } from '../expressions/cel/expression.ts';
-import type { Exchange } from '../kernel/request-context.ts';
+import type { CelResult } from '../kernel/expression.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import type { AccessLogPolicy } from './access-log-policy.ts';
 import { type Field, type FieldValue, requestFields } from './request-fields.ts';
-import { numberOf } from './request-number.ts';
+import { isNumbered, numberOf } from './request-number.ts';
 
 /** Told of every request that has ended, with its fields as the access log has them, also when no line is written. */
-export type EndedListener = (fields: readonly Field[], x: Exchange) => void;
+export type EndedListener = (fields: readonly Field[], x: RequestContext) => void;
 
 export interface AccessLogOptions {
   readonly sink: LineSink;
@@ -47,7 +47,7 @@ export class AccessLog {
    * began. Fields are computed once, and only when somebody reads them: they are returned.
    */
   ended(
-    x: Exchange,
+    x: RequestContext,
     status: number,
     policy: AccessLogPolicy,
     wantsFields = false,
@@ -67,8 +67,8 @@ export class AccessLog {
     ];
     if (hasLine) {
       // One of which more was said can be found again.
-      const isNumbered = x.number !== undefined || directives.allows('request', 'debug');
-      sink.write(this.#print(isNumbered ? [...numbers(x), ...fields] : fields));
+      const hasNumber = isNumbered(x) || directives.allows('request', 'debug');
+      sink.write(this.#print(hasNumber ? [...numbers(x), ...fields] : fields));
     }
     for (const listener of this.#listeners) listener(fields, x);
     return base;
@@ -83,7 +83,7 @@ let connections = 0;
 const connectionNumbers = new WeakMap<object, number>();
 
 /** Numbers of the connection and of the request, counted from the first one that was logged with them. */
-function numbers(x: Exchange): Field[] {
+function numbers(x: RequestContext): Field[] {
   const known = connectionNumbers.get(x.connection);
   const connection = known ?? ++connections;
   if (known === undefined) connectionNumbers.set(x.connection, connection);

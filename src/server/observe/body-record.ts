@@ -1,9 +1,10 @@
-import type { Exchange, Reply } from '../kernel/request-context.ts';
+import { recordedResponseBody } from '../expressions/request-variables.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
 
 /** Keeps up to `limit` bytes of a response body on its way to the client, for access-log expressions that read it. */
-export function recordBody(x: Exchange, { body }: Reply, limit: number): void {
-  if (typeof body === 'string' || body instanceof Uint8Array) x.responseBody = () => body;
+export function recordBody(x: RequestContext, { body }: Reply, limit: number): void {
+  if (typeof body === 'string' || body instanceof Uint8Array) recordedResponseBody.set(x, () => body);
   if (!(body instanceof UpstreamBody)) return;
   const chunks: Buffer[] = [];
   let size = 0;
@@ -14,5 +15,5 @@ export function recordBody(x: Exchange, { body }: Reply, limit: number): void {
       size += chunk.length;
     },
   });
-  x.responseBody = () => Buffer.concat(chunks);
+  recordedResponseBody.set(x, () => Buffer.concat(chunks));
 }

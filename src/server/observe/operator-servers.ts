@@ -3,14 +3,15 @@ import type { Path } from '../../core/diagnostic.ts';
 import { parseListenAddress } from '../../core/listen.ts';
 import { ListenError, type ListeningServer, listenOn } from '../../core/listening-server.ts';
 import type { Log } from '../../core/log.ts';
-import type { Config } from '../config/schema.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { type Readiness, readinessHandler } from './readiness.ts';
 import { statsHandler } from './stats-server.ts';
 
 /** What the servers show, and what they are told by. */
 export interface OperatorServers {
-  readonly config: Config;
+  readonly config: {
+    readonly config: { readonly statsAddr?: string | undefined; readonly readinessAddr?: string | undefined };
+  };
   readonly metrics: Metrics;
   readonly readiness: Readiness;
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -1,9 +1,12 @@
 import { redactTarget } from '../../core/credentials.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
 import { byForm } from '../../core/redact.ts';
-import type { CelResult } from '../expressions/cel/expression.ts';
+import { credentialParameters, jwtClaims } from '../kernel/caller.ts';
+import type { CelResult } from '../kernel/expression.ts';
 import { withoutParameters } from '../kernel/query.ts';
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
+import { mcpFields } from '../mcp/request-fields.ts';
 
 export type FieldValue = CelResult | undefined;
 /** One field of an ended request. `quoted`: text that may come from anywhere, in quotes where a line is text. */
@@ -13,8 +16,9 @@ export type Field = readonly [name: string, value: FieldValue, style?: 'quoted']
  * Every field of an access-log line, in the order they are printed; undefined ones are left out.
  * Names and order: the specification's "Access log" and upstream's wire format.
  */
-export function requestFields(x: Exchange, status: number): Field[] {
-  const { mcp } = x;
+export function requestFields(x: RequestContext, status: number): Field[] {
+  const mcp = mcpFields.get(x);
+  const llm = llmCall.get(x);
   return [
     ['gateway', x.gateway],
     ['listener', x.listener],
@@ -40,17 +44,17 @@ export function requestFields(x: Exchange, status: number): Field[] {
     ['mcp.error.code', mcp?.errorCode],
     ['mcp.error.message', clean(mcp?.errorMessage), 'quoted'],
     // A tool's own failure has no code; that of a provider is its status, and the name that the provider gives it.
-    ['error.type', mcp?.isToolError ? TOOL_ERROR : x.llm?.providerError?.name],
-    ...llmFieldsOf(x),
+    ['error.type', mcp?.isToolError ? TOOL_ERROR : llm?.providerError?.name],
+    ...llmFieldsOf(llm, refusedModel.get(x)),
     ['error', clean(x.error), 'quoted'],
     ['error.detail', clean(x.errorDetail ?? mcp?.errorDetail), 'quoted'],
     ['reason', x.reason === 'Upstream' ? undefined : x.reason],
-    ['duration', `${Math.round(performance.now() - x.startedClock)}ms`],
+    ['duration', `${Math.round(performance.now() - x.timings.started)}ms`],
   ];
 }
 
-function llmFieldsOf({ llm, refusedModel }: Exchange): Field[] {
-  if (llm === undefined) return refusedModel === undefined ? [] : [['gen_ai.request.model', refusedModel]];
+function llmFieldsOf(llm: LlmCall | undefined, refused: string | undefined): Field[] {
+  if (llm === undefined) return refused === undefined ? [] : [['gen_ai.request.model', refused]];
   const { usage, firstTokenAfter, lastTokenAfter, cost, request } = llm;
   const isStream = llm.streaming && firstTokenAfter !== undefined;
   const perToken =
@@ -92,8 +96,8 @@ function llmFieldsOf({ llm, refusedModel }: Exchange): Field[] {
   ];
 }
 
-function subjectOf({ jwt }: Exchange): string | undefined {
-  return textOf(jwt?.['sub']);
+function subjectOf(x: RequestContext): string | undefined {
+  return textOf(jwtClaims.get(x)?.['sub']);
 }
 
 const seconds = (milliseconds: number): number => Math.round(milliseconds * 1000) / 1_000_000;
@@ -108,7 +112,7 @@ const clean = (text: string | undefined): string | undefined =>
  * The host that was decided on, or the one that was asked for when the request was refused before: that of an absolute
  * target wins over the Host header (RFC 9112 §3.2.2).
  */
-function askedHost({ host, request }: Exchange): string {
+function askedHost({ host, request }: RequestContext): string {
   if (host !== '') return host;
   const { url = '', headers } = request;
   const absolute = url.startsWith('/') ? undefined : /^https?:\/\/(?:[^/?#]*@)?([^/?#]*)/i.exec(url)?.[1];
@@ -119,7 +123,9 @@ function askedHost({ host, request }: Exchange): string {
  * The target that was decided on, or the one that was sent when it was refused, without the parameters that the
  * configuration reads credentials from; other credentials are redacted.
  */
-function shownTarget({ request, path, query, secretParameters }: Exchange): string | undefined {
+function shownTarget(x: RequestContext): string | undefined {
+  const { request, path, query } = x;
+  const secretParameters = credentialParameters.get(x);
   const url = path === '' ? request.url : path + query;
   const at = url?.indexOf('?') ?? -1;
   if (url === undefined) return undefined;
@@ -127,7 +133,7 @@ function shownTarget({ request, path, query, secretParameters }: Exchange): stri
   return redactTarget(url.slice(0, at) + withoutParameters(url.slice(at), secretParameters));
 }
 
-function sourceAddress(x: Exchange): string {
+function sourceAddress(x: RequestContext): string {
   const address = x.sourceAddress;
   return address.includes(':') ? `[${address}]:${x.sourcePort}` : `${address}:${x.sourcePort}`;
 }

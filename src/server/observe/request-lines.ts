@@ -10,7 +10,8 @@ import type {
   TracePlace,
 } from '../../core/trace/event.ts';
 import { placeText } from '../../core/trace/read-event.ts';
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { llmCall } from '../llm/call.ts';
 import { numberOf } from './request-number.ts';
 import type { TraceOutlet } from './trace/tracer.ts';
 
@@ -61,7 +62,7 @@ export class RequestLines {
   }
 
   /** Writes what a tracer tells of the request. From now on it has a number, which its access-log line shows, too. */
-  of(x: Exchange): TraceOutlet {
+  of(x: RequestContext): TraceOutlet {
     numberOf(x);
     return {
       only: ONLY,
@@ -70,16 +71,16 @@ export class RequestLines {
     };
   }
 
-  #write(x: Exchange, event: TraceEvent): void {
+  #write(x: RequestContext, event: TraceEvent): void {
     const line = lineOf(event, x);
     if (line === undefined) return;
     const { level = 'debug', scope, message, fields } = line;
     if (level !== 'debug' && level !== 'trace') return;
-    this.#log[level](scope, message, { 'request.id': x.number, 'trace.id': x.span?.traceId, ...fields });
+    this.#log[level](scope, message, { 'request.id': numberOf(x), 'trace.id': x.span?.traceId, ...fields });
   }
 }
 
-function lineOf(event: TraceEvent, x: Exchange): Line | undefined {
+function lineOf(event: TraceEvent, x: RequestContext): Line | undefined {
   const { message } = event;
   switch (message.type) {
     case 'routeSelection':
@@ -92,7 +93,7 @@ function lineOf(event: TraceEvent, x: Exchange): Line | undefined {
       return eventLine(message);
     case 'llmRequestDetected': {
       const { provider, requestModel: requested } = message;
-      const fields = { requested, model: x.llm?.providerModel, provider };
+      const fields = { requested, model: llmCall.get(x)?.providerModel, provider };
       return { scope: 'llm', message: 'model chosen', fields };
     }
     case 'backendCallStart':
@@ -132,7 +133,7 @@ const MOST_SKIPPED = 8;
 
 function routeLine(
   { selectedRoute, skippedRoutes = [], ...place }: RouteSelectionMessage,
-  x: Exchange,
+  x: RequestContext,
 ): Line {
   const { method } = x;
   const path = withoutTokens(x.path);

@@ -1,9 +1,15 @@
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { Slot } from '../kernel/slot.ts';
 
+const numbers = new Slot<number>();
 let requests = 0;
 
-/** The number of a request in the log, counted from the first one that was logged with it. */
-export function numberOf(x: Exchange): number {
-  x.number ??= ++requests;
-  return x.number;
+/** The request's number in the log, counted from the first request that was logged with one. */
+export function numberOf(x: RequestContext): number {
+  return numbers.ensure(x, () => ++requests);
+}
+
+/** Whether log lines name the request by its number already. */
+export function isNumbered(x: RequestContext): boolean {
+  return numbers.get(x) !== undefined;
 }

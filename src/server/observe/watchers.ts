@@ -4,15 +4,16 @@ import {
   CelSyntaxError,
   compileExpression,
   HeadersView,
-  type Lookup,
   tryEvaluate,
 } from '../expressions/cel/expression.ts';
-import { PLACES } from '../expressions/variables.ts';
-import type { Exchange } from '../kernel/request-context.ts';
-import { type TraceOutlet, Tracer } from './trace/tracer.ts';
+import type { VariableResolver } from '../kernel/expression.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { traceFilterScope } from './scopes.ts';
+import { TraceObserver } from './trace/trace-observer.ts';
+import type { TraceOutlet } from './trace/tracer.ts';
 
 /** Whether a request is one that a watcher waits for, by what expressions read of it. */
-export type TraceFilter = (raw: Lookup) => boolean;
+export type TraceFilter = (raw: VariableResolver) => boolean;
 
 export interface WatchOptions {
   /** Any request without one. */
@@ -44,7 +45,7 @@ export interface Watchers {
   /** Registers at once. Undefined when there are `LIMITS.traceWatchers` already. */
   watch(options: WatchOptions): Watch | undefined;
   /** Gives a request, not yet admitted, to the first watcher that wants it. `also` is told the same. */
-  claim(x: Exchange, also?: TraceOutlet): Tracer | undefined;
+  claim(x: RequestContext, also?: TraceOutlet): TraceObserver | undefined;
 }
 
 export function createWatchers(): Watchers {
@@ -75,7 +76,7 @@ class WatcherList implements Watchers {
     return watcher;
   }
 
-  claim(x: Exchange, also?: TraceOutlet): Tracer | undefined {
+  claim(x: RequestContext, also?: TraceOutlet): TraceObserver | undefined {
     const raw = rawLookup(x);
     for (const watcher of this.#waiting) {
       if (!watcher.wants(raw)) continue;
@@ -118,15 +119,15 @@ class Watcher implements Watch {
     return this.#wanted === 0;
   }
 
-  wants(raw: Lookup): boolean {
+  wants(raw: VariableResolver): boolean {
     if (this.#requests >= LIMITS.traceFollowed) return false;
     return this.#options.filter === undefined || this.#options.filter(raw);
   }
 
-  trace(x: Exchange, requestId: string | undefined, also: TraceOutlet | undefined): Tracer {
+  trace(x: RequestContext, requestId: string | undefined, also: TraceOutlet | undefined): TraceObserver {
     this.#requests += 1;
     this.#wanted -= 1;
-    return new Tracer(x, {
+    return new TraceObserver(x, {
       ...(requestId === undefined ? {} : { requestId }),
       event: (event) => {
         if (this.#isOpen) this.#options.sink(event);
@@ -155,7 +156,7 @@ class Watcher implements Watch {
  */
 export function compileTraceFilter(source: string): { filter: TraceFilter } | { problem: string } {
   try {
-    const expression = compileExpression(source, PLACES.traceFilter);
+    const expression = compileExpression(source, traceFilterScope.roots);
     return {
       filter: (raw) => tryEvaluate(expression, raw) === true,
     };
@@ -166,7 +167,7 @@ export function compileTraceFilter(source: string): { filter: TraceFilter } | { 
 }
 
 /** The variables of a filter, made once for all that look at a request. */
-function rawLookup(x: Exchange): Lookup {
+function rawLookup(x: RequestContext): VariableResolver {
   let request: object | undefined;
   let source: object | undefined;
   return (root) => {
@@ -179,7 +180,7 @@ function rawLookup(x: Exchange): Lookup {
   };
 }
 
-function rawRequest(x: Exchange): object {
+function rawRequest(x: RequestContext): object {
   const url = x.request.url ?? '';
   const [path = ''] = url.split(/[?#]/, 1);
   const host = x.request.headers.host?.toLowerCase();

@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { definePolicy } from '../kernel/policy.ts';
+import { toCel } from '../expressions/cel/values.ts';
+import { defineVariable } from '../expressions/variable.ts';
+import { allowedModels, principal } from '../kernel/caller.ts';
+import { definePolicy, readsMemberOf } from '../kernel/policy.ts';
+import { Slot } from '../kernel/slot.ts';
 import { credentialLocation, locationSchema } from './credential-location.ts';
 
 const HASH = /^sha256:[0-9a-f]{64}$/;
@@ -52,6 +56,18 @@ const schema = z
 export const apiKey = definePolicy({
   key: 'apiKey',
   schema,
+  trace: { kind: 'api_key', stage: 'api key' },
+  // Upstream's spelling.
+  dump: ({ keys, ...rest }) => ({ aPIKey: { ...rest, keys } }),
+  sets: {
+    isReadBy: (expression) => readsMemberOf('apiKey', expression),
+    unset: (route) => ({
+      code: 'AGW0309',
+      severity: 'warning',
+      message: `route \`${route}\` reads \`apiKey\`, but nothing on it sets that`,
+      help: 'add the policy `apiKey`; until then `apiKey` is null',
+    }),
+  },
   compile({ keys, mode, location }, context) {
     if (mode !== 'strict') {
       context.report({
@@ -70,19 +86,19 @@ export const apiKey = definePolicy({
     return {
       request(x) {
         const given = credential.read(x);
-        x.trace?.hide(given);
+        x.observer?.hide(given);
         const known = given === undefined ? undefined : byHash.get(hash(given));
         if (known === undefined) {
           const missing = given === undefined;
           if (mode === 'strict' || (mode === 'optional' && !missing)) {
             const reason = missing ? 'no API Key found' : 'invalid credentials';
-            x.trace?.policy({ kind: 'apiKey', action: 'deny', reason });
+            x.observer?.policy({ kind: 'apiKey', action: 'deny', reason });
             throw new AppError('api_key_failed', {
               message: `api key authentication failure: ${reason}`,
               headers: ['www-authenticate', credential.scheme],
             });
           }
-          x.trace?.policy({
+          x.observer?.policy({
             kind: 'apiKey',
             action: 'skip',
             reason: missing ? 'no key' : 'unknown key, which this mode ignores',
@@ -90,11 +106,11 @@ export const apiKey = definePolicy({
           return undefined;
         }
         credential.remove(x);
-        x.apiKey = { ...known.metadata };
-        x.allowedModels = known.allowedModels;
-        x.principal = `apiKey:${hash(given as string)}`;
+        keyMetadata.set(x, { ...known.metadata });
+        allowedModels.set(x, known.allowedModels);
+        principal.set(x, `apiKey:${hash(given as string)}`);
         x.changed('apiKey');
-        x.trace?.policy({
+        x.observer?.policy({
           kind: 'apiKey',
           action: 'apply',
           reason: 'the key is known',
@@ -109,3 +125,12 @@ export const apiKey = definePolicy({
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
+
+/** Metadata of the caller's key. */
+const keyMetadata = new Slot<Readonly<Record<string, unknown>>>();
+
+export const apiKeyVariable = defineVariable(
+  'apiKey',
+  { type: 'map', doc: "`metadata` of the caller's key by name." },
+  (x) => toCel(keyMetadata.get(x) ?? null),
+);

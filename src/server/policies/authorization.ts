@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { lookupIn } from '../expressions/variables.ts';
+import { resolverFor } from '../expressions/resolver.ts';
+import { compileRules, ruleSchema, rulesByEffect, warnOfMixedRules } from '../expressions/rules.ts';
+import { requestScope } from '../expressions/scopes.ts';
+import { jwtClaims, scopeChallenge } from '../kernel/caller.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import { compileRules, ruleSchema, warnOfMixedRules } from './rules.ts';
 
 const schema = z
   .strictObject({
@@ -19,19 +21,21 @@ const schema = z
 export const authorization = definePolicy({
   key: 'authorization',
   schema,
+  dump: ({ rules }) => ({ authorization: { rules: rulesByEffect(rules, 'require') } }),
   compile({ rules }, context) {
     // The specification: "each authorization.rules entry is evaluated. A failing rule gives 403."
     warnOfMixedRules(rules, context);
-    const decide = compileRules(rules, 'require', 'request', context);
+    const decide = compileRules(rules, 'require', requestScope, context);
     return {
       request(x) {
-        const decision = decide(lookupIn(x));
+        const decision = decide(resolverFor(x));
         const { allowed, reason, rule } = decision;
-        x.trace?.authorization('authorization', decision);
+        x.observer?.authorization('authorization', decision);
         if (allowed) return undefined;
         // A token without the scope that a rule asks for can be replaced by one with it (RFC 6750 §3.1).
         const isAboutScope = rule?.reads('jwt.scope') === true || rule?.reads('jwt.scp') === true;
-        const challenge = isAboutScope && x.jwt !== undefined ? x.scopeChallenge?.(rule.source) : undefined;
+        const challenge =
+          isAboutScope && jwtClaims.get(x) !== undefined ? scopeChallenge.get(x)?.(rule.source) : undefined;
         throw new AppError('authorization_failed', {
           detail: reason,
           headers: challenge === undefined ? [] : ['www-authenticate', challenge],

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { goDuration } from '../../core/go-duration.ts';
 import { durationSchema } from '../../core/schema/duration.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
@@ -37,6 +38,9 @@ const schema = z
 export const cors = definePolicy({
   key: 'cors',
   schema,
+  dump: ({ maxAge, ...rest }) => ({
+    cors: { ...rest, maxAge: maxAge === undefined ? null : goDuration(maxAge) },
+  }),
   compile(config, context) {
     for (const [index, pattern] of config.allowOrigins.entries()) {
       if (pattern === '*' || pattern.split('*').length <= 2) continue;
@@ -82,7 +86,7 @@ export const cors = definePolicy({
         const origin = x.headers.get('origin');
         const asksMethod = x.headers.has('access-control-request-method');
         if (origin === undefined || (x.method !== 'OPTIONS' && !isAllowed(origin))) {
-          x.trace?.policy({
+          x.observer?.policy({
             kind: 'cors',
             action: 'skip',
             reason: origin === undefined ? 'no Origin header' : 'the origin is not allowed',
@@ -92,7 +96,7 @@ export const cors = definePolicy({
           return undefined;
         }
         if (x.method !== 'OPTIONS' || !(isAllowed(origin) || asksMethod)) {
-          x.trace?.policy({
+          x.observer?.policy({
             kind: 'cors',
             action: 'apply',
             reason: 'the origin is allowed',
@@ -101,7 +105,7 @@ export const cors = definePolicy({
           return undefined;
         }
         // A refused preflight also gets 200; it is the missing headers that tell the browser.
-        x.trace?.policy({
+        x.observer?.policy({
           kind: 'cors',
           action: 'respond',
           reason: 'preflight',

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
-import { lookupIn } from '../expressions/variables.ts';
+import { headersView } from '../expressions/request-variables.ts';
+import { resolverFor } from '../expressions/resolver.ts';
+import { requestScope } from '../expressions/scopes.ts';
+import { credentialParameters } from '../kernel/caller.ts';
+import type { CompileContext, SecretNames } from '../kernel/compile-context.ts';
 import { withoutParameters } from '../kernel/query.ts';
 import { warnOfRemovedHeader } from '../kernel/removed-header.ts';
-import type { Exchange } from '../kernel/request-context.ts';
-import type { SecretNames } from '../observe/trace/state.ts';
-import type { CompileContext } from '../runtime/compile-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 
 /** Where a credential stands in a request. Shared by every policy that reads one. */
 export const locationSchema = z
@@ -41,9 +43,9 @@ export const locationSchema = z
 
 export interface CredentialLocation {
   /** The credential, or undefined when there is none. */
-  read(x: Exchange): string | undefined;
+  read(x: RequestContext): string | undefined;
   /** Takes the credential out of what the backend receives. */
-  remove(x: Exchange): void;
+  remove(x: RequestContext): void;
   /** Scheme of a challenge: RFC 9110 §15.5.2 wants one with every 401. */
   readonly scheme: string;
 }
@@ -60,11 +62,11 @@ export function credentialLocation(
   if (queryParameter !== undefined) return inQuery(queryParameter.name);
   if (cookie !== undefined) return inCookie(cookie.name);
   if (expression !== undefined) {
-    const compiled = context.at('expression').cel(expression, 'request');
+    const compiled = context.at('expression').cel(expression, requestScope);
     return {
       scheme: 'ApiKey',
       read(x) {
-        const lookup = lookupIn(x);
+        const lookup = resolverFor(x);
         // Not the lookup itself, which would tell a trace what the expression gives: the credential.
         const value = tryEvaluate(compiled, (root) => lookup(root));
         return typeof value === 'string' && value !== '' ? value : undefined;
@@ -104,7 +106,7 @@ function inQuery(name: string): CredentialLocation {
   return {
     scheme: 'ApiKey',
     read(x) {
-      x.secretParameters = names;
+      credentialParameters.set(x, names);
       return new URLSearchParams(x.query).get(name) || undefined;
     },
     remove(x) {
@@ -117,7 +119,7 @@ function inCookie(name: string): CredentialLocation {
   const pairs = (value: string): string[] => value.split(';').map((pair) => pair.trim());
   return {
     scheme: 'ApiKey',
-    read: (x) => x.headersView.cookie(name) || undefined,
+    read: (x) => headersView(x).cookie(name) || undefined,
     remove(x) {
       const kept = x.headers
         .all('cookie')

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 
 const schema = z
   .strictObject({
@@ -24,7 +24,7 @@ export const csrf = definePolicy({
     return {
       request(x) {
         const reason = SAFE.has(x.method) ? undefined : problem(x, trusted);
-        x.trace?.policy({
+        x.observer?.policy({
           kind: 'csrf',
           action: reason === undefined ? 'apply' : 'deny',
           reason: reason ?? 'not from another origin',
@@ -38,7 +38,7 @@ export const csrf = definePolicy({
 });
 
 /** What speaks against the request, or undefined. Programs that are no browsers send neither header. */
-function problem(x: Exchange, trusted: ReadonlySet<string>): string | undefined {
+function problem(x: RequestContext, trusted: ReadonlySet<string>): string | undefined {
   const site = x.headers.get('sec-fetch-site');
   const origin = x.headers.get('origin');
   if (site === 'same-origin' || site === 'none') return undefined;

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { type Expression, tryEvaluate } from '../expressions/cel/expression.ts';
-import { type Lookup, lookupIn } from '../expressions/variables.ts';
+import { tryEvaluate } from '../expressions/cel/expression.ts';
+import { resolverFor } from '../expressions/resolver.ts';
+import { requestScope } from '../expressions/scopes.ts';
+import type { Expression, VariableResolver } from '../kernel/expression.ts';
 import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
 
@@ -33,15 +35,18 @@ const schema = z
 export const directResponse = definePolicy({
   key: 'directResponse',
   schema,
+  trace: { kind: 'direct_response', stage: 'direct response' },
   compile({ status, body, bodyExpression, headers }, context) {
     const computed =
-      bodyExpression === undefined ? undefined : context.at('bodyExpression').cel(bodyExpression, 'request');
+      bodyExpression === undefined
+        ? undefined
+        : context.at('bodyExpression').cel(bodyExpression, requestScope);
     const fields = Object.entries(headers).map(
-      ([name, source]) => [name, context.at('headers', name).cel(source, 'request')] as const,
+      ([name, source]) => [name, context.at('headers', name).cel(source, requestScope)] as const,
     );
     return {
       request(x) {
-        const lookup = lookupIn(x);
+        const lookup = resolverFor(x);
         const list = new HeaderList();
         for (const [name, expression] of fields) {
           const value = textOf(expression, lookup);
@@ -51,7 +56,7 @@ export const directResponse = definePolicy({
         if (text === undefined)
           throw new AppError('internal', { detail: 'directResponse.bodyExpression could not be evaluated' });
         if (!list.has('content-type') && text !== '') list.set('content-type', 'text/plain; charset=utf-8');
-        x.trace?.policy({ kind: 'directResponse', action: 'respond', reason: `status ${status}` });
+        x.observer?.policy({ kind: 'directResponse', action: 'respond', reason: `status ${status}` });
         return { status, headers: list, body: text };
       },
     };
@@ -59,7 +64,7 @@ export const directResponse = definePolicy({
 });
 
 /** A CEL result as text; undefined when the evaluation failed. */
-function textOf(expression: Expression, lookup: Lookup): string | undefined {
+function textOf(expression: Expression, lookup: VariableResolver): string | undefined {
   const value = tryEvaluate(expression, lookup);
   if (typeof value === 'string') return value;
   return value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : JSON.stringify(value);

@@ -11,12 +11,13 @@ const snapshot = ({ add, set, remove }: HeaderChanges): Record<string, unknown> 
 export const requestHeaderModifier = definePolicy({
   key: 'requestHeaderModifier',
   schema: headerChangesSchema.describe('Changes request headers before the backend.'),
+  trace: { kind: 'request_header_modifier', stage: 'request header modifier' },
   compile(config) {
     const change = headerChanges(config);
     return {
       request(x) {
         change(x.headers);
-        x.trace?.policy({
+        x.observer?.policy({
           kind: 'requestHeaderModifier',
           action: 'apply',
           reason: 'request headers changed',
@@ -32,12 +33,17 @@ export const requestHeaderModifier = definePolicy({
 export const responseHeaderModifier = definePolicy({
   key: 'responseHeaderModifier',
   schema: headerChangesSchema.describe('Changes response headers before the client.'),
+  trace: {
+    kind: 'response_header_modifier',
+    stage: 'response header modifier',
+    responseStage: 'response header modifier',
+  },
   compile(config) {
     const change = headerChanges(config);
     return {
       response(x, reply) {
         change(reply.headers);
-        x.trace?.policy({
+        x.observer?.policy({
           kind: 'responseHeaderModifier',
           action: 'apply',
           reason: 'response headers changed',

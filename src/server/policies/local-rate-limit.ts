@@ -1,13 +1,18 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { goDuration } from '../../core/go-duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { durationSchema } from '../../core/schema/duration.ts';
-import { type Expression, tryEvaluate } from '../expressions/cel/expression.ts';
-import { type Lookup, lookupIn } from '../expressions/variables.ts';
+import { tryEvaluate } from '../expressions/cel/expression.ts';
+import { resolverFor } from '../expressions/resolver.ts';
+import { requestScope } from '../expressions/scopes.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import type { Expression, VariableResolver } from '../kernel/expression.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
+import type { PolicyRoute } from '../kernel/policy.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import { isModelList } from '../llm/endpoints.ts';
+import { tokenListeners } from '../kernel/token-usage.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 const limitSchema = z.strictObject({
@@ -42,10 +47,18 @@ const schema = z
 export const localRateLimit = definePolicy({
   key: 'localRateLimit',
   schema,
+  trace: { kind: 'local_rate_limit', stage: 'local rate limit' },
+  dump: (limits) => ({
+    localRateLimit: limits.map(({ fillInterval, ...limit }) => ({
+      ...limit,
+      fillInterval: goDuration(fillInterval),
+    })),
+  }),
+  checkRoute: warnOfUncountedTokens,
   compile(limits, context) {
     const compiled = limits.map((limit, index) => ({
       buckets: new Buckets(limit),
-      key: limit.key === undefined ? undefined : context.at(index, 'key').cel(limit.key, 'request'),
+      key: limit.key === undefined ? undefined : context.at(index, 'key').cel(limit.key, requestScope),
     }));
     for (const [index, { buckets }] of compiled.entries()) {
       context.inspection.bounds.push({
@@ -60,17 +73,17 @@ export const localRateLimit = definePolicy({
     return {
       request(x) {
         const now = performance.now();
-        const lookup = lookupIn(x);
+        const lookup = resolverFor(x);
         const buckets = compiled.map(({ buckets: set, key }) => set.find(keyOf(key, lookup), now));
         // The list of models uses no tokens: a client without any left still finds out what there is.
-        const isFree = x.protocol === 'llm' && isModelList(x);
+        const isFree = x.api?.usesTokens(x) === false;
         const full = buckets.find(
           (bucket, index) => !(isFree && limits[index]?.type === 'tokens') && bucket.remaining(now) < 1,
         );
         const least = full ?? buckets.reduce((a, b) => (b.remaining(now) < a.remaining(now) ? b : a));
         tightest.set(x, least);
         if (full !== undefined) {
-          x.trace?.policy({
+          x.observer?.policy({
             kind: 'localRateLimit',
             action: 'deny',
             reason: 'the bucket is empty',
@@ -83,9 +96,9 @@ export const localRateLimit = definePolicy({
         // Taken from all or from none: a refused request costs nothing.
         for (const [index, bucket] of buckets.entries()) {
           if (limits[index]?.type === 'requests') bucket.take(1);
-          else x.onUsage.push((tokens) => bucket.take(tokens));
+          else tokenListeners.ensure(x, () => []).push((tokens) => bucket.take(tokens));
         }
-        x.trace?.policy({
+        x.observer?.policy({
           kind: 'localRateLimit',
           action: 'apply',
           reason: 'every bucket has room',
@@ -112,7 +125,7 @@ function describe(headers: HeaderList, bucket: TokenBucket): void {
 /** Requests whose key cannot be told share one bucket: a limit must not be escaped by making its key fail. */
 const UNKNOWN = '';
 
-function keyOf(key: Expression | undefined, lookup: Lookup): string {
+function keyOf(key: Expression | undefined, lookup: VariableResolver): string {
   if (key === undefined) return UNKNOWN;
   const text = JSON.stringify(tryEvaluate(key, lookup)) ?? UNKNOWN;
   // Ten thousand keys of any length would be memory without a bound.
@@ -148,4 +161,21 @@ class Buckets {
     this.#byKey.set(key, bucket);
     return bucket;
   }
+}
+
+function warnOfUncountedTokens(
+  limits: z.output<typeof schema>,
+  { name, backends }: PolicyRoute,
+  context: CompileContext,
+): void {
+  if (backends.some(({ llm }) => llm !== undefined)) return;
+  for (const [index, { type }] of limits.entries())
+    if (type === 'tokens')
+      context.at(index, 'type').report({
+        code: 'AGW0303',
+        severity: 'warning',
+        message: `a limit of \`tokens\` has no effect: route \`${name}\` has no \`llm\` backend`,
+        label: 'only `llm` backends count tokens',
+        help: 'reach the provider through `llm: { … }`, or limit `requests`',
+      });
 }

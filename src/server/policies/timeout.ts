@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
+import { goDuration } from '../../core/go-duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { durationSchema, durationText } from '../../core/schema/duration.ts';
+import { backendTimeouts } from '../kernel/backend.ts';
 import { definePolicy } from '../kernel/policy.ts';
 
 const schema = z
@@ -28,11 +30,12 @@ const schema = z
 export const timeout = definePolicy({
   key: 'timeout',
   schema,
+  dump: (settings) => ({ timeout: withDurations(settings) }),
   compile({ requestTimeout, backendRequestTimeout, backendIdleTimeout }) {
+    const timeouts = { request: backendRequestTimeout, idle: backendIdleTimeout };
     return {
       request(x) {
-        x.backendTimeout = backendRequestTimeout;
-        x.backendIdle = backendIdleTimeout;
+        backendTimeouts.set(x, timeouts);
         return undefined;
       },
       ...(requestTimeout === undefined
@@ -42,7 +45,7 @@ export const timeout = definePolicy({
               new Promise((resolve, reject) => {
                 const timer = setTimeout(() => {
                   const reason = `no response within ${requestTimeout} ms`;
-                  x.trace?.policy({ kind: 'timeout', action: 'end', reason });
+                  x.observer?.policy({ kind: 'timeout', action: 'end', reason });
                   x.abandon(`the request was ended by its timeout: ${reason}`);
                   reject(new AppError('request_timeout'));
                 }, requestTimeout);
@@ -54,3 +57,12 @@ export const timeout = definePolicy({
     };
   },
 });
+
+function withDurations(settings: z.output<typeof schema>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(settings).map(([key, value]) => [
+      key,
+      typeof value === 'number' ? goDuration(value) : value,
+    ]),
+  );
+}

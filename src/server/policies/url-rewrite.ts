@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { definePolicy } from '../kernel/policy.ts';
-import type { HostRewrite } from '../kernel/request-context.ts';
+import { type HostRewrite, hostRewrite } from '../transport/host-backend.ts';
 
 /** A name, or an address in brackets (RFC 3986 §3.2.2). */
 const NAME = String.raw`(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])`;
@@ -43,11 +43,23 @@ const schema = z
 export const urlRewrite = definePolicy({
   key: 'urlRewrite',
   schema,
+  trace: { kind: 'url_rewrite', stage: 'url rewrite' },
+  checkRoute(_settings, { name, backends }, context) {
+    if (backends.some(({ host }) => host !== undefined)) return;
+    context.report({
+      code: 'AGW0303',
+      severity: 'warning',
+      atKey: true,
+      message: `\`urlRewrite\` has no effect: route \`${name}\` has no \`host\` backend`,
+      label: 'models and MCP servers always get their own host',
+      help: 'remove it, or reach the service through `host: …`',
+    });
+  },
   compile({ authority }) {
     const rewrite = rewriteOf(authority);
     return {
       request(x) {
-        x.rewriteHost = rewrite;
+        hostRewrite.set(x, rewrite);
         return undefined;
       },
     };

@@ -1,3 +1,4 @@
+import { Slot } from '../kernel/slot.ts';
 import type { BindMetrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
@@ -10,3 +11,6 @@ export interface Serving {
   readonly tracing: Tracing | undefined;
   readonly bind: BindMetrics | undefined;
 }
+
+/** The configuration that serves a request, from its beginning to its end: a reload does not change that. */
+export const activeConfig = new Slot<Serving>();

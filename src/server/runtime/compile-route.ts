@@ -1,18 +1,17 @@
 import { withoutSecrets } from '../../core/schema/redacted.ts';
-import { backendKinds } from '../backends.ts';
 import type { RouteNames } from '../config/dump/names.ts';
 import type { RoutePlan } from '../config/plan.ts';
-import type { Expression } from '../expressions/cel/expression.ts';
+import { backendKinds, policyKinds } from '../features.ts';
 import { canonicalName } from '../kernel/authority.ts';
-import type { Backend, BackendKind } from '../kernel/backend.ts';
+import type { BackendKind } from '../kernel/backend.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import type { Expression } from '../kernel/expression.ts';
 import { compileMatches } from '../kernel/match.ts';
-import type { Route } from '../kernel/pipeline.ts';
-import type { Policy, PolicyKind } from '../kernel/policy.ts';
-import type { RequestMatcher } from '../kernel/router.ts';
-import { policyKinds } from '../policies/index.ts';
-import { type CompileContext, type ContextOptions, createContext } from './compile-context.ts';
+import type { PolicyKind } from '../kernel/policy.ts';
+import type { Backend, ClientApi, Policy, Route } from '../kernel/request-context.ts';
+import type { RequestMatcher } from '../kernel/routable.ts';
+import { type ContextOptions, createContext } from './compile-context.ts';
 import type { Parts } from './component-cache.ts';
-import { reportIneffective, reportUnsetVariables } from './ineffective-policies.ts';
 
 /** Compiles one route; its policies and backends become `parts`, or are taken over from those that serve. */
 export function compileRoute(
@@ -38,18 +37,8 @@ export function compileRoute(
   const ownPaths = policies
     .flatMap(({ paths }) => paths ?? [])
     .map((value): RequestMatcher => ({ path: { kind: 'exact', value }, headers: [], query: [] }));
-  // Policies only: a webhook header that reads a missing token is left out, which may be wanted.
-  const readsToken = expressions.some(({ roots }) => roots.has('jwt'));
-  if (readsToken && config.policies?.mcpAuthentication === undefined) {
-    context.report({
-      code: 'AGW0301',
-      severity: 'warning',
-      message: `route \`${name}\` reads \`jwt\`, but nothing on it validates a token`,
-      help: 'add the policy `mcpAuthentication`; until then `jwt` is null',
-    });
-  }
-  reportUnsetVariables(name, config, expressions, context);
-  reportIneffective(name, config, context);
+  // Before backends are compiled: a webhook header that reads a missing token is left out, which may be wanted.
+  checkPolicies(name, config, expressions, context);
   const backends = config.backends.flatMap(({ weight, ...kinds }, index) => {
     const at = backendPath ?? [...path, 'backends', index];
     const site = { options, path: at, hostnames: literal, expressions };
@@ -82,10 +71,39 @@ export function compileRoute(
     wrappers: policies.filter(({ around }) => around !== undefined),
     readsBody: logReadsBody || decidesByBody,
     decidesByBody,
-    isLlm: config.backends.some(({ llm }) => llm !== undefined),
+    api: apiOf(config.backends),
     maxBufferSize: options.settings.maxBufferSize,
     backends,
   };
+}
+
+/** The API of the first backend that has one: clients of a route speak one. */
+function apiOf(backends: readonly Readonly<Record<string, unknown>>[]): ClientApi | undefined {
+  const kinds = backendKinds as readonly BackendKind[];
+  return kinds.find(
+    ({ key, api }) => api !== undefined && backends.some((backend) => backend[key] !== undefined),
+  )?.api;
+}
+
+/** Warns of policies without effect, and of variables that expressions read and no policy of the route sets. */
+function checkPolicies(
+  name: string,
+  { policies = {}, backends }: RoutePlan['config'],
+  expressions: readonly Expression[],
+  context: CompileContext,
+): void {
+  const configured = policies as Readonly<Record<string, unknown>>;
+  const kinds = policyKinds as unknown as readonly PolicyKind[];
+  for (const { key, sets } of kinds)
+    if (
+      sets !== undefined &&
+      configured[key] === undefined &&
+      expressions.some((each) => sets.isReadBy(each))
+    )
+      context.report(sets.unset(name));
+  for (const { key, checkRoute } of kinds)
+    if (checkRoute !== undefined && configured[key] !== undefined)
+      checkRoute(configured[key], { name, backends }, context.at('policies', key));
 }
 
 interface RouteParts {
@@ -109,7 +127,7 @@ function compilePolicies(
     const compiled = parts.get(`${fullKey}/${kind.key}`, settings, { ...shared, path: at.path }, (inside) =>
       kind.compile(settings, inside),
     );
-    return [{ key: kind.key, origin, ...compiled }];
+    return [{ key: kind.key, ...(kind.trace && { trace: kind.trace }), origin, ...compiled }];
   });
 }
 

@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Path } from '../../core/diagnostic.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import type { Expression } from '../expressions/cel/expression.ts';
+import type { CompileContext, Problem, SecretNames } from '../kernel/compile-context.ts';
+import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
-import type { SecretNames } from '../observe/trace/state.ts';
-import { type CompileContext, type ContextOptions, createContext, type Problem } from './compile-context.ts';
+import { type ContextOptions, createContext } from './compile-context.ts';
 import { placeOf } from './place.ts';
 
 /** What a compiled policy, backend or other part may do when its time begins and ends. */

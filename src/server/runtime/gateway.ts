@@ -1,21 +1,25 @@
 import { LIMITS } from '../../core/limits.ts';
 import { overlap } from '../../core/listen.ts';
 import type { LineSink, Log } from '../../core/log.ts';
-import { GATEWAY } from '../config/dump/names.ts';
 import { addressOf } from '../config/plan.ts';
+import { GATEWAY } from '../kernel/gateway-name.ts';
 import { handleRequest } from '../kernel/pipeline.ts';
-import type { Exchange, Reply } from '../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { Slot } from '../kernel/slot.ts';
+import { llmCall } from '../llm/call.ts';
 import { settleCall } from '../llm/settle.ts';
 import { AccessLog, type EndedListener } from '../observe/access-log.ts';
 import { recordBody } from '../observe/body-record.ts';
 import { LostLines } from '../observe/lost-lines.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
+import type { RequestSpan as RecordedSpan } from '../observe/otlp/span.ts';
 import { Tracing } from '../observe/otlp/tracing.ts';
 import { RequestLines } from '../observe/request-lines.ts';
 import { traceBegin, traceEnd } from '../observe/trace/listener.ts';
-import { Tracer } from '../observe/trace/tracer.ts';
+import { TraceObserver } from '../observe/trace/trace-observer.ts';
 import { createWatchers, type Watchers } from '../observe/watchers.ts';
 import type { Serving } from './active-config.ts';
+import { activeConfig } from './active-config.ts';
 import type { OldParts } from './component-cache.ts';
 import { OpenRequests } from './open-requests.ts';
 import { openPort, type Port, type PortEvents, portKey } from './port.ts';
@@ -40,7 +44,7 @@ export interface Gateway {
   /** Who watches requests: `/debug/trace`. */
   readonly watchers: Watchers;
   /** Requests whose response has not ended. */
-  readonly openRequests: ReadonlySet<Exchange>;
+  readonly openRequests: ReadonlySet<RequestContext>;
   /** Open connections of each gateway. */
   connections(): Promise<readonly { readonly name: string; readonly count: number }[]>;
   /**
@@ -141,7 +145,7 @@ class RunningGateway implements Gateway {
     }));
   }
 
-  get openRequests(): ReadonlySet<Exchange> {
+  get openRequests(): ReadonlySet<RequestContext> {
     return this.#requests.all;
   }
 
@@ -183,34 +187,44 @@ class RunningGateway implements Gateway {
     return this.#runtime.config.config.connectionTerminationDeadline;
   }
 
-  async #handle(x: Exchange, serving: Serving): Promise<Reply> {
+  async #handle(x: RequestContext, serving: Serving): Promise<Reply> {
     const { runtime } = serving;
-    x.serving = serving;
+    activeConfig.set(x, serving);
+    x.logReads = runtime.logReads;
     this.#requests.began(x);
-    if (this.watchers.active || this.#requestLines.isOn) x.trace = this.#tracerOf(x);
-    if (x.trace !== undefined) traceBegin(x.trace, runtime.config, runtime);
+    if (this.watchers.active || this.#requestLines.isOn) this.#observe(x, runtime);
     const reply = await handleRequest(x, serving.gateway);
-    if (runtime.payloads.responseBody)
+    if (runtime.logReads.reads('response.body', 'response.bodyPrefix'))
       recordBody(x, reply, runtime.config.frontendPolicies.http.maxBufferSize);
-    x.repliedAt = performance.now();
+    x.timings.replied = performance.now();
     return reply;
   }
 
-  #tracerOf(x: Exchange): Tracer | undefined {
-    const lines = this.#requestLines.isOn ? this.#requestLines.of(x) : undefined;
-    const claimed = this.watchers.active ? this.watchers.claim(x, lines) : undefined;
-    return claimed ?? (lines === undefined ? undefined : new Tracer(x, lines));
+  #observe(x: RequestContext, runtime: Runtime): void {
+    const tracer = this.#tracerOf(x);
+    if (tracer === undefined) return;
+    x.observer = tracer;
+    tracers.set(x, tracer);
+    traceBegin(tracer, runtime.config.frontendPolicies, runtime);
   }
 
-  #ended(x: Exchange, status: number, bodyBytes: number): void {
+  #tracerOf(x: RequestContext): TraceObserver | undefined {
+    const lines = this.#requestLines.isOn ? this.#requestLines.of(x) : undefined;
+    const claimed = this.watchers.active ? this.watchers.claim(x, lines) : undefined;
+    return claimed ?? (lines === undefined ? undefined : new TraceObserver(x, lines));
+  }
+
+  #ended(x: RequestContext, status: number, bodyBytes: number): void {
     this.#requests.ended(x);
-    const { runtime, tracing, bind } = x.serving as Serving;
-    if (x.llm !== undefined) settleCall(x, x.llm, runtime.catalog);
-    x.trace?.finished(status);
+    const { runtime, tracing, bind } = activeConfig.get(x) as Serving;
+    const llm = llmCall.get(x);
+    if (llm !== undefined) settleCall(x, llm, runtime.catalog);
+    const tracer = x.observer === undefined ? undefined : tracers.get(x);
+    tracer?.finished(status);
     const fields = this.#lines.ended(x, status, runtime.accessLog, x.span !== undefined);
-    if (x.span !== undefined && fields !== undefined) tracing?.ended(x, x.span, fields);
+    if (x.span !== undefined && fields !== undefined) tracing?.ended(x, x.span as RecordedSpan, fields);
     bind?.ended(x, status === 0 ? 499 : status, bodyBytes);
-    if (x.trace !== undefined) traceEnd(x.trace, x);
+    if (tracer !== undefined) traceEnd(tracer, x);
   }
 
   /** The ports of a runtime: those that are open already as they are, the others opened; or all as before. */
@@ -274,6 +288,9 @@ class RunningGateway implements Gateway {
     inspection.bounds.push({ name: 'tracing.spans', max: LIMITS.spanQueue, used: () => tracing.queued });
   }
 }
+
+/** The trace of an observed request. */
+const tracers = new Slot<TraceObserver>();
 
 /** What a gateway of the runtime serves with. Without the number of its port, it counts nothing. */
 function servingOf(

@@ -2,23 +2,23 @@ import { AppError, ERRORS } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { cutShort } from '../kernel/pipeline.ts';
-import type { Exchange } from '../kernel/request-context.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
 import { writeReply } from '../transport/write-reply.ts';
 
 /** Requests whose response has not ended, and who waits for the end of those that are open now. */
 export class OpenRequests {
-  readonly #all = new Set<Exchange>();
-  readonly #waiting = new Set<{ readonly open: Set<Exchange>; readonly done: () => void }>();
+  readonly #all = new Set<RequestContext>();
+  readonly #waiting = new Set<{ readonly open: Set<RequestContext>; readonly done: () => void }>();
 
-  get all(): ReadonlySet<Exchange> {
+  get all(): ReadonlySet<RequestContext> {
     return this.#all;
   }
 
-  began(x: Exchange): void {
+  began(x: RequestContext): void {
     this.#all.add(x);
   }
 
-  ended(x: Exchange): void {
+  ended(x: RequestContext): void {
     this.#all.delete(x);
     if (this.#waiting.size === 0) return;
     for (const { open, done } of this.#waiting) if (open.delete(x) && open.size === 0) done();
@@ -58,9 +58,9 @@ export class OpenRequests {
  * Tells the client of an open request that its time is over. Whether that was possible: a body of which a part has left
  * has no place for it, unless it is a stream of events.
  */
-function saysLast(x: Exchange): boolean {
-  const { request, response, runs } = x;
-  if (runs?.expired?.() === true) return true;
+function saysLast(x: RequestContext): boolean {
+  const { request, response, running } = x;
+  if (running?.expired?.() === true) return true;
   if (response.destroyed) return false;
   if (response.headersSent) {
     const body = x.reply?.body;

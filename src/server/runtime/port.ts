@@ -1,10 +1,11 @@
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import { GATEWAY } from '../config/dump/names.ts';
 import type { GatewayPlan } from '../config/plan.ts';
-import type { Exchange, Reply } from '../kernel/request-context.ts';
+import { GATEWAY } from '../kernel/gateway-name.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { type Listener, openListener } from '../transport/listener.ts';
 import type { Serving } from './active-config.ts';
+import { activeConfig } from './active-config.ts';
 
 /** A port that could not be opened, with the place of the port in the configuration. */
 export class PortError extends Error {
@@ -46,8 +47,8 @@ export interface Port {
 
 /** What happens with the requests of a port. */
 export interface PortEvents {
-  handle(x: Exchange, serving: Serving): Promise<Reply>;
-  ended(x: Exchange, status: number, bodyBytes: number): void;
+  handle(x: RequestContext, serving: Serving): Promise<Reply>;
+  ended(x: RequestContext, status: number, bodyBytes: number): void;
 }
 
 /** Ports with the same key stay open over a reload. */
@@ -79,7 +80,7 @@ export async function openPort(
     handle: (x) => handle(x, state.serving),
     ended: (x, status, bodyBytes) => {
       // A request whose connection ended before its turn came.
-      x.serving ??= state.serving;
+      activeConfig.ensure(x, () => state.serving);
       ended(x, status, bodyBytes);
     },
     connected: () => state.serving.bind?.connected(),

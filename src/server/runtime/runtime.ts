@@ -13,27 +13,22 @@ import { type GatewayPlan, planGateways, type RoutePlan } from '../config/plan.t
 import { redactorOf } from '../config/redact.ts';
 import { shadowedProblem, shadowedRoutes } from '../config/route-shadowing.ts';
 import type { Config } from '../config/schema.ts';
-import type { Expression } from '../expressions/cel/expression.ts';
+import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
+import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
-import type { Route } from '../kernel/pipeline.ts';
+import { LogReads } from '../kernel/log-reads.ts';
+import type { Route } from '../kernel/request-context.ts';
 import { createRouter, type Router } from '../kernel/router.ts';
 import type { AdmissionSettings } from '../kernel/validate-request.ts';
 import type { PriceCatalog } from '../llm/cost/catalog.ts';
 import { loadCatalogs } from '../llm/cost/load.ts';
+import { mcpProcessOf, setMcpProcess } from '../mcp/process.ts';
 import { ChildSlots } from '../mcp/targets/child-slots.ts';
 import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-log-policy.ts';
 import { Metrics } from '../observe/metrics/metrics.ts';
 import { compileMetricsPolicy } from '../observe/metrics/metrics-policy.ts';
 import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';
-import { type Payloads, payloadsOf } from '../observe/payloads.ts';
-import type { SecretNames } from '../observe/trace/state.ts';
-import {
-  type ContextOptions,
-  createContext,
-  locate,
-  type Problem,
-  type RuntimeSettings,
-} from './compile-context.ts';
+import { type ContextOptions, createContext, locate } from './compile-context.ts';
 import { compileRoute } from './compile-route.ts';
 import { Parts } from './component-cache.ts';
 
@@ -54,8 +49,8 @@ export interface Runtime {
   readonly settings: RuntimeSettings;
   readonly gateways: readonly GatewayRuntime[];
   readonly accessLog: AccessLogPolicy;
-  /** What is kept of requests and answers for expressions of the log, the metrics and the spans. */
-  readonly payloads: Payloads;
+  /** What expressions of the log, the metrics and the spans read. */
+  readonly logReads: LogReads;
   readonly catalog: PriceCatalog;
   /** Names that the configuration gives to places of credentials. */
   readonly secretNames: SecretNames;
@@ -126,9 +121,9 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const parts = new Parts(previous?.parts);
   const shared = compileShared(loaded, config, contextOptions, parts);
   if (previous === undefined) metrics.configure(shared.metricsPolicy);
-  const { children } = settings;
+  const { children } = mcpProcessOf(settings);
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
-  const { requestBody: readsRequestBody } = shared.payloads;
+  const readsRequestBody = shared.logReads.reads('request.body', 'request.bodyPrefix');
   const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, parts, readsRequestBody));
   // Their mistakes are to be seen now, not after that of the gateway's name.
   for (const route of detached)
@@ -142,7 +137,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       settings,
       gateways: compiled,
       accessLog: shared.accessLog,
-      payloads: shared.payloads,
+      logReads: shared.logReads,
       catalog: shared.catalog,
       metrics,
       tracing: shared.tracing,
@@ -211,7 +206,7 @@ function compileShared(loaded: Config, config: Config, options: ContextOptions, 
     config.frontendPolicies.accessLog,
     context('frontendPolicies', 'accessLog'),
   );
-  return { tracing, catalog, metricsPolicy, accessLog, payloads: payloadsOf(expressions) };
+  return { tracing, catalog, metricsPolicy, accessLog, logReads: new LogReads(expressions) };
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();
@@ -245,13 +240,18 @@ function runtimeSettings(
     maxBufferSize: frontendPolicies.http.maxBufferSize,
   };
   if (previous !== undefined) return { ...previous, ...own };
-  return {
-    metrics,
+  const settings: RuntimeSettings = {
+    slots: undefined,
+    admission: config.http,
+    callMeter: (kind, subtype) => metrics.calls(kind, subtype),
+    counter: (name) => (labels) => metrics.families[name].with(labels).add(),
+    ...own,
+  };
+  setMcpProcess(settings, {
     sessionKey: config.session.key === undefined ? randomBytes(32) : Buffer.from(config.session.key, 'hex'),
     sessionIdle: config.mcp.sessionTtl,
     maxSessions: config.mcp.maxSessions,
     children: new ChildSlots(config.mcp.maxChildren),
-    admission: config.http,
-    ...own,
-  };
+  });
+  return settings;
 }

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { LIMITS } from '../../core/limits.ts';
 import { HeaderList } from '../kernel/header-list.ts';
-import { Exchange, type Reply } from '../kernel/request-context.ts';
+import { type Reply, RequestContext } from '../kernel/request-context.ts';
 import { type Line, Turns, type Waiting } from './pipelining.ts';
 import { joinSmallWrites } from './write-coalescing.ts';
 import { discardReply, writeReply } from './write-reply.ts';
@@ -15,9 +15,9 @@ export interface ListenerOptions {
   /** IP address; all of them, IPv4 and IPv6, when absent. */
   readonly address?: string | undefined;
   /** Answers one request. Must not throw. */
-  handle(x: Exchange): Promise<Reply>;
+  handle(x: RequestContext): Promise<Reply>;
   /** Called once per request, when its response has ended, however it ended. */
-  ended(x: Exchange, status: number, bodyBytes: number): void;
+  ended(x: RequestContext, status: number, bodyBytes: number): void;
   /** A client connected; and left, with the bytes that came from it and went to it. */
   connected?(): void;
   disconnected?(received: number, sent: number): void;
@@ -66,7 +66,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   }
   const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {
     response.once('close', onClosed);
-    response.exchange = new Exchange(
+    response.exchange = new RequestContext(
       request,
       response,
       options.gateway,
@@ -107,7 +107,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
 /** A response that knows what it answers. */
 class GatewayResponse extends ServerResponse implements Waiting {
   line: Line<this> | undefined;
-  exchange: Exchange | undefined;
+  exchange: RequestContext | undefined;
   isEnded = false;
   /** Of the body, before chunks are framed. */
   bodyBytes = 0;

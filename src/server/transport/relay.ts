@@ -2,8 +2,7 @@ import type { Dispatcher } from 'undici';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { HeaderList, removeHopByHop } from '../kernel/header-list.ts';
-import type { CallSpan } from '../observe/otlp/span.ts';
-import type { Destination, RelayClient, UpstreamRequest, UpstreamResponse } from './upstream.ts';
+import type { CallSpan } from '../kernel/observer.ts';
 import { UpstreamBody } from './upstream-body.ts';
 import {
   BODY_IDLE,
@@ -13,6 +12,7 @@ import {
   UNKNOWN_ENCODING,
   upstreamError,
 } from './upstream-error.ts';
+import type { Destination, RelayClient, UpstreamRequest, UpstreamResponse } from './upstream-request.ts';
 
 /**
  * One request on its way. A class with methods instead of functions over shared variables: those would keep whole
@@ -41,11 +41,11 @@ export class Relay implements Dispatcher.DispatchHandler {
     this.#to = to;
     this.#span = span;
     this.#client = client;
-    if (client !== undefined) client.calledAt ??= this.#startedAt;
+    if (client !== undefined) client.timings.called ??= this.#startedAt;
     this.#resolve = resolve;
     this.#reject = reject;
     if (client?.isAbandoned) this.abandoned();
-    else if (client !== undefined) client.runs = this;
+    else if (client !== undefined) client.running = this;
     if (timeout !== undefined && !this.isOver) this.#timer = setTimeout(giveUpInTime, timeout, this);
   }
 
@@ -56,7 +56,7 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   /** The client has left, or its request was given up. */
   abandoned(): void {
-    this.giveUp(failure(CLIENT_GONE, this.#client?.givenUpFor ?? 'the client left'));
+    this.giveUp(failure(CLIENT_GONE, this.#client?.abandonReason ?? 'the client left'));
   }
 
   /** Also before there is a connection, when the dispatcher cannot be told yet. */
@@ -75,7 +75,7 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   #answered(status: number): void {
     const now = performance.now();
-    if (this.#client !== undefined) this.#client.answeredAt = now;
+    if (this.#client !== undefined) this.#client.timings.answered = now;
     this.#to.meter?.answered(now - this.#startedAt);
     this.#to.reachability?.answered();
     this.#span?.end(status);

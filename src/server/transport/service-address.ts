@@ -1,4 +1,4 @@
-import type { CompileContext } from '../runtime/compile-context.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
 import type { UpstreamAddress } from './upstream.ts';
 
 /**

@@ -3,59 +3,20 @@ import { type Dispatcher, Pool } from 'undici';
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
-import type { HeaderList } from '../kernel/header-list.ts';
-import { type CallSpan, type RequestSpan, withContext } from '../observe/otlp/span.ts';
-import { type CallMeter, spanned, upstreamConnector } from './call-meter.ts';
+import type { CallMeter } from '../kernel/call-meter.ts';
+import { withTraceparent } from '../kernel/header-changes.ts';
+import type { CallSpan } from '../kernel/observer.ts';
 import { hostLookup } from './host-lookup.ts';
 import { Reachability } from './reachability.ts';
 import { Relay } from './relay.ts';
-import type { UpstreamBody } from './upstream-body.ts';
+import { spanned, upstreamConnector } from './upstream-connector.ts';
 import { explainUpstreamError } from './upstream-error.ts';
+import type { Destination, UpstreamRequest, UpstreamResponse } from './upstream-request.ts';
 
 /** Where an upstream is: `https://host:port`, or a unix socket. */
 export interface UpstreamAddress {
   readonly origin: string;
   readonly socketPath?: string;
-}
-
-export interface UpstreamRequest {
-  readonly method: string;
-  /** Path and query; goes after the fixed origin, so it cannot change the host. */
-  readonly path: string;
-  readonly headers: readonly string[];
-  readonly body?: Dispatcher.DispatchOptions['body'];
-  /** Ends a `request` when aborted. */
-  readonly signal?: AbortSignal;
-  /** Whose request it is: a `relay` ends when the client leaves. Cheaper by far than a signal for each request. */
-  readonly client?: RelayClient;
-  /** Of a `request`: the recorded request that it is made for. */
-  readonly span?: RequestSpan | undefined;
-  /** Time until the response headers, the connection included, in ms. Of `relay` only. */
-  readonly timeout?: number;
-  /** How long the response body may be silent, in ms; no limit when absent. Waiting for a slow client is not counted. */
-  readonly bodyIdle?: number;
-  /** The service only looks something up, whatever the method says: the request may be sent twice. */
-  readonly isReplaySafe?: boolean;
-}
-
-/** The part of a request that a relay needs. */
-export interface RelayClient {
-  readonly isAbandoned: boolean;
-  /** Why it is abandoned, when it is not that the client left. */
-  readonly givenUpFor: string | undefined;
-  runs: { abandoned(): void } | undefined;
-  /** Of `performance.now()`: when it was called, and when the head of its response came. */
-  calledAt: number | undefined;
-  answeredAt: number | undefined;
-  /** Set when the request is recorded: the call becomes a span of its own, and carries its context. */
-  readonly span: RequestSpan | undefined;
-}
-
-export interface UpstreamResponse {
-  readonly status: number;
-  /** Without hop-by-hop fields. */
-  readonly headers: HeaderList;
-  readonly body: UpstreamBody;
 }
 
 /** Connections to one upstream. Redirects are not followed; bodies have no time limit. */
@@ -74,14 +35,6 @@ export interface Upstream {
   /** Open connections. */
   readonly connected: number;
   close(): Promise<void>;
-}
-
-/** What all calls of one upstream share. */
-export interface Destination {
-  readonly pool: Pool;
-  readonly address: string;
-  readonly meter: CallMeter | undefined;
-  readonly reachability: Reachability | undefined;
 }
 
 export interface UpstreamOptions {
@@ -165,7 +118,7 @@ async function onceMore<T>(
 
 function dispatchOptions(request: UpstreamRequest, span: CallSpan | undefined): Dispatcher.DispatchOptions {
   const { method, path, body, bodyIdle } = request;
-  const headers = span === undefined ? request.headers : withContext(request.headers, span);
+  const headers = span === undefined ? request.headers : withTraceparent(request.headers, span);
   return {
     method: method as Dispatcher.HttpMethod,
     path,

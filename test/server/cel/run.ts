@@ -1,9 +1,11 @@
+// Registers the variables whose members messages know.
+import '../../../src/server/features.ts';
 import {
   CelEvaluationError,
-  type CelResult,
   CelSyntaxError,
   compileExpression,
 } from '../../../src/server/expressions/cel/expression.ts';
+import type { CelResult } from '../../../src/server/kernel/expression.ts';
 
 type Variables = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfigText } from '../../../src/server/config/load.ts';
+import { jwtClaims } from '../../../src/server/kernel/caller.ts';
 import { findProblems } from '../../../src/server/runtime/find-problems.ts';
 import { answeringGateway, proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
@@ -196,7 +197,7 @@ describe('claims of a token', () => {
       { authorization: { rules: roles } },
       {
         prepare: (x) => {
-          x.jwt = claims;
+          jwtClaims.set(x, claims);
         },
       },
     );
@@ -222,7 +223,7 @@ describe('claims of a token', () => {
       { authorization: { rules: ['jwt.level + 1 == 4', 'jwt.level / 2 == 1', 'type(jwt.level) == int'] } },
       {
         prepare: (x) => {
-          x.jwt = { level: 3 };
+          jwtClaims.set(x, { level: 3 });
         },
       },
     );
@@ -238,7 +239,7 @@ describe('claims of a token', () => {
       },
       {
         prepare: (x) => {
-          x.jwt = { sub: 'ada' };
+          jwtClaims.set(x, { sub: 'ada' });
         },
       },
     );

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Exchange } from '../../../src/server/kernel/request-context.ts';
+import { jwtClaims } from '../../../src/server/kernel/caller.ts';
+import type { RequestContext } from '../../../src/server/kernel/request-context.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { worstLoopDelay } from '../../kit/loop-delay.ts';
 import { answeringGateway, routesConfig } from '../../kit/routes.ts';
@@ -29,8 +30,8 @@ describe('claims of any size and shape', () => {
     ['a text of 1 MB', { realm_access: { roles: 'x'.repeat(1_000_000) } }],
     ['nothing', {}],
   ])('%s: 403', async (what, claims) => {
-    const prepare = (x: Exchange): void => {
-      x.jwt = claims;
+    const prepare = (x: RequestContext): void => {
+      jwtClaims.set(x, claims);
     };
     await using route = await watchedRoute({ authorization: { rules } }, { prepare });
     await expectFreeLoop(`rule on ${what}`, async () => {

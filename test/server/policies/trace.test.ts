@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Exchange } from '../../../src/server/kernel/request-context.ts';
-import { policyKinds } from '../../../src/server/policies/index.ts';
+import { policyKinds } from '../../../src/server/features.ts';
+import { jwtClaims } from '../../../src/server/kernel/caller.ts';
+import type { RequestContext } from '../../../src/server/kernel/request-context.ts';
 import { askPolicy } from '../../kit/authz.ts';
 import { chaos } from '../../kit/config.ts';
 import { openSession } from '../../kit/mcp.ts';
@@ -19,7 +20,7 @@ async function told(
   kind: string,
   policies: object,
   options: SendOptions = {},
-  prepare?: (x: Exchange) => void,
+  prepare?: (x: RequestContext) => void,
 ): Promise<Told[]> {
   await using route = await watchedRoute(policies, prepare === undefined ? {} : { prepare });
   await send(route.url, options);
@@ -67,8 +68,8 @@ test('apiKey: never the key', async () => {
 test('authorization: the rule that decided', async () => {
   const rules = ['jwt.sub == "ada"', { deny: 'request.method == "DELETE"' }];
   const policies = { authorization: { rules } };
-  const ada = (x: Exchange): void => {
-    x.jwt = { sub: 'ada' };
+  const ada = (x: RequestContext): void => {
+    jwtClaims.set(x, { sub: 'ada' });
   };
   expect(await told('authorization', policies, {}, ada)).toEqual([
     { action: 'apply', reason: 'every rule holds' },
@@ -212,7 +213,7 @@ describe('all of them', () => {
       { authorization: { rules: ['true'] }, cors: {} },
       {
         prepare: (x) => {
-          x.trace = undefined;
+          x.observer = undefined;
         },
       },
     );

@@ -6,9 +6,10 @@ import type {
   DumpModel,
 } from '../../../core/config-dump.ts';
 import { goDuration } from '../../../core/go-duration.ts';
+import { modelBackend } from '../../llm/model.ts';
 import type { GatewayPlan, RoutePlan } from '../plan.ts';
 import type { RouteConfig } from '../schema.ts';
-import { listenerKey, modelBackend, routeNames } from './names.ts';
+import { listenerKey, routeNames } from './names.ts';
 import { inlinePolicies } from './policies.ts';
 
 type BackendConfig = RouteConfig['backends'][number];

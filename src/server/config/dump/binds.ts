@@ -1,7 +1,8 @@
 import type { DumpMatch, DumpRoute } from '../../../core/config-dump.ts';
+import { GATEWAY } from '../../kernel/gateway-name.ts';
 import type { GatewayPlan, RoutePlan } from '../plan.ts';
 import type { RouteConfig } from '../schema.ts';
-import { GATEWAY, listenerKey, routeNames } from './names.ts';
+import { listenerKey, routeNames } from './names.ts';
 import { inlinePolicies } from './policies.ts';
 
 /** A bind without its listeners, which are written piece by piece. `port` is the one that is open. */

@@ -1,11 +1,5 @@
 import type { GatewayPlan, RoutePlan } from '../plan.ts';
 
-/**
- * The gateway, as upstream names it in dumps, logs, metrics and expressions whenever there is no Kubernetes resource
- * behind it. What the configuration calls a gateway is the name of the listener there.
- */
-export const GATEWAY = { namespace: 'default', name: 'default', label: 'default/default' } as const;
-
 /** How a route and what belongs to it are called in dumps and traces: upstream's naming rules. */
 export interface RouteNames {
   readonly key: string;
@@ -17,9 +11,6 @@ export interface RouteNames {
 
 /** A gateway that stands for a top-level `mcp` or `llm` section with a port of its own. */
 const isShortForm = ({ portPath }: GatewayPlan): boolean => portPath[0] !== 'gateways';
-
-/** A model of the top-level `llm` as a backend of its own. */
-export const modelBackend = (name: string, index: number): string => `llm:model:${name}:${index}`;
 
 /** `gateway/<name>`, or the name of the section that implies the port. */
 export function listenerKey(gateway: GatewayPlan): string {

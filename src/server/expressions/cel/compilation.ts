@@ -1,5 +1,6 @@
+import type { Span } from '../../kernel/expression.ts';
 import { type CelProblemCode, CelSyntaxError } from './errors.ts';
-import type { Node, Span } from './syntax.ts';
+import type { Node } from './syntax.ts';
 import { toCel, type Value } from './values.ts';
 
 /** What one evaluation works on: a place for each root and each local name, filled when first read. */

@@ -1,10 +1,10 @@
+import type { CelResult, VariableResolver } from '../../kernel/expression.ts';
 import { compile } from './compile.ts';
 import { parse } from './engine.ts';
 import { CelEvaluationError, CelSyntaxError } from './errors.ts';
-import type { Lookup } from './expression.ts';
 import { enterBudget, leaveBudget } from './limits.ts';
 import { operandsOf } from './operands.ts';
-import { type CelResult, fromCel } from './results.ts';
+import { fromCel } from './results.ts';
 import type { Node } from './syntax.ts';
 
 /** A part of an expression, `source.slice(start, end)`, and what it gives on its own. */
@@ -22,7 +22,7 @@ export interface ExplainedPart {
 export function explainExpression(
   source: string,
   variables: readonly string[],
-  lookup: Lookup,
+  lookup: VariableResolver,
   limit: number,
 ): ExplainedPart[] {
   const root = parse(source);
@@ -41,7 +41,7 @@ export function explainExpression(
 function evaluate(
   node: Node,
   variables: readonly string[],
-  lookup: Lookup,
+  lookup: VariableResolver,
 ): ExplainedPart['outcome'] | undefined {
   const outer = enterBudget();
   try {

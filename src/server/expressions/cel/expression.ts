@@ -1,42 +1,15 @@
+import type { CelResult, Expression, VariableResolver } from '../../kernel/expression.ts';
 import { compile } from './compile.ts';
 import { parse } from './engine.ts';
 import { CelEvaluationError } from './errors.ts';
 import { enterBudget, leaveBudget } from './limits.ts';
 import { neverBoolean } from './never-boolean.ts';
-import { type CelResult, fromCel } from './results.ts';
-import type { Span } from './syntax.ts';
+import { fromCel } from './results.ts';
 import { isGuarded, type NeededEntry, unguardedEntry } from './unguarded.ts';
 
 export { CelEvaluationError, CelSyntaxError } from './errors.ts';
 export { HeadersView } from './headers-view.ts';
-export type { CelResult } from './results.ts';
 export { CelStruct, toCel } from './values.ts';
-
-/** Gives the value of a root variable; null or undefined when it is not set. Called at most once per evaluation and root. */
-export type Lookup = (root: string) => unknown;
-
-/** A compiled expression. Immutable, and safe to evaluate from everywhere, also from inside of a lookup. */
-export interface Expression {
-  readonly source: string;
-  /** Root variables that it reads. */
-  readonly roots: ReadonlySet<string>;
-  /** Dotted paths that it reads, such as `jwt.sub`, with where in the source each is read first. */
-  readonly paths: ReadonlyMap<string, Span>;
-  /** Where `in` stands before something that is certainly a text, so that it always fails. */
-  readonly insideTexts: readonly Span[];
-  /** What it gives, in words, when that is certainly no boolean. */
-  readonly neverBoolean: string | undefined;
-  /**
-   * Whether it may read the member at a dotted path, such as `request.body`. True also when it uses a parent as a whole
-   * (`request[name]`, `variables()`, `toJson(request)`) or a part of the member.
-   */
-  reads(path: string): boolean;
-  /**
-   * The value of the expression. Synchronous, and bounded in time. Values of the lookup pass through `toCel`, so plain
-   * JSON, `CelStruct` and `HeadersView` may be given as they are. Throws `CelEvaluationError` and nothing else.
-   */
-  evaluate(lookup: Lookup): CelResult;
-}
 
 /**
  * Compiles an expression for a place that has these root variables. Throws `CelSyntaxError` with a code, a place and
@@ -86,7 +59,10 @@ export function readsUnguarded(expression: Pick<Expression, 'source' | 'reads'>,
 }
 
 /** The value of an expression; undefined when it gives none, whatever the reason. */
-export function tryEvaluate(expression: Pick<Expression, 'evaluate'>, lookup: Lookup): CelResult | undefined {
+export function tryEvaluate(
+  expression: Pick<Expression, 'evaluate'>,
+  lookup: VariableResolver,
+): CelResult | undefined {
   try {
     return expression.evaluate(lookup);
   } catch (error) {
@@ -96,7 +72,7 @@ export function tryEvaluate(expression: Pick<Expression, 'evaluate'>, lookup: Lo
 }
 
 /** Whether the expression gives true. Any other value is false. Throws `CelEvaluationError` when it gives none. */
-export function isTrue(expression: Expression, lookup: Lookup): boolean {
+export function isTrue(expression: Expression, lookup: VariableResolver): boolean {
   return expression.evaluate(lookup) === true;
 }
 

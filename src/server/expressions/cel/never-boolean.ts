@@ -1,5 +1,6 @@
 import { dottedName } from './access.ts';
-import { declarationOf, type ValueType } from './roots.ts';
+import type { ValueType } from './declarations.ts';
+import { declarationOf } from './declarations.ts';
 import type { Node } from './syntax.ts';
 
 /** The words for a text. */

@@ -1,6 +1,6 @@
+import type { Span } from '../../kernel/expression.ts';
 import { CelSyntaxError } from './errors.ts';
 import { CEL_LIMITS } from './limits.ts';
-import type { Span } from './syntax.ts';
 
 interface Words {
   readonly message: string;

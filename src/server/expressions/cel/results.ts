@@ -1,17 +1,8 @@
+import type { CelResult } from '../../kernel/expression.ts';
 import { chargeItems, chargeRead } from './limits.ts';
 import { mapEntries } from './maps.ts';
 import { Duration, Timestamp } from './time.ts';
 import { CelOptional, CelType, isBytes, isList, Keyed, Uint, type Value } from './values.ts';
-
-/** What an evaluation gives to the rest of the gateway: values that JSON and headers can hold. */
-export type CelResult =
-  | string
-  | number
-  | boolean
-  | null
-  | Uint8Array
-  | CelResult[]
-  | { [key: string]: CelResult };
 
 /**
  * Takes a value out of CEL. Ints and uints become numbers up to 2^53 and decimal texts beyond (the form that

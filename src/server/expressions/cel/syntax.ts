@@ -1,9 +1,5 @@
+import type { Span } from '../../kernel/expression.ts';
 /** The syntax tree that everything behind `engine.ts` works on. `start` and `end` are UTF-16 offsets in the source. */
-
-export interface Span {
-  readonly start: number;
-  readonly end: number;
-}
 
 export type BinaryOperator = '==' | '!=' | '<' | '<=' | '>' | '>=' | 'in' | '+' | '-' | '*' | '/' | '%';
 

@@ -1,6 +1,7 @@
+import type { Span } from '../../kernel/expression.ts';
 import { dottedName } from './access.ts';
 import { operandsOf } from './operands.ts';
-import type { Node, Span } from './syntax.ts';
+import type { Node } from './syntax.ts';
 
 /** Where an expression needs an entry of a map. */
 export interface NeededEntry extends Span {

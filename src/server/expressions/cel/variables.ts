@@ -1,5 +1,5 @@
 import { nearest } from '../../../core/suggest.ts';
-import { declarationOf, ROOT_NAMES } from './roots.ts';
+import { declarationOf, rootNames } from './declarations.ts';
 
 /**
  * The member that was probably meant, when `member` is not one of what is at `path` but close to one. A name that is
@@ -18,9 +18,9 @@ export function unknownVariable(
   available: readonly string[],
 ): { message: string; help: string | undefined } {
   const list = available.length === 0 ? undefined : `available here: ${available.join(', ')}`;
-  if (ROOT_NAMES.includes(name))
+  if (rootNames().includes(name))
     return { message: `the variable \`${name}\` is not available here`, help: list };
-  const similar = nearest(name, available) ?? nearest(name, ROOT_NAMES);
+  const similar = nearest(name, available) ?? nearest(name, rootNames());
   if (similar !== undefined) {
     const where = available.includes(similar) ? '' : ', which is not available here';
     return {

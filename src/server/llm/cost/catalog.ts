@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CostOutcome } from '../log-fields.ts';
+import type { CostOutcome } from '../call.ts';
 import type { Usage } from '../usage.ts';
 import { costToNumber, costToText, parseRate, rateToNumber } from './decimal.ts';
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
 import { parseJson, readJsonFile } from '../../../core/json-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { CompileContext } from '../../runtime/compile-context.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
 import { type CatalogDocument, catalogSchema, PriceCatalog } from './catalog.ts';
 
 /** A price catalog: a file, or inline as JSON text or as an object. */

@@ -1,5 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
-import type { Lookup } from '../../expressions/variables.ts';
+import type { VariableResolver } from '../../kernel/expression.ts';
 import { llmError } from '../errors.ts';
 import { GuardrailFailure, type Phase } from './verdict.ts';
 import type { Webhook } from './webhook.ts';
@@ -17,7 +17,7 @@ export interface GuardedText {
 export async function checkMessages(
   webhooks: readonly Webhook[],
   texts: readonly GuardedText[],
-  lookup: Lookup,
+  lookup: VariableResolver,
   signal: AbortSignal,
 ): Promise<readonly GuardedText[]> {
   return run(
@@ -35,7 +35,7 @@ export async function checkMessages(
 export async function checkChoices(
   webhooks: readonly Webhook[],
   contents: readonly string[],
-  lookup: Lookup,
+  lookup: VariableResolver,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const texts = contents.map((content): GuardedText => ({ role: 'assistant', content }));
@@ -55,7 +55,7 @@ export async function checkChoices(
 async function run(
   webhooks: readonly Webhook[],
   texts: readonly GuardedText[],
-  lookup: Lookup,
+  lookup: VariableResolver,
   signal: AbortSignal,
   wrap: (text: GuardedText) => unknown,
   unwrap: (item: unknown) => unknown,
@@ -65,12 +65,12 @@ async function run(
   for (const webhook of webhooks) {
     try {
       const verdict = await webhook.check(current.map(wrap), lookup, signal);
-      lookup.watched?.tracer.guardrail(phase, verdict.kind, webhook.place);
+      lookup.observed?.observer.guardrail(phase, verdict.kind, webhook.place);
       if (verdict.kind === 'reject') throw rejected(verdict.status, verdict.body);
       if (verdict.kind === 'mask') current = verdict.items.map((item) => guardedText(unwrap(item)));
     } catch (error) {
       if (error instanceof GuardrailFailure) {
-        lookup.watched?.tracer.guardrail(phase, 'failed', webhook.place, error.message);
+        lookup.observed?.observer.guardrail(phase, 'failed', webhook.place, error.message);
         throw failed(phase, `${webhook.address}: ${error.message}`);
       }
       // The client left while the webhook thought: nobody is told, the log says why the call went no further.

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CompileContext } from '../../runtime/compile-context.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { Phase } from './verdict.ts';
 import { compileWebhook, type Webhook, webhookSchema } from './webhook.ts';
 

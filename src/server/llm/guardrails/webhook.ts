@@ -1,15 +1,17 @@
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { TracePlace } from '../../../core/trace/event.ts';
-import { type Expression, tryEvaluate } from '../../expressions/cel/expression.ts';
-import type { Lookup } from '../../expressions/variables.ts';
+import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { canonicalAuthority } from '../../kernel/authority.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { Expression, VariableResolver } from '../../kernel/expression.ts';
 import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../../kernel/header-list.ts';
-import type { Tracer } from '../../observe/trace/tracer.ts';
-import type { CompileContext } from '../../runtime/compile-context.ts';
+import type { RequestObserver } from '../../kernel/observer.ts';
 import { parseAddress } from '../../transport/service-address.ts';
-import { createUpstream, type Upstream, type UpstreamRequest } from '../../transport/upstream.ts';
+import { createUpstream, type Upstream } from '../../transport/upstream.ts';
 import { explainUpstreamError } from '../../transport/upstream-error.ts';
+import type { UpstreamRequest } from '../../transport/upstream-request.ts';
+import { llmRequestScope, llmResponseScope } from '../variables.ts';
 import { GuardrailFailure, memberOf, type Phase, parseVerdict, type Verdict } from './verdict.ts';
 
 const PSEUDO = [':path', ':method', ':authority'];
@@ -42,7 +44,7 @@ export interface Webhook {
   /** `host:port` or `unix:path`, for logs. */
   readonly address: string;
   /** `items` are messages in the request phase and choices in the response phase. Throws `GuardrailFailure`. */
-  check(items: readonly unknown[], lookup: Lookup, signal: AbortSignal): Promise<Verdict>;
+  check(items: readonly unknown[], lookup: VariableResolver, signal: AbortSignal): Promise<Verdict>;
   close(): Promise<void>;
 }
 
@@ -53,17 +55,16 @@ export function compileWebhook(
 ): Webhook | undefined {
   const address = parseAddress(target.host, context.at('target', 'host'));
   // The specification: "llmRequest.* variables are available in request-phase webhooks only."
-  const place = phase === 'request' ? 'llmRequest' : 'llmResponse';
+  const scope = phase === 'request' ? llmRequestScope : llmResponseScope;
   const expressions = Object.entries(headers).map(
-    ([name, source]) => [name, context.at('headers', name).cel(source, place)] as const,
+    ([name, source]) => [name, context.at('headers', name).cel(source, scope)] as const,
   );
   if (address === undefined) return undefined;
   const origin = context.place();
-  const { metrics } = context.settings;
-  const { guardrails } = metrics.families;
+  const counted = context.settings.counter('guardrails');
   const upstream = createUpstream(address, {
     connections: LIMITS.guardrailConnections,
-    meter: metrics.calls('Policy', 'Guardrail'),
+    meter: context.settings.callMeter('Policy', 'Guardrail'),
     log: context.log,
   });
   context.inspection.bounds.push({
@@ -72,8 +73,7 @@ export function compileWebhook(
     max: LIMITS.guardrailConnections,
     used: () => upstream.connected,
   });
-  const count = (action: string): void =>
-    guardrails.with([phase === 'request' ? 'Request' : 'Response', action]).add();
+  const count = (action: string): void => counted([phase === 'request' ? 'Request' : 'Response', action]);
   return {
     place: origin,
     address: upstream.address,
@@ -85,7 +85,7 @@ export function compileWebhook(
           { ...call, span: lookup.span },
           { [memberOf(phase)]: items },
           signal,
-          lookup.watched?.tracer,
+          lookup.observed?.observer,
         );
         const verdict = parseVerdict(answer, phase);
         count(ACTIONS[verdict.kind]);
@@ -95,7 +95,7 @@ export function compileWebhook(
         const problem = error instanceof GuardrailFailure ? error.message : explainUpstreamError(error);
         count(failureMode === 'failOpen' ? 'FailOpen' : 'Reject');
         if (failureMode === 'failOpen') {
-          lookup.watched?.tracer.guardrail(
+          lookup.observed?.observer.guardrail(
             phase,
             'failed',
             origin,
@@ -129,7 +129,7 @@ function requestOf(
   phase: Phase,
   upstream: Upstream,
   expressions: readonly (readonly [string, Expression])[],
-  lookup: Lookup,
+  lookup: VariableResolver,
 ): Call {
   let method = 'POST';
   let path = `/${phase}`;
@@ -150,7 +150,7 @@ function requestOf(
 /** Two slashes at the start would be read as a host by some servers. */
 const isPath = (value: string): boolean => /^\/(?!\/)[\x21-\x7e]*$/.test(value) && !value.includes('#');
 
-function textOf(expression: Expression, lookup: Lookup): string | undefined {
+function textOf(expression: Expression, lookup: VariableResolver): string | undefined {
   const value = tryEvaluate(expression, lookup);
   if (typeof value === 'string') return value;
   return value === null || typeof value === 'object' || value === undefined ? undefined : String(value);
@@ -161,7 +161,7 @@ async function send(
   { method, path, headers, span }: Call,
   body: object,
   signal: AbortSignal,
-  tracer: Tracer | undefined,
+  tracer: RequestObserver | undefined,
 ): Promise<Buffer> {
   const timeout = AbortSignal.timeout(LIMITS.guardrailTimeout);
   const both = AbortSignal.any([timeout, signal]);
@@ -176,7 +176,7 @@ async function send(
 async function answerTo(
   upstream: Upstream,
   request: UpstreamRequest,
-  tracer: Tracer | undefined,
+  tracer: RequestObserver | undefined,
 ): Promise<Buffer> {
   const sent = upstream.request(request);
   const response = await (tracer === undefined ? sent : tracer.call(upstream.address, sent, 'guardrail'));

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { HeaderList } from '../../kernel/header-list.ts';
-import type { Exchange, Reply } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { LlmCall } from '../call.ts';
 import { envelope } from '../errors.ts';
-import type { LlmCall } from '../log-fields.ts';
 import { defineProvider } from './provider.ts';
 
 type Body = Readonly<Record<string, unknown>>;
@@ -19,7 +19,7 @@ export const echo = defineProvider({
   answer,
 });
 
-function answer(x: Exchange, { operation, streaming }: LlmCall, body: Body): Reply {
+function answer(x: RequestContext, { operation, streaming }: LlmCall, body: Body): Reply {
   switch (operation) {
     case 'chat':
       return missing(body, 'messages') ?? chat(body, streaming);

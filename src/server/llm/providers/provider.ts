@@ -1,5 +1,5 @@
-import type { Exchange, Reply } from '../../kernel/request-context.ts';
-import type { LlmCall } from '../log-fields.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
+import type { LlmCall } from '../call.ts';
 
 /** A kind of LLM provider. All speak the OpenAI wire format; they differ in where they are. */
 export interface ProviderKind {
@@ -11,7 +11,7 @@ export interface ProviderKind {
   /** Origin and path prefix of its API, when the configuration has no `baseUrl`; undefined when it must have one. */
   readonly baseUrl: string | undefined;
   /** Answers here instead of over the network. */
-  readonly answer?: (x: Exchange, call: LlmCall, body: Readonly<Record<string, unknown>>) => Reply;
+  readonly answer?: (x: RequestContext, call: LlmCall, body: Readonly<Record<string, unknown>>) => Reply;
 }
 
 export function defineProvider(kind: ProviderKind): ProviderKind {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
-import type { CompileContext } from '../../runtime/compile-context.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
 import { createUpstream, type Upstream } from '../../transport/upstream.ts';
 import { defineTarget, type Target } from '../target.ts';
 import { openHttpChannel } from './http-channel.ts';
@@ -33,7 +33,7 @@ export const mcp = defineTarget({
     if (url === undefined) return unusable(name);
     const upstream: Upstream = createUpstream(
       { origin: url.origin },
-      { meter: context.settings.metrics.calls('Primary', 'Mcp') },
+      { meter: context.settings.callMeter('Primary', 'Mcp') },
     );
     return {
       name,

@@ -2,10 +2,9 @@ import { LIMITS } from '../../../core/limits.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
 import { lowestRevision } from '../initialize.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
-import type { CallHandler } from '../peer.ts';
+import type { CallHandler, Peer } from '../peer.ts';
 import { errorMessage, RPC, resultMessage } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
-import type { SharedProcess, SharedServer } from './shared-server.ts';
 
 /** What acts on the whole server, or shows what others do there: one session must not do it for the others. */
 const PER_CLIENT = /^(?:logging\/|tasks\/)/;
@@ -15,11 +14,31 @@ const NOT_SHARED = ['logging', 'tasks'];
 const TOKEN_IN_CALL = ['params', '_meta', 'progressToken'];
 const TOKEN_IN_PROGRESS = ['params', 'progressToken'];
 
+/** A process that several sessions use. */
+export interface SharedProcess {
+  readonly peer: Peer;
+  readonly channel: Channel;
+  /** The server's answer to `initialize`. */
+  readonly initialized: Promise<RpcMessage>;
+  readonly members: Set<SharedChannel>;
+  /** It has ended, or is being ended. */
+  isOver: boolean;
+}
+
+/** The server as its channels see it. */
+interface Server {
+  leave(member: SharedChannel, running: SharedProcess): Promise<void>;
+  /** A progress token that no other call of the process uses. */
+  nextToken(): string;
+  /** A message of the process that belongs to no call. */
+  unrelated(running: SharedProcess, message: RpcMessage): void;
+}
+
 /** One session's way to a shared process. */
 export class SharedChannel implements Channel {
   readonly sessionId = undefined;
   readonly events: ChannelEvents;
-  readonly #server: SharedServer;
+  readonly #server: Server;
   readonly #process: SharedProcess;
   /** The ids of calls in flight at the process, by the session's own. */
   readonly #calls = new Map<number, number>();
@@ -27,7 +46,7 @@ export class SharedChannel implements Channel {
   #isSlow = false;
   #isClosed = false;
 
-  constructor(server: SharedServer, running: SharedProcess, events: ChannelEvents) {
+  constructor(server: Server, running: SharedProcess, events: ChannelEvents) {
     this.#server = server;
     this.#process = running;
     this.events = events;

@@ -12,7 +12,7 @@ import {
   resultMessage,
 } from '../protocol.ts';
 import type { Channel, ChannelEvents, Target } from '../target.ts';
-import { SharedChannel } from './shared-channel.ts';
+import { SharedChannel, type SharedProcess } from './shared-channel.ts';
 
 /** Without abilities of its own: a request of the server could not be given to the right one of several clients. */
 const CLIENT = JSON.stringify({
@@ -20,17 +20,6 @@ const CLIENT = JSON.stringify({
   capabilities: {},
   clientInfo: { name: 'agctl', version: VERSION },
 });
-
-/** A running process, and the sessions that use it. */
-export interface SharedProcess {
-  readonly peer: Peer;
-  readonly channel: Channel;
-  /** The server's answer to `initialize`. */
-  readonly initialized: Promise<RpcMessage>;
-  readonly members: Set<SharedChannel>;
-  /** It has ended, or is being ended. */
-  isOver: boolean;
-}
 
 /**
  * One process of a stdio target for all sessions (`stdio.shared`). It starts with the first session and ends with the

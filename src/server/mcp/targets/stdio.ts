@@ -2,8 +2,9 @@ import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Redactor } from '../../../core/redact.ts';
-import type { CompileContext } from '../../runtime/compile-context.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
 import { noteNoise } from '../noise.ts';
+import { mcpProcessOf } from '../process.ts';
 import { type Channel, type ChannelEvents, defineTarget, type Target } from '../target.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
 import { childEnvironment, environmentRedactor } from './environment.ts';
@@ -127,7 +128,7 @@ async function openChannel(
 ): Promise<Channel> {
   const { name } = target;
   const { log } = context;
-  const { children } = context.settings;
+  const { children } = mcpProcessOf(context.settings);
   await children.take();
   let child: Child;
   try {

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
-import type { LlmCall } from '../../llm/log-fields.ts';
+import type { LlmCall } from '../../llm/call.ts';
 import type { Families } from './families.ts';
 import type { CounterSeries, HistogramSeries } from './family.ts';
 

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
-import { lookupIn } from '../../expressions/variables.ts';
-import type { Exchange } from '../../kernel/request-context.ts';
-import type { CompileContext } from '../../runtime/compile-context.ts';
+import { resolverFor } from '../../expressions/resolver.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import { logScope } from '../scopes.ts';
 
 export const metricsSchema = z
   .strictObject({
@@ -33,7 +34,7 @@ export interface MetricsPolicy {
   isRemoved(name: string): boolean;
   readonly labels: readonly string[];
   /** Values of those labels for a request that has ended; undefined where there is no text. */
-  values(x: Exchange): (string | undefined)[];
+  values(x: RequestContext): (string | undefined)[];
 }
 
 export function compileMetricsPolicy(
@@ -41,7 +42,7 @@ export function compileMetricsPolicy(
   context: CompileContext,
 ): MetricsPolicy {
   const expressions = Object.entries(fields.add).map(([name, source]) =>
-    context.at('fields', 'add', name).cel(source, 'log'),
+    context.at('fields', 'add', name).cel(source, logScope),
   );
   const removed = new Set(remove.map(shortName));
   return {
@@ -49,7 +50,7 @@ export function compileMetricsPolicy(
     labels: Object.keys(fields.add),
     values: (x) =>
       expressions.map((expression) => {
-        const value = tryEvaluate(expression, lookupIn(x));
+        const value = tryEvaluate(expression, resolverFor(x));
         return typeof value === 'string' ? value : undefined;
       }),
   };

@@ -1,11 +1,12 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
 import { VERSION } from '../../../core/version.ts';
+import type { CallKind, CallMeter } from '../../kernel/call-meter.ts';
 import type { Bound } from '../../kernel/inspection.ts';
-import type { Exchange } from '../../kernel/request-context.ts';
-import type { LlmCall } from '../../llm/log-fields.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import { type LlmCall, llmCall } from '../../llm/call.ts';
 import { CLIENT_METHODS } from '../../mcp/protocol.ts';
-import type { CallMeter } from '../../transport/call-meter.ts';
+import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
 import { createFamilies, type Families } from './families.ts';
 import { type CounterSeries, type Family, Gauge, type HistogramSeries, UNKNOWN } from './family.ts';
 import { LabelValues } from './label-values.ts';
@@ -29,10 +30,6 @@ interface HttpSeries {
   readonly requestProcessing: HistogramSeries;
   readonly responseProcessing: HistogramSeries;
 }
-
-/** Kinds of calls that the gateway makes, as metrics and spans name them. */
-export type CallKind = 'Primary' | 'Policy';
-export type CallSubtype = 'Http' | 'Llm' | 'Mcp' | 'ExtAuthz' | 'Guardrail' | 'Oidc';
 
 /** The counters of a running gateway. They outlive a reload of the configuration. */
 export class Metrics {
@@ -132,7 +129,7 @@ export class Metrics {
   }
 
   /** The meter of an upstream. */
-  calls(kind: CallKind, subtype: CallSubtype): CallMeter {
+  calls(kind: CallKind, subtype: string): CallMeter {
     const { callDuration, connectDuration } = this.families;
     return {
       kind,
@@ -143,13 +140,13 @@ export class Metrics {
   }
 
   /** Values of the labels of `config.metrics`. */
-  custom(x: Exchange): readonly string[] {
+  custom(x: RequestContext): readonly string[] {
     if (this.#custom.length === 0) return NONE;
     const values = this.#policy?.values(x) ?? [];
     return this.#custom.map((known, index) => known.of(values[index], true));
   }
 
-  recordMcp(mcp: NonNullable<Exchange['mcp']>, labels: readonly string[]): void {
+  recordMcp(mcp: McpFields, labels: readonly string[]): void {
     if (mcp.method === undefined) return;
     const succeeded = mcpProblem(mcp) === undefined;
     const resource = this.#mcpResources.of(mcp.tool ?? mcp.prompt ?? mcp.resourceUri, succeeded);
@@ -203,21 +200,24 @@ export class BindMetrics {
   }
 
   /** A request has ended. `bodyBytes` are those of the response body. */
-  ended(x: Exchange, status: number, bodyBytes: number): void {
+  ended(x: RequestContext, status: number, bodyBytes: number): void {
     const now = performance.now();
-    const seconds = (now - x.startedClock) / 1000;
+    const seconds = (now - x.timings.started) / 1000;
     const custom = this.#metrics.custom(x);
     const { labels, series } = this.#route(x.route);
     const http = this.#http(x, status, labels, series, custom);
     http.requests.value += 1;
     http.bytes.value += bodyBytes;
     http.duration.observe(seconds);
-    if (x.calledAt !== undefined) http.requestProcessing.observe((x.calledAt - x.startedClock) / 1000);
-    if (x.answeredAt !== undefined && x.repliedAt !== undefined)
-      http.responseProcessing.observe((x.repliedAt - x.answeredAt) / 1000);
-    if (x.mcp !== undefined) this.#metrics.recordMcp(x.mcp, [...labels, ...custom]);
-    if (x.llm !== undefined)
-      this.#metrics.recordLlm(x.llm, seconds, status >= 200 && status < 300, [...labels, ...custom]);
+    if (x.timings.called !== undefined)
+      http.requestProcessing.observe((x.timings.called - x.timings.started) / 1000);
+    if (x.timings.answered !== undefined && x.timings.replied !== undefined)
+      http.responseProcessing.observe((x.timings.replied - x.timings.answered) / 1000);
+    const mcp = mcpFields.get(x);
+    if (mcp !== undefined) this.#metrics.recordMcp(mcp, [...labels, ...custom]);
+    const llm = llmCall.get(x);
+    if (llm !== undefined)
+      this.#metrics.recordLlm(llm, seconds, status >= 200 && status < 300, [...labels, ...custom]);
   }
 
   #route(route: string | undefined): { labels: readonly string[]; series: Map<string, HttpSeries> } {
@@ -233,7 +233,7 @@ export class BindMetrics {
   }
 
   #http(
-    x: Exchange,
+    x: RequestContext,
     status: number,
     route: readonly string[],
     known: Map<string, HttpSeries>,

@@ -1,8 +1,11 @@
-import type { Config } from '../../config/schema.ts';
-import { type CelResult, tryEvaluate } from '../../expressions/cel/expression.ts';
-import { lookupIn } from '../../expressions/variables.ts';
-import type { Exchange } from '../../kernel/request-context.ts';
-import type { CompileContext } from '../../runtime/compile-context.ts';
+import type { z } from 'zod';
+import { tryEvaluate } from '../../expressions/cel/expression.ts';
+import { resolverFor } from '../../expressions/resolver.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { CelResult } from '../../kernel/expression.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import { logScope, samplingScope } from '../scopes.ts';
+import type { frontendTracingSchema, tracingSchema } from './schema.ts';
 
 /** Both forms of tracing in a configuration, compiled. */
 export interface TracingSettings {
@@ -13,16 +16,22 @@ export interface TracingSettings {
   readonly headers: Readonly<Record<string, string>>;
   readonly resources: Readonly<Record<string, string>>;
   readonly removed: ReadonlySet<string>;
-  samplesNew(x: Exchange): boolean;
-  samplesClient(x: Exchange): boolean;
+  samplesNew(x: RequestContext): boolean;
+  samplesClient(x: RequestContext): boolean;
   /** Whether the ended request is exported. */
-  isWanted(x: Exchange): boolean;
-  added(x: Exchange): [name: string, value: CelResult][];
+  isWanted(x: RequestContext): boolean;
+  added(x: RequestContext): [name: string, value: CelResult][];
+}
+
+/** The two places of tracing in a configuration. */
+interface TracingConfig {
+  readonly config: { readonly tracing: z.output<typeof tracingSchema> };
+  readonly frontendPolicies: { readonly tracing?: z.output<typeof frontendTracingSchema> | undefined };
 }
 
 /** Undefined without a collector. Both forms at once are reported as an error. */
 export function compileTracing(
-  { config, frontendPolicies }: Config,
+  { config, frontendPolicies }: TracingConfig,
   root: CompileContext,
 ): TracingSettings | undefined {
   const older = config.tracing;
@@ -96,20 +105,20 @@ function pick(
 }
 
 /** Yes or no, or a probability. An expression that fails samples nothing. */
-function samplerOf(sampling: Sampling, at: CompileContext): (x: Exchange) => boolean {
+function samplerOf(sampling: Sampling, at: CompileContext): (x: RequestContext) => boolean {
   if (typeof sampling !== 'string') return () => isSampled(sampling);
-  const expression = at.cel(sampling, 'sampling');
-  return (x) => isSampled(tryEvaluate(expression, lookupIn(x)));
+  const expression = at.cel(sampling, samplingScope);
+  return (x) => isSampled(tryEvaluate(expression, resolverFor(x)));
 }
 
 function isSampled(value: unknown): boolean {
   return value === true || (typeof value === 'number' && Math.random() < value);
 }
 
-function filterOf(filter: string | undefined, at: CompileContext): (x: Exchange) => boolean {
+function filterOf(filter: string | undefined, at: CompileContext): (x: RequestContext) => boolean {
   if (filter === undefined) return () => true;
-  const expression = at.at('filter').condition(filter, 'log');
-  return (x) => tryEvaluate(expression, lookupIn(x)) === true;
+  const expression = at.at('filter').condition(filter, logScope);
+  return (x) => tryEvaluate(expression, resolverFor(x)) === true;
 }
 
 function attributes(
@@ -117,12 +126,12 @@ function attributes(
   at: CompileContext,
 ): Pick<TracingSettings, 'added'> {
   const all = Object.entries(sources).map(
-    ([name, source]) => [name, at.at(name).cel(source, 'log')] as const,
+    ([name, source]) => [name, at.at(name).cel(source, logScope)] as const,
   );
   return {
     added: (x) =>
       all.flatMap(([name, expression]): [string, CelResult][] => {
-        const value = tryEvaluate(expression, lookupIn(x));
+        const value = tryEvaluate(expression, resolverFor(x));
         return value === undefined || value === null ? [] : [[name, value]];
       }),
   };

@@ -1,7 +1,7 @@
 import { withoutTokens } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { Route } from '../../kernel/pipeline.ts';
-import type { CallKind, CallSubtype } from '../metrics/metrics.ts';
+import type { HttpCall } from '../../kernel/observer.ts';
+import type { Route } from '../../kernel/request-context.ts';
 import { newSpanId, newTraceId, type TraceContext, traceparent } from './context.ts';
 
 export type AttributeValue = string | number | boolean;
@@ -51,15 +51,6 @@ export function serverAttributes(address: string): Record<string, AttributeValue
   return { 'server.address': name, ...(port === undefined ? {} : { 'server.port': Number(port) }) };
 }
 
-/** A call over HTTP, as spans describe it. */
-export interface HttpCall {
-  readonly kind: CallKind;
-  readonly subtype: CallSubtype;
-  readonly method: string;
-  readonly address: string;
-  readonly path: string;
-}
-
 /** A sampled request: its own span and those of the calls made for it. */
 export class RequestSpan implements TraceContext {
   readonly traceId: string;
@@ -93,15 +84,4 @@ export class RequestSpan implements TraceContext {
       'http.path': withoutTokens(path.split('?')[0] as string),
     });
   }
-}
-
-/** Header lines with the context of a call in the place of the client's. */
-export function withContext(headers: readonly string[], span: CallSpan): string[] {
-  const kept: string[] = [];
-  for (let at = 0; at < headers.length; at += 2) {
-    if ((headers[at] as string).toLowerCase() !== 'traceparent')
-      kept.push(headers[at] as string, headers[at + 1] as string);
-  }
-  kept.push('traceparent', span.traceparent);
-  return kept;
 }

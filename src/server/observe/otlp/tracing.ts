@@ -4,9 +4,10 @@ import type { Log } from '../../../core/log.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
 import { byForm } from '../../../core/redact.ts';
 import { VERSION } from '../../../core/version.ts';
-import type { Route } from '../../kernel/pipeline.ts';
-import type { Exchange } from '../../kernel/request-context.ts';
+import type { RequestContext, Route } from '../../kernel/request-context.ts';
 import type { Router } from '../../kernel/router.ts';
+import { llmCall } from '../../llm/call.ts';
+import { mcpFields } from '../../mcp/request-fields.ts';
 import type { Field } from '../request-fields.ts';
 import { parseTraceparent, type TraceContext } from './context.ts';
 import { loadTransport, SpanQueue } from './exporter.ts';
@@ -48,19 +49,20 @@ export class Tracing {
   /** A router that decides, of each admitted request, whether it is recorded. */
   around(router: Router<Route>): Router<Route> {
     return (x) => {
-      const exchange = x as Exchange;
-      exchange.span = this.#begin(exchange);
+      const exchange = x as RequestContext;
+      const span = this.#begin(exchange);
+      exchange.span = span;
       const route = router(x);
-      if (exchange.span !== undefined) exchange.span.route = route;
+      if (span !== undefined) span.route = route;
       return route;
     };
   }
 
-  #begin(x: Exchange): RequestSpan | undefined {
+  #begin(x: RequestContext): RequestSpan | undefined {
     const parent = parseTraceparent(x.headers.all('traceparent'));
     const { samplesNew, samplesClient } = this.#settings;
     const isSampled = parent === undefined ? samplesNew(x) : samplesClient(x);
-    x.trace?.emit({
+    x.observer?.emit({
       type: 'traceSampling',
       decision: `${isSampled ? 'sample' : 'not sampled'} (${parent === undefined ? 'random' : 'client'})`,
     });
@@ -68,7 +70,7 @@ export class Tracing {
   }
 
   /** The request has ended, with these fields of the access log. */
-  ended(x: Exchange, span: RequestSpan, fields: readonly Field[]): void {
+  ended(x: RequestContext, span: RequestSpan, fields: readonly Field[]): void {
     if (!this.#settings.isWanted(x)) return;
     const now = performance.now();
     const attributes = this.#attributes(x, fields);
@@ -77,13 +79,13 @@ export class Tracing {
     void this.#resource.then((resource) => {
       const shared = { resource, scope: this.#scope };
       this.#queue.add([
-        readable({ ...server, error: problemOf(x), started: x.startedClock, ended: now }, shared),
+        readable({ ...server, error: problemOf(x), started: x.timings.started, ended: now }, shared),
         ...span.calls.map((call) => readable(clientSpan(call, span, now), shared)),
       ]);
     });
   }
 
-  #attributes(x: Exchange, fields: readonly Field[]): Record<string, AttributeValue> {
+  #attributes(x: RequestContext, fields: readonly Field[]): Record<string, AttributeValue> {
     const attributes: Record<string, AttributeValue> = {};
     for (const [name, value] of fields) {
       if (value !== undefined && value !== null && name !== 'error')
@@ -92,7 +94,7 @@ export class Tracing {
     attributes['url.scheme'] = 'http';
     attributes['network.protocol.version'] = x.request.httpVersion;
     Object.assign(attributes, serverAttributes(x.host));
-    for (const [part, cost] of Object.entries(x.llm?.cost?.parts ?? {}))
+    for (const [part, cost] of Object.entries(llmCall.get(x)?.cost?.parts ?? {}))
       attributes[`gw.ai.usage.cost.${snakeCase(part)}`] = cost;
     for (const [name, value] of this.#settings.added(x)) {
       const attribute = attributeOf(value);
@@ -108,8 +110,8 @@ export class Tracing {
 }
 
 /** What went wrong, for the span's status: a server's span is an error from 500 on (OpenTelemetry's conventions for HTTP). */
-function problemOf(x: Exchange): string | undefined {
-  const known = x.error ?? mcpProblem(x.mcp);
+function problemOf(x: RequestContext): string | undefined {
+  const known = x.error ?? mcpProblem(mcpFields.get(x));
   const status = x.reply?.status ?? 0;
   return known ?? (status >= 500 ? `HTTP ${status}` : undefined);
 }
@@ -132,7 +134,9 @@ function attributeOf(value: unknown): AttributeValue {
 }
 
 /** Method of MCP, or of HTTP with the path that the route names: paths of clients are too many for names. */
-function spanName({ mcp, method, path }: Exchange, { route }: RequestSpan): string {
+function spanName(x: RequestContext, { route }: RequestSpan): string {
+  const { method, path } = x;
+  const mcp = mcpFields.get(x);
   if (mcp?.method !== undefined) return mcp.method;
   for (const { path: wanted } of route?.matches ?? []) {
     if (wanted.kind === 'exact' && wanted.value === path) return `${method} ${path}`;

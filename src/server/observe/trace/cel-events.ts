@@ -2,20 +2,19 @@ import { isSensitiveName, REDACTED } from '../../../core/credentials.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { CelMessage, CelPart } from '../../../core/trace/event.ts';
 import { explainExpression } from '../../expressions/cel/explain.ts';
-import type { CelResult } from '../../expressions/cel/expression.ts';
-import type { PlacedExpression } from '../../expressions/traced-expression.ts';
-import type { Exchange } from '../../kernel/request-context.ts';
+import type { SecretNames } from '../../kernel/compile-context.ts';
+import type { TracedExpression } from '../../kernel/expression.ts';
+import type { CelOutcome } from '../../kernel/observer.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
 import { plain } from './plain.ts';
-import { type SecretNames, stateFor } from './state.ts';
-
-export type CelOutcome = { readonly value: CelResult } | { readonly error: string };
+import { stateFor } from './state.ts';
 
 /** An expression that was evaluated, with what its parts gave. */
 export function celMessage(
-  expression: PlacedExpression,
+  expression: TracedExpression,
   peek: (root: string) => unknown,
   outcome: CelOutcome,
-  x: Exchange,
+  x: RequestContext,
   names: SecretNames,
 ): CelMessage {
   const { source, variables, roots, place } = expression;

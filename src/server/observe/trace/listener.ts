@@ -1,16 +1,25 @@
 import type { Redactor } from '../../../core/redact.ts';
-import type { Config } from '../../config/schema.ts';
-import type { Exchange } from '../../kernel/request-context.ts';
-import type { CostOutcome } from '../../llm/log-fields.ts';
+import type { SecretNames } from '../../kernel/compile-context.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import { type CostOutcome, llmCall } from '../../llm/call.ts';
 import type { Usage } from '../../llm/usage.ts';
 import { traceListener } from './stages.ts';
-import type { SecretNames } from './state.ts';
 import type { Tracer } from './tracer.ts';
+
+/** `frontendPolicies`, as far as a trace shows it. */
+interface FrontendConfig {
+  readonly http: object;
+  readonly accessLog: {
+    readonly filter?: unknown;
+    readonly remove: readonly unknown[];
+    readonly add: object;
+  };
+}
 
 /** A watched request has come in: what it is, and what is in force before a route is known. */
 export function traceBegin(
   tracer: Tracer,
-  { frontendPolicies }: Config,
+  frontendPolicies: FrontendConfig,
   {
     secretNames,
     redactor,
@@ -28,7 +37,8 @@ export function traceBegin(
 }
 
 /** The access log is written: what the request cost, and the end of the trace. */
-export function traceEnd(tracer: Tracer, { llm }: Exchange): void {
+export function traceEnd(tracer: Tracer, x: RequestContext): void {
+  const llm = llmCall.get(x);
   if (llm?.cost !== undefined) {
     const { provider, responseModel, providerModel, requestModel, usage, cost } = llm;
     const model = responseModel ?? providerModel ?? requestModel;

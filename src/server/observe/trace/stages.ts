@@ -1,9 +1,6 @@
 import type { RouteSelectionMessage, TracePlace } from '../../../core/trace/event.ts';
-import type { Route } from '../../kernel/pipeline.ts';
-import type { Policy } from '../../kernel/policy.ts';
-import type { Exchange, Reply } from '../../kernel/request-context.ts';
+import type { Policy, Reply, RequestContext, Route } from '../../kernel/request-context.ts';
 import { explainSkipped } from '../../kernel/route-explain.ts';
-import { effectiveKeyOf, phaseOf } from './policy-notes.ts';
 import type { Tracer } from './tracer.ts';
 
 /** Policies of the listener, which come before any route. */
@@ -24,7 +21,7 @@ export function traceListener(tracer: Tracer, { effective, exportsSpans }: Front
 /** Which route was taken, why the others were not, and what is in force on it. */
 export function traceRoute(
   tracer: Tracer,
-  x: Exchange,
+  x: RequestContext,
   routes: readonly Route[],
   selected: Route | undefined,
 ): void {
@@ -48,7 +45,7 @@ export function traceRoute(
   };
   tracer.emit(message);
   if (selected === undefined) return;
-  tracer.knowPlaces(placesOf(selected.policies, ({ key }) => key));
+  tracer.knowPolicies(selected.policies);
   select(tracer, selected, 'route');
 }
 
@@ -59,11 +56,11 @@ export function tracePassed(tracer: Tracer, route: Route): void {
 }
 
 function select(tracer: Tracer, { policies }: Route, phase: 'route' | 'backend'): void {
-  const own = policies.filter(({ key }) => phaseOf(key) === phase);
+  const own = policies.filter(({ trace }) => (trace?.isBackendPolicy === true) === (phase === 'backend'));
   const effectivePolicy = Object.fromEntries(
-    own.map(({ key, origin }) => [effectiveKeyOf(key), origin?.shown ?? {}]),
+    own.map((policy) => [listedName(policy), policy.origin?.shown ?? {}]),
   );
-  const places = placesOf(own, ({ key }) => effectiveKeyOf(key));
+  const places = placesOf(own);
   tracer.emit({
     type: 'policySelection',
     phase,
@@ -72,19 +69,23 @@ function select(tracer: Tracer, { policies }: Route, phase: 'route' | 'backend')
   });
 }
 
-function placesOf(
-  policies: readonly Policy[],
-  nameOf: (policy: Policy) => string,
-): Record<string, TracePlace> {
+const listedName = ({ key, trace }: Policy): string => trace?.listedAs ?? key;
+
+function placesOf(policies: readonly Policy[]): Record<string, TracePlace> {
   return Object.fromEntries(
     policies.flatMap((policy) =>
-      policy.origin === undefined ? [] : [[nameOf(policy), policy.origin.place]],
+      policy.origin === undefined ? [] : [[listedName(policy), policy.origin.place]],
     ),
   );
 }
 
 /** The response side of the policies, each that changed something with what it left. */
-export function traceResponse(tracer: Tracer, x: Exchange, reply: Reply, entered: readonly Policy[]): void {
+export function traceResponse(
+  tracer: Tracer,
+  x: RequestContext,
+  reply: Reply,
+  entered: readonly Policy[],
+): void {
   if (tracer.isBrief) {
     for (const policy of entered) policy.response?.(x, reply);
     return;
@@ -95,7 +96,7 @@ export function traceResponse(tracer: Tracer, x: Exchange, reply: Reply, entered
     const before = headText(reply);
     policy.response(x, reply);
     if (headText(reply) === before) continue;
-    const stage = policy.key === 'responseHeaderModifier' ? 'response header modifier' : 'response headers';
+    const stage = policy.trace?.responseStage ?? 'response headers';
     tracer.responseSnapshot(stage, reply);
   }
   tracer.responseSnapshot('final response', reply);

@@ -3,17 +3,11 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { RequestState } from '../../../core/trace/event.ts';
 import { HeadersView } from '../../expressions/cel/headers-view.ts';
 import { CelStruct } from '../../expressions/cel/values.ts';
-import { ResponseView, variableOf } from '../../expressions/variables.ts';
-import type { Exchange, Reply } from '../../kernel/request-context.ts';
+import { ResponseView } from '../../expressions/request-variables.ts';
+import { variableOf } from '../../expressions/resolver.ts';
+import type { SecretNames } from '../../kernel/compile-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { type Allowance, plain } from './plain.ts';
-
-/** Names that the configuration gives to places of credentials, lower case. */
-export interface SecretNames {
-  readonly headers: Set<string>;
-  readonly parameters: Set<string>;
-  /** Takes the secrets that are known by value out of a text. */
-  readonly scrub?: (text: string) => string;
-}
 
 const REQUEST_ROOTS = [
   'request',
@@ -42,7 +36,7 @@ export interface StateOptions {
 }
 
 /** The variables of a request at this moment. */
-export function stateOf(x: Exchange, names: SecretNames, { final, reply }: StateOptions): RequestState {
+export function stateOf(x: RequestContext, names: SecretNames, { final, reply }: StateOptions): RequestState {
   const roots = reply === undefined ? REQUEST_ROOTS : RESPONSE_ROOTS;
   const read = (root: string): unknown =>
     root === 'response' && reply !== undefined
@@ -57,7 +51,7 @@ const nothing = (): undefined => undefined;
 export function stateFor(
   roots: Iterable<string>,
   peek: (root: string) => unknown,
-  x: Exchange,
+  x: RequestContext,
   names: SecretNames,
 ): RequestState {
   return shown(roots, peek, x, names, LIMITS.traceCelStateLength);
@@ -66,7 +60,7 @@ export function stateFor(
 function shown(
   roots: Iterable<string>,
   read: (root: string) => unknown,
-  x: Exchange,
+  x: RequestContext,
   names: SecretNames,
   length: number,
   final?: FinalRequest,
@@ -85,7 +79,12 @@ function shown(
 }
 
 /** Before admission there is no canonical path yet: then it is as it came. */
-function requestOf(x: Exchange, names: SecretNames, allowance: Allowance, final?: FinalRequest): object {
+function requestOf(
+  x: RequestContext,
+  names: SecretNames,
+  allowance: Allowance,
+  final?: FinalRequest,
+): object {
   const isRaw = x.path === '';
   const target = final?.path ?? (isRaw ? (x.request.url ?? '') : x.path + x.query);
   const [path = ''] = target.split('?', 1);

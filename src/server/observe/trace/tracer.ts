@@ -9,23 +9,18 @@ import {
   type TraceMessage,
   type TraceMessageType,
   type TracePlace,
-  type TraceSeverity,
 } from '../../../core/trace/event.ts';
 import { Scrubber } from '../../../core/trace/redact.ts';
-import type { PlacedExpression } from '../../expressions/traced-expression.ts';
-import type { Exchange, Reply } from '../../kernel/request-context.ts';
-import type { Decision } from '../../policies/rules.ts';
+import type { SecretNames } from '../../kernel/compile-context.ts';
+import type { TracedExpression } from '../../kernel/expression.ts';
+import type { CelOutcome, Decision, EventOptions, PolicyNote } from '../../kernel/observer.ts';
+import type { Policy, Reply, RequestContext } from '../../kernel/request-context.ts';
+import { mcpFields } from '../../mcp/request-fields.ts';
 import { BodyTap, tapResponse } from './body-tap.ts';
-import { type CelOutcome, celMessage } from './cel-events.ts';
+import { celMessage } from './cel-events.ts';
 import { cleaned } from './cleaned.ts';
-import {
-  authorizationMessage,
-  type PolicyNote,
-  policyMessage,
-  severityOfNote,
-  stageOf,
-} from './policy-notes.ts';
-import { type FinalRequest, type SecretNames, stateOf } from './state.ts';
+import { authorizationMessage, policyMessage, severityOfNote } from './policy-notes.ts';
+import { type FinalRequest, stateOf } from './state.ts';
 
 /** Where the events of one request go. */
 export interface TraceOutlet {
@@ -35,13 +30,6 @@ export interface TraceOutlet {
   event(event: TraceEvent): void;
   /** No more events come of this request. */
   ended(): void;
-}
-
-export interface EmitOptions {
-  readonly severity?: TraceSeverity | undefined;
-  /** From `Tracer.now`. */
-  readonly since?: number | undefined;
-  readonly scope?: string | undefined;
 }
 
 /** What a trace must know of the configuration. */
@@ -56,12 +44,12 @@ export interface TraceSettings {
  * so that stages pay a look at `undefined` otherwise. Everything that leaves here is free of known credentials.
  */
 export class Tracer {
-  readonly #x: Exchange;
+  protected readonly context: RequestContext;
   readonly #outlet: TraceOutlet;
   readonly #begin = performance.now();
   readonly #scrubber = new Scrubber();
   #names: SecretNames = { headers: new Set(), parameters: new Set() };
-  #places: Readonly<Record<string, TracePlace>> = {};
+  #policies = new Map<string, Policy>();
   #response: BodyTap | undefined;
   /** What a provider answers, before it is guarded or counted. */
   #raw: BodyTap | undefined;
@@ -71,8 +59,8 @@ export class Tracer {
   #acted = false;
   #isOpen = true;
 
-  constructor(x: Exchange, outlet: TraceOutlet) {
-    this.#x = x;
+  constructor(x: RequestContext, outlet: TraceOutlet) {
+    this.context = x;
     this.#outlet = outlet;
   }
 
@@ -85,18 +73,18 @@ export class Tracer {
   begin({ names, redactor }: TraceSettings): void {
     this.#names = { ...names, scrub: (text) => this.#scrubber.text(text) };
     this.#scrubber.redactor = redactor;
-    this.#hideHeaders(this.#x.headers.raw);
-    const query = this.#x.request.url?.split('?')[1] ?? '';
+    this.#hideHeaders(this.context.headers.raw);
+    const query = this.context.request.url?.split('?')[1] ?? '';
     for (const [name, value] of new URLSearchParams(query))
       if (isSensitiveName(name, names.parameters)) this.hide(value);
-    if (!this.isBrief) this.#response = tapResponse(this.#x.response);
+    if (!this.isBrief) this.#response = tapResponse(this.context.response);
     this.emit({ type: 'requestStarted' });
     this.requestSnapshot('initial request');
   }
 
-  /** Where the policies of the chosen route stand. */
-  knowPlaces(places: Readonly<Record<string, TracePlace>>): void {
-    this.#places = places;
+  /** The policies of the chosen route: their names in events, and where they are in the configuration. */
+  knowPolicies(policies: readonly Policy[]): void {
+    this.#policies = new Map(policies.map((policy) => [policy.key, policy]));
   }
 
   /** Whole µs since the trace began. */
@@ -109,7 +97,7 @@ export class Tracer {
     if (secret !== undefined) this.#scrubber.add(secret, always);
   }
 
-  emit(message: TraceMessage, { severity, since, scope }: EmitOptions = {}): void {
+  emit(message: TraceMessage, { severity, since, scope }: EventOptions = {}): void {
     const { only } = this.#outlet;
     if (!this.#isOpen || only?.has(message.type) === false) return;
     this.#outlet.event({
@@ -128,7 +116,7 @@ export class Tracer {
     this.#tell(() => ({
       type: 'requestSnapshot',
       stage,
-      requestState: stateOf(this.#x, this.#names, { final }),
+      requestState: stateOf(this.context, this.#names, { final }),
     }));
   }
 
@@ -136,14 +124,14 @@ export class Tracer {
     this.#tell(() => ({
       type: 'responseSnapshot',
       stage,
-      requestState: stateOf(this.#x, this.#names, { reply }),
+      requestState: stateOf(this.context, this.#names, { reply }),
     }));
   }
 
   /** A policy was considered. */
   policy(note: PolicyNote): void {
     if (note.action !== 'skip') this.#acted = true;
-    this.emit(policyMessage(note, this.#places[note.kind]), {
+    this.emit(policyMessage(note, this.#policies.get(note.kind)), {
       severity: severityOfNote(note),
       since: note.since,
     });
@@ -156,14 +144,14 @@ export class Tracer {
     item?: { readonly kind: string; readonly target: string; readonly name: string },
   ): void {
     this.#acted = true;
-    this.emit(authorizationMessage(policy, decision, this.#places[policy], item));
+    this.emit(authorizationMessage(policy, decision, this.#policies.get(policy)?.origin?.place, item));
   }
 
   /** A policy is done with the request: how it left it, if it did anything. */
-  policyDone(policy: string): void {
+  policyDone({ key, trace }: Policy): void {
     if (!this.#acted) return;
     this.#acted = false;
-    this.requestSnapshot(stageOf(policy));
+    this.requestSnapshot(trace?.stage ?? key);
   }
 
   /** What a guardrail said of a request or a response. */
@@ -180,12 +168,12 @@ export class Tracer {
   }
 
   expression(
-    expression: PlacedExpression,
+    expression: TracedExpression,
     since: number,
     peek: (root: string) => unknown,
     outcome: CelOutcome,
   ): void {
-    this.#tell(() => celMessage(expression, peek, outcome, this.#x, this.#names), { since });
+    this.#tell(() => celMessage(expression, peek, outcome, this.context, this.#names), { since });
   }
 
   /** A body as far as it is kept; `truncated` when there was more. */
@@ -256,8 +244,9 @@ export class Tracer {
     if (raw !== undefined && !raw.isEmpty) this.body('llm raw response', raw.bytes, raw.truncated);
     const tap = this.#response;
     if (tap !== undefined && !tap.isEmpty) this.body('response', tap.bytes, tap.truncated);
-    const { error, mcp } = this.#x;
-    const errorDetail = this.#x.errorDetail ?? mcp?.errorDetail;
+    const { error } = this.context;
+    const mcp = mcpFields.get(this.context);
+    const errorDetail = this.context.errorDetail ?? mcp?.errorDetail;
     this.emit({
       type: 'requestFinished',
       status: status === 0 ? null : status,
@@ -274,7 +263,7 @@ export class Tracer {
   }
 
   /** A step that cannot be shown must not fail the request that took it. */
-  #tell(build: () => TraceMessage, options?: EmitOptions): void {
+  #tell(build: () => TraceMessage, options?: EventOptions): void {
     if (this.isBrief) return;
     let message: TraceMessage;
     try {

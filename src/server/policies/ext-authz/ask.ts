@@ -1,13 +1,15 @@
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { CelEvaluationError } from '../../expressions/cel/errors.ts';
-import type { Expression } from '../../expressions/cel/expression.ts';
-import { type Lookup, lookupIn, ResponseView } from '../../expressions/variables.ts';
+import { ResponseView } from '../../expressions/request-variables.ts';
+import { resolverFor } from '../../expressions/resolver.ts';
 import { canonicalAuthority } from '../../kernel/authority.ts';
+import type { Expression, VariableResolver } from '../../kernel/expression.ts';
 import { HeaderList, isHeaderValue, removeHopByHop } from '../../kernel/header-list.ts';
-import type { Exchange, Reply } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { explainUpstreamError } from '../../transport/upstream-error.ts';
 import type { Plan } from './plan.ts';
+import { extAuthzValues } from './scope.ts';
 
 /** What the service said; `body` holds at most `LIMITS.authorizationBody` bytes. */
 interface Answer {
@@ -17,17 +19,17 @@ interface Answer {
 }
 
 /** Asks the service about a request: undefined when it may pass, the reply otherwise. Throws `ext_authz_failed`. */
-export async function ask(x: Exchange, plan: Plan): Promise<Reply | undefined> {
+export async function ask(x: RequestContext, plan: Plan): Promise<Reply | undefined> {
   const path = requestPath(x, plan);
   const authority = requestAuthority(x, plan);
-  const since = x.trace?.now ?? 0;
+  const since = x.observer?.now ?? 0;
   let answer: Answer;
   try {
     answer = await call(x, plan, { path, authority });
   } catch (error) {
     return unanswered(x, plan, error);
   }
-  const lookup = lookupIn(x, {
+  const lookup = resolverFor(x, {
     response: new ResponseView(answer.status, answer.headers.raw, () => answer.body),
   });
   if (answer.status < 200 || answer.status > 299) return refuse(x, plan, answer, lookup);
@@ -37,14 +39,14 @@ export async function ask(x: Exchange, plan: Plan): Promise<Reply | undefined> {
       return result === undefined ? [] : [[name, result]];
     }),
   );
-  x.extauthz = values;
+  extAuthzValues.set(x, values);
   x.changed('extauthz');
   for (const name of plan.config.protocol?.http.includeResponseHeaders ?? []) {
     const received = answer.headers.all(name);
     x.headers.delete(name);
     for (const value of received) x.headers.append(name, value);
   }
-  x.trace?.policy({
+  x.observer?.policy({
     kind: 'extAuthz',
     action: 'apply',
     reason: `the service allowed it (${answer.status})`,
@@ -55,17 +57,17 @@ export async function ask(x: Exchange, plan: Plan): Promise<Reply | undefined> {
 }
 
 /** The path must be a text that can stand in a request line: anything else would ask another question. */
-function requestPath(x: Exchange, plan: Plan): string {
+function requestPath(x: RequestContext, plan: Plan): string {
   if (plan.path === undefined) return x.path + x.query;
-  const path = attempt(plan.path, lookupIn(x));
+  const path = attempt(plan.path, resolverFor(x));
   if (typeof path === 'string' && /^\/[\x21-\x7e]*$/.test(path) && !path.includes('#')) return path;
   throw denial(x, 'extAuthz.protocol.http.path gives no path');
 }
 
 /** The host of the call. Two servers could read anything but a host and a port in two ways. */
-function requestAuthority(x: Exchange, { upstream, headers, config }: Plan): string {
+function requestAuthority(x: RequestContext, { upstream, headers, config }: Plan): string {
   const expression = headers.find(([name]) => name === ':authority')?.[1];
-  const value = expression === undefined ? undefined : (attempt(expression, lookupIn(x)) ?? undefined);
+  const value = expression === undefined ? undefined : (attempt(expression, resolverFor(x)) ?? undefined);
   if (value !== undefined) {
     const authority = typeof value === 'string' ? canonicalAuthority(value) : undefined;
     if (authority !== undefined) return authority;
@@ -83,7 +85,7 @@ interface Target {
 }
 
 async function call(
-  x: Exchange,
+  x: RequestContext,
   { upstream, headers: added, config }: Plan,
   { path, authority }: Target,
 ): Promise<Answer> {
@@ -93,7 +95,7 @@ async function call(
     if (OF_THE_CALL.has(name.toLowerCase())) continue;
     for (const value of x.headers.all(name)) headers.push(name, value);
   }
-  const lookup = lookupIn(x);
+  const lookup = resolverFor(x);
   for (const [name, expression_] of added) {
     if (name === ':authority') continue;
     const value = attempt(expression_, lookup);
@@ -108,7 +110,9 @@ async function call(
   };
   const signal = AbortSignal.any([AbortSignal.timeout(LIMITS.authorizationTimeout), x.signal]);
   const sent = upstream.request({ ...request, signal });
-  const response = await (x.trace === undefined ? sent : x.trace.call(upstream.address, sent, 'ext_authz'));
+  const response = await (x.observer === undefined
+    ? sent
+    : x.observer.call(upstream.address, sent, 'ext_authz'));
   const body = await readUpTo(response.body, LIMITS.authorizationBody);
   const raw = Object.entries(response.headers).flatMap(([name, value]) =>
     [value].flat().flatMap((one) => (one === undefined ? [] : [name, one])),
@@ -129,15 +133,15 @@ async function readUpTo(stream: AsyncIterable<Buffer> & { destroy(): void }, lim
   return Buffer.concat(chunks).subarray(0, limit);
 }
 
-function unanswered(x: Exchange, { config, upstream }: Plan, error: unknown): undefined {
+function unanswered(x: RequestContext, { config, upstream }: Plan, error: unknown): undefined {
   // Nobody waits for the answer any more: that is no refusal, and not the service's doing.
-  if (x.isAbandoned) throw new AppError('ext_authz_failed', { detail: x.givenUpFor ?? 'the client left' });
+  if (x.isAbandoned) throw new AppError('ext_authz_failed', { detail: x.abandonReason ?? 'the client left' });
   const problem =
     error instanceof Error && error.name === 'TimeoutError'
       ? 'no answer in time'
       : explainUpstreamError(error);
   if (config.failureMode === 'allow') {
-    x.trace?.policy({
+    x.observer?.policy({
       kind: 'extAuthz',
       action: 'skip',
       reason: `the service could not be asked (${upstream.address}: ${problem}), which this policy allows`,
@@ -148,13 +152,13 @@ function unanswered(x: Exchange, { config, upstream }: Plan, error: unknown): un
   throw denial(x, `the authorization service could not be asked: ${upstream.address}: ${problem}`, status);
 }
 
-function refuse(x: Exchange, plan: Plan, answer: Answer, lookup: Lookup): Reply {
+function refuse(x: RequestContext, plan: Plan, answer: Answer, lookup: VariableResolver): Reply {
   const { status, headers, body } = answer;
   if (plan.redirect !== undefined && (status === 401 || status === 403)) {
     const location = attempt(plan.redirect, lookup);
     if (typeof location !== 'string' || !isHeaderValue(location))
       throw denial(x, 'extAuthz.protocol.http.redirect gives no URL');
-    x.trace?.policy({
+    x.observer?.policy({
       kind: 'extAuthz',
       action: 'respond',
       reason: `the service answered ${status}: redirect`,
@@ -163,7 +167,7 @@ function refuse(x: Exchange, plan: Plan, answer: Answer, lookup: Lookup): Reply 
     return { status: 302, headers: new HeaderList(['location', location]), body: undefined };
   }
   if (plan.config.denyResponse === 'fixed') throw denial(x, `the authorization service answered ${status}`);
-  x.trace?.policy({ kind: 'extAuthz', action: 'deny', reason: `the service answered ${status}` });
+  x.observer?.policy({ kind: 'extAuthz', action: 'deny', reason: `the service answered ${status}` });
   x.reason = 'ExtAuth';
   x.error = 'external authorization failed';
   const kept = ['content-type', 'www-authenticate', 'location', 'retry-after'].flatMap((name) =>
@@ -172,13 +176,13 @@ function refuse(x: Exchange, plan: Plan, answer: Answer, lookup: Lookup): Reply 
   return { status, headers: new HeaderList(kept), body };
 }
 
-function denial(x: Exchange, reason: string, status?: number): AppError {
-  x.trace?.policy({ kind: 'extAuthz', action: 'deny', reason });
+function denial(x: RequestContext, reason: string, status?: number): AppError {
+  x.observer?.policy({ kind: 'extAuthz', action: 'deny', reason });
   return new AppError('ext_authz_failed', { detail: reason, ...(status === undefined ? {} : { status }) });
 }
 
 /** The value of an expression, or undefined when it cannot be evaluated. */
-function attempt(compiled: Expression, lookup: Lookup): unknown {
+function attempt(compiled: Expression, lookup: VariableResolver): unknown {
   try {
     return compiled.evaluate(lookup);
   } catch (error) {

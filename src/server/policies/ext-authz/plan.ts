@@ -1,10 +1,12 @@
 import { LIMITS } from '../../../core/limits.ts';
-import type { Expression } from '../../expressions/cel/expression.ts';
+import { requestScope } from '../../expressions/scopes.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
+import type { Expression } from '../../kernel/expression.ts';
 import { warnOfRemovedHeader } from '../../kernel/removed-header.ts';
-import type { CompileContext } from '../../runtime/compile-context.ts';
 import { parseAddress } from '../../transport/service-address.ts';
 import { createUpstream, type Upstream, type UpstreamAddress } from '../../transport/upstream.ts';
 import type { Config } from './schema.ts';
+import { authorizationReplyScope } from './scope.ts';
 
 /** The policy, compiled. */
 export interface Plan {
@@ -49,18 +51,18 @@ export function compilePlan(config: Config, context: CompileContext): Plan | und
       : [config.metadata, context.at('metadata')];
   const compiled: Omit<Plan, 'upstream'> = {
     config,
-    path: http.path === undefined ? undefined : inHttp.at('path').cel(http.path, 'request'),
+    path: http.path === undefined ? undefined : inHttp.at('path').cel(http.path, requestScope),
     headers: Object.entries(http.addRequestHeaders).map(([name, value]) => [
       name,
-      inHttp.at('addRequestHeaders', name).cel(value, 'request'),
+      inHttp.at('addRequestHeaders', name).cel(value, requestScope),
     ]),
     redirect:
       http.redirect === undefined
         ? undefined
-        : inHttp.at('redirect').cel(http.redirect, 'authorizationReply'),
+        : inHttp.at('redirect').cel(http.redirect, authorizationReplyScope),
     metadata: Object.entries(source).map(([name, value]) => [
       name,
-      place.at(name).cel(value, 'authorizationReply'),
+      place.at(name).cel(value, authorizationReplyScope),
     ]),
   };
   // Only now: a wrong address must not hide wrong expressions.
@@ -71,7 +73,7 @@ export function compilePlan(config: Config, context: CompileContext): Plan | und
 function openService(address: UpstreamAddress, context: CompileContext): Upstream {
   const upstream = createUpstream(address, {
     connections: LIMITS.authorizationConnections,
-    meter: context.settings.metrics.calls('Policy', 'ExtAuthz'),
+    meter: context.settings.callMeter('Policy', 'ExtAuthz'),
     log: context.log,
   });
   context.inspection.bounds.push({

@@ -1,7 +1,7 @@
 import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { emptyReply } from '../../kernel/error-response.ts';
-import type { Exchange, Reply } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { DocumentClient } from './document.ts';
 import type { Provider } from './provider.ts';
 import { answerRegistration, jsonReply, relayRegistration } from './registration.ts';
@@ -34,20 +34,20 @@ export interface Discovery {
   /** Exact paths that are answered here. */
   readonly paths: readonly string[];
   /** The answer to a request on one of those paths; undefined on any other. */
-  answer(x: Exchange): Promise<Reply> | undefined;
+  answer(x: RequestContext): Promise<Reply> | undefined;
   /** Lets pages of any origin read what was answered on those paths, errors included. */
-  share(x: Exchange, reply: Reply): void;
+  share(x: RequestContext, reply: Reply): void;
   /** URL of the resource's metadata, for a challenge. The request only matters when no resource is configured. */
-  metadataUrl(x?: Exchange): string;
+  metadataUrl(x?: RequestContext): string;
 }
 
 interface Endpoint {
   readonly method: 'GET' | 'POST';
-  run(x: Exchange): Promise<Reply>;
+  run(x: RequestContext): Promise<Reply>;
 }
 
 export function createDiscovery(options: DiscoveryOptions): Discovery {
-  const base = (x?: Exchange): string => options.resource?.origin ?? requestOrigin(x);
+  const base = (x?: RequestContext): string => options.resource?.origin ?? requestOrigin(x);
   const suffix = suffixOf(options.resource);
   const endpoints = endpointsOf(options, base, suffix);
   return {
@@ -76,7 +76,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
  */
 function endpointsOf(
   options: DiscoveryOptions,
-  base: (x: Exchange) => string,
+  base: (x: RequestContext) => string,
   suffix: string,
 ): ReadonlyMap<string, Endpoint> {
   const { clientId, client, registrations } = options;
@@ -111,7 +111,7 @@ function suffixOf(resource: URL | undefined): string {
 }
 
 /** Without a configured resource the request is all there is to go by. It stands in a quoted header parameter. */
-function requestOrigin(x: Exchange | undefined): string {
+function requestOrigin(x: RequestContext | undefined): string {
   const host = x?.host ?? '';
   const origin = `http://${host}`;
   return /^[\w.:[\]-]+$/.test(host) && URL.canParse(origin) ? origin : 'http://localhost';

@@ -4,10 +4,13 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
+import { toCel } from '../../expressions/cel/values.ts';
+import { defineVariable } from '../../expressions/variable.ts';
+import type { CallMeter } from '../../kernel/call-meter.ts';
+import { jwtClaims, principal, scopeChallenge } from '../../kernel/caller.ts';
+import type { CompileContext } from '../../kernel/compile-context.ts';
 import { definePolicy } from '../../kernel/policy.ts';
-import type { Exchange } from '../../kernel/request-context.ts';
-import type { CompileContext } from '../../runtime/compile-context.ts';
-import type { CallMeter } from '../../transport/call-meter.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
 import { credentialLocation, locationSchema } from '../credential-location.ts';
 import { createDiscovery } from './discovery.ts';
 import { DocumentClient, readDocument } from './document.ts';
@@ -84,6 +87,17 @@ export type McpAuthenticationConfig = z.output<typeof schema>;
 export const mcpAuthentication = definePolicy({
   key: 'mcpAuthentication',
   schema,
+  trace: { kind: 'jwt', stage: 'jwt auth', listedAs: 'jwt' },
+  dump: (settings) => ({ jwtAuth: dumped(settings) }),
+  sets: {
+    isReadBy: ({ roots }) => roots.has('jwt'),
+    unset: (route) => ({
+      code: 'AGW0301',
+      severity: 'warning',
+      message: `route \`${route}\` reads \`jwt\`, but nothing on it validates a token`,
+      help: 'add the policy `mcpAuthentication`; until then `jwt` is null',
+    }),
+  },
   compile(config, context) {
     const onBadKeys = (): void =>
       context.at('jwks').report({
@@ -91,7 +105,7 @@ export const mcpAuthentication = definePolicy({
         message: 'the key set is not valid JSON',
         help: 'give it as JSON text, or as `url:` or `file:`',
       });
-    const meter = context.settings.metrics.calls('Policy', 'Oidc');
+    const meter = context.settings.callMeter('Policy', 'Oidc');
     const { validator, client, close, reread } = createValidator(config, context.folder, context.log, {
       onBadKeys,
       meter,
@@ -140,11 +154,11 @@ export const mcpAuthentication = definePolicy({
       request(x) {
         const answer = discovery.answer(x);
         if (answer !== undefined) return answer;
-        x.scopeChallenge = shared ?? challenge(discovery.metadataUrl(x));
+        scopeChallenge.set(x, shared ?? challenge(discovery.metadataUrl(x)));
         const token = credential.read(x);
         if (token === undefined) return withoutToken(x, config.mode, discovery);
         // Also one that mode `permissive` lets through unchecked: it may be meant for another service.
-        x.trace?.hide(token);
+        x.observer?.hide(token);
         credential.remove(x);
         let claims: Claims | Promise<Claims>;
         try {
@@ -167,11 +181,16 @@ export const mcpAuthentication = definePolicy({
   },
 });
 
-function accept(x: Exchange, { issuer }: McpAuthenticationConfig, token: string, claims: Claims): undefined {
-  x.jwt = claims;
+function accept(
+  x: RequestContext,
+  { issuer }: McpAuthenticationConfig,
+  token: string,
+  claims: Claims,
+): undefined {
+  jwtClaims.set(x, claims);
   x.changed('jwt');
-  x.principal = `jwt:${issuer} ${subjectOf(claims, token)}`;
-  x.trace?.policy({
+  principal.set(x, `jwt:${issuer} ${subjectOf(claims, token)}`);
+  x.observer?.policy({
     kind: 'mcpAuthentication',
     action: 'apply',
     reason: 'the token is valid',
@@ -267,4 +286,32 @@ function subjectOf({ sub }: Claims, token: string): string {
 
 function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+export const jwtVariable = defineVariable(
+  'jwt',
+  { type: 'map', doc: 'Claims of the validated token by name, such as `jwt.sub`.' },
+  (x) =>
+    // Claims are plain JSON: converted once, since integers must be CEL ints.
+    toCel(jwtClaims.get(x) ?? null),
+);
+
+/** Upstream shows MCP authentication as token validation with a member `mcp`. */
+function dumped(settings: z.output<typeof schema>): Readonly<Record<string, unknown>> {
+  const { mode, issuer, audiences, provider, resourceMetadata, jwtValidationOptions, clientId } = settings;
+  return {
+    mode,
+    providers: [{ issuer, keys: [] }],
+    location: settings.authorizationLocation ?? { header: { name: 'authorization', prefix: 'Bearer ' } },
+    mcp: {
+      issuer,
+      audiences,
+      provider: provider ?? null,
+      resourceMetadata,
+      jwtValidator: jwtValidationOptions,
+      mode,
+      authorizationServer: authorizationServerOf(settings),
+      clientId: clientId ?? null,
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { Exchange } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
 import type { Discovery } from './discovery.ts';
 import { TokenError } from './jwt.ts';
 import { KeySetUnavailable } from './key-set.ts';
@@ -8,16 +8,16 @@ import { KeySetUnavailable } from './key-set.ts';
 type Mode = 'strict' | 'optional' | 'permissive';
 
 /** No token came: goes on where the mode allows it, throws the 401 that begins a sign-in otherwise. */
-export function withoutToken(x: Exchange, mode: Mode, discovery: Discovery): undefined {
+export function withoutToken(x: RequestContext, mode: Mode, discovery: Discovery): undefined {
   if (mode !== 'strict') {
-    x.trace?.policy({
+    x.observer?.policy({
       kind: 'mcpAuthentication',
       action: 'skip',
       reason: `no token, which mode ${mode} allows`,
     });
     return undefined;
   }
-  x.trace?.policy({ kind: 'mcpAuthentication', action: 'deny', reason: 'no token' });
+  x.observer?.policy({ kind: 'mcpAuthentication', action: 'deny', reason: 'no token' });
   // Header and body word for word as in the specification.
   throw new AppError('token_missing', {
     headers: ['www-authenticate', `Bearer resource_metadata="${discovery.metadataUrl(x)}"`],
@@ -26,10 +26,10 @@ export function withoutToken(x: Exchange, mode: Mode, discovery: Discovery): und
 }
 
 /** The token does not hold, or cannot be checked: goes on in mode `permissive`, throws 401 or 503 otherwise. */
-export function invalidToken(x: Exchange, mode: Mode, discovery: Discovery, error: unknown): undefined {
+export function invalidToken(x: RequestContext, mode: Mode, discovery: Discovery, error: unknown): undefined {
   const unavailable = error instanceof KeySetUnavailable;
   if (!(unavailable || error instanceof TokenError)) throw error;
-  x.trace?.policy({
+  x.observer?.policy({
     kind: 'mcpAuthentication',
     action: mode === 'permissive' ? 'skip' : 'deny',
     reason: error.message,

@@ -1,6 +1,6 @@
 import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { Exchange } from '../../kernel/request-context.ts';
+import type { RequestContext } from '../../kernel/request-context.ts';
 import { TokenBucket } from '../token-bucket.ts';
 
 /**
@@ -23,7 +23,7 @@ export class RegistrationLimit {
   }
 
   /** Throws an `AppError` (429) when the client, or all of them, registered too often. */
-  take({ sourceAddress }: Exchange): void {
+  take({ sourceAddress }: RequestContext): void {
     const now = performance.now();
     const buckets = [this.#bucketOf(sourceAddress, now), this.#all];
     const full = buckets.find((bucket) => bucket.remaining(now) < 1);

@@ -2,7 +2,7 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { textReply } from '../../kernel/error-response.ts';
 import { HeaderList } from '../../kernel/header-list.ts';
-import type { Exchange, Reply } from '../../kernel/request-context.ts';
+import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { DocumentClient } from './document.ts';
 import type { ServerMetadata } from './server-metadata.ts';
 
@@ -11,7 +11,7 @@ import type { ServerMetadata } from './server-metadata.ts';
  * and body. Nothing else travels: no header of the client's, and none of the provider's but the content type.
  */
 export async function relayRegistration(
-  x: Exchange,
+  x: RequestContext,
   client: DocumentClient,
   server: ServerMetadata,
 ): Promise<Reply> {
@@ -41,7 +41,7 @@ export async function relayRegistration(
  * One client for everybody: what it may do must not depend on who asks, so redirects go to the asker's own machine
  * only. Otherwise a stranger could have codes of users, who trust this client, sent to himself.
  */
-export async function answerRegistration(x: Exchange, clientId: string): Promise<Reply> {
+export async function answerRegistration(x: RequestContext, clientId: string): Promise<Reply> {
   const requested = parseRegistration(await x.body.read(LIMITS.registrationBytes));
   const uris = Array.isArray(requested['redirect_uris']) ? (requested['redirect_uris'] as unknown[]) : [];
   if (!uris.every(isLoopbackUrl))

@@ -1,8 +1,10 @@
 import { repeatedMember, structureOf } from '../../../../core/json-members.ts';
+import type { CelResult } from '../../../kernel/expression.ts';
+import { knownJson } from '../../../kernel/parsed-json.ts';
 import { CelEvaluationError } from '../errors.ts';
 import { charge, chargeText } from '../limits.ts';
 import { member } from '../maps.ts';
-import { type CelResult, fromCel } from '../results.ts';
+import { fromCel } from '../results.ts';
 import { toCel, type Value } from '../values.ts';
 import { type FunctionDefinition, fn, invalid, text, textOrOctets } from './define.ts';
 
@@ -15,22 +17,11 @@ const MEMBERS = 30_000;
 const SHORT = 4096;
 
 /**
- * What was made of the JSON bytes of a request already, when they were looked through for repeated members: the larger
- * part of what `json(request.body)` costs.
- */
-const parsed = new WeakMap<Uint8Array, object>();
-
-/** Keeps the value of JSON bytes, as long as they live, for expressions that parse them. It must not change. */
-export function rememberJson(bytes: Uint8Array, value: object): void {
-  parsed.set(bytes, value);
-}
-
-/**
  * Parses a JSON text. Throws `invalid_argument` when it is not one, nests too deeply or has the same member twice in an
  * object: another reader may take the other one.
  */
 function parseJson(source: Value | undefined): Value {
-  const known = source instanceof Uint8Array ? parsed.get(source) : undefined;
+  const known = source instanceof Uint8Array ? knownJson(source) : undefined;
   if (known !== undefined) return toCel(known);
   const written = textOrOctets(source);
   charge(1 + (written.length >> (written.length > SHORT ? 6 : 4)));

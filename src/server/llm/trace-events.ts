@@ -1,10 +1,10 @@
-import type { LlmRouteType } from '../../../core/trace/event.ts';
-import type { Exchange, Reply } from '../../kernel/request-context.ts';
-import type { EndpointStats } from '../../llm/endpoint-stats.ts';
-import type { FailoverTarget } from '../../llm/failover.ts';
-import type { LlmCall } from '../../llm/log-fields.ts';
-import { UpstreamBody } from '../../transport/upstream-body.ts';
-import type { Tracer } from './tracer.ts';
+import type { LlmRouteType } from '../../core/trace/event.ts';
+import type { RequestObserver } from '../kernel/observer.ts';
+import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { UpstreamBody } from '../transport/upstream-body.ts';
+import type { LlmCall } from './call.ts';
+import type { EndpointStats } from './endpoint-stats.ts';
+import type { FailoverTarget } from './failover.ts';
 
 const ROUTE_TYPES: Readonly<Record<LlmCall['operation'], LlmRouteType>> = {
   chat: 'Completions',
@@ -15,12 +15,12 @@ const ROUTE_TYPES: Readonly<Record<LlmCall['operation'], LlmRouteType>> = {
 };
 
 /** An LLM request was understood; `text` is its body as the client sent it. */
-export function traceLlmRequest(tracer: Tracer, call: LlmCall, text: string): void {
+export function traceLlmRequest(observer: RequestObserver, call: LlmCall, text: string): void {
   const { provider, operation, requestModel, streaming } = call;
   const routeType = ROUTE_TYPES[operation];
-  tracer.emit({ type: 'llmRouteResolved', provider, routeType });
-  if (!tracer.isBrief) tracer.body('llm request before translation', Buffer.from(text));
-  tracer.emit({
+  observer.emit({ type: 'llmRouteResolved', provider, routeType });
+  if (!observer.isBrief) observer.body('llm request before translation', Buffer.from(text));
+  observer.emit({
     type: 'llmRequestDetected',
     provider,
     inputFormat: routeType,
@@ -31,15 +31,15 @@ export function traceLlmRequest(tracer: Tracer, call: LlmCall, text: string): vo
 }
 
 /** A call has failed: for how long its model is left alone now, if it is. */
-export function traceEviction(tracer: Tracer, call: LlmCall, { info }: EndpointStats): void {
+export function traceEviction(observer: RequestObserver, call: LlmCall, { info }: EndpointStats): void {
   if (info.evictedUntil === null) return;
   const details = { model: call.providerModel ?? call.requestModel, for: info.evictedUntil };
-  tracer.emit({ type: 'policyEvent', kind: 'llm_eviction', details }, { severity: 'warn' });
+  observer.emit({ type: 'policyEvent', kind: 'llm_eviction', details }, { severity: 'warn' });
 }
 
 /** A target was chosen: who was passed over because it is left alone, and for how long that lasts; each once. */
 export function traceLeftAlone(
-  { trace }: Exchange,
+  { observer }: RequestContext,
   targets: readonly FailoverTarget[],
   { chosen, tried, told }: Readonly<{ chosen: object; tried: ReadonlySet<object>; told: Set<object> }>,
 ): void {
@@ -51,20 +51,20 @@ export function traceLeftAlone(
       for: target.stats.info.evictedUntil,
       ...(target === chosen ? { taken: 'all the same: no target is left' } : {}),
     };
-    trace?.emit({ type: 'policyEvent', kind: 'llm_left_alone', details }, { severity: 'warn' });
+    observer?.emit({ type: 'policyEvent', kind: 'llm_left_alone', details }, { severity: 'warn' });
   }
 }
 
 /** A provider has answered: the reply before anything is done to it. */
-export function traceLlmReply(tracer: Tracer, call: LlmCall, reply: Reply): void {
-  if (tracer.isBrief) return;
-  tracer.responseSnapshot('raw response', reply);
+export function traceLlmReply(observer: RequestObserver, call: LlmCall, reply: Reply): void {
+  if (observer.isBrief) return;
+  observer.responseSnapshot('raw response', reply);
   const { body } = reply;
   const isStream = reply.headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (isStream) {
     const { provider, operation } = call;
     const inputFormat = ROUTE_TYPES[operation];
-    tracer.emit({
+    observer.emit({
       type: 'llmStreamingTranslation',
       provider,
       inputFormat,
@@ -72,7 +72,7 @@ export function traceLlmReply(tracer: Tracer, call: LlmCall, reply: Reply): void
       streamFormat: 'sseJson',
     });
   }
-  if (body instanceof UpstreamBody) body.observers.push(tracer.rawResponse());
+  if (body instanceof UpstreamBody) body.observers.push(observer.rawResponse());
   else if (typeof body === 'string' || body instanceof Uint8Array)
-    tracer.body('llm raw response', Buffer.from(body as string));
+    observer.body('llm raw response', Buffer.from(body as string));
 }

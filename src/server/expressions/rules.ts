@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { AuthorizationRule } from '../../core/trace/event.ts';
-import { CelEvaluationError } from '../expressions/cel/errors.ts';
-import { neededHeader } from '../expressions/cel/expression.ts';
-import type { PlacedExpression } from '../expressions/traced-expression.ts';
-import type { Lookup, Place } from '../expressions/variables.ts';
-import type { CompileContext } from '../runtime/compile-context.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import type { ExpressionScope, TracedExpression, VariableResolver } from '../kernel/expression.ts';
+import type { Decision } from '../kernel/observer.ts';
+import { CelEvaluationError } from './cel/errors.ts';
+import { neededHeader } from './cel/expression.ts';
 
 const expression = z.string().min(1);
 
@@ -27,20 +27,10 @@ type Effect = 'allow' | 'deny' | 'require';
 
 interface Rule {
   readonly effect: Effect;
-  readonly expression: PlacedExpression;
+  readonly expression: TracedExpression;
 }
 
-/** What a rule set decided, and by which rule. */
-export interface Decision {
-  readonly allowed: boolean;
-  readonly reason: string;
-  /** The rule that decided; none when nothing spoke against the request, or no `allow` rule for it. */
-  readonly rule?: PlacedExpression;
-  /** What every rule gives, only while somebody watches the request. */
-  readonly rules?: readonly AuthorizationRule[];
-}
-
-export type RuleSet = (lookup: Lookup) => Decision;
+export type RuleSet = (lookup: VariableResolver) => Decision;
 
 /**
  * Compiles rules. A request passes when no `deny` rule is true or fails, every `require` rule is true, and, if
@@ -50,16 +40,16 @@ export type RuleSet = (lookup: Lookup) => Decision;
 export function compileRules(
   rules: readonly RuleConfig[],
   plain: Effect,
-  place: Place,
+  scope: ExpressionScope,
   context: CompileContext,
-  look?: (rule: PlacedExpression, context: CompileContext) => void,
+  look?: (rule: TracedExpression, context: CompileContext) => void,
 ): RuleSet {
   const compiled = rules.map((rule, index): Rule => {
     const at = context.at('rules', index);
     const [effect, source] =
       typeof rule === 'string' ? [plain, rule] : (Object.entries(rule)[0] as [Effect, string]);
     const inside = typeof rule === 'string' ? at : at.at(effect);
-    const expression = inside.condition(source, place);
+    const expression = inside.condition(source, scope);
     if (effect === 'deny') warnOfMissingHeader(expression, inside);
     look?.(expression, inside);
     return { effect, expression };
@@ -68,7 +58,7 @@ export function compileRules(
   const denies = of('deny');
   const requires = of('require');
   const allows = of('allow');
-  const decide = (lookup: Lookup): Decision => {
+  const decide = (lookup: VariableResolver): Decision => {
     for (const { expression: rule } of denies) {
       const outcome = evaluate(rule, lookup);
       // A deny rule that fails denies: who writes one wants to be safe when it does not work.
@@ -91,9 +81,9 @@ export function compileRules(
   };
   return (lookup) => {
     const decision = decide(lookup);
-    const { watched } = lookup;
-    if (watched === undefined || watched.tracer.isBrief) return decision;
-    return { ...decision, rules: compiled.map((rule) => shown(rule, watched.peek, decision)) };
+    const { observed } = lookup;
+    if (observed === undefined || observed.observer.isBrief) return decision;
+    return { ...decision, rules: compiled.map((rule) => shown(rule, observed.peek, decision)) };
   };
 }
 
@@ -119,7 +109,7 @@ export function warnOfMixedRules(rules: readonly RuleConfig[], context: CompileC
 }
 
 /** A deny rule on a header that is missing fails, and so denies: seldom what was meant, and never what it looks like. */
-function warnOfMissingHeader(rule: PlacedExpression, context: CompileContext): void {
+function warnOfMissingHeader(rule: TracedExpression, context: CompileContext): void {
   // One that was refused reads nothing.
   const header = rule.roots.has('request') ? neededHeader(rule) : undefined;
   if (header === undefined) return;
@@ -135,7 +125,11 @@ function warnOfMissingHeader(rule: PlacedExpression, context: CompileContext): v
   });
 }
 
-function shown({ effect, expression: rule }: Rule, lookup: Lookup, decision: Decision): AuthorizationRule {
+function shown(
+  { effect, expression: rule }: Rule,
+  lookup: VariableResolver,
+  decision: Decision,
+): AuthorizationRule {
   const { value, error } = evaluate(rule, lookup);
   return {
     name: rule.source,
@@ -147,12 +141,12 @@ function shown({ effect, expression: rule }: Rule, lookup: Lookup, decision: Dec
   };
 }
 
-function refused(effect: Effect, rule: PlacedExpression, why: string): Decision {
+function refused(effect: Effect, rule: TracedExpression, why: string): Decision {
   return { allowed: false, reason: `${effect} rule ${why}: ${rule.source}`, rule };
 }
 
 /** Only the boolean true counts as true. */
-function evaluate(rule: PlacedExpression, lookup: Lookup): { value: boolean; error?: string } {
+function evaluate(rule: TracedExpression, lookup: VariableResolver): { value: boolean; error?: string } {
   try {
     const value = rule.evaluate(lookup);
     return typeof value === 'boolean' ? { value } : { value: false, error: 'is not a boolean' };
@@ -160,4 +154,18 @@ function evaluate(rule: PlacedExpression, lookup: Lookup): { value: boolean; err
     if (error instanceof CelEvaluationError) return { value: false, error: `failed (${error.message})` };
     throw error;
   }
+}
+
+/** Rules as configuration dumps show them, by effect. `plain` is the effect of a rule without a keyword. */
+export function rulesByEffect(
+  rules: readonly RuleConfig[],
+  plain: 'allow' | 'require',
+): Record<string, string[]> {
+  const byEffect: Record<string, string[]> = {};
+  for (const rule of rules) {
+    const [[effect, source] = [plain, '']] =
+      typeof rule === 'string' ? [[plain, rule]] : Object.entries(rule);
+    byEffect[effect] = [...(byEffect[effect] ?? []), source];
+  }
+  return byEffect;
 }

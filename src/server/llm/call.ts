@@ -1,7 +1,7 @@
+import { Slot } from '../kernel/slot.ts';
 import type { Completion, PromptMessage, StreamedCompletion } from './conversation.ts';
 import type { ProviderError } from './provider-error.ts';
 import type { Usage } from './usage.ts';
-import type { WholeMeter } from './whole-meter.ts';
 
 /** What is known of one LLM call, for the access log and for expressions (`llm.*`). Filled in as it becomes known. */
 export interface LlmCall {
@@ -28,7 +28,7 @@ export interface LlmCall {
   /** UTF-8 bytes that the model said, as far as they came by. */
   saidBytes?: number;
   /** Copies an answer that is no stream, until the call is settled. */
-  whole?: WholeMeter;
+  whole?: { see(chunk: Buffer): void; settle(call: LlmCall): void };
   /** Milliseconds from the request to the first token, and to the last. */
   firstTokenAfter?: number;
   lastTokenAfter?: number;
@@ -55,3 +55,9 @@ export interface CostOutcome {
   readonly parts?: Readonly<Record<string, number>>;
   readonly rates?: Readonly<Record<string, number>>;
 }
+
+/** The model call of a request, once it is understood. */
+export const llmCall = new Slot<LlmCall>();
+
+/** The model that was asked for, when this caller has no such model; shortened, for the log. */
+export const refusedModel = new Slot<string>();

@@ -1,18 +1,8 @@
 import { buildConnector } from 'undici';
-import type { CallKind, CallSubtype } from '../observe/metrics/metrics.ts';
-import type { CallSpan } from '../observe/otlp/span.ts';
-import type { UpstreamRequest } from './upstream.ts';
+import type { CallMeter } from '../kernel/call-meter.ts';
+import type { CallSpan } from '../kernel/observer.ts';
+import type { UpstreamRequest } from './upstream-request.ts';
 import { joinSmallWrites } from './write-coalescing.ts';
-
-/** Told of the calls of one upstream. Resolved when the configuration is compiled. */
-export interface CallMeter {
-  readonly kind: CallKind;
-  readonly subtype: CallSubtype;
-  /** A connection was opened, in ms. */
-  connected(transport: 'plaintext' | 'tls', duration: number): void;
-  /** The head of a response arrived, in ms after the call. */
-  answered(duration: number): void;
-}
 
 /** Opens connections as undici does, and tells how long that took. */
 export function upstreamConnector(

@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
-import { EXPRESSION_KEYS } from '../../src/server/config/expression-keys.ts';
 import { configJsonSchema } from '../../src/server/config/json-schema.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
-import { PLACES, type Place } from '../../src/server/expressions/variables.ts';
+import { expressionScopes } from '../../src/server/features.ts';
 import { findProblems } from '../../src/server/runtime/find-problems.ts';
 
-const places = Object.keys(EXPRESSION_KEYS) as Place[];
-const keys = places.flatMap((place) => EXPRESSION_KEYS[place].keys);
+const keys = expressionScopes.flatMap((scope) => scope.keys);
 
 /** Every key that takes an expression, with one that names what it may read instead. */
 const ALL = `
@@ -82,8 +80,8 @@ test('each key offers the variables of its place', async () => {
     }
   }
   expect(others).toEqual([]);
-  const declared = places.flatMap((place) =>
-    EXPRESSION_KEYS[place].keys.map((key) => [key, PLACES[place].join(', ')] as const),
+  const declared = expressionScopes.flatMap((scope) =>
+    scope.keys.map((key) => [key, scope.roots.join(', ')] as const),
   );
   expect(Object.fromEntries(offered)).toEqual(Object.fromEntries(declared));
 });

@@ -1,0 +1,259 @@
+import { GATEWAY } from '../kernel/gateway-name.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { Slot } from '../kernel/slot.ts';
+import type { Declaration } from './cel/declarations.ts';
+import { HeadersView } from './cel/headers-view.ts';
+import { Timestamp } from './cel/time.ts';
+import { CelStruct, toCel } from './cel/values.ts';
+import { defineVariable, type MemberOf, type Members } from './variable.ts';
+
+const views = new Slot<HeadersView>();
+
+/** Request headers for expressions. The view reads the list as it is now. */
+export function headersView(x: RequestContext): HeadersView {
+  return views.ensure(x, () => new HeadersView(x.headers.raw));
+}
+
+/** The response body, as far as it was recorded for expressions of the log. */
+export const recordedResponseBody = new Slot<() => Uint8Array | string>();
+
+const REQUEST = {
+  type: 'map',
+  doc: 'The request, after the policies that have run so far.',
+  members: {
+    method: { type: 'string', doc: 'HTTP method, such as `GET`.' },
+    uri: { type: 'string', doc: '`http://`, host, path and query.' },
+    host: { type: 'string', doc: 'Host that was asked for, lower case, with its port if one was given.' },
+    scheme: { type: 'string', doc: 'Always `http`.' },
+    path: { type: 'string', doc: 'Canonical path without the query.' },
+    pathAndQuery: { type: 'string', doc: 'Path and query, with its `?`.' },
+    version: { type: 'string', doc: 'HTTP version, such as `HTTP/1.1`.' },
+    headers: {
+      type: 'map',
+      doc: 'Header fields by name, in any case: a string, or a list of strings for several lines.',
+    },
+    body: { type: 'bytes', doc: 'The whole body; absent when it is larger than the bound on buffers.' },
+    bodyPrefix: { type: 'bytes', doc: 'The beginning of the body, up to the bound on buffers.' },
+    startTime: { type: 'timestamp', doc: 'When the request arrived.' },
+    endTime: { type: 'timestamp', doc: 'When the response had ended: only in the log.' },
+  },
+} as const satisfies Declaration;
+
+const SOURCE = {
+  type: 'map',
+  doc: 'The peer of the connection. Headers of proxies never change it.',
+  members: {
+    address: { type: 'string', doc: 'IP address.' },
+    port: { type: 'int', doc: 'Port.' },
+    rawAddress: { type: 'string', doc: 'The same as `address`.' },
+    rawPort: { type: 'int', doc: 'The same as `port`.' },
+  },
+  elsewhere: [
+    'identity',
+    'spiffeId',
+    'subjectAltNames',
+    'issuer',
+    'subject',
+    'subjectCn',
+    'certificate',
+    'unverifiedWorkload',
+    'connectHeaders',
+  ],
+} as const satisfies Declaration;
+
+const PROXY = {
+  type: 'map',
+  doc: 'What of the configuration serves the request.',
+  members: {
+    gateway: {
+      type: 'map',
+      doc: 'The gateway.',
+      members: {
+        name: {
+          type: 'string',
+          doc: 'Always `default`; `proxy.listener.name` is the name in the configuration.',
+        },
+        namespace: { type: 'string', doc: 'Always `default`.' },
+      },
+    },
+    listener: {
+      type: 'map',
+      doc: 'The listener.',
+      members: { name: { type: 'string', doc: 'Its name.' } },
+    },
+    route: {
+      type: 'map',
+      doc: 'The route.',
+      members: { name: { type: 'string', doc: 'Its name; null while there is none.' } },
+      elsewhere: ['namespace', 'kind', 'rule'],
+    },
+  },
+  elsewhere: ['bind', 'requestProcessingDuration', 'upstreamDuration', 'responseProcessingDuration'],
+} as const satisfies Declaration;
+
+const BACKEND = {
+  type: 'map',
+  doc: 'What answers the request.',
+  members: {
+    name: { type: 'string', doc: 'Address of the upstream, once it is called; null before.' },
+    protocol: { type: 'string', doc: '`http`, `mcp` or `llm`.' },
+  },
+  elsewhere: ['type'],
+} as const satisfies Declaration;
+
+const RESPONSE = {
+  type: 'map',
+  doc: 'The response to the client, or the reply that the place speaks of.',
+  members: {
+    code: { type: 'int', doc: 'HTTP status.' },
+    headers: { type: 'map', doc: 'Header fields by name, as in `request.headers`.' },
+    body: { type: 'string or bytes', doc: 'The body, as far as it was kept.' },
+    bodyPrefix: { type: 'string or bytes', doc: 'The same as `body`.' },
+  },
+  elsewhere: ['grpcStatus'],
+} as const satisfies Declaration;
+
+/** The end of a `switch` over declared members: the compiler reports a member that is missing. */
+function undeclared(_name: never): undefined {
+  return undefined;
+}
+
+/** The request as expressions see it: after admission, before or after the policies that changed its headers. */
+class RequestView extends CelStruct {
+  readonly #x: RequestContext;
+
+  constructor(x: RequestContext) {
+    super();
+    this.#x = x;
+  }
+
+  field(name: MemberOf<typeof REQUEST>): unknown {
+    const x = this.#x;
+    switch (name) {
+      case 'method':
+        return x.method;
+      case 'path':
+        return x.path;
+      case 'pathAndQuery':
+        return x.path + x.query;
+      case 'uri':
+        return `http://${x.host}${x.path}${x.query}`;
+      case 'host':
+        return x.host;
+      case 'scheme':
+        return 'http';
+      case 'version':
+        return `HTTP/${x.request.httpVersion}`;
+      case 'headers':
+        return headersView(x);
+      case 'body':
+        return x.body.captured;
+      case 'bodyPrefix':
+        return x.body.prefix;
+      case 'startTime':
+        return moment(x.startedAt);
+      case 'endTime':
+        return x.endedAt === undefined ? undefined : moment(x.endedAt);
+      default:
+        return undeclared(name);
+    }
+  }
+
+  fields(): readonly string[] {
+    return ['method', 'path', 'pathAndQuery', 'uri', 'host', 'scheme', 'version', 'headers', 'startTime'];
+  }
+}
+
+/** Milliseconds since 1970 as a CEL timestamp. */
+function moment(milliseconds: number): Timestamp {
+  return new Timestamp(BigInt(milliseconds) * 1_000_000n);
+}
+
+class SourceView extends CelStruct {
+  readonly #x: RequestContext;
+
+  constructor(x: RequestContext) {
+    super();
+    this.#x = x;
+  }
+
+  field(name: MemberOf<typeof SOURCE>): unknown {
+    switch (name) {
+      case 'address':
+      case 'rawAddress':
+        return this.#x.sourceAddress;
+      case 'port':
+      case 'rawPort':
+        return this.#x.sourcePort;
+      default:
+        return undeclared(name);
+    }
+  }
+
+  fields(): readonly string[] {
+    return ['address', 'port'];
+  }
+}
+
+/** A response as expressions see it: the client's, or the reply of an authorization service. */
+export class ResponseView extends CelStruct {
+  readonly #code: number;
+  readonly #rawHeaders: readonly string[];
+  readonly #body: () => Uint8Array | string | undefined;
+  #headers: HeadersView | undefined;
+
+  constructor(code: number, rawHeaders: readonly string[], body: () => Uint8Array | string | undefined) {
+    super();
+    this.#code = code;
+    this.#rawHeaders = rawHeaders;
+    this.#body = body;
+  }
+
+  field(name: MemberOf<typeof RESPONSE>): unknown {
+    switch (name) {
+      case 'code':
+        return this.#code;
+      case 'headers':
+        this.#headers ??= new HeadersView(this.#rawHeaders);
+        return this.#headers;
+      case 'body':
+      case 'bodyPrefix':
+        return this.#body();
+      default:
+        return undeclared(name);
+    }
+  }
+
+  fields(): readonly string[] {
+    return ['code', 'headers'];
+  }
+}
+
+export const requestVariable = defineVariable('request', REQUEST, (x) => new RequestView(x));
+
+export const sourceVariable = defineVariable('source', SOURCE, (x) => new SourceView(x));
+
+export const proxyVariable = defineVariable(
+  'proxy',
+  PROXY,
+  (x) =>
+    toCel({
+      gateway: { name: GATEWAY.name, namespace: GATEWAY.namespace },
+      listener: { name: x.listener },
+      route: { name: x.route ?? null },
+    } satisfies Members<typeof PROXY>),
+  { isLive: true },
+);
+
+export const backendVariable = defineVariable(
+  'backend',
+  BACKEND,
+  (x) => toCel({ name: x.endpoint ?? null, protocol: x.protocol } satisfies Members<typeof BACKEND>),
+  { isLive: true },
+);
+
+export const responseVariable = defineVariable('response', RESPONSE, (x) =>
+  x.reply === undefined
+    ? null
+    : new ResponseView(x.reply.status, x.reply.headers.raw, () => recordedResponseBody.get(x)?.()),
+);

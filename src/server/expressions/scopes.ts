@@ -1,0 +1,48 @@
+import type { ExpressionScope } from '../kernel/expression.ts';
+import { foreignMember } from './cel/declarations.ts';
+
+/** A scope with its documentation, which is printed in `agctl-expressions(7)`. */
+export interface DocumentedScope extends ExpressionScope {
+  /** When its expressions are evaluated. */
+  readonly doc: string;
+  /** Ends of the paths of configuration keys with expressions of this scope: the keys themselves, or what holds the expressions. */
+  readonly keys: readonly string[];
+  /** Where else. */
+  readonly also?: string;
+}
+
+/** Variables of every request, whatever handles it. Those that policies set are null until the policy has run. */
+export const REQUEST_ROOTS = ['request', 'source', 'jwt', 'apiKey', 'extauthz', 'proxy', 'backend'] as const;
+
+export const NOT_ENDED = { 'request.endTime': 'the request has not ended' } as const;
+export const NOT_CALLED = { 'backend.name': 'no backend has been called' } as const;
+export const NO_BODY = {
+  'request.body': 'the body has not been read',
+  'request.bodyPrefix': 'the body has not been read',
+} as const;
+
+/** Policies of the request phase. */
+export const requestScope: DocumentedScope = {
+  name: 'request',
+  roots: REQUEST_ROOTS,
+  unset: { ...NOT_ENDED, ...NOT_CALLED },
+  doc: 'While the request is handled: values that a policy sets are there once it has run.',
+  keys: [
+    'policies.authorization.rules',
+    'policies.localRateLimit[].key',
+    'policies.apiKey.location.expression',
+    'policies.mcpAuthentication.authorizationLocation.expression',
+    'policies.extAuthz.protocol.http.path',
+    'policies.extAuthz.protocol.http.addRequestHeaders',
+    'policies.directResponse.bodyExpression',
+    'policies.directResponse.headers',
+  ],
+};
+
+/** Why what is read at a path of an expression is never set in a scope; undefined when it may be. */
+export function whyUnset(scope: ExpressionScope, path: string): { member: string; why: string } | undefined {
+  const foreign = foreignMember(path.split('.'));
+  if (foreign !== undefined) return { member: foreign, why: 'this gateway never sets it' };
+  const found = Object.entries(scope.unset).find(([member]) => `${path}.`.startsWith(`${member}.`));
+  return found && { member: found[0], why: found[1] };
+}
