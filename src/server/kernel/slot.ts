@@ -19,7 +19,8 @@ export class Slot<T> {
   }
 
   set(holder: SlotHolder, value: T | undefined): void {
-    holder.slots ??= [];
+    // Of its final size: growing it one slot at a time would allocate several times as much.
+    holder.slots ??= new Array<unknown>(count);
     holder.slots[this.#index] = value;
   }
 

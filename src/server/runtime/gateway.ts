@@ -21,7 +21,7 @@ import { createWatchers, type Watchers } from '../observe/watchers.ts';
 import type { Serving } from './active-config.ts';
 import { activeConfig } from './active-config.ts';
 import type { OldParts } from './component-cache.ts';
-import { OpenRequests } from './open-requests.ts';
+import { type OpenRequestList, OpenRequests } from './open-requests.ts';
 import { openPort, type Port, type PortEvents, portKey } from './port.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 
@@ -44,7 +44,7 @@ export interface Gateway {
   /** Who watches requests: `/debug/trace`. */
   readonly watchers: Watchers;
   /** Requests whose response has not ended. */
-  readonly openRequests: ReadonlySet<RequestContext>;
+  readonly openRequests: OpenRequestList;
   /** Open connections of each gateway. */
   connections(): Promise<readonly { readonly name: string; readonly count: number }[]>;
   /**
@@ -145,8 +145,8 @@ class RunningGateway implements Gateway {
     }));
   }
 
-  get openRequests(): ReadonlySet<RequestContext> {
-    return this.#requests.all;
+  get openRequests(): OpenRequestList {
+    return this.#requests;
   }
 
   onEnded(listener: EndedListener): () => void {

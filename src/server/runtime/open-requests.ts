@@ -3,25 +3,72 @@ import type { Log } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
 import { cutShort } from '../kernel/pipeline.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
+import { Slot } from '../kernel/slot.ts';
 import { writeReply } from '../transport/write-reply.ts';
 
-/** Requests whose response has not ended, and who waits for the end of those that are open now. */
-export class OpenRequests {
-  readonly #all = new Set<RequestContext>();
+/** The neighbours of an open request in the list. */
+const olderOf = new Slot<RequestContext>();
+const newerOf = new Slot<RequestContext>();
+
+/** Requests whose response has not ended, oldest first. */
+export interface OpenRequestList extends Iterable<RequestContext> {
+  readonly size: number;
+}
+
+/**
+ * Requests whose response has not ended, and who waits for the end of those that are open now.
+ *
+ * They are a list, linked through the requests, and not a `Set`. V8 replaces the table of a `Set` again and again while
+ * members come and go. For iterators, each replaced table keeps a reference to the next one ("obsolete table" in V8's
+ * `ordered-hash-table.h`), and it still holds the members that it had. A full collection moves the present table to the old
+ * generation; from then on that table, although unused, keeps all later tables alive, and with them nearly all requests,
+ * until the next full collection. Measured at 32 connections: 14 % of what requests allocate reached the old generation
+ * (0.4 % with the list), collections of young objects took ten times as long, and resident memory grew by 80 to 100 MiB.
+ */
+export class OpenRequests implements OpenRequestList {
+  #oldest: RequestContext | undefined;
+  #newest: RequestContext | undefined;
+  #size = 0;
   readonly #waiting = new Set<{ readonly open: Set<RequestContext>; readonly done: () => void }>();
 
-  get all(): ReadonlySet<RequestContext> {
-    return this.#all;
+  get size(): number {
+    return this.#size;
   }
 
-  began(x: RequestContext): void {
-    this.#all.add(x);
+  *[Symbol.iterator](): Iterator<RequestContext> {
+    for (let ctx = this.#oldest; ctx !== undefined; ctx = newerOf.get(ctx)) yield ctx;
   }
 
-  ended(x: RequestContext): void {
-    this.#all.delete(x);
+  began(ctx: RequestContext): void {
+    const newest = this.#newest;
+    if (newest === undefined) this.#oldest = ctx;
+    else {
+      olderOf.set(ctx, newest);
+      newerOf.set(newest, ctx);
+    }
+    this.#newest = ctx;
+    this.#size += 1;
+  }
+
+  /** Called as well for a request that never began, because its connection ended before its turn. */
+  ended(ctx: RequestContext): void {
+    if (olderOf.get(ctx) === undefined && ctx !== this.#oldest) return;
+    this.#unlink(ctx);
     if (this.#waiting.size === 0) return;
-    for (const { open, done } of this.#waiting) if (open.delete(x) && open.size === 0) done();
+    for (const { open, done } of this.#waiting) if (open.delete(ctx) && open.size === 0) done();
+  }
+
+  #unlink(ctx: RequestContext): void {
+    const older = olderOf.get(ctx);
+    const newer = newerOf.get(ctx);
+    if (older === undefined) this.#oldest = newer;
+    else newerOf.set(older, newer);
+    if (newer === undefined) this.#newest = older;
+    else olderOf.set(newer, older);
+    // An ended request that still refers to a later one would keep that alive, as the tables of a `Set` do.
+    olderOf.set(ctx, undefined);
+    newerOf.set(ctx, undefined);
+    this.#size -= 1;
   }
 
   /**
@@ -29,7 +76,7 @@ export class OpenRequests {
    * error. Whether there was one.
    */
   cut(ports: ReadonlySet<number>, log: Log): boolean {
-    const open = [...this.#all].filter(({ request }) => ports.has(request.socket.localPort ?? 0));
+    const open = [...this].filter(({ request }) => ports.has(request.socket.localPort ?? 0));
     if (open.length === 0) return false;
     log.warn(
       'proxy::gateway',
@@ -40,10 +87,10 @@ export class OpenRequests {
 
   /** Resolves when every request that is open now has ended, at the latest after so many ms. */
   afterAll(deadline: number): Promise<void> {
-    if (this.#all.size === 0) return Promise.resolve();
+    if (this.#size === 0) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(() => done(), deadline);
-    const waiter = { open: new Set(this.#all), done: () => done() };
+    const waiter = { open: new Set(this), done: () => done() };
     const done = (): void => {
       clearTimeout(timer);
       this.#waiting.delete(waiter);
