@@ -132,20 +132,29 @@ interface BodySource {
 /** Writes to a client. One that takes nothing for long is cut off. */
 export function responseSink(response: ServerResponse, source: BodySource): BodySink {
   const sink = new ResponseSink(response, source);
-  SINKS.set(response, sink);
+  (response as ResponseWithSink)[SINK] = sink;
   response.once('close', onClose);
   return sink;
 }
 
-/** Found by the two functions below, which are the same for all responses: closures would keep whole requests alive. */
-const SINKS = new WeakMap<ServerResponse, ResponseSink>();
+/**
+ * The sink is a property of its response, not the value of a `WeakMap` entry. V8 treats the values in a map that has
+ * reached the old generation as roots of every scavenge, and a sink refers to its response: each request would stay until
+ * the next full collection.
+ */
+const SINK = Symbol('sink');
 
-function onClose(this: ServerResponse): void {
-  SINKS.get(this)?.closed();
+interface ResponseWithSink extends ServerResponse {
+  [SINK]?: ResponseSink;
 }
 
-function onDrain(this: ServerResponse): void {
-  SINKS.get(this)?.drained();
+// The same two functions for all responses: closures would keep whole requests alive.
+function onClose(this: ResponseWithSink): void {
+  this[SINK]?.closed();
+}
+
+function onDrain(this: ResponseWithSink): void {
+  this[SINK]?.drained();
 }
 
 class ResponseSink implements BodySink {
