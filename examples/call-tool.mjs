@@ -1,4 +1,4 @@
-// Lists the tools of an MCP endpoint and calls some, with nothing but Node's fetch:
+// Lists the tools of an MCP endpoint and calls some, using only Node's fetch:
 //   node examples/call-tool.mjs http://127.0.0.1:3000/mcp [tool] [arguments as JSON]
 const [url = 'http://127.0.0.1:3000/mcp', tool, argumentsJson = '{}'] = process.argv.slice(2);
 let session;
