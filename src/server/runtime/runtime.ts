@@ -244,7 +244,7 @@ function runtimeSettings(
     slots: undefined,
     admission: config.http,
     callMeter: (kind, subtype) => metrics.calls(kind, subtype),
-    counter: (name) => (labels) => metrics.families[name].with(labels).add(),
+    counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
     ...own,
   };
   setMcpProcess(settings, {

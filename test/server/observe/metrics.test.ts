@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ConfigDump } from '../../../src/core/config-dump.ts';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { Metrics } from '../../../src/server/observe/metrics/metrics.ts';
+import { RouteSeries } from '../../../src/server/observe/metrics/route-series.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { chat, guardrail, llmGateway, llmProvider, webhook } from '../../kit/llm-provider.ts';
@@ -257,7 +258,7 @@ describe('bounds', () => {
   test('what is over them is counted together', async () => {
     const metrics = new Metrics();
     const { guardrails } = metrics.families;
-    for (let i = 0; i < LIMITS.metricSeries + 10; i++) guardrails.with(['p', `${i}`]).add();
+    for (let i = 0; i < LIMITS.metricSeries + 10; i++) guardrails.with(['p', `${i}`]).inc();
     const families = parseMetrics(await metrics.render());
     expect(families.get('gw_guardrail_checks')?.samples).toHaveLength(LIMITS.metricSeries + 1);
     expect(sampleValue(families, 'gw_guardrail_checks_total', { action: 'overflow' })).toBe(10);
@@ -265,11 +266,12 @@ describe('bounds', () => {
 
   test('models of calls that succeeded are told apart up to a number', async () => {
     const metrics = new Metrics();
+    const route = new RouteSeries(metrics.families, []);
     const call = { operation: 'chat', provider: 'openai', streaming: false, request: {} } as const;
     for (let i = 0; i < LIMITS.metricLabelValues + 5; i++)
-      metrics.recordLlm({ ...call, requestModel: `m${i}` }, 1, true, []);
-    metrics.recordLlm({ ...call, requestModel: 'refused' }, 1, false, []);
-    metrics.recordLlm({ ...call, requestModel: 'm1' }, 1, false, []);
+      metrics.recordLlm({ ...call, requestModel: `m${i}` }, 1, true, route);
+    metrics.recordLlm({ ...call, requestModel: 'refused' }, 1, false, route);
+    metrics.recordLlm({ ...call, requestModel: 'm1' }, 1, false, route);
     const families = parseMetrics(await metrics.render());
     const name = 'gw_gen_ai_server_request_duration_count';
     expect(sampleValue(families, name, { gen_ai_request_model: 'overflow' })).toBe(5);

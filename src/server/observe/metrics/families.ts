@@ -1,4 +1,5 @@
-import { Counter, Histogram } from './family.ts';
+import type { Counter, Histogram } from 'prom-client';
+import { counterFamily, type Family, histogramFamily } from './family.ts';
 
 // Names, labels and buckets are those of upstream's dashboards, with the prefix `gw_`.
 
@@ -32,14 +33,14 @@ export type Families = ReturnType<typeof createFamilies>;
 
 /** Every family that requests change, in the order they are printed. `custom` are the labels of `config.metrics`. */
 export function createFamilies(custom: readonly string[]) {
-  const counter = (name: string, help: string, labels: readonly string[]): Counter =>
-    new Counter({ name: `gw_${name}`, help }, labels);
+  const counter = (name: string, help: string, labels: readonly string[]): Family<Counter> =>
+    counterFamily({ name: `gw_${name}`, help }, labels);
   const histogram = (
     name: string,
     help: string,
     labels: readonly string[],
     bounds: readonly number[],
-  ): Histogram => new Histogram({ name: `gw_${name}`, help }, labels, bounds);
+  ): Family<Histogram> => histogramFamily({ name: `gw_${name}`, help }, labels, bounds);
   const genAi = [...GEN_AI_LABELS, ...custom];
   const http = [...HTTP_LABELS, ...custom];
   const minimal = [...MINIMAL_LABELS, ...custom];

@@ -1,17 +1,19 @@
-import { LIMITS } from '../../../core/limits.ts';
+import type { Counter, Histogram } from 'prom-client';
 import type { LlmCall } from '../../llm/call.ts';
 import type { Families } from './families.ts';
-import type { CounterSeries, HistogramSeries } from './family.ts';
 
 type TokenType = 'input' | 'output' | 'input_cache_read' | 'input_cache_write';
 
 /** The series that calls with the same labels add to; each is made when it is first added to. */
-class LlmSeries {
+export class LlmSeries {
   readonly #families: Families;
   readonly #labels: readonly string[];
-  readonly #duration: HistogramSeries;
-  readonly #lookups = new Map<string, CounterSeries>();
-  readonly #tokens = new Map<TokenType, HistogramSeries>();
+  readonly #duration: Histogram;
+  readonly #lookups = new Map<string, Counter>();
+  readonly #tokens = new Map<TokenType, Histogram>();
+  #cost: Counter | undefined;
+  #firstToken: Histogram | undefined;
+  #perOutputToken: Histogram | undefined;
 
   constructor(families: Families, labels: readonly string[]) {
     this.#families = families;
@@ -23,8 +25,11 @@ class LlmSeries {
     const families = this.#families;
     const labels = this.#labels;
     this.#duration.observe(seconds);
-    if (cost !== undefined) this.#lookup(cost.status).value += 1;
-    if (cost?.parts?.['total'] !== undefined) families.cost.with(labels).add(cost.parts['total']);
+    if (cost !== undefined) this.#lookup(cost.status).inc();
+    if (cost?.parts?.['total'] !== undefined) {
+      this.#cost ??= families.cost.with(labels);
+      this.#cost.inc(cost.parts['total']);
+    }
     if (usage !== undefined) {
       this.#token('input').observe(usage.input);
       this.#token('output').observe(usage.output);
@@ -32,12 +37,14 @@ class LlmSeries {
       if (usage.cacheWrite !== undefined) this.#token('input_cache_write').observe(usage.cacheWrite);
     }
     if (!streaming || firstTokenAfter === undefined) return;
-    families.firstToken.with(labels).observe(firstTokenAfter / 1000);
-    if (lastTokenAfter !== undefined && usage !== undefined && usage.output > 0)
-      families.perOutputToken.with(labels).observe((lastTokenAfter - firstTokenAfter) / usage.output / 1000);
+    this.#firstToken ??= families.firstToken.with(labels);
+    this.#firstToken.observe(firstTokenAfter / 1000);
+    if (lastTokenAfter === undefined || usage === undefined || usage.output === 0) return;
+    this.#perOutputToken ??= families.perOutputToken.with(labels);
+    this.#perOutputToken.observe((lastTokenAfter - firstTokenAfter) / usage.output / 1000);
   }
 
-  #lookup(status: string): CounterSeries {
+  #lookup(status: string): Counter {
     const known = this.#lookups.get(status);
     if (known !== undefined) return known;
     const made = this.#families.catalogLookups.with([status, ...this.#labels]);
@@ -45,32 +52,11 @@ class LlmSeries {
     return made;
   }
 
-  #token(type: TokenType): HistogramSeries {
+  #token(type: TokenType): Histogram {
     const known = this.#tokens.get(type);
     if (known !== undefined) return known;
     const made = this.#families.tokenUsage.with([type, ...this.#labels]);
     this.#tokens.set(type, made);
-    return made;
-  }
-}
-
-/** Finds the series of LLM calls by their labels, in one look-up instead of one for each family. */
-export class LlmSeriesByLabels {
-  readonly #families: Families;
-  readonly #known = new Map<string, LlmSeries>();
-
-  constructor(families: Families) {
-    this.#families = families;
-  }
-
-  /** `labels`: operation, provider, models, then those of the route. */
-  with(labels: readonly string[]): LlmSeries {
-    const key = labels.join('\u0000');
-    const known = this.#known.get(key);
-    if (known !== undefined) return known;
-    const made = new LlmSeries(this.#families, labels);
-    // The families take what goes beyond as one series; nothing is gained by keeping the way to it.
-    if (this.#known.size < LIMITS.metricSeries) this.#known.set(key, made);
     return made;
   }
 }

@@ -1,3 +1,4 @@
+import type { Counter, Histogram, Registry } from 'prom-client';
 import { LIMITS } from '../../../core/limits.ts';
 import { mcpProblem } from '../../../core/outcome.ts';
 import { VERSION } from '../../../core/version.ts';
@@ -8,12 +9,13 @@ import { type LlmCall, llmCall } from '../../llm/call.ts';
 import { CLIENT_METHODS } from '../../mcp/protocol.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
 import { createFamilies, type Families } from './families.ts';
-import { type CounterSeries, type Family, Gauge, type HistogramSeries, UNKNOWN } from './family.ts';
+import { UNKNOWN } from './family.ts';
 import { LabelValues } from './label-values.ts';
-import { LlmSeriesByLabels } from './llm-series.ts';
 import type { MetricsPolicy } from './metrics-policy.ts';
-import { processFamilies } from './process.ts';
-import { renderFamilies } from './render.ts';
+import { processMetrics } from './process.ts';
+import { type ReadMetric, registryOf } from './read-metric.ts';
+import { renderMetrics } from './render.ts';
+import { RouteSeries } from './route-series.ts';
 
 /** The open port that requests come from; its names are labels. */
 export interface BindNames {
@@ -22,61 +24,24 @@ export interface BindNames {
   readonly listener: string;
 }
 
-/** What every ended request adds to, found again by one short key. */
-interface HttpSeries {
-  readonly requests: CounterSeries;
-  readonly bytes: CounterSeries;
-  readonly duration: HistogramSeries;
-  readonly requestProcessing: HistogramSeries;
-  readonly responseProcessing: HistogramSeries;
-}
 
 /** The counters of a running gateway. They outlive a reload of the configuration. */
 export class Metrics {
   readonly families: Families;
   #policy: MetricsPolicy | undefined;
-  readonly #others: readonly Family[];
+  /** Started with the gateway, because one of them counts from its last reading. */
+  readonly #process = processMetrics();
+  #read: Registry | undefined;
   readonly #models = new LabelValues();
   readonly #responseModels = new LabelValues();
   readonly #mcpMethods = new LabelValues(CLIENT_METHODS);
   readonly #mcpResources = new LabelValues();
   readonly #custom: readonly LabelValues[];
-  readonly #first: readonly Family[];
-  readonly #llm: LlmSeriesByLabels;
 
   /** `custom`: labels that the configuration adds, whose values come with `configure`. */
   constructor(custom: readonly string[] = []) {
     this.families = createFamilies(custom);
-    this.#llm = new LlmSeriesByLabels(this.families);
     this.#custom = custom.map(() => new LabelValues());
-    this.#first = [
-      new Gauge(
-        {
-          name: 'gw_config_synchronized',
-          help: '1 when what serves is the configuration as it was last read, 0 after a reload that failed',
-        },
-        () => (this.isSynchronized ? 1 : 0),
-      ),
-    ];
-    this.#others = [
-      new Gauge(
-        { name: 'gw_trace_spans_lost', help: 'Spans that did not reach the collector' },
-        () => this.spansLost?.(),
-        { type: 'counter' },
-      ),
-      new Gauge(
-        {
-          name: 'gw_access_log_lines_lost',
-          help: 'Access-log lines that were not written because stdout is not read fast enough',
-        },
-        () => this.accessLogLinesLost?.(),
-        { type: 'counter' },
-      ),
-      ...processFamilies(),
-      new Gauge({ name: 'gw_build_info', help: 'Version of the program' }, () => 1, {
-        labels: { tag: VERSION },
-      }),
-    ];
   }
 
   /** False after a reload that failed. */
@@ -118,9 +83,40 @@ export class Metrics {
   }
 
   /** OpenMetrics text. */
-  render(): Promise<string> {
-    const all = [...this.#first, ...this.#others, ...Object.values(this.families)];
-    return renderFamilies(all.filter(({ name }) => this.#policy?.isRemoved(name) !== true));
+  async render(): Promise<string> {
+    this.#read ??= registryOf(this.#readMetrics());
+    const isPrinted = ({ name }: { readonly name: string }): boolean =>
+      this.#policy?.isRemoved(name) !== true;
+    const read = (await this.#read.getMetricsAsJSON()).filter(isPrinted);
+    const counted = Object.values(this.families).filter(isPrinted);
+    return renderMetrics([
+      ...read.map((metric) => () => metric),
+      ...counted.map((family) => () => family.read()),
+    ]);
+  }
+
+  #readMetrics(): readonly ReadMetric[] {
+    return [
+      {
+        name: 'gw_config_synchronized',
+        help: '1 when what serves is the configuration as it was last read, 0 after a reload that failed',
+        read: () => (this.isSynchronized ? 1 : 0),
+      },
+      {
+        name: 'gw_trace_spans_lost',
+        help: 'Spans that did not reach the collector',
+        type: 'counter',
+        read: () => this.spansLost?.(),
+      },
+      {
+        name: 'gw_access_log_lines_lost',
+        help: 'Access-log lines that were not written because stdout is not read fast enough',
+        type: 'counter',
+        read: () => this.accessLogLinesLost?.(),
+      },
+      ...this.#process,
+      { name: 'gw_build_info', help: 'Version of the program', labels: { tag: VERSION }, read: () => 1 },
+    ];
   }
 
   /** The counter of a port. */
@@ -131,11 +127,15 @@ export class Metrics {
   /** The meter of an upstream. */
   calls(kind: CallKind, subtype: string): CallMeter {
     const { callDuration, connectDuration } = this.families;
+    let calls: Histogram | undefined;
     return {
       kind,
       subtype,
       connected: (transport, duration) => connectDuration.with([transport]).observe(duration / 1000),
-      answered: (duration) => callDuration.with([kind, subtype]).observe(duration / 1000),
+      answered: (duration) => {
+        calls ??= callDuration.with([kind, subtype]);
+        calls.observe(duration / 1000);
+      },
     };
   }
 
@@ -146,23 +146,19 @@ export class Metrics {
     return this.#custom.map((known, index) => known.of(values[index], true));
   }
 
-  recordMcp(mcp: McpFields, labels: readonly string[]): void {
+  recordMcp(mcp: McpFields, route: RouteSeries): void {
     if (mcp.method === undefined) return;
     const succeeded = mcpProblem(mcp) === undefined;
     const resource = this.#mcpResources.of(mcp.tool ?? mcp.prompt ?? mcp.resourceUri, succeeded);
     const method = this.#mcpMethods.of(mcp.method, succeeded);
-    this.families.mcpRequests
-      .with([method, mcp.resourceType ?? UNKNOWN, mcp.target ?? UNKNOWN, resource, ...labels])
-      .add();
+    route.mcp([method, mcp.resourceType ?? UNKNOWN, mcp.target ?? UNKNOWN, resource]).inc();
   }
 
-  recordLlm(call: LlmCall, seconds: number, succeeded: boolean, labels: readonly string[]): void {
+  recordLlm(call: LlmCall, seconds: number, succeeded: boolean, route: RouteSeries): void {
     const { operation, provider, requestModel, responseModel } = call;
-    const models = [
-      this.#models.of(requestModel, succeeded),
-      this.#responseModels.of(responseModel, succeeded),
-    ];
-    this.#llm.with([operation, provider, ...models, ...labels]).record(call, seconds);
+    const requested = this.#models.of(requestModel, succeeded);
+    const answering = this.#responseModels.of(responseModel, succeeded);
+    route.llm([operation, provider, requested, answering]).record(call, seconds);
   }
 }
 
@@ -172,13 +168,11 @@ const NONE: readonly string[] = [];
 export class BindMetrics {
   readonly #metrics: Metrics;
   readonly #names: BindNames;
-  readonly #routes = new Map<
-    string | undefined,
-    { labels: readonly string[]; series: Map<string, HttpSeries> }
-  >();
-  readonly #received: CounterSeries;
-  readonly #sent: CounterSeries;
-  readonly #connections: CounterSeries;
+  /** By route and the values of added labels. */
+  readonly #routes = new Map<string, RouteSeries>();
+  readonly #received: Counter;
+  readonly #sent: Counter;
+  readonly #connections: Counter;
 
   constructor(metrics: Metrics, names: BindNames) {
     this.#metrics = metrics;
@@ -191,72 +185,52 @@ export class BindMetrics {
   }
 
   connected(): void {
-    this.#connections.add();
+    this.#connections.inc();
   }
 
   disconnected(received: number, sent: number): void {
-    this.#received.add(received);
-    this.#sent.add(sent);
+    this.#received.inc(received);
+    this.#sent.inc(sent);
   }
 
   /** A request has ended. `bodyBytes` are those of the response body. */
   ended(x: RequestContext, status: number, bodyBytes: number): void {
-    const now = performance.now();
-    const seconds = (now - x.timings.started) / 1000;
-    const custom = this.#metrics.custom(x);
-    const { labels, series } = this.#route(x.route);
-    const http = this.#http(x, status, labels, series, custom);
-    http.requests.value += 1;
-    http.bytes.value += bodyBytes;
+    const seconds = (performance.now() - x.timings.started) / 1000;
+    const route = this.#route(x.route ?? UNKNOWN, this.#metrics.custom(x));
+    const http = route.http({
+      backend: x.backend ?? UNKNOWN,
+      protocol: x.protocol,
+      method: x.method,
+      status,
+      reason: x.reason ?? UNKNOWN,
+    });
+    http.requests.inc();
+    http.bytes.inc(bodyBytes);
     http.duration.observe(seconds);
-    if (x.timings.called !== undefined)
-      http.requestProcessing.observe((x.timings.called - x.timings.started) / 1000);
+    if (x.timings.called !== undefined) http.requestProcessing.observe((x.timings.called - x.timings.started) / 1000);
     if (x.timings.answered !== undefined && x.timings.replied !== undefined)
       http.responseProcessing.observe((x.timings.replied - x.timings.answered) / 1000);
     const mcp = mcpFields.get(x);
-    if (mcp !== undefined) this.#metrics.recordMcp(mcp, [...labels, ...custom]);
+    if (mcp !== undefined) this.#metrics.recordMcp(mcp, route);
     const llm = llmCall.get(x);
-    if (llm !== undefined)
-      this.#metrics.recordLlm(llm, seconds, status >= 200 && status < 300, [...labels, ...custom]);
+    if (llm !== undefined) this.#metrics.recordLlm(llm, seconds, status >= 200 && status < 300, route);
   }
 
-  #route(route: string | undefined): { labels: readonly string[]; series: Map<string, HttpSeries> } {
-    const known = this.#routes.get(route);
+  #route(route: string, custom: readonly string[]): RouteSeries {
+    const key = custom.length === 0 ? route : [route, ...custom].join('\u0000');
+    const known = this.#routes.get(key);
     if (known !== undefined) return known;
     const { bind, gateway, listener } = this.#names;
-    const made = {
-      labels: [bind, gateway, listener, route ?? UNKNOWN, UNKNOWN],
-      series: new Map<string, HttpSeries>(),
-    };
-    this.#routes.set(route, made);
-    return made;
-  }
-
-  #http(
-    x: RequestContext,
-    status: number,
-    route: readonly string[],
-    known: Map<string, HttpSeries>,
-    custom: readonly string[],
-  ): HttpSeries {
-    const reason = x.reason ?? UNKNOWN;
-    const backend = x.backend ?? UNKNOWN;
-    let key = `${status} ${x.method} ${reason} ${x.protocol} ${backend}`;
-    if (custom.length > 0) key += `\u0000${custom.join('\u0000')}`;
-    const found = known.get(key);
-    if (found !== undefined) return found;
-    const { families } = this.#metrics;
-    const http = [backend, x.protocol, x.method, String(status), reason, ...route, ...custom];
-    const minimal = [backend, ...route, ...custom];
-    const made = {
-      requests: families.requests.with(http),
-      bytes: families.responseBytes.with(http),
-      duration: families.duration.with(http),
-      requestProcessing: families.requestProcessing.with(minimal),
-      responseProcessing: families.responseProcessing.with(minimal),
-    };
-    // Bounded like the families themselves: what comes after goes to their overflow, found anew each time.
-    if (known.size < LIMITS.metricSeries) known.set(key, made);
+    const made = new RouteSeries(this.#metrics.families, [
+      bind,
+      gateway,
+      listener,
+      route,
+      UNKNOWN,
+      ...custom,
+    ]);
+    // The families are bounded themselves: what comes after is found anew each time.
+    if (this.#routes.size < LIMITS.metricSeries) this.#routes.set(key, made);
     return made;
   }
 }

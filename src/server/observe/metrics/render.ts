@@ -1,31 +1,24 @@
-import type { Metric } from 'prom-client';
-import type { Family } from './family.ts';
+import { setImmediate } from 'node:timers/promises';
+import type { OpenMetricsContentType } from 'prom-client';
+import { type MetricValues, promClient } from './family.ts';
+
+type Source = () => MetricValues | undefined | Promise<MetricValues | undefined>;
 
 /**
- * Families as OpenMetrics text, which the classic Prometheus text parser reads too. Those without samples are left
- * out. The library, which writes and escapes, is loaded with the first scrape.
+ * Metrics as OpenMetrics text, which the classic Prometheus text parser reads too. Those without values are left out.
+ * A full histogram has 34,000 lines: the metrics are read and printed one by one, with other work between two.
  */
-export async function renderFamilies(families: readonly Family[]): Promise<string> {
-  const { Registry } = await import('prom-client');
-  const registry = new Registry();
-  for (const family of families) {
-    const samples = family.samples();
-    if (samples.length > 0) registry.registerMetric(printable(family, samples) as unknown as Metric<string>);
+export async function renderMetrics(sources: readonly Source[]): Promise<string> {
+  const { AggregatorRegistry, Registry } = promClient();
+  const texts: string[] = [];
+  for (const source of sources) {
+    const metric = await source();
+    if (metric === undefined || metric.values.length === 0) continue;
+    // `aggregate` is the library's way from values back to a registry, which prints them.
+    const registry = AggregatorRegistry.aggregate<OpenMetricsContentType>([[metric]]);
+    registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+    texts.push(await registry.getSingleMetricAsString(metric.name));
+    await setImmediate();
   }
-  const texts = await Promise.all(
-    Object.values(registry.getMetricsAsArray()).map(({ name }) => registry.getSingleMetricAsString(name)),
-  );
   return `${[...texts, '# EOF'].join('\n')}\n`;
-}
-
-/** What the library needs of a metric: it prints values as they are given, in their order. */
-function printable({ name, help, type }: Family, samples: ReturnType<Family['samples']>): object {
-  const values = samples.map(({ suffix, le, labels, value }) => ({
-    metricName: `${name}${suffix}`,
-    labels: le === undefined ? {} : { le },
-    sharedLabels: labels,
-    value,
-  }));
-  const metric = { name, help: `${help}.`, type, aggregator: 'sum', values };
-  return { name, get: () => Promise.resolve(metric) };
 }
