@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,4 +18,11 @@ test('a log says how much waits to be written, and nothing waits once it has lef
   expect([sink.queued, sink.dropped, readFileSync(file, 'utf8')]).toEqual([0, 0, line + line]);
   expect(LIMITS.logBatchBytes).toBeGreaterThan(200);
   rmSync(folder, { recursive: true });
+});
+
+test('a log writes its last lines when the process exits at once', () => {
+  const log = new URL('../../src/core/log.ts', import.meta.url).href;
+  const script = `import { fileSink } from '${log}'; fileSink(1).write('the last line\\n'); process.exit(3);`;
+  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script]);
+  expect([status, String(stdout)]).toEqual([3, 'the last line\n']);
 });
