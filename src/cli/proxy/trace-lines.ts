@@ -1,3 +1,4 @@
+import { createParser } from 'eventsource-parser';
 import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 
@@ -5,27 +6,39 @@ import { LIMITS } from '../../core/limits.ts';
 export type TraceItem = { readonly json: string } | { readonly sign: string };
 
 /**
- * Takes a trace apart: server-sent events, or one JSON object a line, or both, with any line ending. Comments are
- * signs of life; `event:`, `id:` and what else there may be is passed over, as upstream's command does.
+ * Takes a trace apart: server-sent events, or one JSON object a line, or both, with LF or CRLF. Comments are signs of
+ * life; `event:`, `id:` and what else there may be is passed over, as upstream's command does. The last event need not
+ * end with an empty line.
  *
  * @throws CommandError (unreachable) for an event longer than `LIMITS.traceEventLength`
  */
 export async function* traceItems(source: AsyncIterable<Uint8Array>): AsyncGenerator<TraceItem> {
-  let data: string[] = [];
-  const items = (line: string): TraceItem[] => {
-    if (line === '') {
-      const json = data.join('\n');
-      data = [];
-      return json === '' ? [] : [{ json }];
-    }
-    if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5));
-    else if (line.startsWith(':')) return [{ sign: line.slice(1).trim() }];
-    else if (line.trimStart().startsWith('{')) return [{ json: line }];
-    return [];
-  };
-  for await (const line of linesOf(source)) yield* items(line);
-  yield* items('');
+  const found: TraceItem[] = [];
+  const parser = createParser({
+    maxBufferSize: LIMITS.traceEventLength,
+    onEvent: ({ data }) => {
+      if (data !== '') found.push({ json: data });
+    },
+    onComment: (text) => void found.push({ sign: text.trim() }),
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded') throw oversized();
+    },
+  });
+  for await (const line of linesOf(source)) {
+    // The parser would pass it over, and need not tell when it came in pieces.
+    if (line.trimStart().startsWith('{')) found.push({ json: line });
+    else parser.feed(`${line}\n`);
+    yield* found.splice(0);
+  }
+  parser.feed('\n');
+  yield* found;
 }
+
+const oversized = (): CommandError =>
+  new CommandError(
+    'unreachable',
+    `the trace has an event of more than ${LIMITS.traceEventLength / 1024 / 1024} MiB`,
+  );
 
 async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
@@ -33,11 +46,7 @@ async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<strin
   let length = 0;
   const push = (text: string): void => {
     length += text.length;
-    if (length > LIMITS.traceEventLength)
-      throw new CommandError(
-        'unreachable',
-        `the trace has an event of more than ${LIMITS.traceEventLength / 1024 / 1024} MiB`,
-      );
+    if (length > LIMITS.traceEventLength) throw oversized();
     pending.push(text);
   };
   for await (const bytes of source) {

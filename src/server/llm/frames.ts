@@ -1,3 +1,4 @@
+import { createParser } from 'eventsource-parser';
 import { LIMITS } from '../../core/limits.ts';
 
 const CR = 13;
@@ -10,6 +11,7 @@ export class OversizedFrame extends Error {}
 /**
  * Cuts a byte stream of server-sent events into events, each with the empty line that ends it. Bytes are never
  * changed: the frames, joined, are the stream. Lines end with LF, CRLF or CR (HTML standard, "Server-sent events").
+ * eventsource-parser cannot do this, because it hands out values without the bytes that they came in.
  */
 export class FrameSplitter {
   #pending: Buffer = Buffer.alloc(0);
@@ -69,13 +71,17 @@ function lineBreak(bytes: Buffer, at: number): number {
   return bytes[at + 1] === LF ? 2 : 1;
 }
 
-/** The `data` of an event, its lines joined; undefined when it has none. */
+let data: string | undefined;
+const parser = createParser({
+  onEvent: (event) => {
+    data = event.data;
+  },
+});
+
+/** The `data` of one event, its lines joined; undefined when it has none. The event need not end with an empty line. */
 export function dataOf(frame: Buffer): string | undefined {
-  // A stream may begin with a byte order mark, which readers drop (HTML standard, "Parsing an event stream").
-  const text = frame.toString('utf8').replace(/^\uFEFF/, '');
-  if (!text.includes('data:')) return undefined;
-  const lines = text
-    .split(/\r\n|\r|\n/)
-    .flatMap((line) => (line.startsWith('data:') ? [line.slice(line[5] === ' ' ? 6 : 5)] : []));
-  return lines.length === 0 ? undefined : lines.join('\n');
+  data = undefined;
+  parser.reset();
+  parser.feed(`${frame.toString('utf8')}\n\n`);
+  return data;
 }
