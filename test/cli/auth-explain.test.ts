@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { cli } from '../kit/cli.ts';
 import { startIdp } from '../kit/idp.ts';
 import { agctl } from '../kit/process.ts';
 import { seconds, signingKey, token } from '../kit/tokens.ts';
@@ -20,10 +21,12 @@ interface Case {
   readonly policy?: object;
 }
 
+type Run = (args: readonly string[]) => Promise<{ code: number | null; stdout: string; stderr: string }>;
+
 /** What `auth explain` says of a token on routes with these rules, one for each case. */
 async function explain(
   cases: readonly Case[],
-  { more = {}, header = {}, signer = key, output = 'json' } = {},
+  { more = {}, header = {}, signer = key, output = 'json', run = cli as Run } = {},
 ) {
   writeFileSync(join(folder, 'keys.json'), JSON.stringify({ keys: [key.jwk] }));
   const routes = cases.map(({ authorization, items, mode, policy }, index) => ({
@@ -47,7 +50,7 @@ async function explain(
   writeFileSync(file, JSON.stringify({ gateways: { default: { port: 3000 } }, routes }));
   const tokenFile = join(folder, 'token');
   writeFileSync(tokenFile, token(signer, { ...claims, ...more }, header));
-  const { code, stdout, stderr } = await agctl([
+  const { code, stdout, stderr } = await run([
     ...['auth', 'explain', '-f', file, '--token-file', tokenFile, '-o', output],
   ]);
   expect(stderr).toBe('');
@@ -147,7 +150,10 @@ describe('auth explain', () => {
   });
 
   test('as text, a route is a line and each rule another', async () => {
-    const { code, stdout } = await explain([{ authorization: ['jwt.sub == "ann"'] }], { output: 'text' });
+    const { code, stdout } = await explain([{ authorization: ['jwt.sub == "ann"'] }], {
+      output: 'text',
+      run: agctl,
+    });
     expect([code, stdout]).toEqual([
       0,
       '✓ default default/r0   200   the token is valid and no rule on it fails\n' +

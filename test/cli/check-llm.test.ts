@@ -8,6 +8,7 @@ import { loadConfigText } from '../../src/server/config/load.ts';
 import { planGateways } from '../../src/server/config/plan.ts';
 import type { Config } from '../../src/server/config/schema.ts';
 import { AUTHORITY, type Certificate } from '../kit/certificates.ts';
+import { cli, inheritedEnv } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { answering, llmProvider } from '../kit/llm-provider.ts';
 import { agctl } from '../kit/process.ts';
@@ -38,7 +39,11 @@ async function check(
   const file = join(folder.path, `config-${files}.yaml`);
   writeFileSync(file, JSON.stringify({ llm: { port: 0, ...llm } }));
   const command = ['check', '-f', file, '--only', 'llm', '-o', 'json', ...args];
-  const { code, stdout, stderr } = await agctl(command, { env: { ...process.env, ...env } });
+  // Node reads the certificates that it trusts besides its own when it starts.
+  const { code, stdout, stderr } =
+    env['NODE_EXTRA_CA_CERTS'] === undefined
+      ? await cli(command, { env: { ...inheritedEnv(), ...env } })
+      : await agctl(command, { env: { ...process.env, ...env } });
   expect(stdout + stderr).not.toContain(KEY);
   const checks = (JSON.parse(stdout).checks as (Finding & { group: string })[]).map(
     ({ group: _, ...finding }) => finding,

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { cli, inheritedEnv } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { AUDIENCE, type Idp, startIdp } from '../kit/idp.ts';
 import { agctl } from '../kit/process.ts';
@@ -56,8 +57,8 @@ async function check(scene: Scene = {}): Promise<{ code: number | null; all: Fin
   const tokenFile = join(folder.path, 'token');
   if (token !== undefined) writeFileSync(tokenFile, token);
   const more = token === undefined ? [] : ['--token-file', tokenFile];
-  const { code, stdout } = await agctl(['check', '-f', file, '-o', 'json', ...more, ...args], {
-    env: { ...process.env, ...env },
+  const { code, stdout } = await cli(['check', '-f', file, '-o', 'json', ...more, ...args], {
+    env: { ...inheritedEnv(), ...env },
   });
   const all = JSON.parse(stdout).checks as Finding[];
   return { code, all, failed: all.filter(({ status }) => status === 'fail') };
@@ -200,7 +201,7 @@ describe('check', () => {
     const { failed } = await check({ args: login, env });
     expect(JSON.stringify(failed)).not.toContain('hunter2');
     const file = join(folder.path, 'config.yaml');
-    const { code, stderr } = await agctl(['check', '-f', file, '--login-user', 'ann']);
+    const { code, stderr } = await cli(['check', '-f', file, '--login-user', 'ann']);
     expect([code, stderr]).toEqual([2, expect.stringContaining('--login-user needs --login-client')]);
   });
 
@@ -258,7 +259,7 @@ describe('check', () => {
     const { all } = await check({ args: ['--offline', '--only', 'idp,targets'] });
     expect(new Set(all.map(({ group }) => group))).toEqual(new Set(['idp', 'targets']));
     expect(idp.upstream.received).toHaveLength(before);
-    const { code, stderr } = await agctl(['check', '-f', join(folder.path, 'config.yaml'), '--only', 'nope']);
+    const { code, stderr } = await cli(['check', '-f', join(folder.path, 'config.yaml'), '--only', 'nope']);
     expect([code, stderr]).toEqual([
       2,
       expect.stringContaining('groups: environment, config, ports, targets, llm, idp'),

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { cli } from '../kit/cli.ts';
 import { AGCTL, agctl } from '../kit/process.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
@@ -11,12 +12,12 @@ describe('the version', () => {
   });
 
   test('`version` also names the Node that runs it', async () => {
-    const { code, stdout } = await agctl(['version']);
+    const { code, stdout } = await cli(['version']);
     expect([code, stdout]).toEqual([0, `agctl ${version} (Node.js ${process.versions.node})\n`]);
   });
 
   test('`version -o json` is one JSON line', async () => {
-    const { code, stdout, stderr } = await agctl(['version', '-o', 'json']);
+    const { code, stdout, stderr } = await cli(['version', '-o', 'json']);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout.endsWith('\n')).toBe(true);
     expect(JSON.parse(stdout)).toEqual({ version, node: process.versions.node });
@@ -25,7 +26,7 @@ describe('the version', () => {
 
 describe('help', () => {
   test('`agctl` alone prints the commands and succeeds', async () => {
-    const { code, stdout, stderr } = await agctl([]);
+    const { code, stdout, stderr } = await cli([]);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^Usage: agctl /);
     for (const command of ['serve', 'config', 'version', 'help'])
@@ -33,7 +34,7 @@ describe('help', () => {
   });
 
   test.each([['help'], ['--help'], ['-h']])('`agctl %s` also lists the exit codes', async (argument) => {
-    const { code, stdout, stderr } = await agctl([argument]);
+    const { code, stdout, stderr } = await cli([argument]);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^Usage: agctl /);
     expect(stdout).toMatch(/Exit codes:\n +0 .*\n +1 .*\n +2 /);
@@ -43,7 +44,7 @@ describe('help', () => {
     ['serve', '--help'],
     ['help', 'serve'],
   ])('`agctl %s %s` describes the command, with an example', async (...args) => {
-    const { code, stdout } = await agctl(args);
+    const { code, stdout } = await cli(args);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Usage: agctl serve /);
     expect(stdout).toContain('--file <path>');
@@ -51,13 +52,13 @@ describe('help', () => {
   });
 
   test.each(['config', 'gateway'])('the group `agctl %s` prints its commands', async (group) => {
-    const { code, stdout, stderr } = await agctl([group]);
+    const { code, stdout, stderr } = await cli([group]);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toContain(`Usage: agctl ${group}`);
   });
 
   test('`agctl help exit-codes` prints the exit codes', async () => {
-    const { code, stdout } = await agctl(['help', 'exit-codes']);
+    const { code, stdout } = await cli(['help', 'exit-codes']);
     expect(code).toBe(0);
     expect(stdout).toContain('130');
   });
@@ -86,7 +87,7 @@ describe('wrong usage is exit code 2, and says what is right', () => {
     [['version', '-o', 'json', '-o', 'text'], "'-o, --output <format>' is given twice"],
     [['--color', 'never', 'version', '--color', 'always'], "'--color <when>' is given twice"],
   ])('%j', async (args, message) => {
-    const { code, stdout, stderr } = await agctl(args);
+    const { code, stdout, stderr } = await cli(args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(/error(?:\[AGW0005\])?: /);
     expect(stderr).toContain(message);
@@ -96,7 +97,7 @@ describe('wrong usage is exit code 2, and says what is right', () => {
   test.each([['serv'], ['config', 'valdate']])(
     'an unknown command is exit code 2: %s %s',
     async (...args) => {
-      const { code, stdout } = await agctl(args.filter((arg) => arg !== undefined));
+      const { code, stdout } = await cli(args.filter((arg) => arg !== undefined));
       expect([code, stdout]).toEqual([2, '']);
     },
   );
@@ -105,7 +106,7 @@ describe('wrong usage is exit code 2, and says what is right', () => {
     [['serv'], 'serve'],
     [['config', 'valdate'], 'validate'],
   ])('an unknown command names the nearest one: %j', async (args, nearest) => {
-    const { stderr } = await agctl(args);
+    const { stderr } = await cli(args);
     expect(stderr).toContain('unknown command');
     expect(stderr).toContain(`Did you mean ${nearest}?`);
   });
@@ -114,7 +115,7 @@ describe('wrong usage is exit code 2, and says what is right', () => {
 describe('a reader that leaves', () => {
   test('after one line ends the output, quietly and without an error', async () => {
     // More than a pipe holds, so that the command is still writing when its reader has gone.
-    expect((await agctl(['config', 'schema'])).stdout.length).toBeGreaterThan(65_536);
+    expect((await cli(['config', 'schema'])).stdout.length).toBeGreaterThan(65_536);
     const script = '( "$0" "$1" config schema; echo "exit $?" >&2 ) | head -1';
     const { stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath, AGCTL], { encoding: 'utf8' });
     expect([stdout, stderr]).toEqual(['{\n', 'exit 0\n']);

@@ -4,7 +4,6 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway } from '../kit/gateway.ts';
-import { agctl } from '../kit/process.ts';
 import { send } from '../kit/send.ts';
 
 const { path: folder, remove } = await temporaryFolder();
@@ -54,7 +53,7 @@ describe('mistakes of all stages', () => {
 
   test('are there at a start too', async () => {
     writeFileSync(join(folder, 'serve.yaml'), MIXED);
-    const { code, stderr } = await agctl(['serve', '-f', 'serve.yaml'], { cwd: folder });
+    const { code, stderr } = await cli(['serve', '-f', 'serve.yaml'], { cwd: folder });
     expect(code).toBe(1);
     const places = [...stderr.matchAll(/┌─ serve\.yaml:(\d+:\d+)/g)].map(([, place]) => place);
     expect(places).toEqual(FOUND.map((line) => /^\d+:\d+/.exec(line)?.[0]));

@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { cli, type Ran } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import type { Json } from '../kit/mcp.ts';
-import { agctl, type Finished } from '../kit/process.ts';
+import { agctl } from '../kit/process.ts';
 
 const { path: folder, remove } = await temporaryFolder();
 afterAll(remove);
@@ -36,12 +37,12 @@ beforeAll(() => {
     writeFileSync(join(folder, `${name}.yaml`), text);
 });
 
-const validate = (args: string[], input?: string): Promise<Finished> =>
-  agctl(['config', 'validate', ...args], { cwd: folder, ...(input !== undefined && { input }) });
+const validate = (args: string[], input?: string): Promise<Ran> =>
+  cli(['config', 'validate', ...args], { cwd: folder, ...(input !== undefined && { input }) });
 
 describe('text, for people', () => {
   test('of a valid file is one line on stderr', async () => {
-    const { code, stdout, stderr } = await validate(['-f', 'good.yaml']);
+    const { code, stdout, stderr } = await agctl(['config', 'validate', '-f', 'good.yaml'], { cwd: folder });
     expect([code, stdout]).toEqual([0, '']);
     expect(stderr).toMatch(/^good\.yaml: valid \(1 port\) in \d+ ms\n$/);
   });
@@ -68,8 +69,8 @@ describe('text, for people', () => {
     writeFileSync(join(folder, 'secrets.yaml'), yaml);
     const env = { T: 'from-the-environment' };
     const [text, json] = await Promise.all([
-      agctl(['config', 'validate', '-f', 'secrets.yaml'], { cwd: folder, env }),
-      agctl(['config', 'validate', '-f', 'secrets.yaml', '-o', 'json'], { cwd: folder, env }),
+      cli(['config', 'validate', '-f', 'secrets.yaml'], { cwd: folder, env }),
+      cli(['config', 'validate', '-f', 'secrets.yaml', '-o', 'json'], { cwd: folder, env }),
     ]);
     expect([text.code, json.code]).toEqual([0, 0]);
     const { diagnostics } = JSON.parse(json.stdout);
@@ -121,7 +122,7 @@ describe('text, for people', () => {
     [[], {}, false],
     [['--no-color'], {}, false],
   ])('with %j and %j has colour: %s', async (args, env, isColored) => {
-    const { stderr } = await agctl([...args, 'config', 'validate', 'bad.yaml'], { cwd: folder, env });
+    const { stderr } = await cli([...args, 'config', 'validate', 'bad.yaml'], { cwd: folder, env });
     expect(stderr.includes('\u001b[')).toBe(isColored);
   });
 });
@@ -239,7 +240,8 @@ describe('for machines, on stdout alone', () => {
 
 describe('input', () => {
   test('comes from stdin with -', async () => {
-    const { code, stdout } = await validate(['-o', 'concise', '-f', '-'], BAD);
+    const args = ['config', 'validate', '-o', 'concise', '-f', '-'];
+    const { code, stdout } = await agctl(args, { input: BAD });
     expect(code).toBe(1);
     expect(stdout).toMatch(/^-:3:11: error AGW0102 /);
   });

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseRate, roundedRate } from '../../src/server/llm/cost/decimal.ts';
 import { importModelsDev } from '../../src/server/llm/cost/models-dev.ts';
+import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway } from '../kit/gateway.ts';
 import { CHAT, chat } from '../kit/llm-provider.ts';
@@ -121,7 +122,7 @@ describe('agctl costs import', () => {
     const models = { [CHAT.model]: { cost: { input: 500_000, output: 250_000.5 } } };
     await writeFile(join(folder.path, 'models.json'), JSON.stringify({ echo: { models } }));
     const args = ['costs', 'import', '-f', 'models.json', '--providers', 'echo', '-o', 'prices.json'];
-    const done = await agctl(args, { cwd: folder.path });
+    const done = await cli(args, { cwd: folder.path });
     expect(done).toMatchObject({ code: 0, stdout: '', stderr: 'imported 1 provider\n' });
     expect((await stat(join(folder.path, 'prices.json'))).mode & 0o777).toBe(0o600);
     expect(await readdir(folder.path)).toHaveLength(2);
@@ -154,7 +155,7 @@ describe('agctl costs import', () => {
     ],
     ['no prices', '{"openai":{"models":{}}}', [], 1, 'no importable models matched'],
   ])('refuses %s', async (_, input, more, code, message) => {
-    const done = await agctl(['costs', 'import', '-f', '-', ...more], { input });
+    const done = await cli(['costs', 'import', '-f', '-', ...more], { input });
     expect([done.code, done.stdout]).toEqual([code, '']);
     expect(done.stderr).toContain(message);
   });
@@ -163,10 +164,10 @@ describe('agctl costs import', () => {
     await using folder = await temporaryFolder();
     const out = join(folder.path, 'prices.json');
     await writeFile(out, 'old');
-    const done = await agctl(['costs', 'import', '-f', '-', '-o', out], { input: '{"openai":' });
+    const done = await cli(['costs', 'import', '-f', '-', '-o', out], { input: '{"openai":' });
     expect(done.code).toBe(2);
     expect(await readFile(out, 'utf8')).toBe('old');
-    const missing = await agctl(['costs', 'import', '-f', '-', '-o', join(folder.path, 'no', 'x.json')], {
+    const missing = await cli(['costs', 'import', '-f', '-', '-o', join(folder.path, 'no', 'x.json')], {
       input: JSON.stringify(LIST),
     });
     expect(missing.code).toBe(1);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { cli } from '../kit/cli.ts';
 import { fakeBackend, reply } from '../kit/fake-backend.ts';
 import { post } from '../kit/mcp.ts';
 import { callMessage } from '../kit/memory-adapter.ts';
@@ -34,7 +35,7 @@ describe('agctl memory-adapter serve', () => {
   );
 
   verifies('memory.config.port', 'listens on 8080 by default', async () => {
-    const { stdout } = await agctl(['memory-adapter', 'serve', '--help']);
+    const { stdout } = await cli(['memory-adapter', 'serve', '--help']);
     expect(stdout).toContain('port to listen on (PORT, 8080)');
     const { server, taken } = await occupy(8080);
     const { code, stderr } = await agctl(['memory-adapter', 'serve'], { env: { PORT: undefined } });
@@ -52,7 +53,7 @@ describe('agctl memory-adapter serve', () => {
     [{ MEMORY_API_URL: '' }, 'MEMORY_API_URL is empty'],
     [{ MEMORY_API_KEY: 'a b' }, 'MEMORY_API_KEY must be printable'],
   ])('%j is exit code 2', async (env, message) => {
-    const { code, stderr } = await agctl(['memory-adapter', 'serve'], { env });
+    const { code, stderr } = await cli(['memory-adapter', 'serve'], { env });
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });

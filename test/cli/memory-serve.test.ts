@@ -7,6 +7,7 @@ import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as Stdio1 } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { describe, expect, test } from 'vitest';
 import { main } from '../../src/cli/main.ts';
+import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { type Json, post } from '../kit/mcp.ts';
 import { callMessage } from '../kit/memory-adapter.ts';
@@ -59,8 +60,8 @@ describe('agctl memory serve', () => {
   verifies('memory.service.3', 'the backend listens on 3006 by default', async () => {
     await using folder = await temporaryFolder();
     const { server, taken } = await occupy(3006);
-    const { code, stderr } = await agctl(['memory-backend', 'serve'], {
-      env: { PORT: undefined, MEMORY_DATA_DIR: folder.path },
+    const { code, stderr } = await cli(['memory-backend', 'serve'], {
+      env: { MEMORY_DATA_DIR: folder.path },
     });
     if (taken) server.close();
     expect([code, stderr]).toEqual([1, expect.stringContaining('port 3006 is already in use')]);
@@ -96,7 +97,7 @@ describe('agctl memory serve', () => {
   test('a second one on the same folder is refused, and says who has it', async () => {
     await using folder = await temporaryFolder();
     await using first = await memoryServe(folder.path);
-    const { code, stderr } = await agctl([
+    const { code, stderr } = await cli([
       ...['memory-backend', 'serve', '--port', '0', '--data', join(folder.path, 'data')],
     ]);
     expect(code).toBe(1);
@@ -108,7 +109,7 @@ describe('agctl memory serve', () => {
     await using first = await memoryServe(join(folder.path, 'first'));
     const port = new URL(addressOf(first, 'api')).port;
     const data = join(folder.path, 'second');
-    const { code, stderr } = await agctl(['memory-backend', 'serve', '--port', port, '--data', data]);
+    const { code, stderr } = await cli(['memory-backend', 'serve', '--port', port, '--data', data]);
     expect([code, stderr]).toEqual([1, expect.stringContaining(`port ${port} is already in use`)]);
     await using _third = await service(['memory-backend', 'serve', '--port', '0', '--data', data]);
   });
@@ -118,7 +119,7 @@ describe('agctl memory serve', () => {
     await using first = await memoryServe(folder.path);
     const port = new URL(addressOf(first, 'api')).port;
     const args = ['--port', '0', '--backend-port', port, '--data', join(folder.path, 'second')];
-    const { code, stderr } = await agctl(['memory', 'serve', ...args]);
+    const { code, stderr } = await cli(['memory', 'serve', ...args]);
     expect([code, stderr]).toEqual([1, expect.stringContaining('--backend-port or MEMORY_BACKEND_PORT')]);
   });
 

@@ -3,6 +3,7 @@ import { request } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { agctl, serve, service } from '../kit/process.ts';
 import { send } from '../kit/send.ts';
@@ -98,7 +99,7 @@ describe('the admin server of `agctl serve`', () => {
   });
 
   test('a text that is no address is an error of the configuration', async () => {
-    const { code, stderr } = await agctl(['config', 'validate', '-'], { input: yaml('localhost') });
+    const { code, stderr } = await cli(['config', 'validate', '-'], { input: yaml('localhost') });
     expect(code).toBe(1);
     expect(stderr).toContain('expected `ip:port`, `localhost:port`, `:port`, `unix:/path` or `off`');
   });

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { AT_ONCE } from '../kit/at-once.ts';
+import { cli } from '../kit/cli.ts';
 import { chaos, mcpConfig } from '../kit/config.ts';
 import { openEvents } from '../kit/event-stream.ts';
 import { CHAT, chat, chunk, llmProvider } from '../kit/llm-provider.ts';
@@ -60,7 +61,7 @@ describe('start', () => {
   });
 
   test('a wrong configuration is exit code 1 with every problem', async () => {
-    const { code, stdout, stderr } = await agctl(['serve', '-f', '-'], {
+    const { code, stdout, stderr } = await cli(['serve', '-f', '-'], {
       input: 'gateways:\n  a: { port: x, prt: 1 }\n',
     });
     expect([code, stdout]).toEqual([1, '']);
