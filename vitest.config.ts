@@ -1,24 +1,47 @@
+import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { retriedReporter } from './test/kit/retried.ts';
 
+/** Files that replace a module for themselves, so that they cannot share loaded modules with others. */
+const ISOLATED = globSync('test/**/*.test.ts', { exclude: ['test/interop/**'] }).filter((file) =>
+  readFileSync(file, 'utf8').includes('vi.mock('),
+);
+
+/** `npm run test:interop` sets it: its tests need other people's software, and run alone. */
+const isInterop = process.env['AGCTL_INTEROP'] !== undefined;
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // `npm run test:interop` runs these, with what they need.
-    exclude: process.env['AGCTL_INTEROP'] === undefined ? ['test/interop/**'] : [],
     // Wire tests start real processes; two cores carry two files at a time.
     maxWorkers: 2,
     testTimeout: 20_000,
+    hookTimeout: 30_000,
     // Ends what a test has started and left running.
     setupFiles: ['test/kit/children.ts'],
-    // A second try (`CI`, which `npm test` sets) tells a test that is broken from one that sometimes fails. Both fail the
-    // run: `test/kit/retried.ts` names the few that may need one. Browsers and terminals get more: `test/kit/retry.ts`.
     retry: process.env['CI'] === undefined ? 0 : 1,
     reporters: [
       'default',
       ...(process.env['GITHUB_ACTIONS'] === undefined ? [] : ['github-actions']),
       retriedReporter(),
     ],
-    hookTimeout: 30_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'isolated',
+          include: isInterop ? ['test/interop/**/*.test.ts'] : ISOLATED,
+        },
+      },
+      {
+        // Loading the whole of `src` takes a second for each file; these load it once for each worker.
+        extends: true,
+        test: {
+          name: 'shared',
+          isolate: false,
+          include: isInterop ? [] : ['test/**/*.test.ts'],
+          exclude: ['test/interop/**', ...ISOLATED],
+        },
+      },
+    ],
   },
 });

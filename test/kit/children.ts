@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import { subscribe } from 'node:diagnostics_channel';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterAll } from 'vitest';
 
 // A setup file of every test file: what a test started and did not end is ended with the file. A test that runs out of
@@ -8,12 +8,13 @@ import { afterAll } from 'vitest';
 const running = new Set<ChildProcess>();
 
 // Node.js publishes every child process here, whoever starts it: the kit, a test, or the gateway under test.
-subscribe('child_process', (message) => {
+const started = (message: unknown): void => {
   const { process: child } = message as { readonly process: ChildProcess };
   running.add(child);
   const forget = (): void => void running.delete(child);
   child.once('exit', forget).once('error', forget);
-});
+};
+subscribe('child_process', started);
 
 /** How long a process may take to end by itself, such as a server that has just lost its gateway, in ms. */
 const PATIENCE = 1_000;
@@ -30,6 +31,8 @@ afterAll(async () => {
     process.stderr.write(`LEFT RUNNING BY A TEST, ended now: ${command}\n`);
     end(child);
   }
+  // The next file of this worker has a listener of its own.
+  unsubscribe('child_process', started);
 });
 
 /** Ends a process, and those that it started where it leads a group. */
