@@ -1,7 +1,6 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, test } from 'vitest';
-import { CHROMIUM, hasChromium, launchChromium } from './chromium.ts';
-import { ON_REAL_SCREEN } from './retry.ts';
+import { test } from 'vitest';
+import { CHROMIUM, hasChromium, sharedChromium } from './chromium.ts';
 
 const say = (name: string): void =>
   void process.stderr.write(
@@ -10,44 +9,25 @@ const say = (name: string): void =>
 
 /** A test that needs a real browser. Where none is installed it is skipped, and says so. */
 export function browserTest(name: string, run: (browser: Browser) => Promise<void>): void {
-  if (!hasChromium) {
-    say(name);
-    test.skip(name);
-    return;
-  }
-  test(name, { timeout: 30_000, ...ON_REAL_SCREEN }, async () => {
-    const browser = await launchChromium();
+  if (!hasChromium) say(name);
+  skippable(name, run);
+}
+
+/** For files with many such tests: a `test` that says for the whole file, once, where there is no browser. */
+export function sharedBrowser(file: string): { readonly browserTest: typeof browserTest } {
+  if (!hasChromium) say(file);
+  return { browserTest: skippable };
+}
+
+/** Each test opens contexts of its own in the one browser of its worker. */
+function skippable(name: string, run: (browser: Browser) => Promise<void>): void {
+  test.skipIf(!hasChromium)(name, { timeout: 30_000 }, async () => {
+    const browser = await sharedChromium();
     try {
       await run(browser);
     } finally {
-      await browser.close();
+      // What stays open goes on asking its server.
+      await Promise.all(browser.contexts().map((context) => context.close()));
     }
   });
-}
-
-/**
- * For files with many such tests: one browser for all of them, and a `test` that is skipped where there is none. Each
- * test opens a context of its own.
- */
-export function sharedBrowser(file: string): {
-  readonly browserTest: (name: string, run: (browser: Browser) => Promise<void>) => void;
-} {
-  let browser: Browser;
-  if (hasChromium) {
-    beforeAll(async () => {
-      browser = await launchChromium();
-    });
-    afterAll(() => browser.close());
-  } else say(file);
-  return {
-    browserTest: (name, run) =>
-      test.skipIf(!hasChromium)(name, { timeout: 30_000, ...ON_REAL_SCREEN }, async () => {
-        try {
-          await run(browser);
-        } finally {
-          // What stays open goes on asking its server.
-          await Promise.all(browser.contexts().map((context) => context.close()));
-        }
-      }),
-  };
 }

@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterAll } from 'vitest';
+import { CHROMIUM } from './chromium.ts';
 
 // A setup file of every test file: what a test started and did not end is ended with the file. A test that runs out of
 // time never reaches its `finally`, and neither `await using` nor the exit of a worker ends a server that listens.
@@ -22,11 +23,14 @@ const PATIENCE = 1_000;
 /** Some tests start commands of a hundred kilobytes. */
 const SHOWN_COMMAND = 200;
 
+/** Without the browser, which serves all files of its worker. Which program a process runs is known after its start. */
+const left = (): ChildProcess[] => [...running].filter(({ spawnfile }) => spawnfile !== CHROMIUM);
+
 afterAll(async () => {
   const deadline = performance.now() + PATIENCE;
-  while (running.size > 0 && performance.now() < deadline)
+  while (left().length > 0 && performance.now() < deadline)
     await new Promise((resolve) => setTimeout(resolve, 10));
-  for (const child of running) {
+  for (const child of left()) {
     const command = child.spawnargs.join(' ').slice(0, SHOWN_COMMAND);
     process.stderr.write(`LEFT RUNNING BY A TEST, ended now: ${command}\n`);
     end(child);

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { type Browser, chromium } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 
 /** Where Debian and Ubuntu put it. */
 export const CHROMIUM = '/usr/bin/chromium';
@@ -17,7 +17,21 @@ const FLAGS = [
 
 export const hasChromium = existsSync(CHROMIUM);
 
-/** A real browser without a window. The caller closes it. */
-export function launchChromium(): Promise<Browser> {
+let running: Promise<Browser> | undefined;
+
+/**
+ * A real browser without a window, one for all files of a worker. Nobody closes it: it ends with its worker. Each test
+ * closes the contexts that it opened.
+ */
+export async function sharedChromium(): Promise<Browser> {
+  running ??= launch();
+  const browser = await running;
+  if (browser.isConnected()) return browser;
+  running = undefined;
+  return sharedChromium();
+}
+
+async function launch(): Promise<Browser> {
+  const { chromium } = await import('playwright-core');
   return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
 }

@@ -33,6 +33,8 @@ browserTest('by keyboard alone: an expression, its result, its error at its plac
   await page.keyboard.press('g');
   await page.keyboard.press('e');
   await page.getByRole('heading', { level: 1, name: 'CEL' }).waitFor();
+  // A page takes the focus after it is drawn.
+  await page.locator('h1:focus').waitFor();
   await page.keyboard.press('Tab');
   expect(await page.evaluate('document.activeElement.closest("label").textContent')).toContain('Expression');
   await page.keyboard.press('Control+a');

@@ -162,9 +162,11 @@ describe('hostile Markdown of 300 kB takes no longer than its length explains', 
   ])('%s', async (_, text) => {
     const { markdownDocument } = await import('../../../../src/adapter/memory/markdown/document.ts');
     for (const path of ['a.md', 'a.mdx']) {
-      const startedAt = performance.now();
+      const before = process.threadCpuUsage();
       markdownDocument(text, path);
-      expect(performance.now() - startedAt).toBeLessThan(2_000);
+      // CPU time: other processes of the machine stretch every other time.
+      const { user, system } = process.threadCpuUsage(before);
+      expect((user + system) / 1000).toBeLessThan(2_000);
     }
   });
 });
