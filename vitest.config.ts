@@ -1,29 +1,26 @@
-import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
-import { retriedReporter } from './test/kit/retried.ts';
-
-/** Files that replace a module for themselves, so that they cannot share loaded modules with others. */
-const ISOLATED = globSync('test/**/*.test.ts', { exclude: ['test/interop/**'] }).filter((file) =>
-  readFileSync(file, 'utf8').includes('vi.mock('),
-);
+import { KNOWN_FLAKY, retriedReporter } from './test/kit/known-flaky.ts';
+import { ISOLATED, slowFiles } from './test/kit/selection.ts';
 
 /** `npm run test:interop` sets it: its tests need other people's software, and run alone. */
 const isInterop = process.env['AGCTL_INTEROP'] !== undefined;
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
     // Wire tests start real processes; two cores carry two files at a time.
     maxWorkers: 2,
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     // Ends what a test has started and left running.
     setupFiles: ['test/kit/children.ts'],
-    retry: process.env['CI'] === undefined ? 0 : 1,
+    retry: KNOWN_FLAKY.length === 0 ? 0 : 1,
     reporters: [
       'default',
       ...(process.env['GITHUB_ACTIONS'] === undefined ? [] : ['github-actions']),
       retriedReporter(),
     ],
+    // `npm run test:fast`.
+    exclude: mode === 'fast' ? slowFiles() : [],
     projects: [
       {
         extends: true,
@@ -39,9 +36,9 @@ export default defineConfig({
           name: 'shared',
           isolate: false,
           include: isInterop ? [] : ['test/**/*.test.ts'],
-          exclude: ['test/interop/**', ...ISOLATED],
+          exclude: ['test/interop/**', ...ISOLATED, ...(mode === 'fast' ? slowFiles() : [])],
         },
       },
     ],
   },
-});
+}));

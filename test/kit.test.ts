@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from './kit/folder.ts';
-import { isAlive, service } from './kit/process.ts';
+import { isAlive } from './kit/is-alive.ts';
+import { service } from './kit/process.ts';
 import { until } from './kit/until.ts';
 
 // The test kit itself, in runs of vitest of their own.
@@ -23,7 +24,7 @@ async function vitest(folder: string, file: string, allowed: readonly object[] =
   writeFileSync(join(folder, 'test', 'a.test.js'), file);
   writeFileSync(
     join(folder, 'vitest.config.mjs'),
-    `import { retriedReporter } from ${JSON.stringify(join(project, 'test/kit/retried.ts'))};
+    `import { retriedReporter } from ${JSON.stringify(join(project, 'test/kit/known-flaky.ts'))};
 export default { test: {
   retry: 1, testTimeout: 500, reporters: ['default', retriedReporter(${JSON.stringify(allowed)})],
   setupFiles: [${JSON.stringify(join(project, 'test/kit/children.ts'))}],
@@ -84,11 +85,11 @@ test('hangs', async () => {
     await using folder = await temporaryFolder();
     const lock = join(folder.path, 'memory.db.lock');
     const args = ['memory-adapter', 'stdio', '--embedded', '--data', folder.path];
-    const failed = service(args, { patience: 3_000 }).catch((error: Error) => error.message);
+    const failed = service(args, { patience: 6_000 }).catch((error: Error) => error.message);
     await until(() => existsSync(lock));
     const { pid } = JSON.parse(readFileSync(lock, 'utf8')) as { pid: number };
     expect(isAlive(pid)).toBe(true);
-    expect(await failed).toContain('memory-adapter stdio was not ready within 3000 ms');
+    expect(await failed).toContain('memory-adapter stdio was not ready within 6000 ms');
     expect(isAlive(pid)).toBe(false);
   });
 });

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { chaos } from '../kit/config.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import { AGCTL, agctl, isAlive } from '../kit/process.ts';
+import { isAlive } from '../kit/is-alive.ts';
+import { AGCTL, agctl } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 
 const { path: folder, remove } = await temporaryFolder();

@@ -4,9 +4,10 @@ import { AT_ONCE } from '../kit/at-once.ts';
 import { cli } from '../kit/cli.ts';
 import { chaos, mcpConfig } from '../kit/config.ts';
 import { openEvents } from '../kit/event-stream.ts';
+import { isAlive } from '../kit/is-alive.ts';
 import { CHAT, chat, chunk, llmProvider } from '../kit/llm-provider.ts';
 import { INITIALIZE, openSession, post } from '../kit/mcp.ts';
-import { agctl, isAlive, serve } from '../kit/process.ts';
+import { agctl, serve } from '../kit/process.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 

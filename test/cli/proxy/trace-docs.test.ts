@@ -5,7 +5,6 @@ import { cli } from '../../kit/cli.ts';
 import { startIdp } from '../../kit/idp.ts';
 import { openSession } from '../../kit/mcp.ts';
 import { serve } from '../../kit/process.ts';
-import { ON_REAL_SCREEN } from '../../kit/retry.ts';
 import { hasTerminal, terminal } from '../../kit/terminal.ts';
 import { refusingPort } from '../../kit/upstream.ts';
 
@@ -54,7 +53,7 @@ gateways:
           directResponse: { status: 200 }
 `;
 
-describe.skipIf(!hasTerminal)('the whole way', ON_REAL_SCREEN, () => {
+describe.skipIf(!hasTerminal)('the whole way', () => {
   test('a call of a tool, one that a rule denies, and a saved trace', { timeout: 120_000 }, async () => {
     await using idp = await startIdp().then((started) =>
       Object.assign(started, { [Symbol.asyncDispose]: () => started.upstream.close() }),

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { DENIED, fakeAdmin, frames, type Script, streams } from '../../kit/fake-admin.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
-import { ON_REAL_SCREEN } from '../../kit/retry.ts';
 import { hasTerminal, terminal } from '../../kit/terminal.ts';
 import { covers } from '../../kit/verifies.ts';
 
@@ -21,7 +20,7 @@ async function isRestored(term: Awaited<ReturnType<typeof terminal>>): Promise<v
   await term.shows(/^sane$/m);
 }
 
-describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000, ...ON_REAL_SCREEN }, () => {
+describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
   test('shows who decided, the steps and why; other views by keys; one line stays', async () => {
     await using admin = await fakeAdmin({ '/debug/trace': streams(frames(DENIED)) });
     await using term = await terminal();

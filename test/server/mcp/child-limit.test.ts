@@ -3,8 +3,8 @@ import { LIMITS } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { isAlive } from '../../kit/is-alive.ts';
 import { INITIALIZE, type McpSession, openSession, post } from '../../kit/mcp.ts';
-import { isAlive } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 
 // Sessions count as idle after a second or more; what happens then is the same after a moment.

@@ -3,8 +3,8 @@ import { LIMITS } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { isAlive } from '../../kit/is-alive.ts';
 import { MCP_HEADERS, type McpSession, openSession } from '../../kit/mcp.ts';
-import { isAlive } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 
 // Only the repeating timers stand still: the sweep of sessions and the heartbeat of streams.

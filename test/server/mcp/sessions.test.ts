@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, parseAccessLine, type TestGateway } from '../../kit/gateway.ts';
+import { isAlive } from '../../kit/is-alive.ts';
 import { INITIALIZE, MCP_HEADERS, type McpSession, openSession, post, read } from '../../kit/mcp.ts';
-import { isAlive } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 
 const NOT_FOUND = 'mcp: session not found: start a new one with an initialize request';

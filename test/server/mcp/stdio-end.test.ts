@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
+import { isAlive } from '../../kit/is-alive.ts';
 import { INITIALIZE, MCP_HEADERS, type McpSession, openSession } from '../../kit/mcp.ts';
-import { isAlive, serve } from '../../kit/process.ts';
+import { serve } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 
 const STUBBORN = chaos('a', '--ignore-term', '--linger');

@@ -5,8 +5,8 @@ import { AT_ONCE } from '../../kit/at-once.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
+import { isAlive } from '../../kit/is-alive.ts';
 import { INITIALIZE, type McpReply, type McpSession, openSession, post } from '../../kit/mcp.ts';
-import { isAlive } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 
 const { path: folder, remove } = await temporaryFolder();

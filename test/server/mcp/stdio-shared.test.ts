@@ -5,8 +5,8 @@ import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
+import { isAlive } from '../../kit/is-alive.ts';
 import { INITIALIZE, type Json, type McpSession, openSession, post } from '../../kit/mcp.ts';
-import { isAlive } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 
 const { path: folder, remove } = await temporaryFolder();

@@ -1,0 +1,59 @@
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+
+/** Test files of `npm test`, relative to the project. */
+const FILES = globSync('test/**/*.test.ts', { exclude: ['test/interop/**'] });
+
+/** Files that replace a module for themselves, so that they cannot share loaded modules with others. */
+export const ISOLATED = FILES.filter((file) => readFileSync(file, 'utf8').includes('vi.mock('));
+
+/** Files that take seconds because they wait, repeat or measure. `npm run test:fast` leaves them out. */
+const LONG = [
+  'test/admin/config-dump.test.ts',
+  'test/admin/faults.test.ts',
+  'test/admin/profile.test.ts',
+  'test/admin/state.test.ts',
+  'test/cli/check-progress.test.ts',
+  'test/core/diagnostics-fuzz.test.ts',
+  'test/core/yaml-scalar.test.ts',
+  'test/server/http/fuzz.test.ts',
+  'test/server/llm/encoded-answers.test.ts',
+  'test/server/llm/streams.test.ts',
+  'test/server/mcp/resume-with-sdk.test.ts',
+  'test/server/mcp/slow-target.test.ts',
+  'test/server/mcp/stdio-messages.test.ts',
+  'test/server/policies/mcp-authentication/differential.test.ts',
+  'test/server/reload/load.test.ts',
+  'test/server/static/silent-body.test.ts',
+  'test/server/static/streaming.test.ts',
+];
+
+/** What starts browsers, terminals, `agctl` and other programs. MCP servers are started by the gateway under test. */
+const STARTS_PROCESSES = /from '(?:node:child_process|playwright-core)'/;
+
+/** Kit files that import `node:child_process` to end processes, not to start them. */
+const STARTS_NONE = ['test/kit/children.ts'];
+
+/** Files that `npm run test:fast` leaves out. */
+export function slowFiles(): string[] {
+  const starts = new Map<string, boolean>();
+  const startsProcesses = (file: string): boolean => {
+    const known = starts.get(file);
+    if (known !== undefined) return known;
+    starts.set(file, false);
+    const text = readFileSync(file, 'utf8');
+    const found =
+      (STARTS_PROCESSES.test(text) && !STARTS_NONE.includes(file)) ||
+      testImports(file, text).some(startsProcesses);
+    starts.set(file, found);
+    return found;
+  };
+  return [...FILES.filter(startsProcesses), ...LONG];
+}
+
+/** Files of this folder that a file imports, without those that give it types alone. */
+function testImports(file: string, text: string): string[] {
+  return [...text.matchAll(/^(?:import|export)(?! type )[^;]*? from '(\.[^']+\.ts)';/gm)]
+    .map(([, path]) => normalize(join(dirname(file), path as string)))
+    .filter((path) => path.startsWith('test/'));
+}
