@@ -13,7 +13,7 @@ const BENCHMARKS = {
   profile: ['profile.mjs', 'where the gateway spends its time (--case, see there)'],
   cli: ['cli.mjs', 'what agctl proxy config costs for a dump of 20 MB'],
   cel: ['cel.mjs', 'what expressions cost'],
-  auth: ['auth.mjs', 'what validated tokens cost, and whether our verdicts are those of jose'],
+  auth: ['auth.mjs', 'what validated tokens cost, and whether our verdicts agree with those of jose'],
   'memory-retrieval': [
     'memory-retrieval.mjs',
     'whether search finds the right page, and nothing for other subjects',

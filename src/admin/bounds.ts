@@ -2,7 +2,6 @@ import { LIMITS } from '../core/limits.ts';
 import { keptPatterns } from '../server/expressions/cel/functions/regex.ts';
 import { CEL_LIMITS } from '../server/expressions/cel/limits.ts';
 import type { Bound } from '../server/kernel/inspection.ts';
-import { keptHeaders } from '../server/policies/mcp-authentication/jwt.ts';
 import { hostLookup } from '../server/transport/host-lookup.ts';
 import type { Admin } from './sources.ts';
 
@@ -53,7 +52,6 @@ const shown = ({ name, at, max, used }: Bound): ShownBound => ({
 const PROCESS: readonly Bound[] = [
   { name: 'upstream.hosts', max: LIMITS.lookedUpHosts, used: () => hostLookup.remembered },
   { name: 'cel.patterns', max: CEL_LIMITS.patterns, used: keptPatterns },
-  { name: 'tokens.headers', max: LIMITS.keys, used: keptHeaders },
 ];
 
 /** Those of the admin server. Of what is capped a stream, the fullest one counts. */

@@ -40,7 +40,6 @@ const COUNTED = [
   'mcpAuthentication.tokens',
   'metrics.labelValues',
   'metrics.series',
-  'tokens.headers',
   'trace.queueBytes',
   'trace.queueEvents',
   'trace.watchers',

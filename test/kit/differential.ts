@@ -1,6 +1,6 @@
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import { createLog } from '../../src/core/log.ts';
-import { TokenError } from '../../src/server/policies/mcp-authentication/jwt.ts';
+import { TokenError } from '../../src/server/policies/mcp-authentication/jwt-precheck.ts';
 import { KeySet } from '../../src/server/policies/mcp-authentication/key-set.ts';
 import { TokenValidator } from '../../src/server/policies/mcp-authentication/token-validator.ts';
 import { AUDIENCES, almostToken, ISSUER, KEYS, partsOf, STRICTER, seeded } from './token-mutations.ts';

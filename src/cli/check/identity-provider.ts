@@ -3,7 +3,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { checkClaims } from '../../server/policies/mcp-authentication/claims.ts';
 import { DocumentClient } from '../../server/policies/mcp-authentication/document.ts';
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
-import { decode, parseToken, splitToken } from '../../server/policies/mcp-authentication/jwt.ts';
+import { precheckToken } from '../../server/policies/mcp-authentication/jwt-precheck.ts';
 import { type Provider, providerOf } from '../../server/policies/mcp-authentication/provider.ts';
 import {
   type CheckContext,
@@ -104,9 +104,7 @@ function withOwnKeys({ message, fix = '' }: CheckResult): CheckResult {
 function checkToken(token: string, policy: McpAuthenticationConfig): CheckResult {
   const { issuer, audiences, provider, jwtValidationOptions } = policy;
   try {
-    const parts = splitToken(token.trim());
-    const { claims } = parseToken(parts);
-    decode(parts.signature, 'signature');
+    const { claims } = precheckToken(token.trim());
     const rules = {
       issuer,
       audiences,

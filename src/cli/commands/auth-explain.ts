@@ -7,7 +7,7 @@ import { planGateways, type RoutePlan } from '../../server/config/plan.ts';
 import { requestScope } from '../../server/expressions/scopes.ts';
 import { mcpAuthorizationScope } from '../../server/mcp/variables.ts';
 import { createValidator } from '../../server/policies/mcp-authentication/index.ts';
-import { TokenError } from '../../server/policies/mcp-authentication/jwt.ts';
+import { TokenError } from '../../server/policies/mcp-authentication/jwt-precheck.ts';
 import { keysFix, readMetadata } from '../check/provider-keys.ts';
 import { tokenFix } from '../check/token-fix.ts';
 import { type ExplainedRule, explainRules } from '../check/token-rules.ts';

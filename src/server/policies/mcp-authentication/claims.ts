@@ -1,4 +1,4 @@
-import { type Claims, TokenError } from './jwt.ts';
+import { type Claims, TokenError } from './jwt-precheck.ts';
 
 /** What a token must claim. */
 export interface ClaimRules {

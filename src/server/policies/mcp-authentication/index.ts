@@ -14,7 +14,7 @@ import type { RequestContext } from '../../kernel/request-context.ts';
 import { credentialLocation, locationSchema } from '../credential-location.ts';
 import { createDiscovery } from './discovery.ts';
 import { DocumentClient, readDocument } from './document.ts';
-import type { Claims } from './jwt.ts';
+import type { Claims } from './jwt-precheck.ts';
 import { KeySet, type KeySource } from './key-set.ts';
 import { providerOf, providerSchema } from './provider.ts';
 import { insufficientScope, invalidToken, withoutToken } from './refusal.ts';

@@ -1,38 +1,34 @@
-import type { webcrypto } from 'node:crypto';
-import { createPublicKey } from 'node:crypto';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Document } from './document.ts';
-import { type Verifiers, verifiersOf } from './signature.ts';
+import { importKeySet, type SigningKey, type SigningKeys } from './signing-keys.ts';
 
-/** No key set could be had yet: the provider is down, or its document is unusable. */
+/** No key set has been loaded yet: the provider is down, or its document is unusable. The message gives the reason. */
 export class KeySetUnavailable extends Error {}
 
-/** How a key set is read again; throws when that fails. Documents in the configuration never expire. */
+/** Reads the JWK Set (RFC 7517 §5) from where it is; rejects if that fails. A set in the configuration never expires. */
 export type KeySource = () => Promise<Document>;
 
-/** RFC 7517 §4.5: keys of different types may share an id. */
-type Keys = ReadonlyMap<string, readonly Verifiers[]>;
-
 /**
- * The provider's signing keys (RFC 7517), loaded on first use and kept. They are read again when they expire, beside
- * the requests, and when a token names an unknown key, at most every `LIMITS.keyRefetch`; callers share one read. A
- * read that fails leaves the keys as they are.
+ * The provider's signing keys, loaded on first use and cached. They are loaded again in the background when they expire,
+ * and at most every `LIMITS.keyRefetch` when a token names an unknown key. Concurrent callers share one load. If a load
+ * fails, the cached keys stay in use. Why this is not jose's `createRemoteJWKSet`: docs/decisions/0027.
  */
 export class KeySet {
   readonly #source: KeySource;
   readonly #log: Log;
   readonly #now: () => number;
-  #keys: Keys | undefined;
+  #keys: SigningKeys | undefined;
   #fingerprint = '';
   #expiresAt = 0;
-  /** When the last read ended, and when an unknown id last caused one. */
-  #readAt = Number.NEGATIVE_INFINITY;
-  #askedAt = Number.NEGATIVE_INFINITY;
-  #reading: Promise<void> | undefined;
+  /** When the last load ended, in ms of `#now`. */
+  #loadedAt = Number.NEGATIVE_INFINITY;
+  /** When an unknown `kid` last caused a load, in ms of `#now`. */
+  #unknownKidAt = Number.NEGATIVE_INFINITY;
+  #loading: Promise<void> | undefined;
   #problem = '';
-  /** Called after keys were replaced by others: what was validated with the old ones must be validated again. */
+  /** Called when the keys have changed: tokens that were validated with the old ones must be validated again. */
   onChanged: (() => void) | undefined;
 
   /** `now` is a clock in ms that never goes back. */
@@ -42,65 +38,66 @@ export class KeySet {
     this.#now = now;
   }
 
-  /** How many keys there are. */
+  /** Number of loaded keys. */
   get size(): number {
     return [...(this.#keys?.values() ?? [])].reduce((sum, keys) => sum + keys.length, 0);
   }
 
-  /** The keys of that id, if they are here. */
-  get(keyId: string): readonly Verifiers[] | undefined {
+  /** The loaded keys of that id, expired or not; undefined if there are none. Starts a load if they have expired. */
+  get(kid: string): readonly SigningKey[] | undefined {
     this.keepFresh();
-    return this.#keys?.get(keyId);
+    return this.#keys?.get(kid);
   }
 
-  /** Renews an expired set beside the request at hand, which the old one still serves. */
+  /** Starts loading expired keys again. Requests do not wait for it: they use the old keys meanwhile. */
   keepFresh(): void {
     if (this.#keys === undefined || this.#now() < this.#expiresAt) return;
-    if (this.#now() - this.#readAt >= LIMITS.keyRefetch) void this.#read();
+    if (this.#now() - this.#loadedAt >= LIMITS.keyRefetch) void this.#loadOnce();
   }
 
   /**
-   * Has the set read for a token whose key is not here. Whoever has to wait for the first set gets one that is as
-   * new as can be, and a renewal under way may bring the key: neither counts as a read for an unknown id.
-   * Rejects with `KeySetUnavailable` while there are no keys at all.
+   * Loads the keys for a token whose key is not among them. The first load of all, and one that is under way already, do
+   * not count as a load for an unknown `kid`. Rejects with `KeySetUnavailable` if there are no keys at all; after a failed
+   * load, it does so at once for `LIMITS.retryLast`.
    */
-  async seek(keyId: string): Promise<void> {
+  async loadFor(kid: string): Promise<void> {
     if (this.#keys === undefined) {
-      if (this.#reading !== undefined || this.#now() - this.#readAt >= LIMITS.retryLast) await this.#read();
+      if (this.#loading !== undefined || this.#now() - this.#loadedAt >= LIMITS.retryLast)
+        await this.#loadOnce();
       if (this.#keys === undefined) throw new KeySetUnavailable(this.#problem);
       return;
     }
-    await this.#reading;
-    if (this.#keys.has(keyId)) return;
-    if (this.#now() - this.#askedAt < LIMITS.keyRefetch) return this.#reading;
-    this.#askedAt = this.#now();
+    await this.#loading;
+    if (this.#keys.has(kid)) return;
+    if (this.#now() - this.#unknownKidAt < LIMITS.keyRefetch) return this.#loading;
+    this.#unknownKidAt = this.#now();
     this.#log.debug('auth', 'a token names a key that is not here: the keys are read again');
-    await this.#read();
+    await this.#loadOnce();
   }
 
-  /** The source has changed: keys that are here are read again now, and those that could not be had when next wanted. */
+  /** For a source that has changed. Cached keys are loaded again now; after a failed load, the next token may load again. */
   reread(): void {
-    if (this.#keys === undefined) this.#readAt = Number.NEGATIVE_INFINITY;
-    else void Promise.resolve(this.#reading).then(() => this.#read());
+    if (this.#keys === undefined) this.#loadedAt = Number.NEGATIVE_INFINITY;
+    else void Promise.resolve(this.#loading).then(() => this.#loadOnce());
   }
 
-  #read(): Promise<void> {
-    this.#reading ??= this.#load().finally(() => {
-      this.#reading = undefined;
+  #loadOnce(): Promise<void> {
+    this.#loading ??= this.#load().finally(() => {
+      this.#loading = undefined;
     });
-    return this.#reading;
+    return this.#loading;
   }
 
   async #load(): Promise<void> {
     try {
       const { value, lifetime } = await this.#source();
-      const { keys, fingerprint } = parseKeySet(value, this.#log);
+      const { keys, fingerprint } = await importKeySet(value, this.#log);
       const changed = this.#keys !== undefined && this.#fingerprint !== fingerprint;
       this.#keys = keys;
       this.#fingerprint = fingerprint;
       this.#expiresAt = this.#now() + lifetime;
       if (changed) this.onChanged?.();
-      // Some providers give theirs no time limit.
+      // Keys in the configuration have no time limit.
       const validFor = Number.isFinite(lifetime) ? { 'valid.s': Math.round(lifetime / 1000) } : {};
       this.#log.debug('auth', 'signing keys were read', { keys: this.size, changed, ...validFor });
     } catch (error) {
@@ -110,64 +107,7 @@ export class KeySet {
         ...(this.#keys === undefined ? {} : { kept: this.#keys.size }),
       });
     } finally {
-      this.#readAt = this.#now();
+      this.#loadedAt = this.#now();
     }
   }
-}
-
-type Jwk = webcrypto.JsonWebKey & Readonly<Record<string, unknown>>;
-
-/**
- * Usable keys by id, and a text that is the same for the same keys. Keys that are weak, not for signatures, without
- * an id or of another kind are left out and logged.
- */
-function parseKeySet(document: unknown, log: Log): { keys: Keys; fingerprint: string } {
-  const list = (document as { keys?: unknown } | null)?.keys;
-  if (!Array.isArray(list)) throw new Error('the key set has no `keys` list');
-  if (list.length > LIMITS.keys) throw new Error(`the key set has more than ${LIMITS.keys} keys`);
-  const keys = new Map<string, Verifiers[]>();
-  const prints: string[] = [];
-  for (const jwk of list as (Jwk | null)[]) {
-    // Keys for encryption stand in the sets of most providers: nothing is wrong with them.
-    if (jwk?.use !== undefined && jwk.use !== 'sig') continue;
-    try {
-      const { kid, print, verifiers } = signingKey(jwk);
-      keys.set(kid, [...(keys.get(kid) ?? []), verifiers]);
-      prints.push(print);
-    } catch (error) {
-      const id = jwk?.['kid'];
-      // Not `String(id)`, which throws for `{"toString":1}`: one odd key would cost all others.
-      const kid = typeof id === 'string' ? id.slice(0, 100) : typeof id;
-      log.warn('auth', 'a signing key was left out', { kid, problem: messageOf(error) });
-    }
-  }
-  return { keys, fingerprint: prints.sort().join('\n') };
-}
-
-/** A key by its id, with a text that is the same for the same key and algorithms. */
-function signingKey(jwk: Jwk | null): { kid: string; print: string; verifiers: Verifiers } {
-  if (typeof jwk !== 'object' || jwk === null) throw new Error('it is not an object');
-  const { kid, alg, kty, n, e, crv, x, y, key_ops: operations } = jwk;
-  if (typeof kid !== 'string' || kid === '') throw new Error('it has no `kid`, by which tokens name it');
-  if (Array.isArray(operations) && !operations.includes('verify'))
-    throw new Error('its `key_ops` do not include `verify`');
-  if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP')
-    throw new Error(`key type ${String(kty).slice(0, 20)} is not supported`);
-  // Only public members are handed on: a provider that publishes a private key must not make us keep it.
-  const key = createPublicKey({ key: { kty, n, e, crv, x, y } as webcrypto.JsonWebKey, format: 'jwk' });
-  const possible = verifiersOf(key);
-  const verifiers = alg === undefined ? possible : only(alg, possible);
-  return {
-    kid,
-    verifiers,
-    print: JSON.stringify([kid, key.export({ format: 'jwk' }), [...verifiers.keys()]]),
-  };
-}
-
-/** A key that names its algorithm is used with no other (RFC 7517 §4.4). */
-function only(algorithm: unknown, possible: Verifiers): Verifiers {
-  const verify = possible.get(String(algorithm));
-  if (typeof algorithm !== 'string' || verify === undefined)
-    throw new Error('its `alg` does not fit its type');
-  return new Map([[algorithm, verify]]);
 }

@@ -2,7 +2,7 @@ import { AppError } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { Discovery } from './discovery.ts';
-import { TokenError } from './jwt.ts';
+import { TokenError } from './jwt-precheck.ts';
 import { KeySetUnavailable } from './key-set.ts';
 
 type Mode = 'strict' | 'optional' | 'permissive';

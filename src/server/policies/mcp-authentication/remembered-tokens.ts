@@ -1,5 +1,5 @@
 import { LIMITS } from '../../../core/limits.ts';
-import type { Claims } from './jwt.ts';
+import type { Claims } from './jwt-precheck.ts';
 
 interface Remembered {
   readonly claims: Claims;

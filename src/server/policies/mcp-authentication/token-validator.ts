@@ -1,88 +1,87 @@
+import { hash } from 'node:crypto';
+import { JOSEError } from 'jose/errors';
+import { compactVerify } from 'jose/jws/compact/verify';
 import { type ClaimRules, checkClaims } from './claims.ts';
-import {
-  type Claims,
-  decode,
-  type ParsedToken,
-  parseToken,
-  splitToken,
-  TokenError,
-  type TokenParts,
-} from './jwt.ts';
+import { type Claims, precheckToken, TokenError } from './jwt-precheck.ts';
 import type { KeySet } from './key-set.ts';
 import { RememberedTokens } from './remembered-tokens.ts';
+import type { SigningKey } from './signing-keys.ts';
 
 /**
- * Validates tokens and remembers those that are valid, by the SHA-256 of what is signed and the signature, until they
- * expire or the keys change.
+ * Validates tokens. Valid ones are remembered by the SHA-256 of the token, until they expire or the keys change, so that
+ * a signature is verified once per token and not once per request.
  */
 export class TokenValidator {
   readonly #keys: KeySet;
   readonly #rules: ClaimRules;
-  readonly #valid = new RememberedTokens();
+  /** Replaced when the keys change: a verification under way then adds its token to the old object, which nobody reads. */
+  #remembered = new RememberedTokens();
 
   constructor(keys: KeySet, rules: ClaimRules) {
     this.#keys = keys;
     this.#rules = rules;
-    keys.onChanged = () => this.#valid.clear();
+    keys.onChanged = () => {
+      this.#remembered = new RememberedTokens();
+    };
   }
 
-  /** How many signing keys are kept. */
+  /** Number of signing keys that are loaded. */
   get keys(): number {
     return this.#keys.size;
   }
 
-  /** How many valid tokens are remembered. */
+  /** Number of valid tokens that are remembered. */
   get remembered(): number {
-    return this.#valid.size;
+    return this.#remembered.size;
   }
 
   /**
-   * The claims of a valid token; a promise of them while its key must be fetched.
-   * Throws `TokenError`; rejects with `KeySetUnavailable` when there are no keys.
+   * Returns the claims of a valid token: at once for a remembered token, as a promise for any other.
+   * Throws or rejects with `TokenError` if the token is not valid; rejects with `KeySetUnavailable` while no keys can be
+   * loaded.
    */
   validate(token: string): Claims | Promise<Claims> {
-    const parts = splitToken(token);
-    const id = parts.signed.sha256 + parts.signature;
-    const known = this.#valid.get(id);
-    if (known === undefined) {
-      const parsed = parseToken(parts);
-      return this.#verify(parts, parsed, id) ?? this.#seekAndVerify(parts, parsed, id);
-    }
-    // A removed key must be noticed, too, when all tokens that come are remembered ones.
+    const id = hash('sha256', token, 'base64url');
+    const claims = this.#remembered.get(id);
+    if (claims === undefined) return this.#validateNew(token, id);
+    // The key may have been removed since. Without this, nothing would load the keys again while all tokens are known.
     this.#keys.keepFresh();
-    // Times are checked anew: a remembered token expires like any other.
-    checkClaims(known, this.#rules, Date.now() / 1000);
-    return known;
-  }
-
-  async #seekAndVerify(parts: TokenParts, parsed: ParsedToken, id: string): Promise<Claims> {
-    // A token that can be right under no key gets its answer now, also while no keys can be had, and nobody is asked.
-    decode(parts.signature, 'signature');
-    // A token of another issuer names a key that no read will find; saying whose it is helps more.
-    checkClaims(parsed.claims, this.#rules, Date.now() / 1000);
-    await this.#keys.seek(parsed.keyId);
-    const claims = this.#verify(parts, parsed, id);
-    if (claims === undefined) throw new TokenError('the token is signed with an unknown key');
-    return claims;
-  }
-
-  /**
-   * Undefined when the key is not here. Takes the keys, uses them and remembers the token in one turn: nothing that
-   * a key just replaced has signed can be remembered.
-   */
-  #verify(
-    { payload, signed, signature: encoded }: TokenParts,
-    { algorithm, keyId, claims }: ParsedToken,
-    id: string,
-  ): Claims | undefined {
-    const keys = this.#keys.get(keyId);
-    if (keys === undefined) return undefined;
-    const signature = decode(encoded, 'signature');
-    let isValid = false;
-    for (const key of keys) isValid ||= key.get(algorithm)?.(signed, signature) === true;
-    if (!isValid) throw new TokenError('the signature of the token is not valid');
+    // Time has passed since the token was verified.
     checkClaims(claims, this.#rules, Date.now() / 1000);
-    this.#valid.add(id, claims, payload.length);
     return claims;
   }
+
+  async #validateNew(token: string, id: string): Promise<Claims> {
+    const { alg, kid, claims, payloadLength } = precheckToken(token);
+    let keys = this.#keys.get(kid);
+    if (keys === undefined) {
+      // No load finds the key of another issuer's token: the error names the issuer, and the provider is not asked.
+      checkClaims(claims, this.#rules, Date.now() / 1000);
+      await this.#keys.loadFor(kid);
+      keys = this.#keys.get(kid);
+      if (keys === undefined) throw new TokenError('the token is signed with an unknown key');
+    }
+    // Read together with the keys, without an `await` between them.
+    const remembered = this.#remembered;
+    if (!(await verifySignature(token, alg, keys)))
+      throw new TokenError('the signature of the token is not valid');
+    checkClaims(claims, this.#rules, Date.now() / 1000);
+    remembered.add(id, claims, payloadLength);
+    return claims;
+  }
+}
+
+/** Whether the signature is one of these keys, used with the algorithm of the header (RFC 7515 §5.2). */
+async function verifySignature(token: string, alg: string, keys: readonly SigningKey[]): Promise<boolean> {
+  for (const key of keys) {
+    const cryptoKey = key.get(alg);
+    if (cryptoKey === undefined) continue;
+    try {
+      await compactVerify(token, cryptoKey, { algorithms: [alg] });
+      return true;
+    } catch (error) {
+      if (!(error instanceof JOSEError)) throw error;
+    }
+  }
+  return false;
 }

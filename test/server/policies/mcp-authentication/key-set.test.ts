@@ -212,6 +212,20 @@ describe('rotation', () => {
   });
 });
 
+test('a token whose key is removed while its signature is verified is not remembered', async () => {
+  const set = scripted(one);
+  await set.verdict(one);
+  const text = fresh(one);
+  // Takes the key before it returns; the keys change before the signature is verified.
+  const verdict = set.verdict(one, text);
+  set.published = [two.jwk];
+  set.keys.reread();
+  expect(await verdict).toBe('accepted');
+  expect(set.reads).toBe(2);
+  expect(set.validator.remembered).toBe(0);
+  expect(await set.verdict(one, text)).toBe(UNKNOWN);
+});
+
 describe('without any keys yet', () => {
   test('a token is neither good nor bad, and the provider is asked again after 5 seconds', async () => {
     const set = scripted(one);

@@ -5,8 +5,8 @@ import { type Idp, startIdp } from '../../../kit/idp.ts';
 import { call, protectedGateway, signIn } from '../../../kit/sign-in.ts';
 import { base64url, type SigningKey, signature, signingKey } from '../../../kit/tokens.ts';
 
-// RSASSA-PKCS1-v1_5 is checked by opening the signature and comparing what it holds. Every forgery known to get past
-// checks of that kind is here, made with the right key. Node.js's own `verify` is asked about each, too.
+// Signatures that faulty verifiers of RSASSA-PKCS1-v1_5 are known to accept, made with the right key: wrong padding, other
+// bytes around the hash, and other spellings of a valid signature. `verify` of Node.js refuses each of them, too.
 
 type Hash = 'sha256' | 'sha384' | 'sha512';
 const HASHES: readonly Hash[] = ['sha256', 'sha384', 'sha512'];
