@@ -1,5 +1,5 @@
 import type { webcrypto } from 'node:crypto';
-import type { CryptoKey } from 'jose';
+import type { CryptoKey, JWK } from 'jose';
 import { importJWK } from 'jose/key/import';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
@@ -29,6 +29,13 @@ const CURVE_ALGORITHMS: ReadonlyMap<unknown, readonly string[]> = new Map([
 export const ACCEPTED_ALGORITHMS: ReadonlySet<string> = new Set([
   ...RSA_ALGORITHMS,
   ...[...CURVE_ALGORITHMS.values()].flat(),
+]);
+
+/** Members of a public key by `kty` (RFC 7638 §3.2). */
+const PUBLIC_MEMBERS: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ['RSA', ['kty', 'n', 'e']],
+  ['EC', ['kty', 'crv', 'x', 'y']],
+  ['OKP', ['kty', 'crv', 'x']],
 ]);
 
 type Jwk = Readonly<Record<string, unknown>>;
@@ -68,13 +75,12 @@ async function importSigningKey(
   jwk: Jwk | null,
 ): Promise<{ kid: string; key: SigningKey; fingerprint: string }> {
   if (typeof jwk !== 'object' || jwk === null) throw new Error('it is not an object');
-  const { kid, alg, kty, n, e, crv, x, y, key_ops: operations } = jwk;
+  const { kid, kty, key_ops: operations } = jwk;
   if (typeof kid !== 'string' || kid === '') throw new Error('it has no `kid`, by which tokens name it');
   if (Array.isArray(operations) && !operations.includes('verify'))
     throw new Error('its `key_ops` do not include `verify`');
-  const algorithms = algorithmsOf({ alg, kty, crv });
-  // Public members only: if a provider publishes a private key by mistake, it is not kept in memory.
-  const publicJwk = { kty, n, e, crv, x, y } as Parameters<typeof importJWK>[0];
+  const algorithms = algorithmsOf(jwk);
+  const publicJwk = publicJwkOf(jwk);
   const key = new Map<string, CryptoKey>();
   for (const algorithm of algorithms) {
     const imported = (await importJWK(publicJwk, algorithm)) as CryptoKey;
@@ -82,6 +88,17 @@ async function importSigningKey(
     key.set(algorithm, imported);
   }
   return { kid, key, fingerprint: JSON.stringify([kid, publicJwk, algorithms]) };
+}
+
+/**
+ * Only the public members: if a provider publishes a private key by mistake, it is not kept in memory. They must be
+ * strings (RFC 7518 §6), because Web Crypto converts other values to strings and imports an `e` of `["AQAB"]` or `null`.
+ */
+function publicJwkOf(jwk: Jwk): JWK {
+  const members = (PUBLIC_MEMBERS.get(jwk['kty']) ?? []).map((name) => [name, jwk[name]] as const);
+  for (const [name, value] of members)
+    if (typeof value !== 'string') throw new Error(`its \`${name}\` is not a string`);
+  return Object.fromEntries(members) as unknown as JWK;
 }
 
 /** The algorithms that a key may be used with; its own `alg` only, if it has one (RFC 7517 §4.4). */

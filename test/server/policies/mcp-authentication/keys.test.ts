@@ -188,6 +188,11 @@ describe('of a key set that holds', () => {
     ],
     ['a key for another algorithm than its type', () => ({ ...good.jwk, kid: 'bad', alg: 'RS256' }), '`alg`'],
     ['a key for wrapping keys', () => ({ ...good.jwk, kid: 'bad', key_ops: ['wrapKey'] }), '`key_ops`'],
+    [
+      'an RSA key with a list as exponent',
+      () => ({ ...signingKey('bad', 'RS256').jwk, e: ['AQAB'] }),
+      'its `e` is not a string',
+    ],
     ['half a key', () => ({ kty: 'EC', kid: 'bad', crv: 'P-256' }), ''],
     ['null', () => null, 'it is not an object'],
     ['a text', () => 'key', 'it is not an object'],
