@@ -5,20 +5,23 @@ import { KeySet } from '../../src/server/policies/mcp-authentication/key-set.ts'
 import { TokenValidator } from '../../src/server/policies/mcp-authentication/token-validator.ts';
 import { AUDIENCES, almostToken, ISSUER, KEYS, partsOf, STRICTER, seeded } from './token-mutations.ts';
 
-/** How two judges of the same tokens compare. */
+/** Verdicts of our validator and of jose's `jwtVerify` on the same tokens. */
 export interface Comparison {
   readonly accepted: number;
   readonly refused: number;
-  /** Refused by us alone, by the reason that we have for it. */
+  /** Number of tokens that only our validator refuses, by the reason in `STRICTER`. */
   readonly stricter: Readonly<Record<string, number>>;
-  /** Tokens on which the two differ without a reason, with what each said. None may be left. */
+  /** Tokens with different verdicts for no known reason. Must be empty. */
   readonly unexplained: readonly string[];
 }
 
 const ALGORITHMS = ['RS', 'PS', 'ES'].flatMap((family) => ['256', '384', '512'].map((bits) => family + bits));
 const JWKS = { keys: Object.values(KEYS).map(({ jwk }) => jwk) };
 
-/** Lets jose and our validator judge the same tokens under the same rules at the same time. */
+/**
+ * Validates mutated tokens with our validator and with `jwtVerify`, under the same rules and at the same time. Both
+ * verify signatures with jose; what is compared are our rules for headers and claims, and the choice of the key.
+ */
 export async function compareWithJose(count: number, seed: number): Promise<Comparison> {
   const random = seeded(seed);
   const quiet = createLog(
@@ -32,7 +35,7 @@ export async function compareWithJose(count: number, seed: number): Promise<Comp
   const jose = createLocalJWKSet(JWKS as unknown as JSONWebKeySet);
   const { now } = Date;
   const fixed = now();
-  // Tokens lie around the edges of the hour: both judges must mean the same one.
+  // Many tokens expire about now: both must use the same time.
   Date.now = () => fixed;
   try {
     const result = {
@@ -62,13 +65,13 @@ export async function compareWithJose(count: number, seed: number): Promise<Comp
   }
 }
 
-/** Undefined for an accepted token, otherwise what was said against it. */
-async function verdict(judge: () => Promise<unknown>): Promise<string | undefined> {
+/** Undefined for an accepted token, otherwise the message of the error. */
+async function verdict(validate: () => Promise<unknown>): Promise<string | undefined> {
   try {
-    await judge();
+    await validate();
     return undefined;
   } catch (error) {
-    // Anything else than these is a fault of a judge, not a verdict.
+    // Any other error is a bug, not a verdict.
     if (error instanceof TokenError || (error as { code?: string }).code?.startsWith('ERR_'))
       return (error as Error).message;
     throw error;

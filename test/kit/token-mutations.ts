@@ -210,10 +210,7 @@ export function almostToken(random: () => number): string {
   return dice.chance(0.2) ? mutatedText(dice, text) : text;
 }
 
-/**
- * Where we mean to be stricter than the library that is compared with, as what is true of such a token. Each has its
- * reason in the module that refuses it.
- */
+/** What we refuse on purpose and jose accepts. Reasons are where it is refused: `jwt-precheck.ts` and `claims.ts`. */
 export const STRICTER: Readonly<Record<string, (parts: TokenParts) => boolean>> = {
   'the header names no key': ({ header }) => typeof header['kid'] !== 'string' || header['kid'] === '',
   'the header has crit or b64': ({ header }) => 'crit' in header || 'b64' in header,

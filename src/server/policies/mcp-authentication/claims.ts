@@ -1,19 +1,24 @@
 import { type Claims, TokenError } from './jwt-precheck.ts';
 
-/** What a token must claim. */
+/** Rules for the claims of a token. */
 export interface ClaimRules {
+  /** Must equal `iss`, character by character (RFC 8725 §3.8). */
   readonly issuer: string;
+  /** One of them must be in `aud` (RFC 8725 §3.9). */
   readonly audiences: readonly string[];
-  /** Claims that must be present: of exp, nbf, aud, iss, sub. */
+  /** Claims that must be present, of `exp`, `nbf`, `aud`, `iss` and `sub`. */
   readonly required: readonly string[];
-  /** The identity provider says in `typ` what a token is for; only access tokens are accepted then. */
+  /** For providers that put the type of a token into a claim `typ`: the value that access tokens have. */
   readonly accessTokenType: string | undefined;
 }
 
-/** Difference between the clocks of the provider and this machine that is forgiven, in seconds. */
+/** Accepted difference between the clocks of the provider and this machine, in seconds (RFC 7519 §4.1.4). */
 const LEEWAY = 60;
 
-/** Checks the claims of a token whose signature is valid (RFC 7519 §4.1). Throws `TokenError` saying expected and got. */
+/**
+ * Checks the registered claims of a token (RFC 7519 §4.1). `nowSeconds` is the time since 1970, in seconds.
+ * Throws `TokenError` with the expected and the actual value of the first claim that breaks a rule.
+ */
 export function checkClaims(
   claims: Claims,
   { issuer, audiences, required, accessTokenType }: ClaimRules,
@@ -48,7 +53,10 @@ function checkAudience(audience: unknown, accepted: readonly string[]): void {
   );
 }
 
-/** NumericDate (RFC 7519 §2): seconds; anything but a finite number is refused. */
+/**
+ * A NumericDate (RFC 7519 §2): seconds since 1970. `1e999` is valid JSON and parsed as `Infinity`: such a token would never
+ * expire. Throws `TokenError` for anything but a finite number.
+ */
 function numericDate(claims: Claims, name: string): number | undefined {
   const value = claims[name];
   if (value === undefined) return undefined;
@@ -57,7 +65,7 @@ function numericDate(claims: Claims, name: string): number | undefined {
   return value;
 }
 
-/** A claim as it may stand in a message: short, quoted, and without characters that end a header parameter. */
+/** A claim for an error message: quoted, at most 120 characters, none of which ends a header parameter. */
 function shown(value: unknown): string {
   if (value === undefined) return 'missing';
   return `'${(typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).replace(/[^\x20-\x7e]|["\\']/g, '?').slice(0, 120)}'`;

@@ -57,8 +57,8 @@ function checkProtectedHeader(protectedHeader: Record<string, unknown>): { alg: 
   // jose gets the algorithm of the key as well; this rule gives the reason before a key is looked for.
   if (typeof alg !== 'string' || !ACCEPTED_ALGORITHMS.has(alg))
     throw new TokenError('the token is signed with an algorithm that is not accepted');
-  // RFC 7515 §4.1.11: a token with a critical extension that is not understood is invalid, and none is understood
-  // here. jose accepts `crit: ["b64"]` and ignores `b64` without `crit`, which makes the payload ambiguous (RFC 7797 §8).
+  // RFC 7515 §4.1.11: a token with a critical extension that is not understood is invalid, and none is understood here.
+  // jose accepts `crit: ["b64"]` and ignores `b64` without `crit`, which makes the payload ambiguous (RFC 7797 §8).
   if ('crit' in protectedHeader || 'b64' in protectedHeader)
     throw new TokenError('the token header has an extension that is not supported');
   // RFC 8725 §3.11: a token of another declared type, such as `logout+jwt`, is not an access token. RFC 9068 §2.1 names

@@ -57,8 +57,8 @@ export class KeySet {
 
   /**
    * Loads the keys for a token whose key is not among them. The first load of all, and one that is under way already, do
-   * not count as a load for an unknown `kid`. Rejects with `KeySetUnavailable` if there are no keys at all; after a failed
-   * load, it does so at once for `LIMITS.retryLast`.
+   * not count as a load for an unknown `kid`. Rejects with `KeySetUnavailable` if there are no keys at all; for
+   * `LIMITS.retryLast` after a failed load, it does so without another attempt.
    */
   async loadFor(kid: string): Promise<void> {
     if (this.#keys === undefined) {
@@ -75,7 +75,7 @@ export class KeySet {
     await this.#loadOnce();
   }
 
-  /** For a source that has changed. Cached keys are loaded again now; after a failed load, the next token may load again. */
+  /** For a source that has changed: cached keys are loaded again now. If there are none, the next token loads them. */
   reread(): void {
     if (this.#keys === undefined) this.#loadedAt = Number.NEGATIVE_INFINITY;
     else void Promise.resolve(this.#loading).then(() => this.#loadOnce());

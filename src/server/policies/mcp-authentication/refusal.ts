@@ -7,7 +7,7 @@ import { KeySetUnavailable } from './key-set.ts';
 
 type Mode = 'strict' | 'optional' | 'permissive';
 
-/** No token came: goes on where the mode allows it, throws the 401 that begins a sign-in otherwise. */
+/** For a request without a token: returns if the mode allows that, otherwise throws the 401 that starts a sign-in. */
 export function withoutToken(x: RequestContext, mode: Mode, discovery: Discovery): undefined {
   if (mode !== 'strict') {
     x.observer?.policy({
@@ -25,7 +25,10 @@ export function withoutToken(x: RequestContext, mode: Mode, discovery: Discovery
   });
 }
 
-/** The token does not hold, or cannot be checked: goes on in mode `permissive`, throws 401 or 503 otherwise. */
+/**
+ * For a token that is not valid or cannot be checked: returns in mode `permissive`, otherwise throws 401, or 503 while no
+ * keys can be loaded.
+ */
 export function invalidToken(x: RequestContext, mode: Mode, discovery: Discovery, error: unknown): undefined {
   const unavailable = error instanceof KeySetUnavailable;
   if (!(unavailable || error instanceof TokenError)) throw error;

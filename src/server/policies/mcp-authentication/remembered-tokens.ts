@@ -3,11 +3,14 @@ import type { Claims } from './jwt-precheck.ts';
 
 interface Remembered {
   readonly claims: Claims;
-  /** Length of the payload that they were read from: they take about as much memory, up to twice. */
+  /** Length of the encoded payload. Its claims take one to two times as many bytes of memory. */
   readonly characters: number;
 }
 
-/** Claims of valid tokens. Bounded in number and in size; the token used longest ago goes first. */
+/**
+ * Claims of valid tokens by the hash of the token. At most `LIMITS.validTokens` tokens with `LIMITS.validTokenCharacters`
+ * characters of payload together are kept; the least recently used token is removed first.
+ */
 export class RememberedTokens {
   readonly #tokens = new Map<string, Remembered>();
   #characters = 0;

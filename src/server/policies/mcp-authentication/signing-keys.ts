@@ -41,8 +41,8 @@ const PUBLIC_MEMBERS: ReadonlyMap<unknown, readonly string[]> = new Map([
 type Jwk = Readonly<Record<string, unknown>>;
 
 /**
- * Imports the usable keys of a JWK Set (RFC 7517 §5). Keys that are weak, not for signatures, without `kid` or of another
- * kind are left out and logged. `fingerprint` is equal for sets of the same keys, in whatever order.
+ * Imports the usable keys of a JWK Set (RFC 7517 §5). Keys that are weak, not for signatures, without `kid` or of
+ * another kind are left out and logged. `fingerprint` is equal for sets of the same keys, in whatever order.
  * Rejects when the document is not a key set or has more than `LIMITS.keys` keys.
  */
 export async function importKeySet(

@@ -8,13 +8,13 @@ import { RememberedTokens } from './remembered-tokens.ts';
 import type { SigningKey } from './signing-keys.ts';
 
 /**
- * Validates tokens. Valid ones are remembered by the SHA-256 of the token, until they expire or the keys change, so that
- * a signature is verified once per token and not once per request.
+ * Validates tokens. Valid ones are remembered by the SHA-256 of the token until the keys change, so that a signature is
+ * verified once per token and not once per request.
  */
 export class TokenValidator {
   readonly #keys: KeySet;
   readonly #rules: ClaimRules;
-  /** Replaced when the keys change: a verification under way then adds its token to the old object, which nobody reads. */
+  /** Replaced when the keys change: a verification under way then adds its token to the old object, which is unused. */
   #remembered = new RememberedTokens();
 
   constructor(keys: KeySet, rules: ClaimRules) {
