@@ -1,35 +1,12 @@
 import { z } from 'zod';
 import { definePolicy } from '../kernel/policy.ts';
+import { authoritySchemas, rewriteAuthority } from './authority-rewrite.ts';
 import { type HostRewrite, hostRewrite } from '../transport/host-backend.ts';
-
-/** A name, or an address in brackets (RFC 3986 §3.2.2). */
-const NAME = String.raw`(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])`;
-const HOST = new RegExp(`^${NAME}$`);
-const AUTHORITY = new RegExp(`^${NAME}(?::\\d{1,5})?$`);
 
 const schema = z
   .strictObject({
     authority: z
-      .union([
-        z.enum(['auto', 'none']),
-        z.strictObject({
-          full: z
-            .string()
-            .regex(AUTHORITY, {
-              error: 'expected a host, with a port if it needs one, such as `app.internal:8080`',
-            })
-            .describe('The whole of it.'),
-        }),
-        z.strictObject({
-          host: z
-            .string()
-            .regex(HOST, { error: 'expected a host without a port, such as `app.internal`' })
-            .describe('The host; the port stays as the client sent it.'),
-        }),
-        z.strictObject({
-          port: z.int().min(1).max(65_535).describe('The port; the host stays as the client sent it.'),
-        }),
-      ])
+      .union([z.enum(['auto', 'none']), ...authoritySchemas])
       .default('auto')
       .describe(
         'Host that a plain HTTP service gets. `auto`: its own when it is configured by a name, otherwise that of the client; `none`: that of the client; or another one.',
@@ -69,14 +46,5 @@ export const urlRewrite = definePolicy({
 function rewriteOf(authority: z.output<typeof schema>['authority']): HostRewrite | undefined {
   if (authority === 'auto') return undefined;
   if (authority === 'none') return (asked) => asked;
-  if ('full' in authority) return () => authority.full;
-  if ('host' in authority) return (asked) => authority.host + (portOf(asked) ?? '');
-  const { port } = authority;
-  return (asked, { isTls }) => {
-    const host = asked.slice(0, asked.length - (portOf(asked)?.length ?? 0));
-    return port === (isTls ? 443 : 80) ? host : `${host}:${port}`;
-  };
+  return (asked, { isTls }) => rewriteAuthority(authority, asked, isTls);
 }
-
-/** With its colon. */
-const portOf = (authority: string): string | undefined => /:\d*$/.exec(authority)?.[0];
