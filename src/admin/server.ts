@@ -5,7 +5,7 @@ import { LIMITS } from '../core/limits.ts';
 import { isLoopback, type ListenAddress } from '../core/listen.ts';
 import type { Redactor } from '../core/redact.ts';
 import { redactorOf } from '../server/config/redact.ts';
-import type { Served } from '../server/runtime/loaded-config.ts';
+import type { CurrentConfig } from '../server/runtime/current-config.ts';
 import type { Endpoint } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
 import { statusPage } from './endpoints/status.ts';
@@ -54,7 +54,7 @@ export async function startAdmin(
     await app.close();
     throw error;
   });
-  const stopListening = sources.gateway.onEnded((fields) => requests.add(fields));
+  const stopListening = sources.gateway.onRequestFinished((fields) => requests.add(fields));
   announce(opened, sources);
   return {
     addresses: opened.map(({ text }) => text),
@@ -81,7 +81,7 @@ async function connectionsOf(opened: readonly OpenAddress[]): Promise<number> {
 
 /** One redactor per configuration that serves. */
 function redactors({ served, env }: AdminSources): () => Redactor {
-  const known = new WeakMap<Served['source'], Redactor>();
+  const known = new WeakMap<CurrentConfig['source'], Redactor>();
   return () => {
     const { source } = served();
     const found = known.get(source) ?? redactorOf(source, env);

@@ -1,8 +1,8 @@
 import type { LineSink, Log } from '../core/log.ts';
 import type { Redactor } from '../core/redact.ts';
 import type { Queued } from '../server/observe/trace-stream.ts';
+import type { CurrentConfig, ReloadState } from '../server/runtime/current-config.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
-import type { ReloadState, Served } from '../server/runtime/loaded-config.ts';
 import type { LogLevels } from './log-levels.ts';
 import type { RecentRequests } from './recent-requests.ts';
 
@@ -10,7 +10,7 @@ import type { RecentRequests } from './recent-requests.ts';
 export interface AdminSources {
   readonly gateway: Gateway;
   /** Asked anew each time: a reload changes it. */
-  served(): Served;
+  served(): CurrentConfig;
   /** How reading the configuration again goes; undefined where that is not done. */
   reloadState?(): ReloadState;
   /** Folder of the configuration file. */

@@ -34,7 +34,7 @@ export interface WatchedRoute extends AsyncDisposable {
  */
 export async function watchedRoute(
   policies: object,
-  { prepare, backends }: { prepare?: (x: RequestContext) => void; backends?: readonly object[] } = {},
+  { prepare, backends }: { prepare?: (ctx: RequestContext) => void; backends?: readonly object[] } = {},
 ): Promise<WatchedRoute> {
   const route =
     backends === undefined ? { policies: { directResponse: {}, ...policies } } : { policies, backends };
@@ -63,14 +63,14 @@ export async function watchedRoute(
     listener: 'default',
     port: 0,
     address: '127.0.0.1',
-    handle(x) {
-      x.observer = new TraceObserver(x, {
+    handle(ctx) {
+      ctx.observer = new TraceObserver(ctx, {
         event: ({ message }) => events.push(...stepOf(message)),
         ended: () => undefined,
       });
-      exchanges.push(x);
-      prepare?.(x);
-      return handleRequest(x, served);
+      exchanges.push(ctx);
+      prepare?.(ctx);
+      return handleRequest(ctx, served);
     },
     ended: () => undefined,
   });

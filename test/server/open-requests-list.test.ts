@@ -18,12 +18,12 @@ test('requests leave from the beginning, the middle and the end; the others keep
   ];
   const is = (...left: RequestContext[]): void => {
     expect(open.size).toBe(left.length);
-    expect([...open].every((x, index) => x === left[index])).toBe(true);
+    expect([...open].every((ctx, index) => ctx === left[index])).toBe(true);
     expect([...open]).toHaveLength(left.length);
   };
   open.ended(never);
   is();
-  for (const x of [a, b, c, d]) open.began(x);
+  for (const ctx of [a, b, c, d]) open.began(ctx);
   open.ended(never);
   is(a, b, c, d);
   open.ended(b);
@@ -47,9 +47,9 @@ test('after a full collection, requests that have ended do not reach the old gen
   const running: RequestContext[] = [];
   const serve = (count: number): void => {
     for (let index = 0; index < count; index += 1) {
-      const x = request();
-      open.began(x);
-      running.push(x);
+      const ctx = request();
+      open.began(ctx);
+      running.push(ctx);
       if (running.length > 32) open.ended(running.shift() as RequestContext);
     }
   };

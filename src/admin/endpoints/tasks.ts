@@ -33,11 +33,11 @@ function workloadTasks({ gateway, served }: Admin): string[] {
   for (const { gateway: each, port } of gateway.listeners) {
     const { name } = each.plan;
     lines.push(`gateway ${name} on port ${port}`);
-    for (const x of listed.filter(({ listener }) => listener === name)) {
-      const to = x.endpoint === undefined ? '' : ` to ${x.endpoint}`;
-      const age = Math.round(now - x.timings.started);
+    for (const ctx of listed.filter(({ listener }) => listener === name)) {
+      const to = ctx.endpoint === undefined ? '' : ` to ${ctx.endpoint}`;
+      const age = Math.round(now - ctx.timings.started);
       lines.push(
-        `  ${x.method} ${x.path} from ${x.sourceAddress}, route ${x.route ?? '-'}${to}, for ${age} ms`,
+        `  ${ctx.method} ${ctx.path} from ${ctx.sourceAddress}, route ${ctx.route ?? '-'}${to}, for ${age} ms`,
       );
     }
   }

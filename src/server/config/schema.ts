@@ -10,9 +10,9 @@ import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log-policy.ts';
 import { metricsSchema } from '../observe/metrics/metrics-policy.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/schema.ts';
-import { admissionSchema } from './admission-schema.ts';
 import { listenAddressSchema } from './listen-address.ts';
 import { logLevelSchema } from './log-level.ts';
+import { requestValidationSchema } from './request-validation-schema.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {
   [K in Kind as K['key']]: z.ZodOptional<K['schema']>;
@@ -164,7 +164,7 @@ const processSchema = z
       })
       .prefault({})
       .describe('Bounds of MCP sessions.'),
-    http: admissionSchema,
+    http: requestValidationSchema,
     modelCatalog: z
       .array(catalogReferenceSchema)
       .default([])

@@ -10,8 +10,8 @@ import { defineVariable, type MemberOf, type Members } from './variable.ts';
 const views = new Slot<HeadersView>();
 
 /** Request headers for expressions. The view reads the list as it is now. */
-export function headersView(x: RequestContext): HeadersView {
-  return views.ensure(x, () => new HeadersView(x.headers.raw));
+export function headersView(ctx: RequestContext): HeadersView {
+  return views.ensure(ctx, () => new HeadersView(ctx.headers.raw));
 }
 
 /** The response body, as far as it was recorded for expressions of the log. */
@@ -120,40 +120,40 @@ function undeclared(_name: never): undefined {
 
 /** The request as expressions see it: after admission, before or after the policies that changed its headers. */
 class RequestView extends CelStruct {
-  readonly #x: RequestContext;
+  readonly #ctx: RequestContext;
 
-  constructor(x: RequestContext) {
+  constructor(ctx: RequestContext) {
     super();
-    this.#x = x;
+    this.#ctx = ctx;
   }
 
   field(name: MemberOf<typeof REQUEST>): unknown {
-    const x = this.#x;
+    const ctx = this.#ctx;
     switch (name) {
       case 'method':
-        return x.method;
+        return ctx.method;
       case 'path':
-        return x.path;
+        return ctx.path;
       case 'pathAndQuery':
-        return x.path + x.query;
+        return ctx.path + ctx.query;
       case 'uri':
-        return `http://${x.host}${x.path}${x.query}`;
+        return `http://${ctx.host}${ctx.path}${ctx.query}`;
       case 'host':
-        return x.host;
+        return ctx.host;
       case 'scheme':
         return 'http';
       case 'version':
-        return `HTTP/${x.request.httpVersion}`;
+        return `HTTP/${ctx.request.httpVersion}`;
       case 'headers':
-        return headersView(x);
+        return headersView(ctx);
       case 'body':
-        return x.body.captured;
+        return ctx.body.captured;
       case 'bodyPrefix':
-        return x.body.prefix;
+        return ctx.body.prefix;
       case 'startTime':
-        return moment(x.startedAt);
+        return moment(ctx.startedAt);
       case 'endTime':
-        return x.endedAt === undefined ? undefined : moment(x.endedAt);
+        return ctx.endedAt === undefined ? undefined : moment(ctx.endedAt);
       default:
         return undeclared(name);
     }
@@ -170,21 +170,21 @@ function moment(milliseconds: number): Timestamp {
 }
 
 class SourceView extends CelStruct {
-  readonly #x: RequestContext;
+  readonly #ctx: RequestContext;
 
-  constructor(x: RequestContext) {
+  constructor(ctx: RequestContext) {
     super();
-    this.#x = x;
+    this.#ctx = ctx;
   }
 
   field(name: MemberOf<typeof SOURCE>): unknown {
     switch (name) {
       case 'address':
       case 'rawAddress':
-        return this.#x.sourceAddress;
+        return this.#ctx.sourceAddress;
       case 'port':
       case 'rawPort':
-        return this.#x.sourcePort;
+        return this.#ctx.sourcePort;
       default:
         return undeclared(name);
     }
@@ -229,18 +229,18 @@ export class ResponseView extends CelStruct {
   }
 }
 
-export const requestVariable = defineVariable('request', REQUEST, (x) => new RequestView(x));
+export const requestVariable = defineVariable('request', REQUEST, (ctx) => new RequestView(ctx));
 
-export const sourceVariable = defineVariable('source', SOURCE, (x) => new SourceView(x));
+export const sourceVariable = defineVariable('source', SOURCE, (ctx) => new SourceView(ctx));
 
 export const proxyVariable = defineVariable(
   'proxy',
   PROXY,
-  (x) =>
+  (ctx) =>
     toCel({
       gateway: { name: GATEWAY.name, namespace: GATEWAY.namespace },
-      listener: { name: x.listener },
-      route: { name: x.route ?? null },
+      listener: { name: ctx.listener },
+      route: { name: ctx.route ?? null },
     } satisfies Members<typeof PROXY>),
   { isLive: true },
 );
@@ -248,12 +248,12 @@ export const proxyVariable = defineVariable(
 export const backendVariable = defineVariable(
   'backend',
   BACKEND,
-  (x) => toCel({ name: x.endpoint ?? null, protocol: x.protocol } satisfies Members<typeof BACKEND>),
+  (ctx) => toCel({ name: ctx.endpoint ?? null, protocol: ctx.protocol } satisfies Members<typeof BACKEND>),
   { isLive: true },
 );
 
-export const responseVariable = defineVariable('response', RESPONSE, (x) =>
-  x.reply === undefined
+export const responseVariable = defineVariable('response', RESPONSE, (ctx) =>
+  ctx.reply === undefined
     ? null
-    : new ResponseView(x.reply.status, x.reply.headers.raw, () => recordedResponseBody.get(x)?.()),
+    : new ResponseView(ctx.reply.status, ctx.reply.headers.raw, () => recordedResponseBody.get(ctx)?.()),
 );

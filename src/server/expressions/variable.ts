@@ -6,7 +6,7 @@ export interface Variable {
   readonly name: string;
   readonly declaration: Declaration;
   /** Null while it has no value. */
-  value(x: RequestContext): unknown;
+  value(ctx: RequestContext): unknown;
   /** It changes while the request is handled: its value is never cached. */
   readonly isLive: boolean;
 }
@@ -22,7 +22,7 @@ export type Members<D extends Declaration> = Readonly<Record<MemberOf<D>, unknow
 export function defineVariable(
   name: string,
   declaration: Declaration,
-  value: (x: RequestContext) => unknown,
+  value: (ctx: RequestContext) => unknown,
   { isLive = false } = {},
 ): Variable {
   return { name, declaration, value, isLive };

@@ -6,7 +6,7 @@ import type { CallKind, CallMeter } from './call-meter.ts';
 import type { ExpressionScope, TracedExpression } from './expression.ts';
 import type { Inspection } from './inspection.ts';
 import type { SlotHolder } from './slot.ts';
-import type { AdmissionSettings } from './validate-request.ts';
+import type { RequestValidation } from './validate-request.ts';
 
 /** What a policy, backend or target may use while a configuration is compiled. The only way out of its own file. */
 export interface CompileContext {
@@ -58,7 +58,7 @@ export interface SecretNames {
 /** Process-wide settings that compiled components read. Features keep their own in slots. */
 export interface RuntimeSettings extends SlotHolder {
   /** `config.http`. */
-  readonly admission: AdmissionSettings;
+  readonly requestValidation: RequestValidation;
   /** Names of places of credentials; traces redact them. */
   readonly secretNames: SecretNames;
   /** Bytes of a body that expressions may read. */

@@ -6,15 +6,15 @@ import type { Reply, RequestContext } from './request-context.ts';
  * The only place where a failure becomes an answer. A table error gives its status and public text; anything
  * else is a bug and gives a plain 500 whose cause goes to the log alone.
  */
-export function replyToError(thrown: unknown, x: RequestContext): Reply {
+export function replyToError(thrown: unknown, ctx: RequestContext): Reply {
   const error =
     thrown instanceof AppError
       ? thrown
       : new AppError('internal', { detail: messageOf(thrown), cause: thrown });
-  x.reason = error.reason;
-  x.error = error.message;
-  x.errorDetail = error.detail;
-  const { type, text } = error.body ?? x.api?.errorBody(error) ?? plainBody(error);
+  ctx.reason = error.reason;
+  ctx.error = error.message;
+  ctx.errorDetail = error.detail;
+  const { type, text } = error.body ?? ctx.api?.errorBody(error) ?? plainBody(error);
   const headers = new HeaderList(error.headers);
   headers.append('content-type', type);
   return { status: error.status, headers, body: text };

@@ -56,7 +56,7 @@ function compilePath(
 
 /** The configured path in the spelling in which requests are compared with it. */
 function spelled(path: string, context: CompileContext): string {
-  const canonical = canonicalPattern(path, context.settings.admission.pathNormalization);
+  const canonical = canonicalPattern(path, context.settings.requestValidation.pathNormalization);
   if (canonical === undefined)
     context.report({
       code: 'AGW0303',

@@ -1,4 +1,4 @@
-import { refusal } from './validation-error.ts';
+import { validationError } from './validation-error.ts';
 
 /** What happens to spellings of a path that servers read in different ways: `config.http.pathNormalization`. */
 export const PATH_MODES = ['merge', 'reject', 'keep'] as const;
@@ -21,20 +21,20 @@ const PLAIN_PATH = /^(?:\/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-
 export function canonicalPath(path: string, mode: PathMode): string {
   if (PLAIN_PATH.test(path) && !(mode === 'reject' && path.includes(';'))) return path;
   if (/%(?![0-9a-f]{2})/i.test(path))
-    throw refusal('bad_request', 'broken percent-encoding', 'the path has a broken percent-encoding');
+    throw validationError('bad_request', 'broken percent-encoding', 'the path has a broken percent-encoding');
   const spelled = path.replace(/%[0-9a-f]{2}|[^A-Za-z0-9._~!$&'()*+,;=:@/%-]/gi, (part) => {
     if (part.length === 1) return percentEncoded(part);
     const character = String.fromCharCode(Number.parseInt(part.slice(1), 16));
     return /[A-Za-z0-9._~-]/.test(character) ? character : part.toUpperCase();
   });
   if (/%[01][0-9A-F]|%7F/.test(spelled))
-    throw refusal(
+    throw validationError(
       'bad_request',
       'control character in path',
       `the path has a NUL or another control character, which no value of ${SETTING} allows`,
     );
   if (spelled.split(/\/|%2F|%5C/).some(isDotSegment))
-    throw refusal('bad_request', 'dot segment in path', 'the path has a dot segment');
+    throw validationError('bad_request', 'dot segment in path', 'the path has a dot segment');
   if (mode === 'keep') return spelled;
   const ambiguous = ambiguity(spelled, mode);
   if (ambiguous !== undefined) throw ambiguousPath(ambiguous);
@@ -73,7 +73,7 @@ export function checkEncodedSlash(path: string, mode: PathMode, isLlm: boolean):
 }
 
 const ambiguousPath = (what: string): Error =>
-  refusal(
+  validationError(
     'bad_request',
     `${what} in path`,
     `the path has ${what}, which servers read in different ways (${SETTING})`,

@@ -4,13 +4,13 @@ import { checkEncodedSlash } from './path.ts';
 import { refuseRepeatedMembers } from './repeated-members.ts';
 import type { ClientApi, Reply, RequestContext, Route, WeightedBackend } from './request-context.ts';
 import type { Router } from './router.ts';
-import { type AdmissionSettings, admitRequest } from './validate-request.ts';
+import { type RequestValidation, validateRequest } from './validate-request.ts';
 
 /** What a port serves with, as far as the request flow is concerned. */
 interface Served {
   readonly router: Router<Route>;
   readonly routes: readonly Route[];
-  readonly admission: AdmissionSettings;
+  readonly admission: RequestValidation;
 }
 
 /**
@@ -18,36 +18,36 @@ interface Served {
  * order, so that a refusal also carries, say, its CORS headers.
  */
 export async function handleRequest(
-  x: RequestContext,
+  ctx: RequestContext,
   { router, routes, admission }: Served,
 ): Promise<Reply> {
   let reply: Reply;
   try {
-    const { path, query, host } = admitRequest(x.request, x.headers, admission);
-    x.path = path;
-    x.query = query;
-    x.host = host;
-    const route = router(x);
-    x.observer?.routed(routes, route);
+    const { path, query, host } = validateRequest(ctx.request, ctx.headers, admission);
+    ctx.path = path;
+    ctx.query = query;
+    ctx.host = host;
+    const route = router(ctx);
+    ctx.observer?.routed(routes, route);
     if (route === undefined) throw new AppError('route_not_found');
     checkEncodedSlash(path, admission.pathNormalization, route.api?.hasEncodedSlashes === true);
-    x.route = route.name;
-    speak(x, route.api);
-    reply = await wrapped(route, x, () => answer(route, x));
+    ctx.route = route.name;
+    speak(ctx, route.api);
+    reply = await wrapped(route, ctx, () => answer(route, ctx));
   } catch (error) {
     // Without a route, too: clients of a port with a single API read errors in its form.
-    if (x.route === undefined) speak(x, commonApi(routes));
-    reply = replyToError(x.cut ?? error, x);
+    if (ctx.route === undefined) speak(ctx, commonApi(routes));
+    reply = replyToError(ctx.cut ?? error, ctx);
   }
   // One that was cut short has its answer: this one is dropped.
-  if (x.cut === undefined) leave(x, reply);
+  if (ctx.cut === undefined) leave(ctx, reply);
   return reply;
 }
 
-function speak(x: RequestContext, api: ClientApi | undefined): void {
+function speak(ctx: RequestContext, api: ClientApi | undefined): void {
   if (api === undefined) return;
-  x.api = api;
-  x.protocol = api.protocol;
+  ctx.api = api;
+  ctx.protocol = api.protocol;
 }
 
 /** The API of a port whose routes all speak the same one. */
@@ -57,44 +57,44 @@ function commonApi(routes: readonly Route[]): ClientApi | undefined {
 }
 
 /** The answer to a request that is not waited for any longer, with the policies that it has come by. */
-export function cutShort(x: RequestContext, error: AppError): Reply {
-  x.cut = error;
-  const reply = replyToError(error, x);
-  leave(x, reply);
+export function endWithError(ctx: RequestContext, error: AppError): Reply {
+  ctx.cut = error;
+  const reply = replyToError(error, ctx);
+  leave(ctx, reply);
   return reply;
 }
 
-function leave(x: RequestContext, reply: Reply): void {
-  x.reply = reply;
-  const entered = x.entered.reverse();
-  if (x.observer !== undefined) x.observer.responding(x, reply, entered);
-  else for (const policy of entered) policy.response?.(x, reply);
+function leave(ctx: RequestContext, reply: Reply): void {
+  ctx.reply = reply;
+  const entered = ctx.entered.reverse();
+  if (ctx.observer !== undefined) ctx.observer.responding(ctx, reply, entered);
+  else for (const policy of entered) policy.response?.(ctx, reply);
 }
 
-async function answer(route: Route, x: RequestContext): Promise<Reply> {
-  if (route.readsBody) await x.body.capture(route.maxBufferSize);
-  if (route.decidesByBody) refuseRepeatedMembers(x.body);
+async function answer(route: Route, ctx: RequestContext): Promise<Reply> {
+  if (route.readsBody) await ctx.body.capture(route.maxBufferSize);
+  if (route.decidesByBody) refuseRepeatedMembers(ctx.body);
   for (const policy of route.policies) {
-    x.entered.push(policy);
-    const verdict = policy.request?.(x);
+    ctx.entered.push(policy);
+    const verdict = policy.request?.(ctx);
     const reply = verdict instanceof Promise ? await verdict : verdict;
     // The time may have run out, or the client left, while the policy asked somebody.
-    if (x.isAbandoned) throw new AppError('request_timeout');
-    x.observer?.policyDone(policy);
+    if (ctx.isAbandoned) throw new AppError('request_timeout');
+    ctx.observer?.policyDone(policy);
     if (reply === undefined) continue;
-    x.reason ??= 'DirectResponse';
+    ctx.reason ??= 'DirectResponse';
     return reply;
   }
-  x.observer?.policiesPassed(route);
+  ctx.observer?.policiesPassed(route);
   const { backend, name } = pickBackend(route);
-  x.backend = name;
-  const reply = await backend.handle(x);
-  x.reason ??= 'Upstream';
+  ctx.backend = name;
+  const reply = await backend.handle(ctx);
+  ctx.reason ??= 'Upstream';
   return reply;
 }
 
-function wrapped({ wrappers }: Route, x: RequestContext, flow: () => Promise<Reply>): Promise<Reply> {
-  return wrappers.reduceRight((next, policy) => () => policy.around?.(x, next) ?? next(), flow)();
+function wrapped({ wrappers }: Route, ctx: RequestContext, flow: () => Promise<Reply>): Promise<Reply> {
+  return wrappers.reduceRight((next, policy) => () => policy.around?.(ctx, next) ?? next(), flow)();
 }
 
 function pickBackend(route: Route): WeightedBackend {

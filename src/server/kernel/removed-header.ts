@@ -3,7 +3,8 @@ import { HOP_BY_HOP } from './header-list.ts';
 
 /** Warns at `context` when the configuration reads a request header that admission removes from every request. */
 export function warnOfRemovedHeader(name: string, context: CompileContext): void {
-  const isUnderscored = name.includes('_') && context.settings.admission.headersWithUnderscores !== 'allow';
+  const isUnderscored =
+    name.includes('_') && context.settings.requestValidation.headersWithUnderscores !== 'allow';
   const isHopByHop = HOP_BY_HOP.has(name.toLowerCase());
   if (!isUnderscored && !isHopByHop) return;
   context.report({

@@ -74,16 +74,16 @@ export interface Policy {
   readonly hostnames?: readonly string[];
   /** A file that the policy reads again itself, absolute: `changed` is called when it was written. */
   readonly rereads?: { readonly file: string; changed(): void };
-  request?(x: RequestContext): undefined | Reply | Promise<undefined | Reply>;
-  response?(x: RequestContext, reply: Reply): void;
+  request?(ctx: RequestContext): undefined | Reply | Promise<undefined | Reply>;
+  response?(ctx: RequestContext, reply: Reply): void;
   /** Wraps everything after admission: for what bounds or repeats the rest. */
-  around?(x: RequestContext, next: () => Promise<Reply>): Promise<Reply>;
+  around?(ctx: RequestContext, next: () => Promise<Reply>): Promise<Reply>;
   close?(): void | Promise<void>;
 }
 
 /** What answers a request that the policies let through. */
 export interface Backend {
-  handle(x: RequestContext): Promise<Reply>;
+  handle(ctx: RequestContext): Promise<Reply>;
   /** A stop was asked for: responses that wait for nothing in particular should end. */
   drain?(): void;
   /** It comes in place of an older backend. True: it looks after that one from now on, and closes it. */
@@ -103,7 +103,7 @@ export interface ClientApi {
   /** The body of an error response. */
   errorBody(error: AppError): { readonly type: string; readonly text: string };
   /** Whether the request may use tokens of a model. Limits on tokens let others pass. */
-  usesTokens(x: RequestContext): boolean;
+  usesTokens(ctx: RequestContext): boolean;
 }
 
 /** A backend with its share of the requests. */
@@ -228,7 +228,7 @@ export class RequestContext implements SlotHolder {
   }
 
   /** The value of a root variable of expressions, built by `create` when first read. */
-  variable(root: string, create: (x: RequestContext) => unknown): unknown {
+  variable(root: string, create: (ctx: RequestContext) => unknown): unknown {
     if (this.#variables.has(root)) return this.#variables.get(root);
     const value = create(this);
     this.#variables.set(root, value);

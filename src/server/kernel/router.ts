@@ -7,7 +7,7 @@ export interface Candidate<R> {
   readonly match: RequestMatcher;
 }
 
-export type Router<R> = (x: RequestContext) => R | undefined;
+export type Router<R> = (ctx: RequestContext) => R | undefined;
 
 /**
  * Builds the route lookup of one listener. Precedence: exact hostname, then the longest wildcard, then none;
@@ -29,22 +29,22 @@ export function createRouter<R extends Routable>(routes: readonly R[]): Router<R
   for (const group of [...exact.values(), ...wildcard.values(), any]) group.sort(byPrecedence);
   const suffixes = [...wildcard].sort(([a], [b]) => b.length - a.length);
 
-  return (x) => {
-    const host = withoutPort(x.host);
+  return (ctx) => {
+    const host = withoutPort(ctx.host);
     const named = exact.get(host);
-    const found = named && firstMatch(named, x);
+    const found = named && firstMatch(named, ctx);
     if (found) return found;
     for (const [suffix, candidates] of suffixes) {
       if (!host.endsWith(suffix) || host.length === suffix.length) continue;
-      const below = firstMatch(candidates, x);
+      const below = firstMatch(candidates, ctx);
       if (below) return below;
     }
-    return firstMatch(any, x);
+    return firstMatch(any, ctx);
   };
 }
 
-function firstMatch<R>(candidates: readonly Candidate<R>[], x: RequestContext): R | undefined {
-  for (const { route, match } of candidates) if (matchesRequest(match, x)) return route;
+function firstMatch<R>(candidates: readonly Candidate<R>[], ctx: RequestContext): R | undefined {
+  for (const { route, match } of candidates) if (matchesRequest(match, ctx)) return route;
   return undefined;
 }
 
@@ -65,12 +65,12 @@ export function byPrecedence<R extends Routable>(a: Candidate<R>, b: Candidate<R
 const pathLength = ({ path }: RequestMatcher): number =>
   (path.kind === 'regex' ? path.source : path.value).length;
 
-function matchesRequest(match: RequestMatcher, x: RequestContext): boolean {
-  if (!matchesPath(match.path, x.path)) return false;
-  if (match.method !== undefined && match.method !== x.method) return false;
-  if (!matchesHeaders(match.headers, x)) return false;
+function matchesRequest(match: RequestMatcher, ctx: RequestContext): boolean {
+  if (!matchesPath(match.path, ctx.path)) return false;
+  if (match.method !== undefined && match.method !== ctx.method) return false;
+  if (!matchesHeaders(match.headers, ctx)) return false;
   if (match.query.length > 0) {
-    const query = new URLSearchParams(x.query);
+    const query = new URLSearchParams(ctx.query);
     for (const parameter of match.query) {
       if (!query.getAll(parameter.name).some((actual) => matchesText(parameter.value, actual))) return false;
     }
@@ -79,9 +79,9 @@ function matchesRequest(match: RequestMatcher, x: RequestContext): boolean {
 }
 
 /** Whether all conditions on headers hold. */
-export function matchesHeaders(conditions: RequestMatcher['headers'], x: RequestContext): boolean {
+export function matchesHeaders(conditions: RequestMatcher['headers'], ctx: RequestContext): boolean {
   for (const { name, value } of conditions) {
-    const actual = headerOf(name, x);
+    const actual = headerOf(name, ctx);
     if (actual === undefined || !matchesText(value, actual)) return false;
   }
   return true;
@@ -107,18 +107,18 @@ export function matchesText(matcher: TextMatcher, actual: string): boolean {
 }
 
 /** A header, or one of the pseudo-headers `:method`, `:path`, `:authority`, `:scheme`. Repeated fields are joined. */
-export function headerOf(name: string, x: RequestContext): string | undefined {
+export function headerOf(name: string, ctx: RequestContext): string | undefined {
   switch (name) {
     case ':method':
-      return x.method;
+      return ctx.method;
     case ':path':
-      return x.path;
+      return ctx.path;
     case ':authority':
-      return x.host;
+      return ctx.host;
     case ':scheme':
       return 'http';
     default: {
-      const values = x.headers.all(name);
+      const values = ctx.headers.all(name);
       return values.length === 0 ? undefined : values.join(', ');
     }
   }

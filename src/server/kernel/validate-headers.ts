@@ -1,6 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import { connectionOptions, type HeaderList, HOP_BY_HOP, keepFields } from './header-list.ts';
-import { refusal } from './validation-error.ts';
+import { validationError } from './validation-error.ts';
 
 /** What happens to request headers with an underscore in their name: `config.http.headersWithUnderscores`. */
 export const UNDERSCORE_MODES = ['drop', 'reject', 'allow'] as const;
@@ -32,10 +32,10 @@ const LOOKED_AT: readonly boolean[] = Array.from({ length: 32 }, (_, length) =>
  * Leaves in `headers` what policies and the backend may see: hop-by-hop fields, those that `Connection` names, and names with
  * an underscore are removed here and nowhere else. Returns the value of Host. Throws what is ambiguous as `AppError`.
  */
-export function admitHeaders(headers: HeaderList, underscores: UnderscoreMode): string | undefined {
+export function validateHeaders(headers: HeaderList, underscores: UnderscoreMode): string | undefined {
   const { raw } = headers;
   if (raw.length > LIMITS.headerCount * 2)
-    throw refusal(
+    throw validationError(
       'headers_too_large',
       `${raw.length / 2} header lines`,
       `more than ${LIMITS.headerCount} header lines`,
@@ -58,7 +58,7 @@ export function admitHeaders(headers: HeaderList, underscores: UnderscoreMode): 
       if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] as string));
     } else if (SINGLE.has(lower)) {
       if (seen?.includes(lower))
-        throw refusal('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
+        throw validationError('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
       seen = appended(seen, lower);
       if (lower === 'host') host = raw[i + 1] as string;
     }
@@ -98,7 +98,7 @@ function optionsOf(value: string): readonly string[] {
   const options = connectionOptions(value).filter((option) => option !== 'keep-alive' && option !== 'close');
   const refused = options.find((option) => NEVER_IN_CONNECTION.has(option));
   if (refused === undefined) return options;
-  throw refusal(
+  throw validationError(
     'bad_request',
     `Connection names ${refused}`,
     `the Connection header names ${refused}, which every recipient must see: take it out of Connection`,
@@ -106,7 +106,7 @@ function optionsOf(value: string): readonly string[] {
 }
 
 function underscoreRefusal(name: string): Error {
-  return refusal(
+  return validationError(
     'bad_request',
     `header name with an underscore: ${name.slice(0, 100)}`,
     'a header name has an underscore (config.http.headersWithUnderscores)',

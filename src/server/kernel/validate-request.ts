@@ -2,17 +2,17 @@ import type { IncomingMessage } from 'node:http';
 import { canonicalAuthority } from './authority.ts';
 import type { HeaderList } from './header-list.ts';
 import { canonicalPath, type PathMode } from './path.ts';
-import { admitHeaders, type UnderscoreMode } from './validate-headers.ts';
-import { refusal } from './validation-error.ts';
+import { type UnderscoreMode, validateHeaders } from './validate-headers.ts';
+import { validationError } from './validation-error.ts';
 
 /** `config.http`. */
-export interface AdmissionSettings {
+export interface RequestValidation {
   readonly pathNormalization: PathMode;
   readonly headersWithUnderscores: UnderscoreMode;
 }
 
 /** What routing, CEL, external authorization, the access log and the backend all see of the request target. */
-export interface Admitted {
+export interface RequestTarget {
   /** Canonical path, without query (`canonicalPath`). */
   readonly path: string;
   /** `?` and what follows, or the empty string. */
@@ -27,22 +27,24 @@ export interface Admitted {
  * for another authority, dot segments, fragments), and leaves in `headers` only what the backend may see. Throws
  * `AppError`; a refusal closes the connection.
  */
-export function admitRequest(
+export function validateRequest(
   request: IncomingMessage,
   headers: HeaderList,
-  settings: AdmissionSettings,
-): Admitted {
-  if (request.httpVersionMajor !== 1) throw refusal('version_not_supported', `HTTP/${request.httpVersion}`);
-  const host = hostOf(headers, admitHeaders(headers, settings.headersWithUnderscores));
+  settings: RequestValidation,
+): RequestTarget {
+  if (request.httpVersionMajor !== 1)
+    throw validationError('version_not_supported', `HTTP/${request.httpVersion}`);
+  const host = hostOf(headers, validateHeaders(headers, settings.headersWithUnderscores));
   checkTransferEncoding(request);
   const { expect } = request.headers;
-  if (expect !== undefined && expect.toLowerCase() !== '100-continue') throw refusal('expectation_failed');
-  if (request.method === 'TRACE' || request.method === 'CONNECT') throw refusal('method_not_allowed');
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue')
+    throw validationError('expectation_failed');
+  if (request.method === 'TRACE' || request.method === 'CONNECT') throw validationError('method_not_allowed');
   const target = request.url ?? '/';
-  if (target === '*') throw refusal('method_not_allowed', 'asterisk target');
+  if (target === '*') throw validationError('method_not_allowed', 'asterisk target');
   const origin = target.startsWith('/') ? target : originForm(target, host);
   if (origin.includes('#'))
-    throw refusal('bad_request', 'fragment in target', 'the request target has a fragment');
+    throw validationError('bad_request', 'fragment in target', 'the request target has a fragment');
   const queryAt = origin.indexOf('?');
   const path = queryAt === -1 ? origin : origin.slice(0, queryAt);
   return {
@@ -57,7 +59,11 @@ function hostOf(headers: HeaderList, value: string | undefined): string {
   if (value === undefined) return '';
   const host = canonicalAuthority(value);
   if (host === undefined)
-    throw refusal('bad_request', 'Host is not host and port', 'the Host header is not a host and a port');
+    throw validationError(
+      'bad_request',
+      'Host is not host and port',
+      'the Host header is not a host and a port',
+    );
   if (host !== value) headers.replace('host', host);
   return host;
 }
@@ -65,17 +71,17 @@ function hostOf(headers: HeaderList, value: string | undefined): string {
 function checkTransferEncoding(request: IncomingMessage): void {
   const encoding = request.headers['transfer-encoding'];
   if (encoding === undefined) return;
-  if (request.httpVersion === '1.0') throw refusal('bad_request', 'transfer-encoding in HTTP/1.0');
+  if (request.httpVersion === '1.0') throw validationError('bad_request', 'transfer-encoding in HTTP/1.0');
   if (encoding.trim().toLowerCase() !== 'chunked')
-    throw refusal('transfer_encoding_not_supported', 'transfer-encoding other than chunked');
+    throw validationError('transfer_encoding_not_supported', 'transfer-encoding other than chunked');
 }
 
 /** Absolute form (RFC 9112 §3.2.2) is taken when its authority is the Host field's, so that one value decides. */
 function originForm(target: string, host: string): string {
   const match = /^https?:\/\/([^/?#]*)(.*)$/is.exec(target);
-  if (!match) throw refusal('bad_request', 'odd request target');
+  if (!match) throw validationError('bad_request', 'odd request target');
   if (canonicalAuthority(match[1] as string) !== host) {
-    throw refusal(
+    throw validationError(
       'bad_request',
       'authority of the target is not the Host',
       'the request target and the Host header name different hosts',

@@ -32,7 +32,7 @@ import { opens } from './passthrough.ts';
 import { namedModel, readRequest } from './read-request.ts';
 import { answerOf, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';
-import { traceLeftAlone, traceLlmReply, traceLlmRequest } from './trace-events.ts';
+import { traceEvictedTargets, traceLlmReply, traceLlmRequest } from './trace-events.ts';
 import { changeFields } from './transform.ts';
 import { reportUnreachedModels } from './unreached-models.ts';
 import {
@@ -107,7 +107,7 @@ export const llm = defineBackend({
       endpoints: compiled.map(({ stats }) => stats.info),
     }));
     return {
-      handle: (x) => handle(x, runtime),
+      handle: (ctx) => handle(ctx, runtime),
       close: async () => {
         await Promise.all([
           guardrails?.close(),
@@ -141,25 +141,25 @@ function noSuchCall({ method, path }: RequestContext): Error {
   );
 }
 
-async function handle(x: RequestContext, runtime: LlmRuntime): Promise<Reply> {
-  x.protocol = 'llm';
-  if (isModelList(x)) return answerModels(x, runtime);
-  const endpoint = endpointAt(x.method, x.path) ?? passedThrough(x, runtime);
-  const body = await readRequest(x, endpoint, runtime.maxBodySize);
-  const named = namedModel(x, endpoint, body);
-  if (named === undefined) return callUnnamed(x, runtime, { body, endpoint });
-  requireAllowed(x, named);
+async function handle(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {
+  ctx.protocol = 'llm';
+  if (isModelList(ctx)) return answerModels(ctx, runtime);
+  const endpoint = endpointAt(ctx.method, ctx.path) ?? passedThrough(ctx, runtime);
+  const body = await readRequest(ctx, endpoint, runtime.maxBodySize);
+  const named = namedModel(ctx, endpoint, body);
+  if (named === undefined) return callUnnamed(ctx, runtime, { body, endpoint });
+  requireAllowed(ctx, named);
   const wanted = { requested: named, body, endpoint };
   const virtual = runtime.virtual.get(named);
-  if (virtual === undefined) return callModel(x, runtime, wanted);
-  const target = chooseTarget(virtual, x, body.value);
-  if (virtual.failover === undefined) return callModel(x, runtime, { ...wanted, target });
-  return callInTurn(x, runtime, { ...wanted, target }, virtual.failover);
+  if (virtual === undefined) return callModel(ctx, runtime, wanted);
+  const target = chooseTarget(virtual, ctx, body.value);
+  if (virtual.failover === undefined) return callModel(ctx, runtime, { ...wanted, target });
+  return callInTurn(ctx, runtime, { ...wanted, target }, virtual.failover);
 }
 
-function passedThrough(x: RequestContext, { models }: LlmRuntime): Endpoint {
-  if (!models.some((model) => isOpen(x, model))) throw noSuchCall(x);
-  return passthroughAt(x.path);
+function passedThrough(ctx: RequestContext, { models }: LlmRuntime): Endpoint {
+  if (!models.some((model) => isOpen(ctx, model))) throw noSuchCall(ctx);
+  return passthroughAt(ctx.path);
 }
 
 const isOpen = ({ method, path }: RequestContext, { passthrough }: Model): boolean =>
@@ -170,20 +170,20 @@ const isOpen = ({ method, path }: RequestContext, { passthrough }: Model): boole
  * model that did. The caller's key must be for that one.
  */
 function callUnnamed(
-  x: RequestContext,
+  ctx: RequestContext,
   runtime: LlmRuntime,
   { body, endpoint }: Pick<Wanted, 'body' | 'endpoint'>,
 ): Promise<Reply> {
   const { defaultModel } = endpoint;
   const open = runtime.models.filter(
-    (model) => model.isPublic && model.takes(x) && (!endpoint.isPassthrough || isOpen(x, model)),
+    (model) => model.isPublic && model.takes(ctx) && (!endpoint.isPassthrough || isOpen(ctx, model)),
   );
   const entry =
     open.find(({ name }) => defaultModel !== undefined && matchesModel(name, defaultModel)) ?? open[0];
-  if (entry === undefined) throw noSuchCall(x);
+  if (entry === undefined) throw noSuchCall(ctx);
   const requested = defaultModel ?? entry.name;
-  requireAllowed(x, requested);
-  return callModel(x, runtime, { requested, body, endpoint, entry });
+  requireAllowed(ctx, requested);
+  return callModel(ctx, runtime, { requested, body, endpoint, entry });
 }
 
 /** What a client asked for, and which model is to answer it. */
@@ -199,23 +199,24 @@ interface Wanted {
 
 /** Goes on to the next target as long as none was reached: whatever was reached may have acted. */
 async function callInTurn(
-  x: RequestContext,
+  ctx: RequestContext,
   runtime: LlmRuntime,
   wanted: Wanted & { readonly target: VirtualTarget },
   failover: Failover,
 ): Promise<Reply> {
   const tried = new Set<VirtualTarget>();
   let { target } = wanted;
-  const told = x.observer === undefined ? undefined : new Set<VirtualTarget>();
+  const told = ctx.observer === undefined ? undefined : new Set<VirtualTarget>();
   for (;;) {
-    if (told !== undefined) traceLeftAlone(x, failover.leftAlone(target), { chosen: target, tried, told });
+    if (told !== undefined)
+      traceEvictedTargets(ctx, failover.evicted(target), { chosen: target, tried, told });
     try {
-      return await callModel(x, runtime, { ...wanted, body: wanted.body.unchanged(), target });
+      return await callModel(ctx, runtime, { ...wanted, body: wanted.body.unchanged(), target });
     } catch (error) {
       tried.add(target);
-      const next = neverReached(error) && !x.isAbandoned ? failover.choose(tried) : undefined;
+      const next = neverReached(error) && !ctx.isAbandoned ? failover.choose(tried) : undefined;
       if (next === undefined) throw error;
-      x.observer?.emit(
+      ctx.observer?.emit(
         { type: 'policyEvent', kind: 'llm_failover', details: { failed: target.model, next: next.model } },
         { severity: 'warn' },
       );
@@ -225,12 +226,12 @@ async function callInTurn(
 }
 
 async function callModel(
-  x: RequestContext,
+  ctx: RequestContext,
   runtime: LlmRuntime,
   { requested, body, endpoint, target, entry }: Wanted,
 ): Promise<Reply> {
-  const model = entry ?? chooseModel(x, runtime, target?.model ?? requested, target !== undefined);
-  if (endpoint.isPassthrough && !isOpen(x, model)) throw noSuchCall(x);
+  const model = entry ?? chooseModel(ctx, runtime, target?.model ?? requested, target !== undefined);
+  if (endpoint.isPassthrough && !isOpen(ctx, model)) throw noSuchCall(ctx);
   const providerModel = model.model ?? target?.model;
   const call: LlmCall = {
     operation: endpoint.operation,
@@ -240,24 +241,28 @@ async function callModel(
     streaming: isStream(body.value['stream']),
     hasNoText: endpoint.hasNoText ?? false,
     request: body.value,
-    ...(x.logReads?.reads('llm.completion', 'llm.toolCalls') === true && { keepsCompletion: true }),
+    ...(ctx.logReads?.reads('llm.completion', 'llm.toolCalls') === true && { keepsCompletion: true }),
   };
-  llmCall.set(x, call);
-  x.backend = model.backend ?? x.backend;
-  if (x.observer !== undefined) traceLlmRequest(x.observer, call, body.toString());
-  changeFields(body, model.fields, resolverFor(x));
+  llmCall.set(ctx, call);
+  ctx.backend = model.backend ?? ctx.backend;
+  if (ctx.observer !== undefined) traceLlmRequest(ctx.observer, call, body.toString());
+  changeFields(body, model.fields, resolverFor(ctx));
   // What the client asked for is settled; what the provider is asked for is configuration.
   if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
-  await guardRequest(x, call, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
+  await guardRequest(ctx, call, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
   // As it goes out: a guardrail may have masked what the client wrote.
-  if (x.logReads?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
+  if (ctx.logReads?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
   if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);
-  const reply = await callProvider(x, model, { call, body, stats: target?.stats ?? model.stats });
-  if (x.observer !== undefined) traceLlmReply(x.observer, call, reply);
+  const reply = await callProvider(ctx, model, { call, body, stats: target?.stats ?? model.stats });
+  if (ctx.observer !== undefined) traceLlmReply(ctx.observer, call, reply);
   model.changeResponseHeaders?.(reply.headers);
-  return answerOf(x, call, reply, { guardrails: responseGuardrails, stripsUsage, keyForms: model.keyForms });
+  return answerOf(ctx, call, reply, {
+    guardrails: responseGuardrails,
+    stripsUsage,
+    keyForms: model.keyForms,
+  });
 }
 
 /** Forms have texts alone. */
@@ -265,20 +270,20 @@ const isStream = (value: unknown): boolean => value === true || value === 'true'
 
 /** The most specific model entry of that name whose conditions hold. Internal ones are for virtual models alone. */
 function chooseModel(
-  x: RequestContext,
+  ctx: RequestContext,
   { models, listed }: LlmRuntime,
   wanted: string,
   isTarget: boolean,
 ): Model {
   const model = models.find(
-    ({ name, isPublic, takes }) => (isPublic || isTarget) && matchesModel(name, wanted) && takes(x),
+    ({ name, isPublic, takes }) => (isPublic || isTarget) && matchesModel(name, wanted) && takes(ctx),
   );
-  if (model === undefined) throw unknownModel(x, wanted, listed);
+  if (model === undefined) throw unknownModel(ctx, wanted, listed);
   return model;
 }
 
 async function guardRequest(
-  x: RequestContext,
+  ctx: RequestContext,
   call: LlmCall,
   webhooks: readonly Webhook[],
   body: CallBody,
@@ -287,7 +292,7 @@ async function guardRequest(
   const media = countMedia(body.get('messages')) + countMedia(body.get('input')) + body.files;
   if (media > 0) call.unseenMedia = media;
   const { texts, replace } = requestTexts(body);
-  const checked = await checkMessages(webhooks, texts, resolverFor(x), x.signal);
+  const checked = await checkMessages(webhooks, texts, resolverFor(ctx), ctx.signal);
   const isMasked =
     checked.length !== texts.length ||
     checked.some(({ content }, index) => content !== texts[index]?.content);

@@ -37,7 +37,7 @@ const NOT_RETURNED = new Set([
 
 /** Calls the provider and notes how that went: for the model, and for the target of a virtual one. */
 export async function callProvider(
-  x: RequestContext,
+  ctx: RequestContext,
   model: Model,
   { call, body, stats }: { readonly call: LlmCall; readonly body: CallBody; readonly stats: EndpointStats },
 ): Promise<Reply> {
@@ -45,30 +45,32 @@ export async function callProvider(
   const began = told.map((each) => each.began());
   let outcome: Outcome = { status: 0, isFailure: true };
   try {
-    const reply = await askProvider(x, model, call, body);
-    outcome = model.health.judge(x, reply);
+    const reply = await askProvider(ctx, model, call, body);
+    outcome = model.health.judge(ctx, reply);
     return reply;
   } finally {
-    const isOver = x.response.destroyed || x.cut !== undefined;
-    const hasLeft = outcome.status === 0 && x.isAbandoned && isOver;
+    const isOver = ctx.response.destroyed || ctx.cut !== undefined;
+    const hasLeft = outcome.status === 0 && ctx.isAbandoned && isOver;
     for (const [index, each] of told.entries()) {
       if (hasLeft) each.left();
       else each.ended(began[index] as number, outcome);
     }
-    if (x.observer !== undefined && outcome.isFailure) traceEviction(x.observer, call, stats);
+    if (ctx.observer !== undefined && outcome.isFailure) traceEviction(ctx.observer, call, stats);
   }
 }
 
-async function askProvider(x: RequestContext, model: Model, call: LlmCall, body: CallBody): Promise<Reply> {
+async function askProvider(ctx: RequestContext, model: Model, call: LlmCall, body: CallBody): Promise<Reply> {
   if (model.provider.answer !== undefined) {
-    const answer = model.provider.answer(x, call, JSON.parse(body.toString()) as Record<string, unknown>);
-    return x.observer === undefined ? answer : x.observer.call(model.provider.key, Promise.resolve(answer));
+    const answer = model.provider.answer(ctx, call, JSON.parse(body.toString()) as Record<string, unknown>);
+    return ctx.observer === undefined
+      ? answer
+      : ctx.observer.call(model.provider.key, Promise.resolve(answer));
   }
   if (model.upstream === undefined) throw new AppError('no_backend');
-  x.endpoint = model.upstream.address;
+  ctx.endpoint = model.upstream.address;
   const { apiKey } = model;
-  const headers = new HeaderList(withoutFields(x.headers.raw, NOT_FORWARDED));
-  if (apiKey !== undefined) dropCredentials(headers, x.request);
+  const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
+  if (apiKey !== undefined) dropCredentials(headers, ctx.request);
   headers.append('host', model.upstream.authority);
   // Answers are counted, guarded and freed of an echoed key here: compression would only cost both sides.
   headers.append('accept-encoding', 'identity');
@@ -76,18 +78,18 @@ async function askProvider(x: RequestContext, model: Model, call: LlmCall, body:
   if (apiKey !== undefined) headers.append('authorization', `Bearer ${apiKey}`);
   model.changeRequestHeaders?.(headers);
   call.progress = 'asked';
-  const query = apiKey === undefined ? x.query : withoutCredentials(x.query);
-  const path = pathAtProvider(model.basePath, x.path) + query;
+  const query = apiKey === undefined ? ctx.query : withoutCredentials(ctx.query);
+  const path = pathAtProvider(model.basePath, ctx.path) + query;
   const bytes = body.encode();
-  const timeouts = backendTimeouts.get(x);
-  x.observer?.hide(model.apiKey, true);
-  x.observer?.sending({ headers: headers.raw, path, authority: model.upstream.authority, body: bytes });
+  const timeouts = backendTimeouts.get(ctx);
+  ctx.observer?.hide(model.apiKey, true);
+  ctx.observer?.sending({ headers: headers.raw, path, authority: model.upstream.authority, body: bytes });
   const sent = model.upstream.relay({
-    method: x.method,
+    method: ctx.method,
     path,
     headers: headers.raw,
     body: bytes,
-    client: x,
+    client: ctx,
     // Streams have a clock of their own, which ends them with an event; who asked for one may get something else.
     bodyIdle: (timeouts?.idle ?? LIMITS.streamIdle) * (body.get('stream') === true ? 2 : 1),
     ...(timeouts?.request === undefined ? {} : { timeout: timeouts.request }),
@@ -96,11 +98,11 @@ async function askProvider(x: RequestContext, model: Model, call: LlmCall, body:
     status,
     headers: received,
     body: answer,
-  } = await (x.observer === undefined ? sent : x.observer.call(model.upstream.address, sent));
-  refuseRedirect(x, status, received, answer);
-  x.reason = 'Upstream';
+  } = await (ctx.observer === undefined ? sent : ctx.observer.call(model.upstream.address, sent));
+  refuseRedirect(ctx, status, received, answer);
+  ctx.reason = 'Upstream';
   const reply = { status, headers: new HeaderList(withoutFields(received.raw, NOT_RETURNED)) };
-  return { ...reply, body: await decodedAnswer(x, reply.headers, answer) };
+  return { ...reply, body: await decodedAnswer(ctx, reply.headers, answer) };
 }
 
 /**

@@ -28,7 +28,7 @@ export interface LlmCall {
   /** UTF-8 bytes that the model said, as far as they came by. */
   saidBytes?: number;
   /** Copies an answer that is no stream, until the call is settled. */
-  whole?: { see(chunk: Buffer): void; settle(call: LlmCall): void };
+  nonStreaming?: { see(chunk: Buffer): void; settle(call: LlmCall): void };
   /** Milliseconds from the request to the first token, and to the last. */
   firstTokenAfter?: number;
   lastTokenAfter?: number;

@@ -9,5 +9,5 @@ export const llmApi: ClientApi = {
   hasEncodedSlashes: true,
   errorBody,
   // A client without any tokens left still finds out which models there are.
-  usesTokens: (x) => !isModelList(x),
+  usesTokens: (ctx) => !isModelList(ctx),
 };

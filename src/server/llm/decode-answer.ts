@@ -10,7 +10,7 @@ import { llmError } from './errors.ts';
  * (502) for an encoding that is not known, or a body that does not begin as its encoding says.
  */
 export async function decodedAnswer(
-  x: RequestContext,
+  ctx: RequestContext,
   headers: HeaderList,
   body: UpstreamBody,
 ): Promise<UpstreamBody> {
@@ -18,7 +18,7 @@ export async function decodedAnswer(
   if (coding === '' || coding === 'identity') return body;
   if (!isDecodable(coding)) {
     body.discard();
-    throw undecodable(x, `the answer has the content-encoding \`${coding.slice(0, 100)}\``);
+    throw undecodable(ctx, `the answer has the content-encoding \`${coding.slice(0, 100)}\``);
   }
   headers.delete('content-encoding');
   headers.delete('content-length');
@@ -26,7 +26,7 @@ export async function decodedAnswer(
   // The head of a stream goes to the client at once: nothing may come behind it for long.
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!isStream) await decoded.begun;
-  if (decoded.failed !== undefined) throw undecodable(x, decoded.failed);
+  if (decoded.failed !== undefined) throw undecodable(ctx, decoded.failed);
   return decoded.body;
 }
 

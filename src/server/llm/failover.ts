@@ -60,7 +60,7 @@ export class Failover {
   }
 
   /** Who is left alone at the moment, of the priorities up to that of `chosen`: `chosen` itself only when all are. */
-  leftAlone(chosen: object): FailoverTarget[] {
+  evicted(chosen: object): FailoverTarget[] {
     const now = performance.now();
     const last = this.#groups.findIndex((group) => group.some((target) => target === chosen));
     return this.#groups

@@ -49,7 +49,7 @@ export const healthSchema = z
 export interface Health {
   readonly eviction: Eviction;
   /** What an answer says of the endpoint. */
-  judge(x: RequestContext, reply: Reply): Outcome;
+  judge(ctx: RequestContext, reply: Reply): Outcome;
 }
 
 /** Compiles `health` of a model, which may be absent. */
@@ -62,11 +62,11 @@ export function compileHealth(
     source === undefined
       ? undefined
       : context.at('unhealthyExpression').condition(source, providerReplyScope);
-  const isFailure = (x: RequestContext, { status, headers }: Reply): boolean => {
+  const isFailure = (ctx: RequestContext, { status, headers }: Reply): boolean => {
     if (expression === undefined) return status >= 500 || status === 429;
     const response = new ResponseView(status, headers.raw, () => undefined);
     try {
-      return expression.evaluate(resolverFor(x, { response })) === true;
+      return expression.evaluate(resolverFor(ctx, { response })) === true;
     } catch (error) {
       if (error instanceof CelEvaluationError) return false;
       throw error;
@@ -74,8 +74,8 @@ export function compileHealth(
   };
   return {
     eviction: config?.eviction ?? {},
-    judge(x, reply) {
-      const failed = isFailure(x, reply);
+    judge(ctx, reply) {
+      const failed = isFailure(ctx, reply);
       return {
         status: reply.status,
         isFailure: failed,

@@ -17,24 +17,24 @@ export interface Listing {
 }
 
 /** Answers `GET /v1/models`, and `GET /v1/models/{id}` with the model of that name. */
-export function answerModels(x: RequestContext, listing: Listing): Reply {
-  x.reason = 'DirectResponse';
-  const id = withoutVersion(x.path).slice('/models/'.length);
-  if (id !== '') return answerModel(x, decoded(id), listing);
+export function answerModels(ctx: RequestContext, listing: Listing): Reply {
+  ctx.reason = 'DirectResponse';
+  const id = withoutVersion(ctx.path).slice('/models/'.length);
+  if (id !== '') return answerModel(ctx, decoded(id), listing);
   const { listed, startedAt } = listing;
-  const data = listed.filter((name) => mayUse(x, name)).map((name) => entry(name, startedAt));
+  const data = listed.filter((name) => mayUse(ctx, name)).map((name) => entry(name, startedAt));
   return textReply(200, JSON.stringify({ object: 'list', data }), 'application/json');
 }
 
 function answerModel(
-  x: RequestContext,
+  ctx: RequestContext,
   name: string,
   { models, virtual, listed, startedAt }: Listing,
 ): Reply {
-  requireAllowed(x, name);
+  requireAllowed(ctx, name);
   const isKnown =
     virtual.has(name) || models.some((model) => model.isPublic && matchesModel(model.name, name));
-  if (!isKnown) throw unknownModel(x, name, listed);
+  if (!isKnown) throw unknownModel(ctx, name, listed);
   return textReply(200, JSON.stringify(entry(name, startedAt)), 'application/json');
 }
 
@@ -45,11 +45,11 @@ const entry = (name: string, startedAt: number): object => ({
   owned_by: 'openai',
 });
 
-function mayUse(x: RequestContext, name: string): boolean {
-  return allowedModels.get(x)?.some((pattern) => matchesModel(pattern, name)) ?? true;
+function mayUse(ctx: RequestContext, name: string): boolean {
+  return allowedModels.get(ctx)?.some((pattern) => matchesModel(pattern, name)) ?? true;
 }
 
 /** Throws an `AppError` (403) when the caller's API key is not for that model. */
-export function requireAllowed(x: RequestContext, name: string): void {
-  if (!mayUse(x, name)) throw forbiddenModel(x, name, allowedModels.get(x) ?? []);
+export function requireAllowed(ctx: RequestContext, name: string): void {
+  if (!mayUse(ctx, name)) throw forbiddenModel(ctx, name, allowedModels.get(ctx) ?? []);
 }

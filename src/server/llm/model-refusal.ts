@@ -7,15 +7,15 @@ import { llmError } from './errors.ts';
 // The texts for clients are fixed, and names are none of their business: which models there are is for the log.
 
 /** 404: nothing is called that. `listed` are the names that there are. */
-export function unknownModel(x: RequestContext, requested: string, listed: readonly string[]): AppError {
-  refusedModel.set(x, shown(requested));
+export function unknownModel(ctx: RequestContext, requested: string, listed: readonly string[]): AppError {
+  refusedModel.set(ctx, shown(requested));
   const detail = `no model is called ${JSON.stringify(shown(requested))}; there are: ${namesOf(listed)}`;
   return llmError('llm_not_found', 'model_not_found', 'Model not found', detail);
 }
 
 /** 403: the caller's API key is not for that model, but for those that `allowed` names. */
-export function forbiddenModel(x: RequestContext, requested: string, allowed: readonly string[]): AppError {
-  refusedModel.set(x, shown(requested));
+export function forbiddenModel(ctx: RequestContext, requested: string, allowed: readonly string[]): AppError {
+  refusedModel.set(ctx, shown(requested));
   const detail = `the API key is not for the model ${JSON.stringify(shown(requested))}, but for: ${namesOf(allowed)}`;
   return llmError('llm_forbidden', 'model_not_allowed', 'Model is not allowed for this API key', detail);
 }

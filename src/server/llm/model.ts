@@ -129,7 +129,7 @@ export interface Model {
   readonly backend: string | undefined;
   readonly isPublic: boolean;
   /** Whether its conditions hold for a request. */
-  readonly takes: (x: RequestContext) => boolean;
+  readonly takes: (ctx: RequestContext) => boolean;
   readonly provider: ProviderKind;
   readonly apiKey: string | undefined;
   /** Spellings in which the provider may repeat it. */
@@ -220,7 +220,7 @@ function compileConditions({ matches }: ModelConfig, context: CompileContext): M
   const compiled = matches.map(({ headers }, index) =>
     compileTextMatches(headers, context.at(index, 'headers')),
   );
-  return (x) => compiled.some((headers) => matchesHeaders(headers, x));
+  return (ctx) => compiled.some((headers) => matchesHeaders(headers, ctx));
 }
 
 /** Reports entries of `llm.providers` of a kind that does not exist, whether or not a model uses them. */

@@ -8,9 +8,9 @@ import { FormBody } from './form-body.ts';
 import { TEXT_FIELDS } from './guardrails/request-texts.ts';
 
 /** Reads the body of a call. Throws an `AppError` with an OpenAI-style body for one that the call does not take. */
-export async function readRequest(x: RequestContext, endpoint: Endpoint, limit: number): Promise<CallBody> {
-  const bytes = await readBytes(x, limit);
-  const contentType = x.headers.get('content-type') ?? '';
+export async function readRequest(ctx: RequestContext, endpoint: Endpoint, limit: number): Promise<CallBody> {
+  const bytes = await readBytes(ctx, limit);
+  const contentType = ctx.headers.get('content-type') ?? '';
   if (endpoint.takesForms && /^multipart\/form-data\b/i.test(contentType))
     return FormBody.parse(bytes, contentType);
   if (endpoint.isPassthrough && !isJson(bytes, contentType)) return new OpaqueBody(bytes, contentType);
@@ -19,9 +19,9 @@ export async function readRequest(x: RequestContext, endpoint: Endpoint, limit: 
   return body;
 }
 
-async function readBytes(x: RequestContext, limit: number): Promise<Buffer> {
+async function readBytes(ctx: RequestContext, limit: number): Promise<Buffer> {
   try {
-    return await x.body.read(limit);
+    return await ctx.body.read(limit);
   } catch (error) {
     if (error instanceof AppError && error.code === 'body_too_large') {
       throw llmError(
@@ -44,9 +44,9 @@ function isJson(bytes: Buffer, contentType: string): boolean {
  * The model that a request names; undefined when the call may do without and the request does. Throws an `AppError`
  * (400) when it names several: which one is taken would be the provider's choice, and rules on models ours.
  */
-export function namedModel(x: RequestContext, endpoint: Endpoint, body: CallBody): string | undefined {
+export function namedModel(ctx: RequestContext, endpoint: Endpoint, body: CallBody): string | undefined {
   const { model } = body.value;
-  const names = new Set([...namesInTarget(x, endpoint), ...(body.names ?? [])]);
+  const names = new Set([...namesInTarget(ctx, endpoint), ...(body.names ?? [])]);
   if (typeof model === 'string' && model !== '') names.add(model);
   else if (model !== undefined || (names.size === 0 && !mayDoWithout(endpoint))) throw missingModel();
   if (names.size > 1)

@@ -11,10 +11,10 @@ import { responseTexts } from './guardrails/response-texts.ts';
 import { StreamGuard } from './guardrails/stream-guard.ts';
 import type { Webhook } from './guardrails/webhook.ts';
 import { hideKey, hideKeyInHeaders } from './key-echo.ts';
+import { NonStreamingMeter, readNonStreaming } from './non-streaming-meter.ts';
 import { errorInBody } from './provider-error.ts';
 import { LlmStream, noteFrames } from './stream.ts';
 import { StreamMeter } from './stream-meter.ts';
-import { readWhole, WholeMeter } from './whole-meter.ts';
 
 export interface AnswerOptions {
   readonly guardrails: readonly Webhook[];
@@ -25,7 +25,7 @@ export interface AnswerOptions {
 
 /** The provider's reply as the client gets it: counted, guarded, without an echoed key; else byte for byte. */
 export async function answerOf(
-  x: RequestContext,
+  ctx: RequestContext,
   call: LlmCall,
   reply: Reply,
   options: AnswerOptions,
@@ -33,26 +33,26 @@ export async function answerOf(
   const { body, headers, status } = reply;
   hideKeyInHeaders(headers, options.keyForms);
   call.progress = status < 200 || status > 299 ? 'refused' : 'answered';
-  if (call.progress === 'refused') return refused(x, call, reply, options.keyForms);
+  if (call.progress === 'refused') return refused(ctx, call, reply, options.keyForms);
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!(body instanceof UpstreamBody)) {
     // The built-in model: its answer is here already.
-    if (typeof body === 'string') return answerInMemory(x, call, reply, body, isStream, options);
+    if (typeof body === 'string') return answerInMemory(ctx, call, reply, body, isStream, options);
     return reply;
   }
   if (isStream) {
     headers.delete('content-length');
-    const meter = new StreamMeter(x, call, options.stripsUsage);
-    return { ...reply, body: new LlmStream(x, call, body, meter, guardOf(x, call, body, options)) };
+    const meter = new StreamMeter(ctx, call, options.stripsUsage);
+    return { ...reply, body: new LlmStream(ctx, call, body, meter, guardOf(ctx, call, body, options)) };
   }
   if (isBinary(headers.get('content-type'))) call.hasNoText = true;
   if (options.guardrails.length === 0) {
-    call.whole = new WholeMeter(x.timings.started);
-    body.observers.push(call.whole);
-    body.watcher = x;
+    call.nonStreaming = new NonStreamingMeter(ctx.timings.started);
+    body.observers.push(call.nonStreaming);
+    body.watcher = ctx;
     return reply;
   }
-  return guarded(x, call, reply, await collect(x, body, call), options.guardrails);
+  return guarded(ctx, call, reply, await collect(ctx, body, call), options.guardrails);
 }
 
 /**
@@ -74,13 +74,13 @@ function isBinary(contentType: string | undefined): boolean {
 }
 
 function guardOf(
-  x: RequestContext,
+  ctx: RequestContext,
   call: LlmCall,
   body: UpstreamBody,
   { guardrails }: AnswerOptions,
 ): StreamGuard | undefined {
   try {
-    return streamGuard(x, call, guardrails);
+    return streamGuard(ctx, call, guardrails);
   } catch (error) {
     body.discard();
     throw error;
@@ -88,17 +88,17 @@ function guardOf(
 }
 
 function streamGuard(
-  x: RequestContext,
+  ctx: RequestContext,
   call: LlmCall,
   guardrails: readonly Webhook[],
 ): StreamGuard | undefined {
   if (guardrails.length === 0) return undefined;
   requireGuardable(call, guardrails);
-  return new StreamGuard((contents) => checkChoices(guardrails, contents, resolverFor(x), x.signal));
+  return new StreamGuard((contents) => checkChoices(guardrails, contents, resolverFor(ctx), ctx.signal));
 }
 
 async function answerInMemory(
-  x: RequestContext,
+  ctx: RequestContext,
   call: LlmCall,
   reply: Reply,
   text: string,
@@ -106,16 +106,16 @@ async function answerInMemory(
   { guardrails, stripsUsage }: AnswerOptions,
 ): Promise<Reply> {
   if (!isStream) {
-    readWhole(call, Buffer.from(text));
-    return guardrails.length === 0 ? reply : guarded(x, call, reply, Buffer.from(text), guardrails);
+    readNonStreaming(call, Buffer.from(text));
+    return guardrails.length === 0 ? reply : guarded(ctx, call, reply, Buffer.from(text), guardrails);
   }
-  const meter = new StreamMeter(x, call, stripsUsage);
+  const meter = new StreamMeter(ctx, call, stripsUsage);
   const frames = text
     .split(/(?<=\n\n)/)
     .map((frame) => Buffer.from(frame))
     .filter((frame) => meter.read(frame));
   call.progress = 'whole';
-  const guard = streamGuard(x, call, guardrails);
+  const guard = streamGuard(ctx, call, guardrails);
   for (const frame of frames) guard?.hold(frame);
   const released = guard === undefined ? frames : await guard.release(true);
   noteFrames(call, released);
@@ -123,14 +123,14 @@ async function answerInMemory(
 }
 
 async function guarded(
-  x: RequestContext,
+  ctx: RequestContext,
   call: LlmCall,
   reply: Reply,
   bytes: Buffer,
   guardrails: readonly Webhook[],
 ): Promise<Reply> {
-  const value = readWhole(call, bytes);
-  call.lastTokenAfter = performance.now() - x.timings.started;
+  const value = readNonStreaming(call, bytes);
+  call.lastTokenAfter = performance.now() - ctx.timings.started;
   if (value === undefined)
     throw llmError('upstream_invalid', 'upstream_failed', 'failed to process LLM response: it is not JSON');
   const { contents, replaced } = responseTexts(value);
@@ -139,7 +139,7 @@ async function guarded(
   // What guardrails keep from the client is not for the log either.
   const said = call.completion;
   call.completion = undefined;
-  const checked = await checkChoices(guardrails, contents, resolverFor(x), x.signal);
+  const checked = await checkChoices(guardrails, contents, resolverFor(ctx), ctx.signal);
   if (checked.every((text, index) => text === contents[index])) {
     call.completion = said;
     return { ...reply, body: bytes };
@@ -155,7 +155,7 @@ async function guarded(
  * log has, and since some providers repeat the key, which is ours and not the client's.
  */
 async function refused(
-  x: RequestContext,
+  ctx: RequestContext,
   call: LlmCall,
   reply: Reply,
   keyForms: readonly string[],
@@ -164,14 +164,14 @@ async function refused(
     if (typeof reply.body === 'string') call.providerError = errorInBody(Buffer.from(reply.body));
     return reply;
   }
-  const bytes = await collect(x, reply.body, undefined);
+  const bytes = await collect(ctx, reply.body, undefined);
   const cleaned = hideKey(bytes, keyForms);
   call.providerError = errorInBody(cleaned);
   if (cleaned !== bytes) reply.headers.delete('content-length');
   return { ...reply, body: cleaned };
 }
 
-function collect(x: RequestContext, body: UpstreamBody, call: LlmCall | undefined): Promise<Buffer> {
+function collect(ctx: RequestContext, body: UpstreamBody, call: LlmCall | undefined): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -192,7 +192,7 @@ function collect(x: RequestContext, body: UpstreamBody, call: LlmCall | undefine
         reject(
           new AppError(isTimeout ? 'upstream_timeout' : 'upstream_invalid', {
             message: `upstream call failed: the provider broke the response off: ${why}`,
-            ...(x.isAbandoned ? {} : { detail: `${x.endpoint}: ${why}` }),
+            ...(ctx.isAbandoned ? {} : { detail: `${ctx.endpoint}: ${why}` }),
           }),
         ),
     });

@@ -11,7 +11,7 @@ import { parseUsage } from './usage.ts';
  * an event's JSON only where it may hold something new, so that most cost a search for a few bytes.
  */
 export class StreamMeter {
-  readonly #x: RequestContext;
+  readonly #ctx: RequestContext;
   readonly #call: LlmCall;
   readonly #stripsUsage: boolean;
   #count = 0;
@@ -21,8 +21,8 @@ export class StreamMeter {
   #last: Buffer | undefined;
   #before: Buffer | undefined;
 
-  constructor(x: RequestContext, call: LlmCall, stripsUsage: boolean) {
-    this.#x = x;
+  constructor(ctx: RequestContext, call: LlmCall, stripsUsage: boolean) {
+    this.#ctx = ctx;
     this.#call = call;
     this.#stripsUsage = stripsUsage;
   }
@@ -32,7 +32,7 @@ export class StreamMeter {
     const call = this.#call;
     this.#before = this.#last;
     this.#last = frame;
-    const elapsed = performance.now() - this.#x.timings.started;
+    const elapsed = performance.now() - this.#ctx.timings.started;
     const mayReport = frame.indexOf(USAGE) !== -1 && frame.indexOf(NO_USAGE) === -1;
     const isSample = this.#count % SAMPLE === 0 || (this.#overhead === 0 && this.#count < SAMPLE);
     this.#count += 1;

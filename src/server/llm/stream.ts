@@ -16,7 +16,7 @@ import type { StreamMeter } from './stream-meter.ts';
  * an error event when something goes wrong after it began.
  */
 export class LlmStream {
-  readonly #x: RequestContext;
+  readonly #ctx: RequestContext;
   readonly #call: LlmCall;
   readonly #upstream: UpstreamBody;
   readonly #meter: StreamMeter;
@@ -28,13 +28,13 @@ export class LlmStream {
   #isDone = false;
 
   constructor(
-    x: RequestContext,
+    ctx: RequestContext,
     call: LlmCall,
     upstream: UpstreamBody,
     meter: StreamMeter,
     guard: StreamGuard | undefined,
   ) {
-    this.#x = x;
+    this.#ctx = ctx;
     this.#call = call;
     this.#upstream = upstream;
     this.#meter = meter;
@@ -60,7 +60,7 @@ export class LlmStream {
 
   /** How long the provider may be silent, in ms; 0 for no limit. */
   get #idle(): number {
-    return backendTimeouts.get(this.#x)?.idle ?? LIMITS.streamIdle;
+    return backendTimeouts.get(this.#ctx)?.idle ?? LIMITS.streamIdle;
   }
 
   discard(): void {
@@ -76,7 +76,7 @@ export class LlmStream {
 
   /** A client that leaves makes us leave the provider, which then looks as if it had broken off. */
   #broken(why: string): void {
-    const isOurs = this.#x.isAbandoned;
+    const isOurs = this.#ctx.isAbandoned;
     if (!isOurs) this.#locate(why);
     const message = isOurs
       ? 'the client left before the end of the response'
@@ -91,7 +91,7 @@ export class LlmStream {
 
   /** Tells the log which provider it was, and why. */
   #locate(why: string): void {
-    if (!this.#isDone) this.#x.errorDetail ??= `${this.#x.endpoint}: ${why}`;
+    if (!this.#isDone) this.#ctx.errorDetail ??= `${this.#ctx.endpoint}: ${why}`;
   }
 
   #push(chunk: Buffer): boolean {
@@ -141,8 +141,8 @@ export class LlmStream {
     if (this.#isDone) return;
     const isRejected = error instanceof AppError && error.code === 'guardrail_rejected';
     const message = isRejected ? (error.body?.text ?? '') : 'Content blocked by guardrail policy';
-    this.#x.error = messageOf(error);
-    this.#x.errorDetail = error instanceof AppError ? error.detail : messageOf(error);
+    this.#ctx.error = messageOf(error);
+    this.#ctx.errorDetail = error instanceof AppError ? error.detail : messageOf(error);
     this.#abort(message, 'guardrail_blocked', 'guardrail_intervention', 'Guardrail');
   }
 
@@ -172,8 +172,8 @@ export class LlmStream {
     if (this.#isDone) return;
     this.#isDone = true;
     clearTimeout(this.#stall);
-    this.#x.error ??= message;
-    this.#x.reason = reason;
+    this.#ctx.error ??= message;
+    this.#ctx.reason = reason;
     this.#response?.push(Buffer.from(errorEvent(message, type, code)));
     this.#response?.end();
     this.#upstream.discard();

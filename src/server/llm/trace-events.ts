@@ -38,7 +38,7 @@ export function traceEviction(observer: RequestObserver, call: LlmCall, { info }
 }
 
 /** A target was chosen: who was passed over because it is left alone, and for how long that lasts; each once. */
-export function traceLeftAlone(
+export function traceEvictedTargets(
   { observer }: RequestContext,
   targets: readonly FailoverTarget[],
   { chosen, tried, told }: Readonly<{ chosen: object; tried: ReadonlySet<object>; told: Set<object> }>,

@@ -66,15 +66,15 @@ const LLM = {
   ],
 } as const satisfies Declaration;
 
-export const llmVariable = defineVariable('llm', LLM, (x) => {
-  const call = llmCall.get(x);
+export const llmVariable = defineVariable('llm', LLM, (ctx) => {
+  const call = llmCall.get(ctx);
   return toCel(call === undefined ? null : llmMembers(call));
 });
 
 export const llmRequestVariable = defineVariable(
   'llmRequest',
   { type: 'map', doc: "The client's request to a model: its JSON, as it came." },
-  (x) => toCel(llmCall.get(x)?.request ?? null),
+  (ctx) => toCel(llmCall.get(ctx)?.request ?? null),
 );
 
 function llmMembers(call: LlmCall): object {

@@ -77,7 +77,7 @@ export interface VirtualTarget {
 
 interface VirtualModel {
   /** Chooses a target for one request. */
-  choose(x: RequestContext, request: Readonly<Record<string, unknown>>): VirtualTarget | undefined;
+  choose(ctx: RequestContext, request: Readonly<Record<string, unknown>>): VirtualTarget | undefined;
   /** Stands in for targets that the request did not reach. */
   readonly failover?: Failover;
 }
@@ -144,8 +144,8 @@ function byCondition(
     model,
     when: when === undefined ? undefined : place.at(index, 'when').condition(when, llmRequestScope),
   }));
-  return (x, request) => {
-    const lookup = resolverFor(x, { llmRequest: toCel(request) });
+  return (ctx, request) => {
+    const lookup = resolverFor(ctx, { llmRequest: toCel(request) });
     return compiled.find(({ when }) => when === undefined || holds(when, lookup));
   };
 }
@@ -163,10 +163,10 @@ function holds(when: Expression, lookup: ReturnType<typeof resolverFor>): boolea
 /** What a request for a virtual model is for. Throws an `AppError` (400) when no target matches it. */
 export function chooseTarget(
   virtual: VirtualModel,
-  x: RequestContext,
+  ctx: RequestContext,
   request: Readonly<Record<string, unknown>>,
 ): VirtualTarget {
-  const target = virtual.choose(x, request);
+  const target = virtual.choose(ctx, request);
   if (target === undefined)
     throw llmError(
       'llm_invalid',

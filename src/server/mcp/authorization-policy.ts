@@ -43,8 +43,8 @@ export const mcpAuthorization = definePolicy({
   compile({ rules }, context) {
     const decide = compileRules(rules, 'allow', mcpAuthorizationScope, context, warnOfLists);
     return {
-      request(x) {
-        itemAccess.set(x, new ItemRules(x, decide));
+      request(ctx) {
+        itemAccess.set(ctx, new ItemRules(ctx, decide));
         return undefined;
       },
     };
@@ -53,22 +53,22 @@ export const mcpAuthorization = definePolicy({
 
 /** The rules for one request. A class: a function stored on the request would keep it alive longer than needed. */
 class ItemRules implements ItemAccess {
-  readonly #x: RequestContext;
+  readonly #ctx: RequestContext;
   readonly #decide: RuleSet;
 
-  constructor(x: RequestContext, decide: RuleSet) {
-    this.#x = x;
+  constructor(ctx: RequestContext, decide: RuleSet) {
+    this.#ctx = ctx;
     this.#decide = decide;
   }
 
   allows(kind: string, target: string, name: string, args?: unknown): boolean {
-    const x = this.#x;
+    const ctx = this.#ctx;
     const member = kind === 'template' ? 'resource' : kind;
     const item = args === undefined ? { name, target } : { name, target, arguments: args };
     const decision = this.#decide(
-      resolverFor(x, { mcp: { methodName: mcpFields.get(x)?.method ?? null, [member]: item } }),
+      resolverFor(ctx, { mcp: { methodName: mcpFields.get(ctx)?.method ?? null, [member]: item } }),
     );
-    x.observer?.authorization('mcpAuthorization', decision, { kind, target, name });
+    ctx.observer?.authorization('mcpAuthorization', decision, { kind, target, name });
     return decision.allowed;
   }
 }

@@ -85,10 +85,10 @@ export const mcp = defineBackend({
     context.inspection.addBackend(context.path, () => sessions.state());
     context.inspection.bounds.push(...boundsOf(sessions, context));
     const backend: Backend = {
-      async handle(x) {
+      async handle(ctx) {
         if (config.dnsRebindingProtection !== false)
-          checkHostAndOrigin(x, context.hostnames, config.dnsRebindingProtection === true);
-        return handleHttp(x, sessions);
+          checkHostAndOrigin(ctx, context.hostnames, config.dnsRebindingProtection === true);
+        return handleHttp(ctx, sessions);
       },
       drain: () => sessions.drain(),
       takeOver(previous) {

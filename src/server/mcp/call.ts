@@ -5,8 +5,8 @@ import type { EventStream } from '../../core/sse.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
 import type { CallSpan, RequestObserver, RequestSpan } from '../kernel/observer.ts';
 import type { Connection, Ready } from './connection.ts';
+import type { CallHandler, JsonRpcConnection } from './json-rpc-connection.ts';
 import type { RpcMessage } from './message.ts';
-import type { CallHandler, Peer } from './peer.ts';
 import { errorMessage, RPC, RpcError } from './protocol.ts';
 import type { ItemAccess, McpFields } from './request-fields.ts';
 import type { Session } from './session.ts';
@@ -32,7 +32,7 @@ export interface ClientCall {
   /** Somebody watches the request. */
   readonly observer: RequestObserver | undefined;
   /** The call runs at that target, under that id of the peer's. */
-  runsAt(target: Target, peer: Peer, id: number): void;
+  runsAt(target: Target, peer: JsonRpcConnection, id: number): void;
   /** The response will take a while. */
   suspended(): void;
   /** A target answered with a status of its own, such as 401. */
@@ -55,7 +55,7 @@ export async function forward(
 ): Promise<void> {
   const { stream, headers, log } = call;
   log.target = connection.target.name;
-  let peer: Peer;
+  let peer: JsonRpcConnection;
   try {
     peer = connection.peer ?? (await begun(call, connection)).peer;
   } catch (error) {
@@ -82,7 +82,7 @@ function begun({ observer, headers }: ClientCall, connection: Connection): Promi
 class ForwardedCall implements CallHandler {
   readonly #call: ClientCall;
   readonly #connection: Connection;
-  readonly #peer: Peer;
+  readonly #peer: JsonRpcConnection;
   readonly #message: RpcMessage;
   readonly #rewrite: Rewrite | undefined;
   readonly #isRetry: boolean;
@@ -92,7 +92,7 @@ class ForwardedCall implements CallHandler {
   constructor(
     call: ClientCall,
     connection: Connection,
-    peer: Peer,
+    peer: JsonRpcConnection,
     message: RpcMessage,
     rewrite: Rewrite | undefined,
     isRetry: boolean,

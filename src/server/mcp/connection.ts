@@ -2,15 +2,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
-import { inTime, lateFailure, noAnswer } from './in-time.ts';
-import { LastingRequests } from './lasting-requests.ts';
+import { JsonRpcConnection } from './json-rpc-connection.ts';
 import { LateLists } from './late-lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
-import { Peer } from './peer.ts';
 import { notificationMessage } from './protocol.ts';
+import { LastingRequests } from './repeated-requests.ts';
 import type { Target } from './target.ts';
 import { detailOf, TargetFailure } from './target-failure.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
+import { lateFailure, timeoutMessage, withTimeout } from './timeouts.ts';
 
 export interface InitializeResult {
   readonly protocolVersion: string;
@@ -23,7 +23,7 @@ const INITIALIZED = 'notifications/initialized';
 
 /** An initialized server: the peer to talk to, and what it said of itself. */
 export interface Ready {
-  readonly peer: Peer;
+  readonly peer: JsonRpcConnection;
   readonly result: InitializeResult;
   /** The initialize response, whole. */
   readonly message: RpcMessage;
@@ -36,12 +36,12 @@ export interface Ready {
 export class Connection {
   readonly target: Target;
   readonly #log: Log;
-  readonly #unrelated: (connection: Connection, message: RpcMessage, peer: Peer) => void;
+  readonly #unrelated: (connection: Connection, message: RpcMessage, peer: JsonRpcConnection) => void;
   /** What the client said of itself in `initialize`, as JSON text: servers are told the same. */
   readonly #initializeParams: string;
   #ready: Promise<Ready> | undefined;
-  #peer: Peer | undefined;
-  #connecting: Peer | undefined;
+  #peer: JsonRpcConnection | undefined;
+  #connecting: JsonRpcConnection | undefined;
   #failedAt = 0;
   /** What failed last. */
   #failure: unknown;
@@ -71,7 +71,7 @@ export class Connection {
     target: Target,
     log: Log,
     initializeParams: string,
-    unrelated: (connection: Connection, message: RpcMessage, peer: Peer) => void,
+    unrelated: (connection: Connection, message: RpcMessage, peer: JsonRpcConnection) => void,
   ) {
     this.target = target;
     this.#log = log;
@@ -80,7 +80,7 @@ export class Connection {
   }
 
   /** The live peer, or undefined. */
-  get peer(): Peer | undefined {
+  get peer(): JsonRpcConnection | undefined {
     return this.#peer;
   }
 
@@ -107,7 +107,7 @@ export class Connection {
   readySoon(headers: readonly string[], isList = false): Promise<Ready> {
     const ready = this.ready(headers);
     if (!isList || this.#missing === undefined || this.#peer !== undefined)
-      return inTime(ready, undefined, this.target);
+      return withTimeout(ready, undefined, this.target);
     ready.catch(() => undefined);
     return Promise.reject(new Error(this.#missing));
   }
@@ -115,7 +115,7 @@ export class Connection {
   /** The session begins without this target: once it is ready, the gateway confirms `initialize` for the client. */
   isLate(): void {
     this.#late = true;
-    this.#missing = noAnswer(LIMITS.slowBegin);
+    this.#missing = timeoutMessage(LIMITS.slowBegin);
     this.#log.warn('mcp', 'target is slow to begin; the session begins without it', {
       target: this.target.name,
       problem: detailOf(this.lateFailure(this.#missing)),
@@ -155,7 +155,7 @@ export class Connection {
    * The server has forgotten the session while nobody was calling. A new one is begun, so that what the server sends on
    * its own keeps coming; tried until it works, as long as a client listens.
    */
-  async #beginAgain(peer: Peer): Promise<void> {
+  async #beginAgain(peer: JsonRpcConnection): Promise<void> {
     // What the client of a resumed session is able to do was said to another process: only the client can begin again.
     if (this.#peer !== peer || this.#isResumed) return;
     this.lost(peer);
@@ -174,7 +174,7 @@ export class Connection {
   }
 
   /** Forgets the server's session, so that the next use begins a new one. `peer` is who found out: others may know already. */
-  lost(peer: Peer): void {
+  lost(peer: JsonRpcConnection): void {
     if (this.#peer !== peer) return;
     this.#peer = undefined;
     this.#ready = undefined;
@@ -189,8 +189,10 @@ export class Connection {
     await peer?.close();
   }
 
-  #createPeer(): Peer {
-    const peer = new Peer(this.target, this.#log, (message) => this.#unrelated(this, message, peer));
+  #createPeer(): JsonRpcConnection {
+    const peer = new JsonRpcConnection(this.target, this.#log, (message) =>
+      this.#unrelated(this, message, peer),
+    );
     peer.onClosed = (error) => {
       // While connecting, the attempt itself reports the failure.
       if (this.#peer === peer) this.#fail(error);
@@ -209,7 +211,7 @@ export class Connection {
       peer.bind(channel);
       if (this.#closed) throw new Error('the session ended');
       const answer = peer.call('initialize', this.#initializeParams, headers);
-      const message = await withTimeout(answer, (text) => this.lateFailure(text));
+      const message = await within(answer, (text) => this.lateFailure(text));
       const result = message.result as InitializeResult;
       if (typeof result?.protocolVersion !== 'string')
         throw new Error('its initialize result has no protocolVersion');
@@ -248,7 +250,7 @@ export class Connection {
   }
 
   #isSlow(): void {
-    this.#missing = noAnswer(LIMITS.slowTarget);
+    this.#missing = timeoutMessage(LIMITS.slowTarget);
   }
 
   /** Tells the client to list again what it was given without this target, or before the target was started again. */
@@ -285,7 +287,7 @@ function pageOf({ serverInfo }: InitializeResult): string | undefined {
   return protocol === 'https:' || protocol === 'http:' ? href : undefined;
 }
 
-function withTimeout<T>(promise: Promise<T>, failure: (message: string) => Error): Promise<T> {
+function within<T>(promise: Promise<T>, failure: (message: string) => Error): Promise<T> {
   const text = `no answer to initialize within ${LIMITS.initializeTimeout / 1000} s`;
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(failure(text)), LIMITS.initializeTimeout);

@@ -2,8 +2,6 @@ import { edit, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerError, forward } from './call.ts';
 import type { Connection } from './connection.ts';
-import { inTime } from './in-time.ts';
-import { LastingRequests } from './lasting-requests.ts';
 import { filterList, type Listing, listAll, listResult, renamedItem } from './lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import {
@@ -18,9 +16,11 @@ import {
 } from './names.ts';
 import { outwardUris } from './outward-uris.ts';
 import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
+import { LastingRequests } from './repeated-requests.ts';
 import type { McpFields } from './request-fields.ts';
 import { inwardMessage, outwardResult } from './task-ids.ts';
 import { listTasks, type Owner, ownerOfTask } from './tasks.ts';
+import { withTimeout } from './timeouts.ts';
 import { warnOfToolNames } from './tool-names.ts';
 
 /**
@@ -259,7 +259,7 @@ async function runOnEach(call: ClientCall, capability: string): Promise<void> {
   const params = paramsSpan && message.text.slice(paramsSpan.start, paramsSpan.end);
   const outcomes = await Promise.allSettled(
     able.map((connection) =>
-      inTime(
+      withTimeout(
         connection.readySoon(headers, true).then(({ peer }) => peer.call(message.method, params, headers)),
       ),
     ),

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
-import { inTime, noAnswer } from './in-time.ts';
+import { timeoutMessage, withTimeout } from './timeouts.ts';
 
 interface LateList {
   /** Its answer is still being waited for. */
@@ -21,14 +21,14 @@ export class LateLists {
     if (late === undefined || this.#isOver(late)) {
       this.#late.delete(method);
       const asked = ask();
-      return inTime(asked, () => this.#follow(method, asked, onCome));
+      return withTimeout(asked, () => this.#follow(method, asked, onCome));
     }
     if (late.come !== undefined) {
       this.#late.delete(method);
       return Promise.resolve(late.come.items as Items);
     }
     if (!late.isAsked) this.#follow(method, ask(), onCome);
-    return Promise.reject(new Error(noAnswer(LIMITS.slowTarget)));
+    return Promise.reject(new Error(timeoutMessage(LIMITS.slowTarget)));
   }
 
   /** The target says that its lists are not what they were. */

@@ -2,12 +2,12 @@ import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
 import { type Edit, edit, elements, valueAt } from '../kernel/json-text.ts';
-import { firstUp } from './begin.ts';
 import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
+import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { type ListMethod, outwardName } from './names.ts';
-import type { Peer } from './peer.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';
+import { firstUp } from './session-init.ts';
 import { UpstreamSessionLost } from './targets/http-channel.ts';
 import { callSpan } from './trace-context.ts';
 import { traced } from './traced.ts';
@@ -132,7 +132,7 @@ async function listPages(
 
 /** How the pages are asked for: `meta` are members of the params beside the cursor. */
 interface Asking {
-  readonly peer: Peer;
+  readonly peer: JsonRpcConnection;
   readonly headers: readonly string[];
   readonly meta?: object;
 }

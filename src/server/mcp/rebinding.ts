@@ -11,13 +11,13 @@ const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
  * Throws `host_not_allowed`.
  */
 export function checkHostAndOrigin(
-  x: RequestContext,
+  ctx: RequestContext,
   allowedHosts: ReadonlySet<string>,
   always: boolean,
 ): void {
-  if (!always && !isLoopbackAddress(x.request.socket.localAddress ?? '')) return;
-  const origin = x.headers.get('origin');
-  if (!isAllowed(withoutPort(x.host), allowedHosts)) throw refusal('Host', x.host);
+  if (!always && !isLoopbackAddress(ctx.request.socket.localAddress ?? '')) return;
+  const origin = ctx.headers.get('origin');
+  if (!isAllowed(withoutPort(ctx.host), allowedHosts)) throw refusal('Host', ctx.host);
   // "null" is what a sandboxed page sends: it names nobody.
   if (origin !== undefined && !isAllowed(hostOf(origin), allowedHosts)) throw refusal('Origin', origin);
 }

@@ -9,7 +9,7 @@ export interface ResumableCall {
   /** The client has not come back. */
   giveUp(): void;
   /** The client is back and has got the events up to `after`. Undefined when later ones are not kept any more. */
-  resume(x: RequestContext, after: number): Reply | undefined;
+  resume(ctx: RequestContext, after: number): Reply | undefined;
 }
 
 /** Other processes, and this one after a restart, use other ids: an id of theirs leads to nothing here. */

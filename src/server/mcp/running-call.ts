@@ -7,8 +7,8 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { badMessage } from './bad-message.ts';
 import { answerError, type ClientCall } from './call.ts';
 import { dispatch } from './federation.ts';
+import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
-import type { Peer } from './peer.ts';
 import { RPC, RpcError } from './protocol.ts';
 import type { ItemAccess, McpFields } from './request-fields.ts';
 import { itemAccess, mcpFields } from './request-fields.ts';
@@ -28,14 +28,14 @@ const RESUMABLE_HEAD_AFTER = 25;
 
 /** Starts a call of a client and answers with its stream. */
 export function runCall(
-  x: RequestContext,
+  ctx: RequestContext,
   session: Session,
   message: RpcMessage,
   headers: readonly string[],
 ): Promise<Reply> {
-  const fields = mcpFields.ensure(x, () => ({}));
+  const fields = mcpFields.ensure(ctx, () => ({}));
   refuseEqualId(session, message);
-  const call = new RunningCall(x, session, message, headers, fields);
+  const call = new RunningCall(ctx, session, message, headers, fields);
   if (session.inFlight >= LIMITS.inFlightPerSession) {
     answerError(
       call,
@@ -77,8 +77,8 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   readonly stream = new EventStream();
   /** Under which the session knows it. */
   readonly key: string;
-  readonly #x: RequestContext;
-  #peer: Peer | undefined;
+  readonly #ctx: RequestContext;
+  #peer: JsonRpcConnection | undefined;
   #id = 0;
   #streamId: string | undefined;
   #answer: Reply | undefined;
@@ -86,34 +86,34 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
-    x: RequestContext,
+    ctx: RequestContext,
     session: Session,
     message: RpcMessage,
     headers: readonly string[],
     log: McpFields,
   ) {
-    this.#x = x;
+    this.#ctx = ctx;
     this.session = session;
     this.message = message;
     this.key = canonicalId(message.id ?? 'null');
     this.headers = headers;
     this.log = log;
-    this.keepsResult = x.logReads?.reads('mcp.tool.result', 'mcp.tool.error') === true;
-    if (x.logReads?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
+    this.keepsResult = ctx.logReads?.reads('mcp.tool.result', 'mcp.tool.error') === true;
+    if (ctx.logReads?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
       log.toolArguments = message.params['arguments'] ?? {};
-    this.access = itemAccess.get(x);
-    this.span = x.span;
-    this.observer = x.observer;
+    this.access = itemAccess.get(ctx);
+    this.span = ctx.span;
+    this.observer = ctx.observer;
     this.stream.owner = this;
     // The response, not the stream: the client may leave before the stream is its answer.
-    x.running = this;
+    ctx.running = this;
   }
 
   reply(): Promise<Reply> {
     if (this.#answer !== undefined) return Promise.resolve(this.#answer);
     return new Promise((resolve) => {
       this.#resolve = resolve;
-      const isSoon = this.session.canResume && this.#peer !== undefined && this.#x.endpoint === undefined;
+      const isSoon = this.session.canResume && this.#peer !== undefined && this.#ctx.endpoint === undefined;
       this.#timer = setTimeout(open, isSoon ? RESUMABLE_HEAD_AFTER : RESPONSE_HEAD_AFTER, this);
     });
   }
@@ -136,13 +136,13 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   }
 
   /** The client is back and has got the events up to that one. Undefined when later ones are not kept any more. */
-  resume(x: RequestContext, after: number): Reply | undefined {
+  resume(ctx: RequestContext, after: number): Reply | undefined {
     if (!this.stream.resume(after)) {
       // It may ask for another one.
       if (!this.stream.hasReader) this.detached();
       return undefined;
     }
-    x.running = this;
+    ctx.running = this;
     return eventStreamReply(this.stream);
   }
 
@@ -170,7 +170,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
     this.session.lastUsed = performance.now();
   }
 
-  get peer(): Peer | undefined {
+  get peer(): JsonRpcConnection | undefined {
     return this.#peer;
   }
 
@@ -178,8 +178,8 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
     this.#peer?.channel?.pause(paused);
   }
 
-  runsAt({ endpoint }: Target, peer: Peer, id: number): void {
-    this.#x.endpoint = endpoint;
+  runsAt({ endpoint }: Target, peer: JsonRpcConnection, id: number): void {
+    this.#ctx.endpoint = endpoint;
     this.#peer = peer;
     this.#id = id;
   }

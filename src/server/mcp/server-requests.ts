@@ -1,15 +1,15 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { EventStream } from '../../core/sse.ts';
 import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
+import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
-import type { Peer } from './peer.ts';
 import { errorMessage, RPC, resultMessage } from './protocol.ts';
 import { inwardMessage } from './task-ids.ts';
 
 /** A request of a server that the client has got and has yet to answer. */
 interface Asked {
   /** Who asked: a server that was started in its place never gets the answer. */
-  readonly peer: Peer;
+  readonly peer: JsonRpcConnection;
   /** The server's id and progress token, as JSON texts. */
   readonly id: string;
   readonly token: string | undefined;
@@ -27,7 +27,7 @@ interface Held {
 
 /** A request of a server that waits for the client to open a stream. */
 interface Waiting {
-  readonly peer: Peer;
+  readonly peer: JsonRpcConnection;
   readonly message: RpcMessage;
 }
 
@@ -74,7 +74,7 @@ export class ServerRequests {
   }
 
   /** Sends a request to the client. `isRelated`: it belongs to the call of that stream. */
-  send(peer: Peer, message: RpcMessage, stream: EventStream, isRelated = false): void {
+  send(peer: JsonRpcConnection, message: RpcMessage, stream: EventStream, isRelated = false): void {
     this.#makeRoom();
     const { text } = message;
     const id = JSON.stringify(`agctl-${this.#nextId++}`);
@@ -92,7 +92,7 @@ export class ServerRequests {
   }
 
   /** Keeps a request for `LIMITS.streamOpening`: the client is about to open a stream. */
-  wait(peer: Peer, message: RpcMessage): void {
+  wait(peer: JsonRpcConnection, message: RpcMessage): void {
     if (this.#waiting.length >= LIMITS.queuedMessages) {
       refuse(peer, message.id, `more than ${LIMITS.queuedMessages} requests wait for the client`);
       return;
@@ -108,7 +108,7 @@ export class ServerRequests {
   }
 
   /** Answers a request that cannot reach the client. A ping asks about the connection, which is there. */
-  unreachable(peer: Peer, message: RpcMessage): void {
+  unreachable(peer: JsonRpcConnection, message: RpcMessage): void {
     if (message.method === 'ping') peer.send(resultMessage(message.id ?? 'null', '{}'), []);
     else refuse(peer, message.id, NO_STREAM);
   }
@@ -127,11 +127,11 @@ export class ServerRequests {
    * A server takes a request back. What the client must be told, and on which stream; undefined when the client has not
    * got the request, or has answered it.
    */
-  cancel(peer: Peer, { text }: RpcMessage): { text: string; stream: EventStream } | undefined {
+  cancel(peer: JsonRpcConnection, { text }: RpcMessage): { text: string; stream: EventStream } | undefined {
     const span = valueAt(text, ['params', 'requestId']);
     if (span === undefined) return undefined;
     const id = canonicalId(text.slice(span.start, span.end));
-    const isIt = (other: { readonly peer: Peer }, otherId: string | undefined): boolean =>
+    const isIt = (other: { readonly peer: JsonRpcConnection }, otherId: string | undefined): boolean =>
       other.peer === peer && canonicalId(otherId ?? 'null') === id;
     this.#waiting = this.#waiting.filter((waiting) => !isIt(waiting, waiting.message.id));
     for (const [outward, asked] of this.#asked) {
@@ -215,6 +215,6 @@ export class ServerRequests {
   }
 }
 
-function refuse(peer: Peer, id: string | undefined, why: string): void {
+function refuse(peer: JsonRpcConnection, id: string | undefined, why: string): void {
   peer.send(errorMessage(id ?? 'null', RPC.internalError, why), []);
 }

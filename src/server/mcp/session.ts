@@ -3,10 +3,10 @@ import type { Log } from '../../core/log.ts';
 import { EventStream } from '../../core/sse.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import { Connection } from './connection.ts';
+import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
 import { NameIndex } from './name-index.ts';
 import { outwardName } from './names.ts';
-import type { Peer } from './peer.ts';
 import { ResumableCalls } from './resumable-calls.ts';
 import { ServerRequests } from './server-requests.ts';
 import type { Target } from './target.ts';
@@ -30,7 +30,7 @@ export interface SessionOptions {
 interface Running {
   readonly stream: EventStream;
   /** Where it runs, once that is known. */
-  readonly peer: Peer | undefined;
+  readonly peer: JsonRpcConnection | undefined;
   /** Nobody waits for its response any more. */
   cancel(reason: string): void;
 }
@@ -143,7 +143,7 @@ export class Session {
   }
 
   /** Sends a server's notification or request to the client; `stream` is that of the call that it belongs to. */
-  deliver(connection: Connection, peer: Peer, received: RpcMessage, stream?: EventStream): void {
+  deliver(connection: Connection, peer: JsonRpcConnection, received: RpcMessage, stream?: EventStream): void {
     const message = this.isFederated ? withOutwardTasks(received, connection.target.name) : received;
     if (message.kind === 'request') {
       this.#ask(peer, message, stream);
@@ -171,7 +171,7 @@ export class Session {
     this.#queue.push(text);
   }
 
-  #ask(peer: Peer, message: RpcMessage, stream: EventStream | undefined): void {
+  #ask(peer: JsonRpcConnection, message: RpcMessage, stream: EventStream | undefined): void {
     const taker = this.#taker(peer, stream);
     // The session's own stream outlasts every call: nothing ends with it.
     if (taker !== undefined)
@@ -186,7 +186,7 @@ export class Session {
    * Many clients never open the session's own (`GET`), and over stdio a server does not say to which of its calls a
    * request belongs. At last the stream of its call, although its client is away: it may come back for what it missed.
    */
-  #taker(peer: Peer, stream: EventStream | undefined): EventStream | undefined {
+  #taker(peer: JsonRpcConnection, stream: EventStream | undefined): EventStream | undefined {
     if (stream?.hasReader) return stream;
     if (this.#stream?.isOpen) return this.#stream;
     const calls = [...this.running.values()].filter((call) => call.stream.hasReader);

@@ -7,7 +7,6 @@ import { emptyReply } from '../kernel/error-response.ts';
 import { withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { badMessage } from './bad-message.ts';
-import { connectAll } from './begin.ts';
 import { initializeParams, initializeResponse } from './initialize.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import { notify } from './notify.ts';
@@ -25,66 +24,68 @@ import {
 import { mcpFields } from './request-fields.ts';
 import { eventStreamReply, runCall, upstreamReply } from './running-call.ts';
 import type { Session } from './session.ts';
+import { connectAll } from './session-init.ts';
 import type { SessionStore } from './session-store.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 
 /** Answers one HTTP request on an MCP route (transport "Streamable HTTP", revisions 2024-11-05 to 2025-11-25). */
-export async function handleHttp(x: RequestContext, sessions: SessionStore): Promise<Reply> {
-  x.protocol = 'mcp';
-  switch (x.method) {
+export async function handleHttp(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
+  ctx.protocol = 'mcp';
+  switch (ctx.method) {
     case 'POST':
-      return handlePost(x, sessions);
+      return handlePost(ctx, sessions);
     case 'GET':
-      return handleGet(x, sessions);
+      return handleGet(ctx, sessions);
     case 'DELETE':
-      return handleDelete(x, sessions);
+      return handleDelete(ctx, sessions);
     default:
       throw new AppError('mcp_method_not_allowed', { headers: ['allow', 'GET, POST, DELETE'] });
   }
 }
 
-async function handlePost(x: RequestContext, sessions: SessionStore): Promise<Reply> {
-  requireEventStream(x);
-  if (!isJson(x.headers.get('content-type'))) throw new AppError('mcp_unsupported_media_type');
-  const message = await readMessage(x);
-  mcpFields.set(x, message.method === '' ? {} : { method: message.method });
-  checkVersion(x, message);
-  if (message.kind === 'request' && message.method === 'initialize') return initialize(x, sessions, message);
-  const session = await findSession(x, sessions);
-  const headers = forwardedHeaders(x);
+async function handlePost(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
+  requireEventStream(ctx);
+  if (!isJson(ctx.headers.get('content-type'))) throw new AppError('mcp_unsupported_media_type');
+  const message = await readMessage(ctx);
+  mcpFields.set(ctx, message.method === '' ? {} : { method: message.method });
+  checkVersion(ctx, message);
+  if (message.kind === 'request' && message.method === 'initialize')
+    return initialize(ctx, sessions, message);
+  const session = await findSession(ctx, sessions);
+  const headers = forwardedHeaders(ctx);
   if (message.kind === 'notification') checkNotification(message);
-  if (message.kind === 'request') return runCall(x, session, message, headers);
+  if (message.kind === 'request') return runCall(ctx, session, message, headers);
   if (message.kind === 'response') session.answer(message, headers);
   else notify(session, message, headers);
   return emptyReply(202);
 }
 
-async function handleGet(x: RequestContext, sessions: SessionStore): Promise<Reply> {
-  requireEventStream(x);
-  checkVersion(x, undefined);
-  const session = await findSession(x, sessions);
-  return resumed(x, session) ?? eventStreamReply(session.openStream(forwardedHeaders(x)));
+async function handleGet(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
+  requireEventStream(ctx);
+  checkVersion(ctx, undefined);
+  const session = await findSession(ctx, sessions);
+  return resumed(ctx, session) ?? eventStreamReply(session.openStream(forwardedHeaders(ctx)));
 }
 
 /** The response stream of a call that a client has lost; undefined when it asks for no such stream. */
-function resumed(x: RequestContext, session: Session): Reply | undefined {
-  const eventId = x.headers.get('last-event-id');
+function resumed(ctx: RequestContext, session: Session): Reply | undefined {
+  const eventId = ctx.headers.get('last-event-id');
   if (eventId === undefined || eventId === '') return undefined;
   const { call, after = 0 } = session.resumable.returned(eventId) ?? {};
-  const reply = call?.resume(x, after);
+  const reply = call?.resume(ctx, after);
   if (reply !== undefined) return reply;
   throw new AppError('mcp_invalid', { message: 'mcp: the events after this Last-Event-ID are not kept' });
 }
 
-async function handleDelete(x: RequestContext, sessions: SessionStore): Promise<Reply> {
-  const session = await findSession(x, sessions);
+async function handleDelete(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
+  const session = await findSession(ctx, sessions);
   await sessions.end(session);
   return emptyReply(204);
 }
 
 /** The specification's rule: `text/event-stream` itself must be there, a wildcard is not enough. */
-function requireEventStream(x: RequestContext): void {
-  if (!x.headers.all('accept').some((value) => value.toLowerCase().includes('text/event-stream')))
+function requireEventStream(ctx: RequestContext): void {
+  if (!ctx.headers.all('accept').some((value) => value.toLowerCase().includes('text/event-stream')))
     throw new AppError('mcp_not_acceptable');
 }
 
@@ -92,8 +93,8 @@ function isJson(contentType: string | undefined): boolean {
   return contentType?.split(';')[0]?.trim().toLowerCase() === 'application/json';
 }
 
-async function readMessage(x: RequestContext): Promise<RpcMessage> {
-  const bytes = await x.body.read(LIMITS.requestBodyBytes);
+async function readMessage(ctx: RequestContext): Promise<RpcMessage> {
+  const bytes = await ctx.body.read(LIMITS.requestBodyBytes);
   try {
     if (!isUtf8(bytes)) throw new RpcError(RPC.parseError, 'the body is not valid UTF-8');
     return parseMessage(bytes.toString('utf8'));
@@ -108,8 +109,8 @@ async function readMessage(x: RequestContext): Promise<RpcMessage> {
  * back to `initialize`. No header is allowed: old clients do not send one. A server that goes by the body must not
  * read another revision than we do: header and `_meta` have to agree (2026-07-28, "Standard request headers").
  */
-function checkVersion(x: RequestContext, message: RpcMessage | undefined): void {
-  const inHeader = x.headers.get(VERSION_HEADER);
+function checkVersion(ctx: RequestContext, message: RpcMessage | undefined): void {
+  const inHeader = ctx.headers.get(VERSION_HEADER);
   const inBody = (message?.params['_meta'] as Record<string, unknown> | null | undefined)?.[VERSION_META_KEY];
   const id = message?.id ?? 'null';
   if (inHeader !== undefined && inBody !== undefined && inBody !== inHeader) {
@@ -140,30 +141,30 @@ function checkNotification({ method }: RpcMessage): void {
   );
 }
 
-async function findSession(x: RequestContext, sessions: SessionStore): Promise<Session> {
-  const id = x.headers.get(SESSION_HEADER);
+async function findSession(ctx: RequestContext, sessions: SessionStore): Promise<Session> {
+  const id = ctx.headers.get(SESSION_HEADER);
   if (id === undefined) throw new AppError('mcp_session_missing');
-  const session = await sessions.find(id, principal.get(x));
-  mcpFields.set(x, { ...mcpFields.get(x), sessionId: session.shortId });
+  const session = await sessions.find(id, principal.get(ctx));
+  mcpFields.set(ctx, { ...mcpFields.get(ctx), sessionId: session.shortId });
   return session;
 }
 
-async function initialize(x: RequestContext, sessions: SessionStore, message: RpcMessage): Promise<Reply> {
+async function initialize(ctx: RequestContext, sessions: SessionStore, message: RpcMessage): Promise<Reply> {
   let params: string;
   try {
     params = initializeParams(message);
   } catch (error) {
     throw badMessage(error as RpcError, message.id ?? 'null');
   }
-  const session = sessions.create(principal.get(x), params);
+  const session = sessions.create(principal.get(ctx), params);
   const abandon = (): void => void sessions.abandon(session);
-  x.signal.addEventListener('abort', abandon, { once: true });
+  ctx.signal.addEventListener('abort', abandon, { once: true });
   try {
-    await connectAll(session, forwardedHeaders(x), x.observer);
+    await connectAll(session, forwardedHeaders(ctx), ctx.observer);
     const { text, version } = await initializeResponse(session, message);
     sessions.register(session, version);
-    if (x.signal.aborted) await sessions.end(session);
-    mcpFields.set(x, { ...mcpFields.get(x), sessionId: session.shortId });
+    if (ctx.signal.aborted) await sessions.end(session);
+    mcpFields.set(ctx, { ...mcpFields.get(ctx), sessionId: session.shortId });
     const stream = new EventStream();
     stream.end(text);
     const reply = eventStreamReply(stream);
@@ -174,7 +175,7 @@ async function initialize(x: RequestContext, sessions: SessionStore, message: Rp
     if (error instanceof UpstreamStatusError) return upstreamReply(error);
     throw withRpcBody(error, message);
   } finally {
-    x.signal.removeEventListener('abort', abandon);
+    ctx.signal.removeEventListener('abort', abandon);
   }
 }
 
@@ -209,6 +210,6 @@ const NOT_FORWARDED = new Set([
 ]);
 
 /** What a target over HTTP may know of the client's request: its end-to-end fields without those about this hop. */
-function forwardedHeaders(x: RequestContext): string[] {
-  return withoutFields(x.headers.raw, NOT_FORWARDED);
+function forwardedHeaders(ctx: RequestContext): string[] {
+  return withoutFields(ctx.headers.raw, NOT_FORWARDED);
 }

@@ -1,11 +1,11 @@
 import { edit, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall } from './call.ts';
 import type { Connection } from './connection.ts';
-import { inTime } from './in-time.ts';
 import { type Listing, listingOf, listResult, listTarget, type Pages } from './lists.ts';
 import { RPC, RpcError } from './protocol.ts';
 import type { Session } from './session.ts';
 import { inwardTask, outwardTask } from './task-ids.ts';
+import { withTimeout } from './timeouts.ts';
 import { traced } from './traced.ts';
 
 const LIST = 'tasks/list';
@@ -33,7 +33,7 @@ export async function listTasks(call: ClientCall): Promise<void> {
   if (able.length === 0) throw new RpcError(RPC.methodNotFound, `method not found: ${LIST}`);
   const results = await Promise.allSettled(
     able.map((connection) => {
-      const own = inTime(listTarget(connection, call, LIST, PAGES));
+      const own = withTimeout(listTarget(connection, call, LIST, PAGES));
       return observer === undefined ? own : traced(observer, connection.target, own);
     }),
   );

@@ -34,10 +34,10 @@ const MCP = {
   },
 } as const satisfies Declaration;
 
-export const mcpVariable = defineVariable('mcp', MCP, (x) => toCel(mcpMembers(x)));
+export const mcpVariable = defineVariable('mcp', MCP, (ctx) => toCel(mcpMembers(ctx)));
 
-function mcpMembers(x: RequestContext): object | null {
-  const mcp = mcpFields.get(x);
+function mcpMembers(ctx: RequestContext): object | null {
+  const mcp = mcpFields.get(ctx);
   if (mcp === undefined) return null;
   const { method, sessionId, target, tool, prompt, resourceUri, task } = mcp;
   const item = (name: string | undefined): { name: string; target: string | undefined } | undefined =>

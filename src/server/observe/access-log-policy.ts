@@ -28,9 +28,9 @@ export interface AccessLogPolicy {
   /** Names of base fields that are not printed. */
   readonly removed: ReadonlySet<string>;
   /** Whether a line is written for this request. */
-  isWanted(x: RequestContext): boolean;
+  isWanted(ctx: RequestContext): boolean;
   /** Added fields in the order of the configuration, without those that have no value. */
-  added(x: RequestContext): (readonly [name: string, value: Exclude<CelResult, null>])[];
+  added(ctx: RequestContext): (readonly [name: string, value: Exclude<CelResult, null>])[];
 }
 
 export function compileAccessLogPolicy(
@@ -44,17 +44,17 @@ export function compileAccessLogPolicy(
   return {
     removed: new Set([...remove, ...fields.map(([name]) => name)]),
     // A filter that fails drops the line, as upstream does: `filter` says what to keep.
-    isWanted: (x) => wanted === undefined || tryEvaluate(wanted, resolverFor(x)) === true,
-    added: (x) => (fields.length === 0 ? [] : addedFields(fields, x)),
+    isWanted: (ctx) => wanted === undefined || tryEvaluate(wanted, resolverFor(ctx)) === true,
+    added: (ctx) => (fields.length === 0 ? [] : addedFields(fields, ctx)),
   };
 }
 
 function addedFields(
   fields: readonly (readonly [string, Expression])[],
-  x: RequestContext,
+  ctx: RequestContext,
 ): [string, Exclude<CelResult, null>][] {
   return fields.flatMap(([name, expression]): [string, Exclude<CelResult, null>][] => {
-    const value = tryEvaluate(expression, resolverFor(x));
+    const value = tryEvaluate(expression, resolverFor(ctx));
     return value === undefined || value === null ? [] : [[name, value]];
   });
 }

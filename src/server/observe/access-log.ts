@@ -16,7 +16,7 @@ import { type Field, type FieldValue, requestFields } from './request-fields.ts'
 import { isNumbered, numberOf } from './request-number.ts';
 
 /** Told of every request that has ended, with its fields as the access log has them, also when no line is written. */
-export type EndedListener = (fields: readonly Field[], x: RequestContext) => void;
+export type RequestFinishedListener = (fields: readonly Field[], ctx: RequestContext) => void;
 
 export interface AccessLogOptions {
   readonly sink: LineSink;
@@ -29,7 +29,7 @@ export interface AccessLogOptions {
 export class AccessLog {
   readonly #options: AccessLogOptions;
   readonly #print: (fields: readonly Field[]) => string;
-  readonly #listeners = new Set<EndedListener>();
+  readonly #listeners = new Set<RequestFinishedListener>();
 
   constructor(options: AccessLogOptions) {
     this.#options = options;
@@ -37,7 +37,7 @@ export class AccessLog {
   }
 
   /** Adds a listener until the returned function is called. Listeners must not throw. */
-  onEnded(listener: EndedListener): () => void {
+  onRequestFinished(listener: RequestFinishedListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
@@ -47,30 +47,30 @@ export class AccessLog {
    * began. Fields are computed once, and only when somebody reads them: they are returned.
    */
   ended(
-    x: RequestContext,
+    ctx: RequestContext,
     status: number,
     policy: AccessLogPolicy,
     wantsFields = false,
   ): readonly Field[] | undefined {
     const { directives, sink } = this.#options;
-    x.endedAt = Date.now();
+    ctx.endedAt = Date.now();
     // Rules read variables early; the log wants what they are in the end.
-    x.forgetVariables();
-    const hasLine = directives.allows('request', 'info') && policy.isWanted(x);
+    ctx.forgetVariables();
+    const hasLine = directives.allows('request', 'info') && policy.isWanted(ctx);
     if (!hasLine && !wantsFields && this.#listeners.size === 0) return undefined;
     // nginx's number for a client that left before its answer.
-    const base = requestFields(x, status === 0 ? 499 : status);
+    const base = requestFields(ctx, status === 0 ? 499 : status);
     const kept = policy.removed.size === 0 ? base : base.filter(([name]) => !policy.removed.has(name));
     const fields = [
       ...kept,
-      ...policy.added(x).map(([name, value]): Field => [name, shownValue(value), 'quoted']),
+      ...policy.added(ctx).map(([name, value]): Field => [name, shownValue(value), 'quoted']),
     ];
     if (hasLine) {
       // One of which more was said can be found again.
-      const hasNumber = isNumbered(x) || directives.allows('request', 'debug');
-      sink.write(this.#print(hasNumber ? [...numbers(x), ...fields] : fields));
+      const hasNumber = isNumbered(ctx) || directives.allows('request', 'debug');
+      sink.write(this.#print(hasNumber ? [...numbers(ctx), ...fields] : fields));
     }
-    for (const listener of this.#listeners) listener(fields, x);
+    for (const listener of this.#listeners) listener(fields, ctx);
     return base;
   }
 }
@@ -83,13 +83,13 @@ let connections = 0;
 const connectionNumbers = new WeakMap<object, number>();
 
 /** Numbers of the connection and of the request, counted from the first one that was logged with them. */
-function numbers(x: RequestContext): Field[] {
-  const known = connectionNumbers.get(x.connection);
+function numbers(ctx: RequestContext): Field[] {
+  const known = connectionNumbers.get(ctx.connection);
   const connection = known ?? ++connections;
-  if (known === undefined) connectionNumbers.set(x.connection, connection);
+  if (known === undefined) connectionNumbers.set(ctx.connection, connection);
   return [
     ['connection.id', connection],
-    ['request.id', numberOf(x)],
+    ['request.id', numberOf(ctx)],
   ];
 }
 

@@ -3,8 +3,8 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
 
 /** Keeps up to `limit` bytes of a response body on its way to the client, for access-log expressions that read it. */
-export function recordBody(x: RequestContext, { body }: Reply, limit: number): void {
-  if (typeof body === 'string' || body instanceof Uint8Array) recordedResponseBody.set(x, () => body);
+export function recordBody(ctx: RequestContext, { body }: Reply, limit: number): void {
+  if (typeof body === 'string' || body instanceof Uint8Array) recordedResponseBody.set(ctx, () => body);
   if (!(body instanceof UpstreamBody)) return;
   const chunks: Buffer[] = [];
   let size = 0;
@@ -15,5 +15,5 @@ export function recordBody(x: RequestContext, { body }: Reply, limit: number): v
       size += chunk.length;
     },
   });
-  recordedResponseBody.set(x, () => Buffer.concat(chunks));
+  recordedResponseBody.set(ctx, () => Buffer.concat(chunks));
 }

@@ -16,24 +16,24 @@ export type Field = readonly [name: string, value: FieldValue, style?: 'quoted']
  * Every field of an access-log line, in the order they are printed; undefined ones are left out.
  * Names and order: the specification's "Access log" and upstream's wire format.
  */
-export function requestFields(x: RequestContext, status: number): Field[] {
-  const mcp = mcpFields.get(x);
-  const llm = llmCall.get(x);
+export function requestFields(ctx: RequestContext, status: number): Field[] {
+  const mcp = mcpFields.get(ctx);
+  const llm = llmCall.get(ctx);
   return [
-    ['gateway', x.gateway],
-    ['listener', x.listener],
-    ['route', x.route],
-    ['endpoint', x.endpoint],
-    ['src.addr', sourceAddress(x)],
-    ['http.method', x.method],
-    ['http.host', askedHost(x)],
-    ['http.path', shownTarget(x)],
-    ['http.version', `HTTP/${x.request.httpVersion}`],
+    ['gateway', ctx.gateway],
+    ['listener', ctx.listener],
+    ['route', ctx.route],
+    ['endpoint', ctx.endpoint],
+    ['src.addr', sourceAddress(ctx)],
+    ['http.method', ctx.method],
+    ['http.host', askedHost(ctx)],
+    ['http.path', shownTarget(ctx)],
+    ['http.version', `HTTP/${ctx.request.httpVersion}`],
     ['http.status', status],
-    ['trace.id', x.span?.traceId],
-    ['span.id', x.span?.spanId],
-    ['jwt.sub', subjectOf(x)],
-    ['protocol', x.protocol],
+    ['trace.id', ctx.span?.traceId],
+    ['span.id', ctx.span?.spanId],
+    ['jwt.sub', subjectOf(ctx)],
+    ['protocol', ctx.protocol],
     ['mcp.method.name', mcp?.method],
     ['mcp.target', mcp?.target],
     ['mcp.resource.type', mcp?.resourceType],
@@ -45,11 +45,11 @@ export function requestFields(x: RequestContext, status: number): Field[] {
     ['mcp.error.message', clean(mcp?.errorMessage), 'quoted'],
     // A tool's own failure has no code; that of a provider is its status, and the name that the provider gives it.
     ['error.type', mcp?.isToolError ? TOOL_ERROR : llm?.providerError?.name],
-    ...llmFieldsOf(llm, refusedModel.get(x)),
-    ['error', clean(x.error), 'quoted'],
-    ['error.detail', clean(x.errorDetail ?? mcp?.errorDetail), 'quoted'],
-    ['reason', x.reason === 'Upstream' ? undefined : x.reason],
-    ['duration', `${Math.round(performance.now() - x.timings.started)}ms`],
+    ...llmFieldsOf(llm, refusedModel.get(ctx)),
+    ['error', clean(ctx.error), 'quoted'],
+    ['error.detail', clean(ctx.errorDetail ?? mcp?.errorDetail), 'quoted'],
+    ['reason', ctx.reason === 'Upstream' ? undefined : ctx.reason],
+    ['duration', `${Math.round(performance.now() - ctx.timings.started)}ms`],
   ];
 }
 
@@ -96,8 +96,8 @@ function llmFieldsOf(llm: LlmCall | undefined, refused: string | undefined): Fie
   ];
 }
 
-function subjectOf(x: RequestContext): string | undefined {
-  return textOf(jwtClaims.get(x)?.['sub']);
+function subjectOf(ctx: RequestContext): string | undefined {
+  return textOf(jwtClaims.get(ctx)?.['sub']);
 }
 
 const seconds = (milliseconds: number): number => Math.round(milliseconds * 1000) / 1_000_000;
@@ -123,9 +123,9 @@ function askedHost({ host, request }: RequestContext): string {
  * The target that was decided on, or the one that was sent when it was refused, without the parameters that the
  * configuration reads credentials from; other credentials are redacted.
  */
-function shownTarget(x: RequestContext): string | undefined {
-  const { request, path, query } = x;
-  const secretParameters = credentialParameters.get(x);
+function shownTarget(ctx: RequestContext): string | undefined {
+  const { request, path, query } = ctx;
+  const secretParameters = credentialParameters.get(ctx);
   const url = path === '' ? request.url : path + query;
   const at = url?.indexOf('?') ?? -1;
   if (url === undefined) return undefined;
@@ -133,7 +133,7 @@ function shownTarget(x: RequestContext): string | undefined {
   return redactTarget(url.slice(0, at) + withoutParameters(url.slice(at), secretParameters));
 }
 
-function sourceAddress(x: RequestContext): string {
-  const address = x.sourceAddress;
-  return address.includes(':') ? `[${address}]:${x.sourcePort}` : `${address}:${x.sourcePort}`;
+function sourceAddress(ctx: RequestContext): string {
+  const address = ctx.sourceAddress;
+  return address.includes(':') ? `[${address}]:${ctx.sourcePort}` : `${address}:${ctx.sourcePort}`;
 }

@@ -62,29 +62,33 @@ export class RequestLines {
   }
 
   /** Writes what a tracer tells of the request. From now on it has a number, which its access-log line shows, too. */
-  of(x: RequestContext): TraceOutlet {
-    numberOf(x);
+  of(ctx: RequestContext): TraceOutlet {
+    numberOf(ctx);
     return {
       only: ONLY,
-      event: (event) => this.#write(x, event),
+      event: (event) => this.#write(ctx, event),
       ended: () => undefined,
     };
   }
 
-  #write(x: RequestContext, event: TraceEvent): void {
-    const line = lineOf(event, x);
+  #write(ctx: RequestContext, event: TraceEvent): void {
+    const line = lineOf(event, ctx);
     if (line === undefined) return;
     const { level = 'debug', scope, message, fields } = line;
     if (level !== 'debug' && level !== 'trace') return;
-    this.#log[level](scope, message, { 'request.id': numberOf(x), 'trace.id': x.span?.traceId, ...fields });
+    this.#log[level](scope, message, {
+      'request.id': numberOf(ctx),
+      'trace.id': ctx.span?.traceId,
+      ...fields,
+    });
   }
 }
 
-function lineOf(event: TraceEvent, x: RequestContext): Line | undefined {
+function lineOf(event: TraceEvent, ctx: RequestContext): Line | undefined {
   const { message } = event;
   switch (message.type) {
     case 'routeSelection':
-      return routeLine(message, x);
+      return routeLine(message, ctx);
     case 'policy':
       return policyLine(message);
     case 'authorizationResult':
@@ -93,7 +97,7 @@ function lineOf(event: TraceEvent, x: RequestContext): Line | undefined {
       return eventLine(message);
     case 'llmRequestDetected': {
       const { provider, requestModel: requested } = message;
-      const fields = { requested, model: llmCall.get(x)?.providerModel, provider };
+      const fields = { requested, model: llmCall.get(ctx)?.providerModel, provider };
       return { scope: 'llm', message: 'model chosen', fields };
     }
     case 'backendCallStart':
@@ -115,7 +119,7 @@ function lineOf(event: TraceEvent, x: RequestContext): Line | undefined {
         'http.status': status ?? undefined,
         error: error ?? undefined,
         'error.detail': detail,
-        reason: x.reason,
+        reason: ctx.reason,
       };
       if (status === null)
         return { scope: 'proxy::httpproxy', message: 'the client left before its answer', fields };
@@ -133,10 +137,10 @@ const MOST_SKIPPED = 8;
 
 function routeLine(
   { selectedRoute, skippedRoutes = [], ...place }: RouteSelectionMessage,
-  x: RequestContext,
+  ctx: RequestContext,
 ): Line {
-  const { method } = x;
-  const path = withoutTokens(x.path);
+  const { method } = ctx;
+  const path = withoutTokens(ctx.path);
   if (selectedRoute !== null) {
     const fields = { method, path, route: selectedRoute, config: placed(place) };
     return { scope: 'proxy::httpproxy', message: 'route taken', fields };

@@ -45,7 +45,7 @@ export interface Watchers {
   /** Registers at once. Undefined when there are `LIMITS.traceWatchers` already. */
   watch(options: WatchOptions): Watch | undefined;
   /** Gives a request, not yet admitted, to the first watcher that wants it. `also` is told the same. */
-  claim(x: RequestContext, also?: TraceOutlet): TraceObserver | undefined;
+  claim(ctx: RequestContext, also?: TraceOutlet): TraceObserver | undefined;
 }
 
 export function createWatchers(): Watchers {
@@ -76,11 +76,11 @@ class WatcherList implements Watchers {
     return watcher;
   }
 
-  claim(x: RequestContext, also?: TraceOutlet): TraceObserver | undefined {
-    const raw = rawLookup(x);
+  claim(ctx: RequestContext, also?: TraceOutlet): TraceObserver | undefined {
+    const raw = rawLookup(ctx);
     for (const watcher of this.#waiting) {
       if (!watcher.wants(raw)) continue;
-      const tracer = watcher.trace(x, watcher.isSingle ? undefined : String(++this.#requests), also);
+      const tracer = watcher.trace(ctx, watcher.isSingle ? undefined : String(++this.#requests), also);
       if (!watcher.isSatisfied) return tracer;
       this.#waiting.delete(watcher);
       this.#serving.add(watcher);
@@ -124,10 +124,10 @@ class Watcher implements Watch {
     return this.#options.filter === undefined || this.#options.filter(raw);
   }
 
-  trace(x: RequestContext, requestId: string | undefined, also: TraceOutlet | undefined): TraceObserver {
+  trace(ctx: RequestContext, requestId: string | undefined, also: TraceOutlet | undefined): TraceObserver {
     this.#requests += 1;
     this.#wanted -= 1;
-    return new TraceObserver(x, {
+    return new TraceObserver(ctx, {
       ...(requestId === undefined ? {} : { requestId }),
       event: (event) => {
         if (this.#isOpen) this.#options.sink(event);
@@ -167,31 +167,31 @@ export function compileTraceFilter(source: string): { filter: TraceFilter } | { 
 }
 
 /** The variables of a filter, made once for all that look at a request. */
-function rawLookup(x: RequestContext): VariableResolver {
+function rawLookup(ctx: RequestContext): VariableResolver {
   let request: object | undefined;
   let source: object | undefined;
   return (root) => {
     if (root === 'request') {
-      request ??= rawRequest(x);
+      request ??= rawRequest(ctx);
       return request;
     }
-    source ??= { address: x.sourceAddress, port: x.sourcePort };
+    source ??= { address: ctx.sourceAddress, port: ctx.sourcePort };
     return source;
   };
 }
 
-function rawRequest(x: RequestContext): object {
-  const url = x.request.url ?? '';
+function rawRequest(ctx: RequestContext): object {
+  const url = ctx.request.url ?? '';
   const [path = ''] = url.split(/[?#]/, 1);
-  const host = x.request.headers.host?.toLowerCase();
+  const host = ctx.request.headers.host?.toLowerCase();
   return {
-    method: x.method,
+    method: ctx.method,
     path,
     pathAndQuery: url,
     uri: url,
-    version: `HTTP/${x.request.httpVersion}`,
+    version: `HTTP/${ctx.request.httpVersion}`,
     scheme: 'http',
-    headers: new HeadersView(x.headers.raw),
+    headers: new HeadersView(ctx.headers.raw),
     ...(host === undefined ? {} : { host }),
   };
 }

@@ -84,33 +84,33 @@ export const apiKey = definePolicy({
       keys.map(({ key, keyHash, ...rest }) => [keyHash?.slice('sha256:'.length) ?? hash(key ?? ''), rest]),
     );
     return {
-      request(x) {
-        const given = credential.read(x);
-        x.observer?.hide(given);
+      request(ctx) {
+        const given = credential.read(ctx);
+        ctx.observer?.hide(given);
         const known = given === undefined ? undefined : byHash.get(hash(given));
         if (known === undefined) {
           const missing = given === undefined;
           if (mode === 'strict' || (mode === 'optional' && !missing)) {
             const reason = missing ? 'no API Key found' : 'invalid credentials';
-            x.observer?.policy({ kind: 'apiKey', action: 'deny', reason });
+            ctx.observer?.policy({ kind: 'apiKey', action: 'deny', reason });
             throw new AppError('api_key_failed', {
               message: `api key authentication failure: ${reason}`,
               headers: ['www-authenticate', credential.scheme],
             });
           }
-          x.observer?.policy({
+          ctx.observer?.policy({
             kind: 'apiKey',
             action: 'skip',
             reason: missing ? 'no key' : 'unknown key, which this mode ignores',
           });
           return undefined;
         }
-        credential.remove(x);
-        keyMetadata.set(x, { ...known.metadata });
-        allowedModels.set(x, known.allowedModels);
-        principal.set(x, `apiKey:${hash(given as string)}`);
-        x.changed('apiKey');
-        x.observer?.policy({
+        credential.remove(ctx);
+        keyMetadata.set(ctx, { ...known.metadata });
+        allowedModels.set(ctx, known.allowedModels);
+        principal.set(ctx, `apiKey:${hash(given as string)}`);
+        ctx.changed('apiKey');
+        ctx.observer?.policy({
           kind: 'apiKey',
           action: 'apply',
           reason: 'the key is known',
@@ -132,5 +132,5 @@ const keyMetadata = new Slot<Readonly<Record<string, unknown>>>();
 export const apiKeyVariable = defineVariable(
   'apiKey',
   { type: 'map', doc: "`metadata` of the caller's key by name." },
-  (x) => toCel(keyMetadata.get(x) ?? null),
+  (ctx) => toCel(keyMetadata.get(ctx) ?? null),
 );

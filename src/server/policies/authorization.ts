@@ -27,15 +27,17 @@ export const authorization = definePolicy({
     warnOfMixedRules(rules, context);
     const decide = compileRules(rules, 'require', requestScope, context);
     return {
-      request(x) {
-        const decision = decide(resolverFor(x));
+      request(ctx) {
+        const decision = decide(resolverFor(ctx));
         const { allowed, reason, rule } = decision;
-        x.observer?.authorization('authorization', decision);
+        ctx.observer?.authorization('authorization', decision);
         if (allowed) return undefined;
         // A token without the scope that a rule asks for can be replaced by one with it (RFC 6750 §3.1).
         const isAboutScope = rule?.reads('jwt.scope') === true || rule?.reads('jwt.scp') === true;
         const challenge =
-          isAboutScope && jwtClaims.get(x) !== undefined ? scopeChallenge.get(x)?.(rule.source) : undefined;
+          isAboutScope && jwtClaims.get(ctx) !== undefined
+            ? scopeChallenge.get(ctx)?.(rule.source)
+            : undefined;
         throw new AppError('authorization_failed', {
           detail: reason,
           headers: challenge === undefined ? [] : ['www-authenticate', challenge],

@@ -82,11 +82,11 @@ export const cors = definePolicy({
       return headers;
     };
     return {
-      request(x) {
-        const origin = x.headers.get('origin');
-        const asksMethod = x.headers.has('access-control-request-method');
-        if (origin === undefined || (x.method !== 'OPTIONS' && !isAllowed(origin))) {
-          x.observer?.policy({
+      request(ctx) {
+        const origin = ctx.headers.get('origin');
+        const asksMethod = ctx.headers.has('access-control-request-method');
+        if (origin === undefined || (ctx.method !== 'OPTIONS' && !isAllowed(origin))) {
+          ctx.observer?.policy({
             kind: 'cors',
             action: 'skip',
             reason: origin === undefined ? 'no Origin header' : 'the origin is not allowed',
@@ -95,8 +95,8 @@ export const cors = definePolicy({
           });
           return undefined;
         }
-        if (x.method !== 'OPTIONS' || !(isAllowed(origin) || asksMethod)) {
-          x.observer?.policy({
+        if (ctx.method !== 'OPTIONS' || !(isAllowed(origin) || asksMethod)) {
+          ctx.observer?.policy({
             kind: 'cors',
             action: 'apply',
             reason: 'the origin is allowed',
@@ -105,7 +105,7 @@ export const cors = definePolicy({
           return undefined;
         }
         // A refused preflight also gets 200; it is the missing headers that tell the browser.
-        x.observer?.policy({
+        ctx.observer?.policy({
           kind: 'cors',
           action: 'respond',
           reason: 'preflight',
@@ -114,15 +114,15 @@ export const cors = definePolicy({
         });
         return {
           status: 200,
-          headers: isAllowed(origin) ? preflight(x.headers) : new HeaderList(),
+          headers: isAllowed(origin) ? preflight(ctx.headers) : new HeaderList(),
           body: undefined,
         };
       },
-      response(x, reply) {
+      response(ctx, reply) {
         // What a backend says of other origins is not what this policy says; caches must keep the answers apart.
         for (const name of OWN_HEADERS) reply.headers.delete(name);
         vary(reply.headers);
-        const origin = x.headers.get('origin');
+        const origin = ctx.headers.get('origin');
         if (origin !== undefined && isAllowed(origin)) grant(reply.headers, origin);
       },
     };

@@ -43,9 +43,9 @@ export const locationSchema = z
 
 export interface CredentialLocation {
   /** The credential, or undefined when there is none. */
-  read(x: RequestContext): string | undefined;
+  read(ctx: RequestContext): string | undefined;
   /** Takes the credential out of what the backend receives. */
-  remove(x: RequestContext): void;
+  remove(ctx: RequestContext): void;
   /** Scheme of a challenge: RFC 9110 §15.5.2 wants one with every 401. */
   readonly scheme: string;
 }
@@ -65,8 +65,8 @@ export function credentialLocation(
     const compiled = context.at('expression').cel(expression, requestScope);
     return {
       scheme: 'ApiKey',
-      read(x) {
-        const lookup = resolverFor(x);
+      read(ctx) {
+        const lookup = resolverFor(ctx);
         // Not the lookup itself, which would tell a trace what the expression gives: the credential.
         const value = tryEvaluate(compiled, (root) => lookup(root));
         return typeof value === 'string' && value !== '' ? value : undefined;
@@ -90,14 +90,14 @@ function noteNames(config: z.output<typeof locationSchema> | undefined, names: S
 function inHeader(name: string, prefix: string): CredentialLocation {
   return {
     scheme: prefix.trim().toLowerCase() === 'bearer' ? 'Bearer' : 'ApiKey',
-    read(x) {
-      const value = x.headers.get(name);
+    read(ctx) {
+      const value = ctx.headers.get(name);
       if (value === undefined || value.slice(0, prefix.length).toLowerCase() !== prefix.toLowerCase())
         return undefined;
       const credential = value.slice(prefix.length).trim();
       return credential === '' ? undefined : credential;
     },
-    remove: (x) => x.headers.delete(name),
+    remove: (ctx) => ctx.headers.delete(name),
   };
 }
 
@@ -105,12 +105,12 @@ function inQuery(name: string): CredentialLocation {
   const names = new Set([name]);
   return {
     scheme: 'ApiKey',
-    read(x) {
-      credentialParameters.set(x, names);
-      return new URLSearchParams(x.query).get(name) || undefined;
+    read(ctx) {
+      credentialParameters.set(ctx, names);
+      return new URLSearchParams(ctx.query).get(name) || undefined;
     },
-    remove(x) {
-      x.query = withoutParameters(x.query, names);
+    remove(ctx) {
+      ctx.query = withoutParameters(ctx.query, names);
     },
   };
 }
@@ -119,14 +119,14 @@ function inCookie(name: string): CredentialLocation {
   const pairs = (value: string): string[] => value.split(';').map((pair) => pair.trim());
   return {
     scheme: 'ApiKey',
-    read: (x) => headersView(x).cookie(name) || undefined,
-    remove(x) {
-      const kept = x.headers
+    read: (ctx) => headersView(ctx).cookie(name) || undefined,
+    remove(ctx) {
+      const kept = ctx.headers
         .all('cookie')
         .flatMap(pairs)
         .filter((pair) => pair !== '' && pair.split('=')[0]?.trim() !== name);
-      x.headers.delete('cookie');
-      if (kept.length > 0) x.headers.set('cookie', kept.join('; '));
+      ctx.headers.delete('cookie');
+      if (kept.length > 0) ctx.headers.set('cookie', kept.join('; '));
     },
   };
 }

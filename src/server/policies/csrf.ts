@@ -22,9 +22,9 @@ export const csrf = definePolicy({
   compile({ additionalOrigins }) {
     const trusted = new Set(additionalOrigins.map((origin) => new URL(origin).origin));
     return {
-      request(x) {
-        const reason = SAFE.has(x.method) ? undefined : problem(x, trusted);
-        x.observer?.policy({
+      request(ctx) {
+        const reason = SAFE.has(ctx.method) ? undefined : problem(ctx, trusted);
+        ctx.observer?.policy({
           kind: 'csrf',
           action: reason === undefined ? 'apply' : 'deny',
           reason: reason ?? 'not from another origin',
@@ -38,11 +38,11 @@ export const csrf = definePolicy({
 });
 
 /** What speaks against the request, or undefined. Programs that are no browsers send neither header. */
-function problem(x: RequestContext, trusted: ReadonlySet<string>): string | undefined {
-  const site = x.headers.get('sec-fetch-site');
-  const origin = x.headers.get('origin');
+function problem(ctx: RequestContext, trusted: ReadonlySet<string>): string | undefined {
+  const site = ctx.headers.get('sec-fetch-site');
+  const origin = ctx.headers.get('origin');
   if (site === 'same-origin' || site === 'none') return undefined;
-  if (origin !== undefined && isTrusted(origin, x.host, trusted)) return undefined;
+  if (origin !== undefined && isTrusted(origin, ctx.host, trusted)) return undefined;
   if (site === undefined && origin === undefined) return undefined;
   return `it comes from ${origin === undefined ? `a ${site} page` : 'another origin'}`;
 }

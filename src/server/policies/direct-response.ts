@@ -45,8 +45,8 @@ export const directResponse = definePolicy({
       ([name, source]) => [name, context.at('headers', name).cel(source, requestScope)] as const,
     );
     return {
-      request(x) {
-        const lookup = resolverFor(x);
+      request(ctx) {
+        const lookup = resolverFor(ctx);
         const list = new HeaderList();
         for (const [name, expression] of fields) {
           const value = textOf(expression, lookup);
@@ -56,7 +56,7 @@ export const directResponse = definePolicy({
         if (text === undefined)
           throw new AppError('internal', { detail: 'directResponse.bodyExpression could not be evaluated' });
         if (!list.has('content-type') && text !== '') list.set('content-type', 'text/plain; charset=utf-8');
-        x.observer?.policy({ kind: 'directResponse', action: 'respond', reason: `status ${status}` });
+        ctx.observer?.policy({ kind: 'directResponse', action: 'respond', reason: `status ${status}` });
         return { status, headers: list, body: text };
       },
     };

@@ -15,9 +15,9 @@ export const requestHeaderModifier = definePolicy({
   compile(config) {
     const change = headerChanges(config);
     return {
-      request(x) {
-        change(x.headers);
-        x.observer?.policy({
+      request(ctx) {
+        change(ctx.headers);
+        ctx.observer?.policy({
           kind: 'requestHeaderModifier',
           action: 'apply',
           reason: 'request headers changed',
@@ -41,9 +41,9 @@ export const responseHeaderModifier = definePolicy({
   compile(config) {
     const change = headerChanges(config);
     return {
-      response(x, reply) {
+      response(ctx, reply) {
         change(reply.headers);
-        x.observer?.policy({
+        ctx.observer?.policy({
           kind: 'responseHeaderModifier',
           action: 'apply',
           reason: 'response headers changed',

@@ -71,19 +71,19 @@ export const localRateLimit = definePolicy({
     /** The bucket with the least room, whose state the client is told. */
     const tightest = new WeakMap<object, TokenBucket>();
     return {
-      request(x) {
+      request(ctx) {
         const now = performance.now();
-        const lookup = resolverFor(x);
+        const lookup = resolverFor(ctx);
         const buckets = compiled.map(({ buckets: set, key }) => set.find(keyOf(key, lookup), now));
         // The list of models uses no tokens: a client without any left still finds out what there is.
-        const isFree = x.api?.usesTokens(x) === false;
+        const isFree = ctx.api?.usesTokens(ctx) === false;
         const full = buckets.find(
           (bucket, index) => !(isFree && limits[index]?.type === 'tokens') && bucket.remaining(now) < 1,
         );
         const least = full ?? buckets.reduce((a, b) => (b.remaining(now) < a.remaining(now) ? b : a));
-        tightest.set(x, least);
+        tightest.set(ctx, least);
         if (full !== undefined) {
-          x.observer?.policy({
+          ctx.observer?.policy({
             kind: 'localRateLimit',
             action: 'deny',
             reason: 'the bucket is empty',
@@ -96,9 +96,9 @@ export const localRateLimit = definePolicy({
         // Taken from all or from none: a refused request costs nothing.
         for (const [index, bucket] of buckets.entries()) {
           if (limits[index]?.type === 'requests') bucket.take(1);
-          else tokenListeners.ensure(x, () => []).push((tokens) => bucket.take(tokens));
+          else tokenListeners.ensure(ctx, () => []).push((tokens) => bucket.take(tokens));
         }
-        x.observer?.policy({
+        ctx.observer?.policy({
           kind: 'localRateLimit',
           action: 'apply',
           reason: 'every bucket has room',
@@ -106,8 +106,8 @@ export const localRateLimit = definePolicy({
         });
         return undefined;
       },
-      response(x, reply) {
-        const bucket = tightest.get(x);
+      response(ctx, reply) {
+        const bucket = tightest.get(ctx);
         // An upstream that limits too knows better how much it will still take.
         if (bucket !== undefined && !reply.headers.has('x-ratelimit-limit')) describe(reply.headers, bucket);
       },

@@ -34,19 +34,19 @@ export const timeout = definePolicy({
   compile({ requestTimeout, backendRequestTimeout, backendIdleTimeout }) {
     const timeouts = { request: backendRequestTimeout, idle: backendIdleTimeout };
     return {
-      request(x) {
-        backendTimeouts.set(x, timeouts);
+      request(ctx) {
+        backendTimeouts.set(ctx, timeouts);
         return undefined;
       },
       ...(requestTimeout === undefined
         ? {}
         : {
-            around: (x, next) =>
+            around: (ctx, next) =>
               new Promise((resolve, reject) => {
                 const timer = setTimeout(() => {
                   const reason = `no response within ${requestTimeout} ms`;
-                  x.observer?.policy({ kind: 'timeout', action: 'end', reason });
-                  x.abandon(`the request was ended by its timeout: ${reason}`);
+                  ctx.observer?.policy({ kind: 'timeout', action: 'end', reason });
+                  ctx.abandon(`the request was ended by its timeout: ${reason}`);
                   reject(new AppError('request_timeout'));
                 }, requestTimeout);
                 next()

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { definePolicy } from '../kernel/policy.ts';
-import { authoritySchemas, rewriteAuthority } from './authority-rewrite.ts';
 import { type HostRewrite, hostRewrite } from '../transport/host-backend.ts';
+import { authoritySchemas, rewriteAuthority } from './authority-rewrite.ts';
 
 const schema = z
   .strictObject({
@@ -35,8 +35,8 @@ export const urlRewrite = definePolicy({
   compile({ authority }) {
     const rewrite = rewriteOf(authority);
     return {
-      request(x) {
-        hostRewrite.set(x, rewrite);
+      request(ctx) {
+        hostRewrite.set(ctx, rewrite);
         return undefined;
       },
     };

@@ -4,7 +4,7 @@ import type { Tracing } from '../observe/otlp/tracing.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 
 /** What one port serves with. A reload puts another one in its place; requests under way keep theirs. */
-export interface Serving {
+export interface ActiveConfig {
   readonly runtime: Runtime;
   /** Its router decides, where spans are recorded, about each request, too. */
   readonly gateway: GatewayRuntime;
@@ -13,4 +13,4 @@ export interface Serving {
 }
 
 /** The configuration that serves a request, from its beginning to its end: a reload does not change that. */
-export const activeConfig = new Slot<Serving>();
+export const activeConfig = new Slot<ActiveConfig>();

@@ -11,14 +11,14 @@ import type { PolicyKind } from '../kernel/policy.ts';
 import type { Backend, ClientApi, Policy, Route } from '../kernel/request-context.ts';
 import type { RequestMatcher } from '../kernel/routable.ts';
 import { type ContextOptions, createContext } from './compile-context.ts';
-import type { Parts } from './component-cache.ts';
+import type { ComponentCache } from './component-cache.ts';
 
 /** Compiles one route; its policies and backends become `parts`, or are taken over from those that serve. */
 export function compileRoute(
   { key, name, config, path, backendPath }: RoutePlan,
   { key: fullKey, backend: backendName }: Pick<RouteNames, 'key' | 'backend'>,
   options: ContextOptions,
-  parts: Parts,
+  parts: ComponentCache,
   logReadsBody: boolean,
 ): Route {
   const hostnames = config.hostnames.map(canonicalName);
@@ -109,7 +109,7 @@ function checkPolicies(
 interface RouteParts {
   readonly options: ContextOptions;
   readonly fullKey: string;
-  readonly parts: Parts;
+  readonly parts: ComponentCache;
   readonly hostnames: ReadonlySet<string>;
   readonly expressions: Expression[];
 }

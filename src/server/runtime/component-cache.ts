@@ -9,7 +9,7 @@ import { type ContextOptions, createContext } from './compile-context.ts';
 import { placeOf } from './place.ts';
 
 /** What a compiled policy, backend or other part may do when its time begins and ends. */
-export interface Lasting {
+export interface Lifecycle {
   /** Asked when the part replaces an older one. True: it looks after that one from now on, and closes it. */
   takeOver?(previous: unknown): boolean;
   /** Another one looks after it, and its last request has ended. */
@@ -20,7 +20,7 @@ export interface Lasting {
 }
 
 /** What was told while a part was compiled. Places are relative to the part, which a reload may move. */
-interface Notes {
+interface CompileOutput {
   readonly expressions: Expression[];
   readonly inspection: Inspection;
   readonly secretNames: SecretNames;
@@ -29,17 +29,17 @@ interface Notes {
 }
 
 /** A compiled piece of the configuration that can live longer than its runtime. */
-export interface Part {
+export interface Component {
   /** All that it was compiled from. */
   readonly inputs: unknown;
-  readonly value: object & Lasting;
-  readonly notes: Notes;
+  readonly value: object & Lifecycle;
+  readonly notes: CompileOutput;
   /** Where it stood when it was compiled. */
   readonly path: Path;
 }
 
 /** Where a part stands, and who is told what it tells. */
-export interface PartSite {
+export interface CompileSite {
   readonly options: ContextOptions;
   readonly path: Path;
   readonly hostnames: ReadonlySet<string>;
@@ -47,21 +47,21 @@ export interface PartSite {
 }
 
 /** Parts that do not serve any more. Once their last request has ended, each is to be closed, or told so. */
-export interface OldParts {
-  readonly unused: readonly Part[];
-  readonly inherited: readonly Part[];
+export interface RetiredComponents {
+  readonly unused: readonly Component[];
+  readonly inherited: readonly Component[];
 }
 
 /**
  * The parts of one runtime, by names that stay over reloads. A part whose inputs have not changed is taken over from
  * the runtime before, with all it has: buckets, keys, sessions, connections.
  */
-export class Parts {
-  readonly #parts = new Map<string, { readonly part: Part; readonly path: Path }>();
+export class ComponentCache {
+  readonly #parts = new Map<string, { readonly part: Component; readonly path: Path }>();
   /** Known while compiling only: a chain of all runtimes there ever were would be a leak. */
-  #previous: Parts | undefined;
+  #previous: ComponentCache | undefined;
 
-  constructor(previous?: Parts) {
+  constructor(previous?: ComponentCache) {
     this.#previous = previous;
   }
 
@@ -69,7 +69,7 @@ export class Parts {
   get<T extends object>(
     name: string,
     inputs: unknown,
-    { options, path, hostnames, expressions }: PartSite,
+    { options, path, hostnames, expressions }: CompileSite,
     compile: (context: CompileContext) => T,
   ): T {
     const previous = this.#previous;
@@ -98,9 +98,9 @@ export class Parts {
   }
 
   /** These parts serve from now on. Returns what does not. */
-  succeed(previous: Parts, source: YamlSource): OldParts {
-    const kept = new Set<Part>();
-    const inherited: Part[] = [];
+  succeed(previous: ComponentCache, source: YamlSource): RetiredComponents {
+    const kept = new Set<Component>();
+    const inherited: Component[] = [];
     for (const [key, { part, path }] of this.#parts) {
       const before = previous.#parts.get(key)?.part;
       if (before === part) {
@@ -120,7 +120,7 @@ export class Parts {
   }
 
   /** Closes all parts, except those of another runtime that goes on with them. */
-  async close(except?: Parts): Promise<void> {
+  async close(except?: ComponentCache): Promise<void> {
     const others = new Set(except === undefined ? [] : [...except.#parts.values()].map(({ part }) => part));
     const mine = [...this.#parts.values()].map(({ part }) => part);
     this.#parts.clear();
@@ -134,9 +134,9 @@ function compilePart<T extends object>(
   path: Path,
   hostnames: ReadonlySet<string>,
   compile: (context: CompileContext) => T,
-): Part {
+): Component {
   const inside = (whole: Path): Path => whole.slice(path.length);
-  const notes: Notes = {
+  const notes: CompileOutput = {
     expressions: [],
     inspection: new Inspection(),
     secretNames: { headers: new Set(), parameters: new Set() },

@@ -7,8 +7,8 @@ import { handleRequest } from '../kernel/pipeline.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import { llmCall } from '../llm/call.ts';
-import { settleCall } from '../llm/settle.ts';
-import { AccessLog, type EndedListener } from '../observe/access-log.ts';
+import { finalizeUsage } from '../llm/finalize-usage.ts';
+import { AccessLog, type RequestFinishedListener } from '../observe/access-log.ts';
 import { recordBody } from '../observe/body-record.ts';
 import { LostLines } from '../observe/lost-lines.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
@@ -18,9 +18,9 @@ import { RequestLines } from '../observe/request-lines.ts';
 import { traceBegin, traceEnd } from '../observe/trace/listener.ts';
 import { TraceObserver } from '../observe/trace/trace-observer.ts';
 import { createWatchers, type Watchers } from '../observe/watchers.ts';
-import type { Serving } from './active-config.ts';
+import type { ActiveConfig } from './active-config.ts';
 import { activeConfig } from './active-config.ts';
-import type { OldParts } from './component-cache.ts';
+import type { RetiredComponents } from './component-cache.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';
 import { openPort, type Port, type PortEvents, portKey } from './port.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
@@ -39,7 +39,7 @@ export interface Gateway {
   /** The open ports, in the order of the configuration. */
   readonly listeners: readonly { readonly gateway: GatewayRuntime; readonly port: number }[];
   /** Tells a listener of every request that has ended, until the returned function is called. It must not throw. */
-  onEnded(listener: EndedListener): () => void;
+  onRequestFinished(listener: RequestFinishedListener): () => void;
   readonly metrics: Metrics;
   /** Who watches requests: `/debug/trace`. */
   readonly watchers: Watchers;
@@ -94,8 +94,8 @@ class RunningGateway implements Gateway {
     this.#lostLines = new LostLines(sink, log);
     this.metrics.accessLogLinesLost = () => this.#lostLines.count;
     this.#events = {
-      handle: (x, serving) => this.#handle(x, serving),
-      ended: (x, status, bodyBytes) => this.#ended(x, status, bodyBytes),
+      handle: (ctx, serving) => this.#handle(ctx, serving),
+      ended: (ctx, status, bodyBytes) => this.#ended(ctx, status, bodyBytes),
     };
   }
 
@@ -128,7 +128,7 @@ class RunningGateway implements Gateway {
     const tracingBefore = this.#tracing;
     for (const { plan } of next.gateways) {
       const port = this.#ports.get(portKey(plan));
-      if (port !== undefined) port.serving = servingOf(next, plan.name, tracing, port.listener.port);
+      if (port !== undefined) port.active = servingOf(next, plan.name, tracing, port.listener.port);
     }
     this.#ports = ports;
     this.#runtime = next;
@@ -139,8 +139,8 @@ class RunningGateway implements Gateway {
   }
 
   get listeners(): Gateway['listeners'] {
-    return [...this.#ports.values()].map(({ serving, listener }) => ({
-      gateway: serving.gateway,
+    return [...this.#ports.values()].map(({ active, listener }) => ({
+      gateway: active.gateway,
       port: listener.port,
     }));
   }
@@ -149,14 +149,14 @@ class RunningGateway implements Gateway {
     return this.#requests;
   }
 
-  onEnded(listener: EndedListener): () => void {
-    return this.#lines.onEnded(listener);
+  onRequestFinished(listener: RequestFinishedListener): () => void {
+    return this.#lines.onRequestFinished(listener);
   }
 
   connections(): ReturnType<Gateway['connections']> {
     return Promise.all(
-      [...this.#ports.values()].map(async ({ serving, listener }) => ({
-        name: serving.gateway.plan.name,
+      [...this.#ports.values()].map(async ({ active, listener }) => ({
+        name: active.gateway.plan.name,
         count: await listener.connections(),
       })),
     );
@@ -187,57 +187,57 @@ class RunningGateway implements Gateway {
     return this.#runtime.config.config.connectionTerminationDeadline;
   }
 
-  async #handle(x: RequestContext, serving: Serving): Promise<Reply> {
+  async #handle(ctx: RequestContext, serving: ActiveConfig): Promise<Reply> {
     const { runtime } = serving;
-    activeConfig.set(x, serving);
-    x.logReads = runtime.logReads;
-    this.#requests.began(x);
-    if (this.watchers.active || this.#requestLines.isOn) this.#observe(x, runtime);
-    const reply = await handleRequest(x, serving.gateway);
+    activeConfig.set(ctx, serving);
+    ctx.logReads = runtime.logReads;
+    this.#requests.began(ctx);
+    if (this.watchers.active || this.#requestLines.isOn) this.#observe(ctx, runtime);
+    const reply = await handleRequest(ctx, serving.gateway);
     if (runtime.logReads.reads('response.body', 'response.bodyPrefix'))
-      recordBody(x, reply, runtime.config.frontendPolicies.http.maxBufferSize);
-    x.timings.replied = performance.now();
+      recordBody(ctx, reply, runtime.config.frontendPolicies.http.maxBufferSize);
+    ctx.timings.replied = performance.now();
     return reply;
   }
 
-  #observe(x: RequestContext, runtime: Runtime): void {
-    const tracer = this.#tracerOf(x);
+  #observe(ctx: RequestContext, runtime: Runtime): void {
+    const tracer = this.#tracerOf(ctx);
     if (tracer === undefined) return;
-    x.observer = tracer;
-    tracers.set(x, tracer);
+    ctx.observer = tracer;
+    tracers.set(ctx, tracer);
     traceBegin(tracer, runtime.config.frontendPolicies, runtime);
   }
 
-  #tracerOf(x: RequestContext): TraceObserver | undefined {
-    const lines = this.#requestLines.isOn ? this.#requestLines.of(x) : undefined;
-    const claimed = this.watchers.active ? this.watchers.claim(x, lines) : undefined;
-    return claimed ?? (lines === undefined ? undefined : new TraceObserver(x, lines));
+  #tracerOf(ctx: RequestContext): TraceObserver | undefined {
+    const lines = this.#requestLines.isOn ? this.#requestLines.of(ctx) : undefined;
+    const claimed = this.watchers.active ? this.watchers.claim(ctx, lines) : undefined;
+    return claimed ?? (lines === undefined ? undefined : new TraceObserver(ctx, lines));
   }
 
-  #ended(x: RequestContext, status: number, bodyBytes: number): void {
-    this.#requests.ended(x);
-    const { runtime, tracing, bind } = activeConfig.get(x) as Serving;
-    const llm = llmCall.get(x);
-    if (llm !== undefined) settleCall(x, llm, runtime.catalog);
-    const tracer = x.observer === undefined ? undefined : tracers.get(x);
+  #ended(ctx: RequestContext, status: number, bodyBytes: number): void {
+    this.#requests.ended(ctx);
+    const { runtime, tracing, bind } = activeConfig.get(ctx) as ActiveConfig;
+    const llm = llmCall.get(ctx);
+    if (llm !== undefined) finalizeUsage(ctx, llm, runtime.catalog);
+    const tracer = ctx.observer === undefined ? undefined : tracers.get(ctx);
     tracer?.finished(status);
-    const fields = this.#lines.ended(x, status, runtime.accessLog, x.span !== undefined);
-    if (x.span !== undefined && fields !== undefined) tracing?.ended(x, x.span as RecordedSpan, fields);
-    bind?.ended(x, status === 0 ? 499 : status, bodyBytes);
-    if (tracer !== undefined) traceEnd(tracer, x);
+    const fields = this.#lines.ended(ctx, status, runtime.accessLog, ctx.span !== undefined);
+    if (ctx.span !== undefined && fields !== undefined) tracing?.ended(ctx, ctx.span as RecordedSpan, fields);
+    bind?.ended(ctx, status === 0 ? 499 : status, bodyBytes);
+    if (tracer !== undefined) traceEnd(tracer, ctx);
   }
 
   /** The ports of a runtime: those that are open already as they are, the others opened; or all as before. */
   async #openPorts(runtime: Runtime, tracing: Tracing | undefined): Promise<Map<string, Port>> {
     const ports = new Map<string, Port>();
     const opened: Port[] = [];
-    const before = [...this.#ports.values()].map(({ listener, serving }) =>
-      addressOf({ address: serving.gateway.plan.address, port: listener.port }),
+    const before = [...this.#ports.values()].map(({ listener, active }) =>
+      addressOf({ address: active.gateway.plan.address, port: listener.port }),
     );
     try {
       for (const { plan } of runtime.gateways) {
         const known = this.#ports.get(portKey(plan));
-        const serving = (port?: number): Serving => servingOf(runtime, plan.name, tracing, port);
+        const serving = (port?: number): ActiveConfig => servingOf(runtime, plan.name, tracing, port);
         const isOurs = before.some((address) => overlap(address, addressOf(plan)));
         const port = known ?? (await openPort(plan, serving(), this.#events, serving, isOurs));
         ports.set(portKey(plan), port);
@@ -254,12 +254,16 @@ class RunningGateway implements Gateway {
   }
 
   /** Ends what only earlier requests use, after the last of them, or when the time for that is over. */
-  #leave(removed: readonly Port[], { unused, inherited }: OldParts, tracing: Tracing | undefined): void {
+  #leave(
+    removed: readonly Port[],
+    { unused, inherited }: RetiredComponents,
+    tracing: Tracing | undefined,
+  ): void {
     if (removed.length + unused.length + inherited.length === 0 && tracing === undefined) return;
     for (const { value } of unused) value.drain?.();
-    for (const { listener, serving } of removed) {
+    for (const { listener, active } of removed) {
       const bind = `bind/${listener.port}`;
-      this.#log.info('proxy::gateway', 'stopping bind', { bind, listener: serving.gateway.plan.name });
+      this.#log.info('proxy::gateway', 'stopping bind', { bind, listener: active.gateway.plan.name });
     }
     const closed = this.#closePorts(removed);
     const left = Promise.all([...closed, this.#requests.afterAll(this.#drainTime)])
@@ -298,7 +302,7 @@ function servingOf(
   gatewayName: string,
   tracing: Tracing | undefined,
   port?: number,
-): Serving {
+): ActiveConfig {
   const gateway = runtime.gateways.find(({ plan }) => plan.name === gatewayName) as GatewayRuntime;
   return {
     runtime,

@@ -1,7 +1,7 @@
 import { AppError, ERRORS } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { counted } from '../../core/render/counted.ts';
-import { cutShort } from '../kernel/pipeline.ts';
+import { endWithError } from '../kernel/pipeline.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import { writeReply } from '../transport/write-reply.ts';
@@ -105,23 +105,23 @@ export class OpenRequests implements OpenRequestList {
  * Tells the client of an open request that its time is over. Whether that was possible: a body of which a part has left
  * has no place for it, unless it is a stream of events.
  */
-function saysLast(x: RequestContext): boolean {
-  const { request, response, running } = x;
+function saysLast(ctx: RequestContext): boolean {
+  const { request, response, running } = ctx;
   if (running?.expired?.() === true) return true;
   if (response.destroyed) return false;
   if (response.headersSent) {
-    const body = x.reply?.body;
+    const body = ctx.reply?.body;
     if (typeof body === 'object' && 'attach' in body && body.expired?.() === true) return true;
     // The log says it, at least.
     const { text, reason } = ERRORS.gateway_closing;
-    x.error ??= text;
-    x.reason = reason;
-    x.abandon('the gateway is closing');
+    ctx.error ??= text;
+    ctx.reason = reason;
+    ctx.abandon('the gateway is closing');
     return false;
   }
-  const reply = cutShort(x, new AppError('gateway_closing'));
+  const reply = endWithError(ctx, new AppError('gateway_closing'));
   reply.headers.set('connection', 'close');
   writeReply(request, response, reply);
-  x.abandon('the gateway is closing');
+  ctx.abandon('the gateway is closing');
   return true;
 }

@@ -4,7 +4,7 @@ import type { GatewayPlan } from '../config/plan.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { type Listener, openListener } from '../transport/listener.ts';
-import type { Serving } from './active-config.ts';
+import type { ActiveConfig } from './active-config.ts';
 import { activeConfig } from './active-config.ts';
 
 /** A port that could not be opened, with the place of the port in the configuration. */
@@ -41,14 +41,14 @@ export function portDiagnostic(
 
 /** An open port, and what it serves with at the moment: the one reference that a reload changes. */
 export interface Port {
-  serving: Serving;
+  active: ActiveConfig;
   readonly listener: Listener;
 }
 
 /** What happens with the requests of a port. */
 export interface PortEvents {
-  handle(x: RequestContext, serving: Serving): Promise<Reply>;
-  ended(x: RequestContext, status: number, bodyBytes: number): void;
+  handle(ctx: RequestContext, serving: ActiveConfig): Promise<Reply>;
+  ended(ctx: RequestContext, status: number, bodyBytes: number): void;
 }
 
 /** Ports with the same key stay open over a reload. */
@@ -64,31 +64,31 @@ export function portKey({ name, port, address }: GatewayPlan): string {
  */
 export async function openPort(
   { port, address, portPath }: GatewayPlan,
-  first: Serving,
+  first: ActiveConfig,
   { handle, ended }: PortEvents,
-  servingOf: (port: number) => Serving,
+  servingOf: (port: number) => ActiveConfig,
   isOurs: boolean,
 ): Promise<Port> {
-  const state = { serving: first };
+  const state = { active: first };
   const listener = await openListener({
     gateway: GATEWAY.label,
     get listener() {
-      return state.serving.gateway.plan.name;
+      return state.active.gateway.plan.name;
     },
     port,
     address,
-    handle: (x) => handle(x, state.serving),
-    ended: (x, status, bodyBytes) => {
+    handle: (ctx) => handle(ctx, state.active),
+    ended: (ctx, status, bodyBytes) => {
       // A request whose connection ended before its turn came.
-      activeConfig.ensure(x, () => state.serving);
-      ended(x, status, bodyBytes);
+      activeConfig.ensure(ctx, () => state.active);
+      ended(ctx, status, bodyBytes);
     },
-    connected: () => state.serving.bind?.connected(),
-    disconnected: (received, sent) => state.serving.bind?.disconnected(received, sent),
+    connected: () => state.active.bind?.connected(),
+    disconnected: (received, sent) => state.active.bind?.disconnected(received, sent),
   }).catch((error: unknown) => {
     throw new PortError(portPath, port, error as NodeJS.ErrnoException, isOurs);
   });
-  state.serving = servingOf(listener.port);
+  state.active = servingOf(listener.port);
   return Object.assign(state, { listener });
 }
 

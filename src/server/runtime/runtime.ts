@@ -19,7 +19,7 @@ import { Inspection } from '../kernel/inspection.ts';
 import { LogReads } from '../kernel/log-reads.ts';
 import type { Route } from '../kernel/request-context.ts';
 import { createRouter, type Router } from '../kernel/router.ts';
-import type { AdmissionSettings } from '../kernel/validate-request.ts';
+import type { RequestValidation } from '../kernel/validate-request.ts';
 import type { PriceCatalog } from '../llm/cost/catalog.ts';
 import { loadCatalogs } from '../llm/cost/load.ts';
 import { mcpProcessOf, setMcpProcess } from '../mcp/process.ts';
@@ -30,14 +30,14 @@ import { compileMetricsPolicy } from '../observe/metrics/metrics-policy.ts';
 import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';
 import { type ContextOptions, createContext, locate } from './compile-context.ts';
 import { compileRoute } from './compile-route.ts';
-import { Parts } from './component-cache.ts';
+import { ComponentCache } from './component-cache.ts';
 
 /** One port as requests see it. */
 export interface GatewayRuntime {
   readonly plan: GatewayPlan;
   readonly routes: readonly Route[];
   readonly router: Router<Route>;
-  readonly admission: AdmissionSettings;
+  readonly admission: RequestValidation;
 }
 
 /** A whole configuration, compiled. Immutable: a reload builds a new one and closes what that has not taken over. */
@@ -45,7 +45,7 @@ export interface Runtime {
   /** As it serves: after a reload, the settings of the process are still those of the start. */
   readonly config: Config;
   readonly source: YamlSource;
-  readonly parts: Parts;
+  readonly parts: ComponentCache;
   readonly settings: RuntimeSettings;
   readonly gateways: readonly GatewayRuntime[];
   readonly accessLog: AccessLogPolicy;
@@ -118,7 +118,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     inspection,
     report,
   };
-  const parts = new Parts(previous?.parts);
+  const parts = new ComponentCache(previous?.parts);
   const shared = compileShared(loaded, config, contextOptions, parts);
   if (previous === undefined) metrics.configure(shared.metricsPolicy);
   const { children } = mcpProcessOf(settings);
@@ -162,7 +162,7 @@ function detachedNames({ key }: RoutePlan): { readonly key: string; backend(inde
 function compileGateway(
   plan: GatewayPlan,
   options: ContextOptions,
-  parts: Parts,
+  parts: ComponentCache,
   logReadsBody: boolean,
 ): GatewayRuntime {
   const routes = plan.routes.map((route) =>
@@ -174,7 +174,7 @@ function compileGateway(
     const place = isConfigured ? [...path, 'matches', 0, 'path'] : path;
     options.report(place, shadowedProblem(route, by));
   }
-  return { plan, routes, router: createRouter(routes), admission: options.settings.admission };
+  return { plan, routes, router: createRouter(routes), admission: options.settings.requestValidation };
 }
 
 /** The settings of the process are those of the start, but for the price catalogs. */
@@ -183,7 +183,7 @@ function withProcessOf({ config }: Config, loaded: Config): Config {
 }
 
 /** What all routes share. */
-function compileShared(loaded: Config, config: Config, options: ContextOptions, parts: Parts) {
+function compileShared(loaded: Config, config: Config, options: ContextOptions, parts: ComponentCache) {
   const expressions: Expression[] = [];
   const site = (...path: string[]) => ({ options, path, hostnames: NO_NAMES, expressions });
   const context = (...path: string[]) => createContext(options, path, NO_NAMES, expressions);
@@ -242,7 +242,7 @@ function runtimeSettings(
   if (previous !== undefined) return { ...previous, ...own };
   const settings: RuntimeSettings = {
     slots: undefined,
-    admission: config.http,
+    requestValidation: config.http,
     callMeter: (kind, subtype) => metrics.calls(kind, subtype),
     counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
     ...own,

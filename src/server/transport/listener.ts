@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 import { LIMITS } from '../../core/limits.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import { type Reply, RequestContext } from '../kernel/request-context.ts';
-import { type Line, Turns, type Waiting } from './pipelining.ts';
-import { joinSmallWrites } from './write-coalescing.ts';
+import { type Line, RequestPipeline, type Waiting } from './pipelining.ts';
+import { coalesceSmallWrites } from './write-coalescing.ts';
 import { discardReply, writeReply } from './write-reply.ts';
 
 export interface ListenerOptions {
@@ -15,9 +15,9 @@ export interface ListenerOptions {
   /** IP address; all of them, IPv4 and IPv6, when absent. */
   readonly address?: string | undefined;
   /** Answers one request. Must not throw. */
-  handle(x: RequestContext): Promise<Reply>;
+  handle(ctx: RequestContext): Promise<Reply>;
   /** Called once per request, when its response has ended, however it ended. */
-  ended(x: RequestContext, status: number, bodyBytes: number): void;
+  ended(ctx: RequestContext, status: number, bodyBytes: number): void;
   /** A client connected; and left, with the bytes that came from it and went to it. */
   connected?(): void;
   disconnected?(received: number, sent: number): void;
@@ -50,14 +50,14 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   server.maxHeadersCount = 0;
   server.maxConnections = LIMITS.connections;
   const finished = (response: GatewayResponse): void => {
-    const { exchange: x } = response;
+    const { context: ctx } = response;
     // Once: newer versions of Node.js also close responses whose turn never came.
-    if (x === undefined || response.isEnded) return;
+    if (ctx === undefined || response.isEnded) return;
     response.isEnded = true;
-    if (!response.writableFinished) x.clientClosed();
-    options.ended(x, response.headersSent ? response.statusCode : 0, response.bodyBytes);
+    if (!response.writableFinished) ctx.clientClosed();
+    options.ended(ctx, response.headersSent ? response.statusCode : 0, response.bodyBytes);
   };
-  const turns = new Turns<GatewayResponse>(finished);
+  const turns = new RequestPipeline<GatewayResponse>(finished);
   // One function for all responses: a closure each would keep whole requests alive until a full collection.
   function onClosed(this: GatewayResponse): void {
     finished(this);
@@ -66,7 +66,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   }
   const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {
     response.once('close', onClosed);
-    response.exchange = new RequestContext(
+    response.context = new RequestContext(
       request,
       response,
       options.gateway,
@@ -75,7 +75,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     );
     if (turns.enter(response)) void serve(response, options);
   };
-  server.on('connection', joinSmallWrites);
+  server.on('connection', coalesceSmallWrites);
   server.on('request', onRequest);
   // The body decides whether the client is told to go on (see `RequestBody`).
   server.on('checkContinue', onRequest);
@@ -107,7 +107,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
 /** A response that knows what it answers. */
 class GatewayResponse extends ServerResponse implements Waiting {
   line: Line<this> | undefined;
-  exchange: RequestContext | undefined;
+  context: RequestContext | undefined;
   isEnded = false;
   /** Of the body, before chunks are framed. */
   bodyBytes = 0;
@@ -129,12 +129,12 @@ const lengthOf = (chunk: Written): number =>
   typeof chunk === 'string' ? Buffer.byteLength(chunk) : chunk.byteLength;
 
 async function serve(response: GatewayResponse, options: ListenerOptions): Promise<void> {
-  const { exchange: x } = response;
-  if (x === undefined) return;
-  const reply = await options.handle(x);
+  const { context: ctx } = response;
+  if (ctx === undefined) return;
+  const reply = await options.handle(ctx);
   // The client has left, or was answered when its time was over.
   if (response.destroyed || response.headersSent) return discardReply(reply);
-  writeReply(x.request, response, reply);
+  writeReply(ctx.request, response, reply);
 }
 
 function listen(server: Server, { port, address }: ListenerOptions): Promise<void> {

@@ -25,7 +25,7 @@ export interface Line<R> {
  * could open a connection to the backend with every 30 bytes, and requests that change something could overtake each
  * other, which RFC 9112 §9.3.2 allows for safe methods only. While several wait, no more is read.
  */
-export class Turns<R extends Waiting> {
+export class RequestPipeline<R extends Waiting> {
   readonly #lines = new WeakMap<Socket, Line<R>>();
   readonly #neverBegun: (response: R) => void;
 

@@ -2,7 +2,7 @@ import { buildConnector } from 'undici';
 import type { CallMeter } from '../kernel/call-meter.ts';
 import type { CallSpan } from '../kernel/observer.ts';
 import type { UpstreamRequest } from './upstream-request.ts';
-import { joinSmallWrites } from './write-coalescing.ts';
+import { coalesceSmallWrites } from './write-coalescing.ts';
 
 /** Opens connections as undici does, and tells how long that took. */
 export function upstreamConnector(
@@ -15,7 +15,7 @@ export function upstreamConnector(
     connect(target, ((...[error, socket]: Parameters<buildConnector.Callback>) => {
       if (error !== null) return callback(error, null);
       meter?.connected(target.protocol === 'https:' ? 'tls' : 'plaintext', performance.now() - started);
-      joinSmallWrites(socket);
+      coalesceSmallWrites(socket);
       callback(null, socket);
     }) as buildConnector.Callback);
   };

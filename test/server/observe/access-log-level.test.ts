@@ -12,8 +12,8 @@ describe('the access log as the target `request`', () => {
   test('is silenced, numbered and restored by directives, and listeners are told all the same', async () => {
     await using gate = await answeringGateway({});
     const told: string[] = [];
-    const stop = gate.running.onEnded((fields, x) => {
-      told.push(`${x.path} ${fields.find(([name]) => name === 'http.status')?.[1]}`);
+    const stop = gate.running.onRequestFinished((fields, ctx) => {
+      told.push(`${ctx.path} ${fields.find(([name]) => name === 'http.status')?.[1]}`);
     });
     const get = async (path: string): Promise<void> => {
       const before = told.length;

@@ -196,8 +196,8 @@ describe('claims of a token', () => {
     await using route = await watchedRoute(
       { authorization: { rules: roles } },
       {
-        prepare: (x) => {
-          jwtClaims.set(x, claims);
+        prepare: (ctx) => {
+          jwtClaims.set(ctx, claims);
         },
       },
     );
@@ -222,8 +222,8 @@ describe('claims of a token', () => {
     await using route = await watchedRoute(
       { authorization: { rules: ['jwt.level + 1 == 4', 'jwt.level / 2 == 1', 'type(jwt.level) == int'] } },
       {
-        prepare: (x) => {
-          jwtClaims.set(x, { level: 3 });
+        prepare: (ctx) => {
+          jwtClaims.set(ctx, { level: 3 });
         },
       },
     );
@@ -238,8 +238,8 @@ describe('claims of a token', () => {
         },
       },
       {
-        prepare: (x) => {
-          jwtClaims.set(x, { sub: 'ada' });
+        prepare: (ctx) => {
+          jwtClaims.set(ctx, { sub: 'ada' });
         },
       },
     );

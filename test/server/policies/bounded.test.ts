@@ -30,8 +30,8 @@ describe('claims of any size and shape', () => {
     ['a text of 1 MB', { realm_access: { roles: 'x'.repeat(1_000_000) } }],
     ['nothing', {}],
   ])('%s: 403', async (what, claims) => {
-    const prepare = (x: RequestContext): void => {
-      jwtClaims.set(x, claims);
+    const prepare = (ctx: RequestContext): void => {
+      jwtClaims.set(ctx, claims);
     };
     await using route = await watchedRoute({ authorization: { rules } }, { prepare });
     await expectFreeLoop(`rule on ${what}`, async () => {

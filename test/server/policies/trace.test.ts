@@ -20,7 +20,7 @@ async function told(
   kind: string,
   policies: object,
   options: SendOptions = {},
-  prepare?: (x: RequestContext) => void,
+  prepare?: (ctx: RequestContext) => void,
 ): Promise<Told[]> {
   await using route = await watchedRoute(policies, prepare === undefined ? {} : { prepare });
   await send(route.url, options);
@@ -68,8 +68,8 @@ test('apiKey: never the key', async () => {
 test('authorization: the rule that decided', async () => {
   const rules = ['jwt.sub == "ada"', { deny: 'request.method == "DELETE"' }];
   const policies = { authorization: { rules } };
-  const ada = (x: RequestContext): void => {
-    jwtClaims.set(x, { sub: 'ada' });
+  const ada = (ctx: RequestContext): void => {
+    jwtClaims.set(ctx, { sub: 'ada' });
   };
   expect(await told('authorization', policies, {}, ada)).toEqual([
     { action: 'apply', reason: 'every rule holds' },
@@ -212,8 +212,8 @@ describe('all of them', () => {
     await using route = await watchedRoute(
       { authorization: { rules: ['true'] }, cors: {} },
       {
-        prepare: (x) => {
-          x.observer = undefined;
+        prepare: (ctx) => {
+          ctx.observer = undefined;
         },
       },
     );

@@ -19,7 +19,7 @@ export const echo = defineProvider({
   answer,
 });
 
-function answer(x: RequestContext, { operation, streaming }: LlmCall, body: Body): Reply {
+function answer(ctx: RequestContext, { operation, streaming }: LlmCall, body: Body): Reply {
   switch (operation) {
     case 'chat':
       return missing(body, 'messages') ?? chat(body, streaming);
@@ -28,7 +28,7 @@ function answer(x: RequestContext, { operation, streaming }: LlmCall, body: Body
     case 'embeddings':
       return missing(body, 'input') ?? embeddings(body);
     default:
-      return refusal(404, 'unknown_url', `the echo model has no ${x.method} ${x.path}: ${ENDPOINTS}`);
+      return refusal(404, 'unknown_url', `the echo model has no ${ctx.method} ${ctx.path}: ${ENDPOINTS}`);
   }
 }
 

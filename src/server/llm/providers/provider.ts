@@ -11,7 +11,7 @@ export interface ProviderKind {
   /** Origin and path prefix of its API, when the configuration has no `baseUrl`; undefined when it must have one. */
   readonly baseUrl: string | undefined;
   /** Answers here instead of over the network. */
-  readonly answer?: (x: RequestContext, call: LlmCall, body: Readonly<Record<string, unknown>>) => Reply;
+  readonly answer?: (ctx: RequestContext, call: LlmCall, body: Readonly<Record<string, unknown>>) => Reply;
 }
 
 export function defineProvider(kind: ProviderKind): ProviderKind {

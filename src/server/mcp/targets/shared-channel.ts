@@ -1,8 +1,8 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
 import { lowestRevision } from '../initialize.ts';
+import type { CallHandler, JsonRpcConnection } from '../json-rpc-connection.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message.ts';
-import type { CallHandler, Peer } from '../peer.ts';
 import { errorMessage, RPC, resultMessage } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 
@@ -16,7 +16,7 @@ const TOKEN_IN_PROGRESS = ['params', 'progressToken'];
 
 /** A process that several sessions use. */
 export interface SharedProcess {
-  readonly peer: Peer;
+  readonly peer: JsonRpcConnection;
   readonly channel: Channel;
   /** The server's answer to `initialize`. */
   readonly initialized: Promise<RpcMessage>;

@@ -1,9 +1,8 @@
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
-import { lateFailure } from '../in-time.ts';
+import { JsonRpcConnection } from '../json-rpc-connection.ts';
 import type { RpcMessage } from '../message.ts';
-import { Peer } from '../peer.ts';
 import {
   errorMessage,
   LATEST_SESSION_REVISION,
@@ -12,6 +11,7 @@ import {
   resultMessage,
 } from '../protocol.ts';
 import type { Channel, ChannelEvents, Target } from '../target.ts';
+import { lateFailure } from '../timeouts.ts';
 import { SharedChannel, type SharedProcess } from './shared-channel.ts';
 
 /** Without abilities of its own: a request of the server could not be given to the right one of several clients. */
@@ -113,7 +113,9 @@ export class SharedServer {
   async #start(): Promise<SharedProcess> {
     await this.#stopped;
     const members = new Set<SharedChannel>();
-    const peer: Peer = new Peer(this.#target, this.#log, (message) => this.unrelated(running, message));
+    const peer: JsonRpcConnection = new JsonRpcConnection(this.#target, this.#log, (message) =>
+      this.unrelated(running, message),
+    );
     let channel: Channel;
     try {
       channel = await this.#open(peer.events);
@@ -139,7 +141,7 @@ export class SharedServer {
     return running;
   }
 
-  async #initialize(peer: Peer, channel: Channel): Promise<RpcMessage> {
+  async #initialize(peer: JsonRpcConnection, channel: Channel): Promise<RpcMessage> {
     const seconds = LIMITS.initializeTimeout / 1000;
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {

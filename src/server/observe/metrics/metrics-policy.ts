@@ -34,7 +34,7 @@ export interface MetricsPolicy {
   isRemoved(name: string): boolean;
   readonly labels: readonly string[];
   /** Values of those labels for a request that has ended; undefined where there is no text. */
-  values(x: RequestContext): (string | undefined)[];
+  values(ctx: RequestContext): (string | undefined)[];
 }
 
 export function compileMetricsPolicy(
@@ -48,9 +48,9 @@ export function compileMetricsPolicy(
   return {
     isRemoved: (name) => removed.has(shortName(name)),
     labels: Object.keys(fields.add),
-    values: (x) =>
+    values: (ctx) =>
       expressions.map((expression) => {
-        const value = tryEvaluate(expression, resolverFor(x));
+        const value = tryEvaluate(expression, resolverFor(ctx));
         return typeof value === 'string' ? value : undefined;
       }),
   };

@@ -24,7 +24,6 @@ export interface BindNames {
   readonly listener: string;
 }
 
-
 /** The counters of a running gateway. They outlive a reload of the configuration. */
 export class Metrics {
   readonly families: Families;
@@ -140,9 +139,9 @@ export class Metrics {
   }
 
   /** Values of the labels of `config.metrics`. */
-  custom(x: RequestContext): readonly string[] {
+  custom(ctx: RequestContext): readonly string[] {
     if (this.#custom.length === 0) return NONE;
-    const values = this.#policy?.values(x) ?? [];
+    const values = this.#policy?.values(ctx) ?? [];
     return this.#custom.map((known, index) => known.of(values[index], true));
   }
 
@@ -194,25 +193,26 @@ export class BindMetrics {
   }
 
   /** A request has ended. `bodyBytes` are those of the response body. */
-  ended(x: RequestContext, status: number, bodyBytes: number): void {
-    const seconds = (performance.now() - x.timings.started) / 1000;
-    const route = this.#route(x.route ?? UNKNOWN, this.#metrics.custom(x));
+  ended(ctx: RequestContext, status: number, bodyBytes: number): void {
+    const seconds = (performance.now() - ctx.timings.started) / 1000;
+    const route = this.#route(ctx.route ?? UNKNOWN, this.#metrics.custom(ctx));
     const http = route.http({
-      backend: x.backend ?? UNKNOWN,
-      protocol: x.protocol,
-      method: x.method,
+      backend: ctx.backend ?? UNKNOWN,
+      protocol: ctx.protocol,
+      method: ctx.method,
       status,
-      reason: x.reason ?? UNKNOWN,
+      reason: ctx.reason ?? UNKNOWN,
     });
     http.requests.inc();
     http.bytes.inc(bodyBytes);
     http.duration.observe(seconds);
-    if (x.timings.called !== undefined) http.requestProcessing.observe((x.timings.called - x.timings.started) / 1000);
-    if (x.timings.answered !== undefined && x.timings.replied !== undefined)
-      http.responseProcessing.observe((x.timings.replied - x.timings.answered) / 1000);
-    const mcp = mcpFields.get(x);
+    if (ctx.timings.called !== undefined)
+      http.requestProcessing.observe((ctx.timings.called - ctx.timings.started) / 1000);
+    if (ctx.timings.answered !== undefined && ctx.timings.replied !== undefined)
+      http.responseProcessing.observe((ctx.timings.replied - ctx.timings.answered) / 1000);
+    const mcp = mcpFields.get(ctx);
     if (mcp !== undefined) this.#metrics.recordMcp(mcp, route);
-    const llm = llmCall.get(x);
+    const llm = llmCall.get(ctx);
     if (llm !== undefined) this.#metrics.recordLlm(llm, seconds, status >= 200 && status < 300, route);
   }
 

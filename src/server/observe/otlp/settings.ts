@@ -16,11 +16,11 @@ export interface TracingSettings {
   readonly headers: Readonly<Record<string, string>>;
   readonly resources: Readonly<Record<string, string>>;
   readonly removed: ReadonlySet<string>;
-  samplesNew(x: RequestContext): boolean;
-  samplesClient(x: RequestContext): boolean;
+  samplesNew(ctx: RequestContext): boolean;
+  samplesClient(ctx: RequestContext): boolean;
   /** Whether the ended request is exported. */
-  isWanted(x: RequestContext): boolean;
-  added(x: RequestContext): [name: string, value: CelResult][];
+  isWanted(ctx: RequestContext): boolean;
+  added(ctx: RequestContext): [name: string, value: CelResult][];
 }
 
 /** The two places of tracing in a configuration. */
@@ -105,20 +105,20 @@ function pick(
 }
 
 /** Yes or no, or a probability. An expression that fails samples nothing. */
-function samplerOf(sampling: Sampling, at: CompileContext): (x: RequestContext) => boolean {
+function samplerOf(sampling: Sampling, at: CompileContext): (ctx: RequestContext) => boolean {
   if (typeof sampling !== 'string') return () => isSampled(sampling);
   const expression = at.cel(sampling, samplingScope);
-  return (x) => isSampled(tryEvaluate(expression, resolverFor(x)));
+  return (ctx) => isSampled(tryEvaluate(expression, resolverFor(ctx)));
 }
 
 function isSampled(value: unknown): boolean {
   return value === true || (typeof value === 'number' && Math.random() < value);
 }
 
-function filterOf(filter: string | undefined, at: CompileContext): (x: RequestContext) => boolean {
+function filterOf(filter: string | undefined, at: CompileContext): (ctx: RequestContext) => boolean {
   if (filter === undefined) return () => true;
   const expression = at.at('filter').condition(filter, logScope);
-  return (x) => tryEvaluate(expression, resolverFor(x)) === true;
+  return (ctx) => tryEvaluate(expression, resolverFor(ctx)) === true;
 }
 
 function attributes(
@@ -129,9 +129,9 @@ function attributes(
     ([name, source]) => [name, at.at(name).cel(source, logScope)] as const,
   );
   return {
-    added: (x) =>
+    added: (ctx) =>
       all.flatMap(([name, expression]): [string, CelResult][] => {
-        const value = tryEvaluate(expression, resolverFor(x));
+        const value = tryEvaluate(expression, resolverFor(ctx));
         return value === undefined || value === null ? [] : [[name, value]];
       }),
   };

@@ -48,21 +48,21 @@ export class Tracing {
 
   /** A router that decides, of each admitted request, whether it is recorded. */
   around(router: Router<Route>): Router<Route> {
-    return (x) => {
-      const exchange = x as RequestContext;
+    return (ctx) => {
+      const exchange = ctx as RequestContext;
       const span = this.#begin(exchange);
       exchange.span = span;
-      const route = router(x);
+      const route = router(ctx);
       if (span !== undefined) span.route = route;
       return route;
     };
   }
 
-  #begin(x: RequestContext): RequestSpan | undefined {
-    const parent = parseTraceparent(x.headers.all('traceparent'));
+  #begin(ctx: RequestContext): RequestSpan | undefined {
+    const parent = parseTraceparent(ctx.headers.all('traceparent'));
     const { samplesNew, samplesClient } = this.#settings;
-    const isSampled = parent === undefined ? samplesNew(x) : samplesClient(x);
-    x.observer?.emit({
+    const isSampled = parent === undefined ? samplesNew(ctx) : samplesClient(ctx);
+    ctx.observer?.emit({
       type: 'traceSampling',
       decision: `${isSampled ? 'sample' : 'not sampled'} (${parent === undefined ? 'random' : 'client'})`,
     });
@@ -70,33 +70,33 @@ export class Tracing {
   }
 
   /** The request has ended, with these fields of the access log. */
-  ended(x: RequestContext, span: RequestSpan, fields: readonly Field[]): void {
-    if (!this.#settings.isWanted(x)) return;
+  ended(ctx: RequestContext, span: RequestSpan, fields: readonly Field[]): void {
+    if (!this.#settings.isWanted(ctx)) return;
     const now = performance.now();
-    const attributes = this.#attributes(x, fields);
-    const name = attributes['span.name'] ?? spanName(x, span);
+    const attributes = this.#attributes(ctx, fields);
+    const name = attributes['span.name'] ?? spanName(ctx, span);
     const server = { context: span, parent: span.parent, kind: KIND.server, name: String(name), attributes };
     void this.#resource.then((resource) => {
       const shared = { resource, scope: this.#scope };
       this.#queue.add([
-        readable({ ...server, error: problemOf(x), started: x.timings.started, ended: now }, shared),
+        readable({ ...server, error: problemOf(ctx), started: ctx.timings.started, ended: now }, shared),
         ...span.calls.map((call) => readable(clientSpan(call, span, now), shared)),
       ]);
     });
   }
 
-  #attributes(x: RequestContext, fields: readonly Field[]): Record<string, AttributeValue> {
+  #attributes(ctx: RequestContext, fields: readonly Field[]): Record<string, AttributeValue> {
     const attributes: Record<string, AttributeValue> = {};
     for (const [name, value] of fields) {
       if (value !== undefined && value !== null && name !== 'error')
         attributes[name] = measured(name, value) ?? attributeOf(value);
     }
     attributes['url.scheme'] = 'http';
-    attributes['network.protocol.version'] = x.request.httpVersion;
-    Object.assign(attributes, serverAttributes(x.host));
-    for (const [part, cost] of Object.entries(llmCall.get(x)?.cost?.parts ?? {}))
+    attributes['network.protocol.version'] = ctx.request.httpVersion;
+    Object.assign(attributes, serverAttributes(ctx.host));
+    for (const [part, cost] of Object.entries(llmCall.get(ctx)?.cost?.parts ?? {}))
       attributes[`gw.ai.usage.cost.${snakeCase(part)}`] = cost;
-    for (const [name, value] of this.#settings.added(x)) {
+    for (const [name, value] of this.#settings.added(ctx)) {
       const attribute = attributeOf(value);
       attributes[name] = typeof attribute === 'string' ? redactTarget(attribute) : attribute;
     }
@@ -110,9 +110,9 @@ export class Tracing {
 }
 
 /** What went wrong, for the span's status: a server's span is an error from 500 on (OpenTelemetry's conventions for HTTP). */
-function problemOf(x: RequestContext): string | undefined {
-  const known = x.error ?? mcpProblem(mcpFields.get(x));
-  const status = x.reply?.status ?? 0;
+function problemOf(ctx: RequestContext): string | undefined {
+  const known = ctx.error ?? mcpProblem(mcpFields.get(ctx));
+  const status = ctx.reply?.status ?? 0;
   return known ?? (status >= 500 ? `HTTP ${status}` : undefined);
 }
 
@@ -134,9 +134,9 @@ function attributeOf(value: unknown): AttributeValue {
 }
 
 /** Method of MCP, or of HTTP with the path that the route names: paths of clients are too many for names. */
-function spanName(x: RequestContext, { route }: RequestSpan): string {
-  const { method, path } = x;
-  const mcp = mcpFields.get(x);
+function spanName(ctx: RequestContext, { route }: RequestSpan): string {
+  const { method, path } = ctx;
+  const mcp = mcpFields.get(ctx);
   if (mcp?.method !== undefined) return mcp.method;
   for (const { path: wanted } of route?.matches ?? []) {
     if (wanted.kind === 'exact' && wanted.value === path) return `${method} ${path}`;

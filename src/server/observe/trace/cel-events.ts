@@ -14,7 +14,7 @@ export function celMessage(
   expression: TracedExpression,
   peek: (root: string) => unknown,
   outcome: CelOutcome,
-  x: RequestContext,
+  ctx: RequestContext,
   names: SecretNames,
 ): CelMessage {
   const { source, variables, roots, place } = expression;
@@ -29,7 +29,7 @@ export function celMessage(
   return {
     type: 'cel',
     expr: source,
-    requestState: stateFor(roots, peek, x, names),
+    requestState: stateFor(roots, peek, ctx, names),
     result: show(source, outcome),
     ...(parts.length === 0 ? {} : { parts }),
     ...place,

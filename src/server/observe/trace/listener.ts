@@ -37,8 +37,8 @@ export function traceBegin(
 }
 
 /** The access log is written: what the request cost, and the end of the trace. */
-export function traceEnd(tracer: Tracer, x: RequestContext): void {
-  const llm = llmCall.get(x);
+export function traceEnd(tracer: Tracer, ctx: RequestContext): void {
+  const llm = llmCall.get(ctx);
   if (llm?.cost !== undefined) {
     const { provider, responseModel, providerModel, requestModel, usage, cost } = llm;
     const model = responseModel ?? providerModel ?? requestModel;

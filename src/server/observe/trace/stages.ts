@@ -21,7 +21,7 @@ export function traceListener(tracer: Tracer, { effective, exportsSpans }: Front
 /** Which route was taken, why the others were not, and what is in force on it. */
 export function traceRoute(
   tracer: Tracer,
-  x: RequestContext,
+  ctx: RequestContext,
   routes: readonly Route[],
   selected: Route | undefined,
 ): void {
@@ -37,7 +37,7 @@ export function traceRoute(
       : {
           skippedRoutes: skipped.map((route) => ({
             route: route.fullKey,
-            reason: explainSkipped(route, x),
+            reason: explainSkipped(route, ctx),
             ...route.place,
           })),
         }),
@@ -82,19 +82,19 @@ function placesOf(policies: readonly Policy[]): Record<string, TracePlace> {
 /** The response side of the policies, each that changed something with what it left. */
 export function traceResponse(
   tracer: Tracer,
-  x: RequestContext,
+  ctx: RequestContext,
   reply: Reply,
   entered: readonly Policy[],
 ): void {
   if (tracer.isBrief) {
-    for (const policy of entered) policy.response?.(x, reply);
+    for (const policy of entered) policy.response?.(ctx, reply);
     return;
   }
   tracer.responseSnapshot('backend response ready', reply);
   for (const policy of entered) {
     if (policy.response === undefined) continue;
     const before = headText(reply);
-    policy.response(x, reply);
+    policy.response(ctx, reply);
     if (headText(reply) === before) continue;
     const stage = policy.trace?.responseStage ?? 'response headers';
     tracer.responseSnapshot(stage, reply);

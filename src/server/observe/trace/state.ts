@@ -36,13 +36,17 @@ export interface StateOptions {
 }
 
 /** The variables of a request at this moment. */
-export function stateOf(x: RequestContext, names: SecretNames, { final, reply }: StateOptions): RequestState {
+export function stateOf(
+  ctx: RequestContext,
+  names: SecretNames,
+  { final, reply }: StateOptions,
+): RequestState {
   const roots = reply === undefined ? REQUEST_ROOTS : RESPONSE_ROOTS;
   const read = (root: string): unknown =>
     root === 'response' && reply !== undefined
       ? new ResponseView(reply.status, reply.headers.raw, nothing)
-      : variableOf(root, x);
-  return shown(roots, read, x, names, LIMITS.traceStateLength, final);
+      : variableOf(root, ctx);
+  return shown(roots, read, ctx, names, LIMITS.traceStateLength, final);
 }
 
 const nothing = (): undefined => undefined;
@@ -51,16 +55,16 @@ const nothing = (): undefined => undefined;
 export function stateFor(
   roots: Iterable<string>,
   peek: (root: string) => unknown,
-  x: RequestContext,
+  ctx: RequestContext,
   names: SecretNames,
 ): RequestState {
-  return shown(roots, peek, x, names, LIMITS.traceCelStateLength);
+  return shown(roots, peek, ctx, names, LIMITS.traceCelStateLength);
 }
 
 function shown(
   roots: Iterable<string>,
   read: (root: string) => unknown,
-  x: RequestContext,
+  ctx: RequestContext,
   names: SecretNames,
   length: number,
   final?: FinalRequest,
@@ -70,9 +74,9 @@ function shown(
   for (const root of roots) {
     const value = read(root) ?? null;
     if (value === null) continue;
-    if (root === 'request') state[root] = requestOf(x, names, allowance, final);
+    if (root === 'request') state[root] = requestOf(ctx, names, allowance, final);
     else if (root === 'response') state[root] = responseOf(value, names, allowance);
-    else if (root === 'backend' && x.endpoint === undefined) continue;
+    else if (root === 'backend' && ctx.endpoint === undefined) continue;
     else state[root] = plain(value, allowance, names.headers);
   }
   return state;
@@ -80,31 +84,31 @@ function shown(
 
 /** Before admission there is no canonical path yet: then it is as it came. */
 function requestOf(
-  x: RequestContext,
+  ctx: RequestContext,
   names: SecretNames,
   allowance: Allowance,
   final?: FinalRequest,
 ): object {
-  const isRaw = x.path === '';
-  const target = final?.path ?? (isRaw ? (x.request.url ?? '') : x.path + x.query);
+  const isRaw = ctx.path === '';
+  const target = final?.path ?? (isRaw ? (ctx.request.url ?? '') : ctx.path + ctx.query);
   const [path = ''] = target.split('?', 1);
   const pathAndQuery = redactTarget(target, names.parameters);
-  const host = final?.authority ?? (isRaw ? (x.request.headers.host?.toLowerCase() ?? '') : x.host);
-  const body = x.body.captured ?? x.body.prefix;
-  const whole = x.body.captured !== undefined && x.body.captured.length <= LIMITS.traceTextLength;
+  const host = final?.authority ?? (isRaw ? (ctx.request.headers.host?.toLowerCase() ?? '') : ctx.host);
+  const body = ctx.body.captured ?? ctx.body.prefix;
+  const whole = ctx.body.captured !== undefined && ctx.body.captured.length <= LIMITS.traceTextLength;
   return plain(
     {
-      method: x.method,
+      method: ctx.method,
       uri: pathAndQuery,
       path,
       pathAndQuery,
       ...(host === '' ? {} : { host }),
       scheme: 'http',
-      version: `HTTP/${x.request.httpVersion}`,
-      headers: new HeadersView(final?.headers ?? x.headers.raw),
+      version: `HTTP/${ctx.request.httpVersion}`,
+      headers: new HeadersView(final?.headers ?? ctx.headers.raw),
       ...(body === undefined || body.length === 0 ? {} : { [whole ? 'body' : 'bodyPrefix']: body }),
-      startTime: new Date(x.startedAt).toISOString(),
-      ...(x.endedAt === undefined ? {} : { endTime: new Date(x.endedAt).toISOString() }),
+      startTime: new Date(ctx.startedAt).toISOString(),
+      ...(ctx.endedAt === undefined ? {} : { endTime: new Date(ctx.endedAt).toISOString() }),
     },
     allowance,
     names.headers,

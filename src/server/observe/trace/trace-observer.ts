@@ -15,8 +15,8 @@ export class TraceObserver extends Tracer implements RequestObserver {
     tracePassed(this, route);
   }
 
-  responding(x: RequestContext, reply: Reply, entered: readonly Policy[]): void {
-    traceResponse(this, x, reply, entered);
+  responding(ctx: RequestContext, reply: Reply, entered: readonly Policy[]): void {
+    traceResponse(this, ctx, reply, entered);
   }
 
   sending<B extends null | string | Uint8Array | Readable>({

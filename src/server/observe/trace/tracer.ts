@@ -59,8 +59,8 @@ export class Tracer {
   #acted = false;
   #isOpen = true;
 
-  constructor(x: RequestContext, outlet: TraceOutlet) {
-    this.context = x;
+  constructor(ctx: RequestContext, outlet: TraceOutlet) {
+    this.context = ctx;
     this.#outlet = outlet;
   }
 

@@ -19,34 +19,34 @@ interface Answer {
 }
 
 /** Asks the service about a request: undefined when it may pass, the reply otherwise. Throws `ext_authz_failed`. */
-export async function ask(x: RequestContext, plan: Plan): Promise<Reply | undefined> {
-  const path = requestPath(x, plan);
-  const authority = requestAuthority(x, plan);
-  const since = x.observer?.now ?? 0;
+export async function ask(ctx: RequestContext, plan: Plan): Promise<Reply | undefined> {
+  const path = requestPath(ctx, plan);
+  const authority = requestAuthority(ctx, plan);
+  const since = ctx.observer?.now ?? 0;
   let answer: Answer;
   try {
-    answer = await call(x, plan, { path, authority });
+    answer = await call(ctx, plan, { path, authority });
   } catch (error) {
-    return unanswered(x, plan, error);
+    return unanswered(ctx, plan, error);
   }
-  const lookup = resolverFor(x, {
+  const lookup = resolverFor(ctx, {
     response: new ResponseView(answer.status, answer.headers.raw, () => answer.body),
   });
-  if (answer.status < 200 || answer.status > 299) return refuse(x, plan, answer, lookup);
+  if (answer.status < 200 || answer.status > 299) return refuse(ctx, plan, answer, lookup);
   const values = Object.fromEntries(
     plan.metadata.flatMap(([name, value]) => {
       const result = attempt(value, lookup);
       return result === undefined ? [] : [[name, result]];
     }),
   );
-  extAuthzValues.set(x, values);
-  x.changed('extauthz');
+  extAuthzValues.set(ctx, values);
+  ctx.changed('extauthz');
   for (const name of plan.config.protocol?.http.includeResponseHeaders ?? []) {
     const received = answer.headers.all(name);
-    x.headers.delete(name);
-    for (const value of received) x.headers.append(name, value);
+    ctx.headers.delete(name);
+    for (const value of received) ctx.headers.append(name, value);
   }
-  x.observer?.policy({
+  ctx.observer?.policy({
     kind: 'extAuthz',
     action: 'apply',
     reason: `the service allowed it (${answer.status})`,
@@ -57,24 +57,24 @@ export async function ask(x: RequestContext, plan: Plan): Promise<Reply | undefi
 }
 
 /** The path must be a text that can stand in a request line: anything else would ask another question. */
-function requestPath(x: RequestContext, plan: Plan): string {
-  if (plan.path === undefined) return x.path + x.query;
-  const path = attempt(plan.path, resolverFor(x));
+function requestPath(ctx: RequestContext, plan: Plan): string {
+  if (plan.path === undefined) return ctx.path + ctx.query;
+  const path = attempt(plan.path, resolverFor(ctx));
   if (typeof path === 'string' && /^\/[\x21-\x7e]*$/.test(path) && !path.includes('#')) return path;
-  throw denial(x, 'extAuthz.protocol.http.path gives no path');
+  throw denial(ctx, 'extAuthz.protocol.http.path gives no path');
 }
 
 /** The host of the call. Two servers could read anything but a host and a port in two ways. */
-function requestAuthority(x: RequestContext, { upstream, headers, config }: Plan): string {
+function requestAuthority(ctx: RequestContext, { upstream, headers, config }: Plan): string {
   const expression = headers.find(([name]) => name === ':authority')?.[1];
-  const value = expression === undefined ? undefined : (attempt(expression, resolverFor(x)) ?? undefined);
+  const value = expression === undefined ? undefined : (attempt(expression, resolverFor(ctx)) ?? undefined);
   if (value !== undefined) {
     const authority = typeof value === 'string' ? canonicalAuthority(value) : undefined;
     if (authority !== undefined) return authority;
-    throw denial(x, 'extAuthz.protocol.http.addRequestHeaders: `:authority` gives no host');
+    throw denial(ctx, 'extAuthz.protocol.http.addRequestHeaders: `:authority` gives no host');
   }
   const ofClient = config.includeRequestHeaders.some((name) => name.toLowerCase() === 'host');
-  return (ofClient && x.host) || upstream.authority;
+  return (ofClient && ctx.host) || upstream.authority;
 }
 
 const OF_THE_CALL = new Set(['host', 'content-length']);
@@ -85,7 +85,7 @@ interface Target {
 }
 
 async function call(
-  x: RequestContext,
+  ctx: RequestContext,
   { upstream, headers: added, config }: Plan,
   { path, authority }: Target,
 ): Promise<Answer> {
@@ -93,26 +93,26 @@ async function call(
   for (const name of config.includeRequestHeaders) {
     // The call has a host and a length of its own: a second one would make it ambiguous.
     if (OF_THE_CALL.has(name.toLowerCase())) continue;
-    for (const value of x.headers.all(name)) headers.push(name, value);
+    for (const value of ctx.headers.all(name)) headers.push(name, value);
   }
-  const lookup = resolverFor(x);
+  const lookup = resolverFor(ctx);
   for (const [name, expression_] of added) {
     if (name === ':authority') continue;
     const value = attempt(expression_, lookup);
     if (typeof value === 'string' && isHeaderValue(value)) headers.push(name, value);
   }
   const request = {
-    method: x.method,
+    method: ctx.method,
     path,
     headers: ['host', authority, ...headers],
     isReplaySafe: true,
-    span: x.span,
+    span: ctx.span,
   };
-  const signal = AbortSignal.any([AbortSignal.timeout(LIMITS.authorizationTimeout), x.signal]);
+  const signal = AbortSignal.any([AbortSignal.timeout(LIMITS.authorizationTimeout), ctx.signal]);
   const sent = upstream.request({ ...request, signal });
-  const response = await (x.observer === undefined
+  const response = await (ctx.observer === undefined
     ? sent
-    : x.observer.call(upstream.address, sent, 'ext_authz'));
+    : ctx.observer.call(upstream.address, sent, 'ext_authz'));
   const body = await readUpTo(response.body, LIMITS.authorizationBody);
   const raw = Object.entries(response.headers).flatMap(([name, value]) =>
     [value].flat().flatMap((one) => (one === undefined ? [] : [name, one])),
@@ -133,15 +133,16 @@ async function readUpTo(stream: AsyncIterable<Buffer> & { destroy(): void }, lim
   return Buffer.concat(chunks).subarray(0, limit);
 }
 
-function unanswered(x: RequestContext, { config, upstream }: Plan, error: unknown): undefined {
+function unanswered(ctx: RequestContext, { config, upstream }: Plan, error: unknown): undefined {
   // Nobody waits for the answer any more: that is no refusal, and not the service's doing.
-  if (x.isAbandoned) throw new AppError('ext_authz_failed', { detail: x.abandonReason ?? 'the client left' });
+  if (ctx.isAbandoned)
+    throw new AppError('ext_authz_failed', { detail: ctx.abandonReason ?? 'the client left' });
   const problem =
     error instanceof Error && error.name === 'TimeoutError'
       ? 'no answer in time'
       : explainUpstreamError(error);
   if (config.failureMode === 'allow') {
-    x.observer?.policy({
+    ctx.observer?.policy({
       kind: 'extAuthz',
       action: 'skip',
       reason: `the service could not be asked (${upstream.address}: ${problem}), which this policy allows`,
@@ -149,35 +150,35 @@ function unanswered(x: RequestContext, { config, upstream }: Plan, error: unknow
     return undefined;
   }
   const status = typeof config.failureMode === 'object' ? config.failureMode.denyWithStatus : undefined;
-  throw denial(x, `the authorization service could not be asked: ${upstream.address}: ${problem}`, status);
+  throw denial(ctx, `the authorization service could not be asked: ${upstream.address}: ${problem}`, status);
 }
 
-function refuse(x: RequestContext, plan: Plan, answer: Answer, lookup: VariableResolver): Reply {
+function refuse(ctx: RequestContext, plan: Plan, answer: Answer, lookup: VariableResolver): Reply {
   const { status, headers, body } = answer;
   if (plan.redirect !== undefined && (status === 401 || status === 403)) {
     const location = attempt(plan.redirect, lookup);
     if (typeof location !== 'string' || !isHeaderValue(location))
-      throw denial(x, 'extAuthz.protocol.http.redirect gives no URL');
-    x.observer?.policy({
+      throw denial(ctx, 'extAuthz.protocol.http.redirect gives no URL');
+    ctx.observer?.policy({
       kind: 'extAuthz',
       action: 'respond',
       reason: `the service answered ${status}: redirect`,
     });
-    x.reason = 'ExtAuth';
+    ctx.reason = 'ExtAuth';
     return { status: 302, headers: new HeaderList(['location', location]), body: undefined };
   }
-  if (plan.config.denyResponse === 'fixed') throw denial(x, `the authorization service answered ${status}`);
-  x.observer?.policy({ kind: 'extAuthz', action: 'deny', reason: `the service answered ${status}` });
-  x.reason = 'ExtAuth';
-  x.error = 'external authorization failed';
+  if (plan.config.denyResponse === 'fixed') throw denial(ctx, `the authorization service answered ${status}`);
+  ctx.observer?.policy({ kind: 'extAuthz', action: 'deny', reason: `the service answered ${status}` });
+  ctx.reason = 'ExtAuth';
+  ctx.error = 'external authorization failed';
   const kept = ['content-type', 'www-authenticate', 'location', 'retry-after'].flatMap((name) =>
     headers.all(name).flatMap((value) => [name, value]),
   );
   return { status, headers: new HeaderList(kept), body };
 }
 
-function denial(x: RequestContext, reason: string, status?: number): AppError {
-  x.observer?.policy({ kind: 'extAuthz', action: 'deny', reason });
+function denial(ctx: RequestContext, reason: string, status?: number): AppError {
+  ctx.observer?.policy({ kind: 'extAuthz', action: 'deny', reason });
   return new AppError('ext_authz_failed', { detail: reason, ...(status === undefined ? {} : { status }) });
 }
 

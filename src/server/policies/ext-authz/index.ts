@@ -23,6 +23,6 @@ export const extAuthz = definePolicy({
   compile(config, context) {
     const plan = compilePlan(config, context);
     if (plan === undefined) return {};
-    return { request: (x) => ask(x, plan), close: () => plan.upstream.close() };
+    return { request: (ctx) => ask(ctx, plan), close: () => plan.upstream.close() };
   },
 });

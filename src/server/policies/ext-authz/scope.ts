@@ -9,7 +9,7 @@ export const extAuthzValues = new Slot<Readonly<Record<string, unknown>>>();
 export const extAuthzVariable = defineVariable(
   'extauthz',
   { type: 'map', doc: 'Values that `metadata` of `extAuthz` took from the reply, by name.' },
-  (x) => toCel(extAuthzValues.get(x) ?? null),
+  (ctx) => toCel(extAuthzValues.get(ctx) ?? null),
 );
 
 /** Values read from the service's reply: `response` is that reply. */

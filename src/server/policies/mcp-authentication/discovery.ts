@@ -34,39 +34,39 @@ export interface Discovery {
   /** Exact paths that are answered here. */
   readonly paths: readonly string[];
   /** The answer to a request on one of those paths; undefined on any other. */
-  answer(x: RequestContext): Promise<Reply> | undefined;
+  answer(ctx: RequestContext): Promise<Reply> | undefined;
   /** Lets pages of any origin read what was answered on those paths, errors included. */
-  share(x: RequestContext, reply: Reply): void;
+  share(ctx: RequestContext, reply: Reply): void;
   /** URL of the resource's metadata, for a challenge. The request only matters when no resource is configured. */
-  metadataUrl(x?: RequestContext): string;
+  metadataUrl(ctx?: RequestContext): string;
 }
 
 interface Endpoint {
   readonly method: 'GET' | 'POST';
-  run(x: RequestContext): Promise<Reply>;
+  run(ctx: RequestContext): Promise<Reply>;
 }
 
 export function createDiscovery(options: DiscoveryOptions): Discovery {
-  const base = (x?: RequestContext): string => options.resource?.origin ?? requestOrigin(x);
+  const base = (ctx?: RequestContext): string => options.resource?.origin ?? requestOrigin(ctx);
   const suffix = suffixOf(options.resource);
   const endpoints = endpointsOf(options, base, suffix);
   return {
     paths: [...endpoints.keys()],
-    answer(x) {
-      const endpoint = endpoints.get(x.path);
+    answer(ctx) {
+      const endpoint = endpoints.get(ctx.path);
       if (endpoint === undefined) return undefined;
-      if (x.method === 'OPTIONS') return Promise.resolve(emptyReply(204));
-      if (x.method === endpoint.method) return endpoint.run(x);
+      if (ctx.method === 'OPTIONS') return Promise.resolve(emptyReply(204));
+      if (ctx.method === endpoint.method) return endpoint.run(ctx);
       throw new AppError('method_not_allowed', { headers: ['allow', `${endpoint.method}, OPTIONS`] });
     },
-    share(x, { headers }) {
-      const endpoint = endpoints.get(x.path);
+    share(ctx, { headers }) {
+      const endpoint = endpoints.get(ctx.path);
       if (endpoint === undefined) return;
       headers.set('access-control-allow-origin', '*');
       headers.set('access-control-allow-methods', `${endpoint.method}, OPTIONS`);
       headers.set('access-control-allow-headers', 'content-type, mcp-protocol-version');
     },
-    metadataUrl: (x) => `${base(x)}${RESOURCE}${suffix}`,
+    metadataUrl: (ctx) => `${base(ctx)}${RESOURCE}${suffix}`,
   };
 }
 
@@ -76,7 +76,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
  */
 function endpointsOf(
   options: DiscoveryOptions,
-  base: (x: RequestContext) => string,
+  base: (ctx: RequestContext) => string,
   suffix: string,
 ): ReadonlyMap<string, Endpoint> {
   const { clientId, client, registrations } = options;
@@ -86,19 +86,19 @@ function endpointsOf(
     const registration = `${SERVER}${form}${REGISTRATION}`;
     endpoints.set(RESOURCE + form, {
       method: 'GET',
-      run: (x) => Promise.resolve(jsonReply(200, resourceMetadata(options, base(x)))),
+      run: (ctx) => Promise.resolve(jsonReply(200, resourceMetadata(options, base(ctx)))),
     });
     endpoints.set(SERVER + form, {
       method: 'GET',
-      run: async (x) => jsonReply(200, await server.read(base(x) + form, base(x) + registration)),
+      run: async (ctx) => jsonReply(200, await server.read(base(ctx) + form, base(ctx) + registration)),
     });
     endpoints.set(registration, {
       method: 'POST',
-      run: async (x) => {
-        registrations.take(x);
+      run: async (ctx) => {
+        registrations.take(ctx);
         return clientId === undefined
-          ? relayRegistration(x, client, server)
-          : answerRegistration(x, clientId);
+          ? relayRegistration(ctx, client, server)
+          : answerRegistration(ctx, clientId);
       },
     });
   }
@@ -111,8 +111,8 @@ function suffixOf(resource: URL | undefined): string {
 }
 
 /** Without a configured resource the request is all there is to go by. It stands in a quoted header parameter. */
-function requestOrigin(x: RequestContext | undefined): string {
-  const host = x?.host ?? '';
+function requestOrigin(ctx: RequestContext | undefined): string {
+  const host = ctx?.host ?? '';
   const origin = `http://${host}`;
   return /^[\w.:[\]-]+$/.test(host) && URL.canParse(origin) ? origin : 'http://localhost';
 }

@@ -151,25 +151,25 @@ export const mcpAuthentication = definePolicy({
     return {
       paths: discovery.paths,
       hostnames: resource === undefined ? [] : [new URL(resource).hostname],
-      request(x) {
-        const answer = discovery.answer(x);
+      request(ctx) {
+        const answer = discovery.answer(ctx);
         if (answer !== undefined) return answer;
-        scopeChallenge.set(x, shared ?? challenge(discovery.metadataUrl(x)));
-        const token = credential.read(x);
-        if (token === undefined) return withoutToken(x, config.mode, discovery);
+        scopeChallenge.set(ctx, shared ?? challenge(discovery.metadataUrl(ctx)));
+        const token = credential.read(ctx);
+        if (token === undefined) return withoutToken(ctx, config.mode, discovery);
         // Also one that mode `permissive` lets through unchecked: it may be meant for another service.
-        x.observer?.hide(token);
-        credential.remove(x);
+        ctx.observer?.hide(token);
+        credential.remove(ctx);
         let claims: Claims | Promise<Claims>;
         try {
           claims = validator.validate(token);
         } catch (error) {
-          return invalidToken(x, config.mode, discovery, error);
+          return invalidToken(ctx, config.mode, discovery, error);
         }
-        if (!(claims instanceof Promise)) return accept(x, config, token, claims);
+        if (!(claims instanceof Promise)) return accept(ctx, config, token, claims);
         return claims.then(
-          (valid) => accept(x, config, token, valid),
-          (error: unknown) => invalidToken(x, config.mode, discovery, error),
+          (valid) => accept(ctx, config, token, valid),
+          (error: unknown) => invalidToken(ctx, config.mode, discovery, error),
         );
       },
       response: discovery.share,
@@ -182,15 +182,15 @@ export const mcpAuthentication = definePolicy({
 });
 
 function accept(
-  x: RequestContext,
+  ctx: RequestContext,
   { issuer }: McpAuthenticationConfig,
   token: string,
   claims: Claims,
 ): undefined {
-  jwtClaims.set(x, claims);
-  x.changed('jwt');
-  principal.set(x, `jwt:${issuer} ${subjectOf(claims, token)}`);
-  x.observer?.policy({
+  jwtClaims.set(ctx, claims);
+  ctx.changed('jwt');
+  principal.set(ctx, `jwt:${issuer} ${subjectOf(claims, token)}`);
+  ctx.observer?.policy({
     kind: 'mcpAuthentication',
     action: 'apply',
     reason: 'the token is valid',
@@ -291,9 +291,9 @@ function snakeCase(name: string): string {
 export const jwtVariable = defineVariable(
   'jwt',
   { type: 'map', doc: 'Claims of the validated token by name, such as `jwt.sub`.' },
-  (x) =>
+  (ctx) =>
     // Claims are plain JSON: converted once, since integers must be CEL ints.
-    toCel(jwtClaims.get(x) ?? null),
+    toCel(jwtClaims.get(ctx) ?? null),
 );
 
 /** Upstream shows MCP authentication as token validation with a member `mcp`. */

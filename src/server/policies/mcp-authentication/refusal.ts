@@ -8,19 +8,19 @@ import { KeySetUnavailable } from './key-set.ts';
 type Mode = 'strict' | 'optional' | 'permissive';
 
 /** For a request without a token: returns if the mode allows that, otherwise throws the 401 that starts a sign-in. */
-export function withoutToken(x: RequestContext, mode: Mode, discovery: Discovery): undefined {
+export function withoutToken(ctx: RequestContext, mode: Mode, discovery: Discovery): undefined {
   if (mode !== 'strict') {
-    x.observer?.policy({
+    ctx.observer?.policy({
       kind: 'mcpAuthentication',
       action: 'skip',
       reason: `no token, which mode ${mode} allows`,
     });
     return undefined;
   }
-  x.observer?.policy({ kind: 'mcpAuthentication', action: 'deny', reason: 'no token' });
+  ctx.observer?.policy({ kind: 'mcpAuthentication', action: 'deny', reason: 'no token' });
   // Header and body word for word as in the specification.
   throw new AppError('token_missing', {
-    headers: ['www-authenticate', `Bearer resource_metadata="${discovery.metadataUrl(x)}"`],
+    headers: ['www-authenticate', `Bearer resource_metadata="${discovery.metadataUrl(ctx)}"`],
     body: json({ error: 'unauthorized', error_description: 'JWT token required' }),
   });
 }
@@ -29,10 +29,15 @@ export function withoutToken(x: RequestContext, mode: Mode, discovery: Discovery
  * For a token that is not valid or cannot be checked: returns in mode `permissive`, otherwise throws 401, or 503 while no
  * keys can be loaded.
  */
-export function invalidToken(x: RequestContext, mode: Mode, discovery: Discovery, error: unknown): undefined {
+export function invalidToken(
+  ctx: RequestContext,
+  mode: Mode,
+  discovery: Discovery,
+  error: unknown,
+): undefined {
   const unavailable = error instanceof KeySetUnavailable;
   if (!(unavailable || error instanceof TokenError)) throw error;
-  x.observer?.policy({
+  ctx.observer?.policy({
     kind: 'mcpAuthentication',
     action: mode === 'permissive' ? 'skip' : 'deny',
     reason: error.message,
@@ -47,7 +52,7 @@ export function invalidToken(x: RequestContext, mode: Mode, discovery: Discovery
     detail: error.message,
     headers: [
       'www-authenticate',
-      `Bearer resource_metadata="${discovery.metadataUrl(x)}", error="invalid_token", error_description="${error.message.replace(/["\\]/g, '')}"`,
+      `Bearer resource_metadata="${discovery.metadataUrl(ctx)}", error="invalid_token", error_description="${error.message.replace(/["\\]/g, '')}"`,
     ],
     body: json({ error: 'invalid_token', error_description: error.message }),
   });

@@ -11,11 +11,11 @@ import type { ServerMetadata } from './server-metadata.ts';
  * and body. Nothing else travels: no header of the client's, and none of the provider's but the content type.
  */
 export async function relayRegistration(
-  x: RequestContext,
+  ctx: RequestContext,
   client: DocumentClient,
   server: ServerMetadata,
 ): Promise<Reply> {
-  const body = await x.body.read(LIMITS.registrationBytes);
+  const body = await ctx.body.read(LIMITS.registrationBytes);
   const url = await server.registrationUrl();
   if (url === undefined)
     throw new AppError('provider_failed', { detail: 'the identity provider has no registration endpoint' });
@@ -41,8 +41,8 @@ export async function relayRegistration(
  * One client for everybody: what it may do must not depend on who asks, so redirects go to the asker's own machine
  * only. Otherwise a stranger could have codes of users, who trust this client, sent to himself.
  */
-export async function answerRegistration(x: RequestContext, clientId: string): Promise<Reply> {
-  const requested = parseRegistration(await x.body.read(LIMITS.registrationBytes));
+export async function answerRegistration(ctx: RequestContext, clientId: string): Promise<Reply> {
+  const requested = parseRegistration(await ctx.body.read(LIMITS.registrationBytes));
   const uris = Array.isArray(requested['redirect_uris']) ? (requested['redirect_uris'] as unknown[]) : [];
   if (!uris.every(isLoopbackUrl))
     return jsonReply(400, {

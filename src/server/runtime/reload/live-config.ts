@@ -7,9 +7,9 @@ import { renderConcise } from '../../../core/render/machine.ts';
 import type { YamlSource } from '../../../core/yaml/source.ts';
 import { loadConfigText } from '../../config/load.ts';
 import { redactorOf } from '../../config/redact.ts';
+import type { CurrentConfig, ReloadState } from '../current-config.ts';
 import { findProblems } from '../find-problems.ts';
 import type { Gateway } from '../gateway.ts';
-import type { ReloadState, Served } from '../loaded-config.ts';
 import { PortError, portDiagnostic } from '../port.ts';
 import { compileRuntime } from '../runtime.ts';
 import { changesBetween, needRestart } from './changes.ts';
@@ -17,7 +17,7 @@ import { FileWatch } from './file-watch.ts';
 
 export interface LiveConfigOptions {
   /** What serves at first. */
-  readonly served: Served;
+  readonly served: CurrentConfig;
   readonly gateway: Gateway;
   /** The file, absolute, and as people named it. */
   readonly path: string;
@@ -36,7 +36,7 @@ const SCOPE = 'agctl::reload';
  */
 export class LiveConfig {
   readonly #options: LiveConfigOptions;
-  #served: Served;
+  #served: CurrentConfig;
   /** As it was last read, whether it could be used or not. */
   #text: string | undefined;
   /** Other files that a reload depends on: also those that made the last one fail. */
@@ -60,7 +60,7 @@ export class LiveConfig {
     this.#compiledFrom = options.served.runtime.files;
   }
 
-  get served(): Served {
+  get served(): CurrentConfig {
     return this.#served;
   }
 
@@ -165,7 +165,10 @@ export class LiveConfig {
     return done;
   }
 
-  async #serve({ config, source, diagnostics }: Omit<Served, 'runtime'>, started: number): Promise<boolean> {
+  async #serve(
+    { config, source, diagnostics }: Omit<CurrentConfig, 'runtime'>,
+    started: number,
+  ): Promise<boolean> {
     const { gateway, folder, env, log } = this.#options;
     const before = this.#served;
     const previous = before.runtime;
@@ -198,7 +201,7 @@ export class LiveConfig {
     return true;
   }
 
-  #warn(before: Served, all: readonly Diagnostic[], restart: readonly string[]): void {
+  #warn(before: CurrentConfig, all: readonly Diagnostic[], restart: readonly string[]): void {
     const { log, env } = this.#options;
     const known = new Set(before.diagnostics.map(({ message }) => message));
     const added = all.filter(({ message }) => !known.has(message));

@@ -3,7 +3,7 @@ import { PATH_MODES } from '../kernel/path.ts';
 import { UNDERSCORE_MODES } from '../kernel/validate-headers.ts';
 
 /** `config.http`. */
-export const admissionSchema = z
+export const requestValidationSchema = z
   .strictObject({
     pathNormalization: z
       .enum(PATH_MODES)

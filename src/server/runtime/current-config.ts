@@ -4,7 +4,7 @@ import type { Config } from '../config/schema.ts';
 import type { Runtime } from './runtime.ts';
 
 /** The configuration that serves, and how it was read. */
-export interface Served {
+export interface CurrentConfig {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly source: YamlSource;

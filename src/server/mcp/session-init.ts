@@ -2,9 +2,9 @@ import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
 import type { Connection } from './connection.ts';
-import { noAnswer } from './in-time.ts';
 import type { Session } from './session.ts';
 import { detailOf, publicProblem, TargetFailure } from './target-failure.ts';
+import { timeoutMessage } from './timeouts.ts';
 import { traced } from './traced.ts';
 
 /**
@@ -30,7 +30,7 @@ export async function connectAll(
   }
   const problems = missing.map(({ connection, isOpen, problem }) => ({
     target: connection.target.name,
-    problem: isOpen ? connection.lateFailure(noAnswer(LIMITS.sessionBegin)) : problem,
+    problem: isOpen ? connection.lateFailure(timeoutMessage(LIMITS.sessionBegin)) : problem,
   }));
   const known = problems.find(({ problem }) => problem instanceof AppError);
   if (known !== undefined) throw known.problem;

@@ -9,7 +9,7 @@ import { parseUsage } from './usage.ts';
  * Keeps a copy of an answer on its way to the client, up to a bound, and reads model and usage off it at the end. An
  * object with methods: functions over the call would keep whole requests alive (docs/benchmarks.md).
  */
-export class WholeMeter {
+export class NonStreamingMeter {
   readonly #startedClock: number;
   #chunks: Buffer[] | undefined = [];
   #size = 0;
@@ -31,14 +31,14 @@ export class WholeMeter {
     const chunks = this.#chunks;
     this.#chunks = undefined;
     call.lastTokenAfter = this.#lastAfter;
-    const isRead = chunks !== undefined && readWhole(call, Buffer.concat(chunks)) !== undefined;
+    const isRead = chunks !== undefined && readNonStreaming(call, Buffer.concat(chunks)) !== undefined;
     // Cut off or too long: all of it is taken for text.
     if (!isRead) call.saidBytes = this.#size;
   }
 }
 
 /** Reads model and usage off a whole answer. Returns its JSON; undefined when it is none. */
-export function readWhole(call: LlmCall, bytes: Buffer): unknown {
+export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
   let value: { model?: unknown; usage?: unknown; error?: unknown } | null;
   try {
     value = JSON.parse(bytes.toString('utf8')) as typeof value;

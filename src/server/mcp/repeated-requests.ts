@@ -1,8 +1,8 @@
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
+import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import type { RpcMessage } from './message.ts';
-import type { Peer } from './peer.ts';
 import { RpcError } from './protocol.ts';
 import type { Target } from './target.ts';
 
@@ -45,7 +45,7 @@ export class LastingRequests {
   /** Asks a server for everything again, one request after the other. Never rejects: what fails is logged. */
   async repeat(
     { target, capabilities = {} }: { readonly target: Target; readonly capabilities?: object | undefined },
-    peer: Peer,
+    peer: JsonRpcConnection,
     headers: readonly string[],
     log: Log,
   ): Promise<void> {

@@ -1,11 +1,11 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { edit, members } from '../kernel/json-text.ts';
-import { noAnswer } from './in-time.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
 import { noteNoise } from './noise.ts';
 import { notificationMessage, RpcError, requestMessage } from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
+import { timeoutMessage } from './timeouts.ts';
 
 /** What happens to a request that was passed on. Exactly one of its last three is called, once. */
 export interface CallHandler {
@@ -33,7 +33,7 @@ export type Unrelated = (message: RpcMessage) => void;
  * Both directions of JSON-RPC with one MCP server: gives requests ids of our own, so that those of several
  * callers never meet, and finds the caller of each response again.
  */
-export class Peer {
+export class JsonRpcConnection {
   readonly #target: Pick<Target, 'name' | 'clean'>;
   readonly #log: Log;
   readonly #pending = new Map<number, PendingCall>();
@@ -109,7 +109,7 @@ export class Peer {
           else resolve(message);
         },
         failure: reject,
-        cancelled: () => reject(new Error(noAnswer(within ?? 0))),
+        cancelled: () => reject(new Error(timeoutMessage(within ?? 0))),
       });
     });
     if (within === undefined) return answer;

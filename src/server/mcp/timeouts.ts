@@ -3,7 +3,7 @@ import type { Target } from './target.ts';
 import { TargetFailure } from './target-failure.ts';
 
 /** What is said of a target that has been waited for so long, in ms. */
-export const noAnswer = (milliseconds: number): string => `no answer within ${milliseconds / 1000} s`;
+export const timeoutMessage = (milliseconds: number): string => `no answer within ${milliseconds / 1000} s`;
 
 /** The failure of a target that did not do something in time. The log is told at which address, and `diagnosis`. */
 export function lateFailure(
@@ -17,7 +17,7 @@ export function lateFailure(
 }
 
 /** The outcome of a promise, or a rejection when a target takes longer than `LIMITS.slowTarget`; `onLate` runs then. */
-export function inTime<T>(
+export function withTimeout<T>(
   promise: Promise<T>,
   onLate?: () => void,
   target: Pick<Target, 'endpoint'> = { endpoint: undefined },
@@ -25,7 +25,7 @@ export function inTime<T>(
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       onLate?.();
-      reject(lateFailure(target, noAnswer(LIMITS.slowTarget)));
+      reject(lateFailure(target, timeoutMessage(LIMITS.slowTarget)));
     }, LIMITS.slowTarget);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });

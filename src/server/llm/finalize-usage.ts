@@ -9,22 +9,22 @@ import type { Usage } from './usage.ts';
  * Settles a call that has ended: reads what was left to read, estimates tokens that nobody reported, finds the price,
  * charges token limits. Run once, before the access log.
  */
-export function settleCall(x: RequestContext, call: LlmCall, catalog: PriceCatalog): void {
-  call.whole?.settle(call);
+export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: PriceCatalog): void {
+  call.nonStreaming?.settle(call);
   // The client reads it in the answer; the status was good, so that only this tells the log.
-  if (call.providerError !== undefined && call.progress !== 'refused' && x.error === undefined) {
-    x.error = 'the provider answered with an error';
-    x.reason = 'UpstreamFailure';
+  if (call.providerError !== undefined && call.progress !== 'refused' && ctx.error === undefined) {
+    ctx.error = 'the provider answered with an error';
+    ctx.reason = 'UpstreamFailure';
   }
-  if (call.progress === 'asked' && !x.isAbandoned && x.reason !== 'Timeout') call.progress = 'refused';
-  if (call.progress !== undefined && call.progress !== 'refused') completeUsage(x, call);
+  if (call.progress === 'asked' && !ctx.isAbandoned && ctx.reason !== 'Timeout') call.progress = 'refused';
+  if (call.progress !== undefined && call.progress !== 'refused') completeUsage(ctx, call);
   const { usage } = call;
   call.cost = catalog.price(
     call.provider,
     [call.responseModel, call.providerModel, call.requestModel],
     usage,
   );
-  for (const charge of tokenListeners.get(x) ?? [])
+  for (const charge of tokenListeners.get(ctx) ?? [])
     charge(usage === undefined ? 0 : usage.input + usage.output);
 }
 
@@ -32,7 +32,7 @@ export function settleCall(x: RequestContext, call: LlmCall, catalog: PriceCatal
  * A provider that was asked does its work, whether or not its report reaches us: a client that leaves before the report,
  * or asks for none, is charged for what went by (docs/decisions/0005).
  */
-function completeUsage(x: RequestContext, call: LlmCall): void {
+function completeUsage(ctx: RequestContext, call: LlmCall): void {
   const { usage, progress } = call;
   if (usage !== undefined && progress === 'whole') return;
   // Nothing but an error came: it is a refusal, whatever its status.
@@ -41,13 +41,14 @@ function completeUsage(x: RequestContext, call: LlmCall): void {
   // Some providers report in every event, or begin with a report of almost nothing.
   if (usage !== undefined && usage.output >= estimate.output) return;
   call.usage = usage === undefined ? estimate : { ...usage, output: estimate.output };
-  call.estimated = whyEstimated(x, call);
+  call.estimated = whyEstimated(ctx, call);
 }
 
-function whyEstimated(x: RequestContext, { progress, hasNoText }: LlmCall): string {
+function whyEstimated(ctx: RequestContext, { progress, hasNoText }: LlmCall): string {
   if (progress === 'whole' || hasNoText) return 'the provider reported no usage';
-  if (x.isAbandoned && x.reason !== 'Timeout') return 'the client left before the provider reported usage';
-  return `the response ended before the provider reported usage: ${x.error ?? 'cut off'}`;
+  if (ctx.isAbandoned && ctx.reason !== 'Timeout')
+    return 'the client left before the provider reported usage';
+  return `the response ended before the provider reported usage: ${ctx.error ?? 'cut off'}`;
 }
 
 /** Four bytes of text are a token, roughly, in all languages that common tokenizers were made for. */
