@@ -4,7 +4,6 @@ import { type Dump, type DumpOptions, loadDump } from '../proxy/dump.ts';
 import { overviewOf } from '../proxy/dump-overview.ts';
 import { escapeUnsafe, indentJson } from '../proxy/json-text.ts';
 import { print } from '../proxy/print.ts';
-import { yamlOf } from '../proxy/yaml-text.ts';
 
 interface Options extends DumpOptions {
   readonly output?: 'short' | 'json' | 'yaml';
@@ -16,8 +15,10 @@ export const run: Run<Options> = async (options, context) => {
   const dump = await loadDump(options, context);
   const output = options.output ?? (stdout.isTTY === true ? 'short' : 'json');
   if (output === 'json') await print(stdout, indented(dump));
-  else if (output === 'yaml') await print(stdout, yamlOf(dump.value));
-  else await print(stdout, [overviewOf(dump)]);
+  else if (output === 'yaml') {
+    const { yamlOf } = await import('../proxy/yaml-text.ts');
+    await print(stdout, yamlOf(dump.value));
+  } else await print(stdout, [overviewOf(dump)]);
   return EXIT_CODES.ok.code;
 };
 

@@ -5,7 +5,6 @@ import { type DumpOptions, loadDump } from '../proxy/dump.ts';
 import { endpointsOf, uncountedBackends } from '../proxy/dump-parts.ts';
 import { indentJson } from '../proxy/json-text.ts';
 import { print, table } from '../proxy/print.ts';
-import { yamlOf } from '../proxy/yaml-text.ts';
 
 interface Options extends DumpOptions {
   readonly output?: 'short' | 'json' | 'yaml';
@@ -28,8 +27,10 @@ export const run: Run<Options> = async (options, context) => {
     requests === 0 ? '' : `${latencyMs.toFixed(2)}ms`,
   ]);
   if (options.output === 'json') await print(context.stdout, indentJson(JSON.stringify(endpoints)));
-  else if (options.output === 'yaml') await print(context.stdout, yamlOf(endpoints));
-  else {
+  else if (options.output === 'yaml') {
+    const { yamlOf } = await import('../proxy/yaml-text.ts');
+    await print(context.stdout, yamlOf(endpoints));
+  } else {
     await print(context.stdout, [table([HEAD, ...rows], displayWidth)]);
     // An empty table needs its reason; for somebody who reads on, there is more than the rows.
     if (rows.length > 0 && context.stdout.isTTY !== true) return EXIT_CODES.ok.code;

@@ -5,7 +5,6 @@ import { type DumpOptions, loadDump } from '../proxy/dump.ts';
 import { routesOf } from '../proxy/dump-parts.ts';
 import { indentJson } from '../proxy/json-text.ts';
 import { print, table } from '../proxy/print.ts';
-import { yamlOf } from '../proxy/yaml-text.ts';
 
 interface Options extends DumpOptions {
   readonly output?: 'short' | 'json' | 'yaml';
@@ -21,7 +20,9 @@ export const run: Run<Options> = async (options, context) => {
     ),
   );
   if (options.output === 'json') await print(context.stdout, indentJson(JSON.stringify(routes)));
-  else if (options.output === 'yaml') await print(context.stdout, yamlOf(routes));
-  else await print(context.stdout, [table([HEAD, ...rows], displayWidth)]);
+  else if (options.output === 'yaml') {
+    const { yamlOf } = await import('../proxy/yaml-text.ts');
+    await print(context.stdout, yamlOf(routes));
+  } else await print(context.stdout, [table([HEAD, ...rows], displayWidth)]);
   return EXIT_CODES.ok.code;
 };

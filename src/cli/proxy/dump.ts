@@ -8,7 +8,7 @@ import { escapeControls } from '../../core/log.ts';
 import type { Context } from '../context.ts';
 import { type AdminOptions, adminAddress } from './address.ts';
 import { ask, notAnAdmin } from './admin-client.ts';
-import { NumberText } from './yaml-text.ts';
+import { NumberText } from './json-text.ts';
 
 /** Where a dump is taken from. */
 export interface DumpOptions extends AdminOptions {

@@ -1,6 +1,15 @@
 import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 
+/** A number whose digits a double cannot hold, as it was written. */
+export class NumberText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 const PIECE = 64 * 1024;
 // Upstream's own output writes these three as escapes; the others could drive a terminal or reorder its text.
 const ESCAPED = /[<>&\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;

@@ -5,7 +5,6 @@ import { type AdminOptions, adminAddress } from './address.ts';
 import { ask, notAnAdmin } from './admin-client.ts';
 import { indentJson } from './json-text.ts';
 import { print } from './print.ts';
-import { yamlOf } from './yaml-text.ts';
 
 /** Options of commands that show what one endpoint says. */
 export interface ShowOptions extends AdminOptions {
@@ -29,7 +28,9 @@ export async function showJson(
     throw notAnAdmin(address.shown, `its ${path} is not JSON`);
   }
   if (options.output === 'json') await print(context.stdout, indentJson(text));
-  else if (options.output === 'yaml') await print(context.stdout, yamlOf(value));
-  else await print(context.stdout, [textOf(value)]);
+  else if (options.output === 'yaml') {
+    const { yamlOf } = await import('./yaml-text.ts');
+    await print(context.stdout, yamlOf(value));
+  } else await print(context.stdout, [textOf(value)]);
   return EXIT_CODES.ok.code;
 }

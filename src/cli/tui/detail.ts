@@ -85,7 +85,7 @@ export function toneOf({ severity, isSkip }: Pick<TraceStep, 'severity' | 'isSki
 }
 
 function document(value: unknown, isYaml: boolean): DetailLine[] {
-  const text = isYaml ? yamlOf(value).join('') : JSON.stringify(value, null, 2);
+  const text = isYaml ? [...yamlOf(value)].join('') : JSON.stringify(value, null, 2);
   return text
     .trimEnd()
     .split('\n')
