@@ -11,6 +11,8 @@ export interface PolicyKind<Key extends string = string, Schema extends z.ZodTyp
   readonly trace?: PolicyTraceNames;
   /** Its entry in configuration dumps, where that is not `{ [key]: settings }`. */
   dump?(config: z.output<Schema>): Readonly<Record<string, unknown>>;
+  /** It answers every request itself: a route with it needs no backend. */
+  readonly answersAll?: boolean;
   /** The variable that it sets: the warning for a route that reads the variable and lacks the policy. */
   readonly sets?: {
     isReadBy(expression: Pick<Expression, 'roots' | 'paths'>): boolean;

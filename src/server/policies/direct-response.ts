@@ -35,6 +35,7 @@ const schema = z
 export const directResponse = definePolicy({
   key: 'directResponse',
   schema,
+  answersAll: true,
   trace: { kind: 'direct_response', stage: 'direct response' },
   compile({ status, body, bodyExpression, headers }, context) {
     const computed =

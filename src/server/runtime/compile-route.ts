@@ -50,7 +50,7 @@ export function compileRoute(
       ? []
       : [{ weight, backend, name: `/${backendName(index)}` }];
   });
-  if (config.backends.length === 0 && config.policies?.directResponse === undefined) {
+  if (config.backends.length === 0 && !isAnsweredByPolicy(config)) {
     context.report({
       code: 'AGW0103',
       message: `route \`${name}\` has no backend`,
@@ -83,6 +83,12 @@ function apiOf(backends: readonly Readonly<Record<string, unknown>>[]): ClientAp
   return kinds.find(
     ({ key, api }) => api !== undefined && backends.some((backend) => backend[key] !== undefined),
   )?.api;
+}
+
+function isAnsweredByPolicy({ policies = {} }: RoutePlan['config']): boolean {
+  const configured = policies as Readonly<Record<string, unknown>>;
+  const kinds = policyKinds as unknown as readonly PolicyKind[];
+  return kinds.some(({ key, answersAll }) => answersAll === true && configured[key] !== undefined);
 }
 
 /** Warns of policies without effect, and of variables that expressions read and no policy of the route sets. */
