@@ -30,6 +30,7 @@ import { authorizationReplyScope, extAuthzVariable } from './policies/ext-authz/
 import { requestHeaderModifier, responseHeaderModifier } from './policies/header-modifiers.ts';
 import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';
+import { requestRedirect } from './policies/request-redirect.ts';
 import { timeout } from './policies/timeout.ts';
 import { urlRewrite } from './policies/url-rewrite.ts';
 import { host } from './transport/host-backend.ts';
@@ -51,6 +52,7 @@ export const policyKinds = [
   mcpAuthorization, // rules on single items, asked by the MCP backend
   requestHeaderModifier, // after all rules, so that they see what the client sent
   urlRewrite, // as above; rules see the host that the client asked for
+  requestRedirect, // in place of a backend
   directResponse, // in place of a backend
 ] as const satisfies readonly PolicyKind[];
 

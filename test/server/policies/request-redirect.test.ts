@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest';
+import { gateway } from '../../kit/gateway.ts';
+import { routesConfig } from '../../kit/routes.ts';
+import { send } from '../../kit/send.ts';
+
+const HOST = { host: 'shop.example:8080' };
+
+/** Status and `Location` for a request to `path` of a route that redirects and has no backend. */
+async function redirected(
+  requestRedirect: object,
+  path = '/old/cart?item=1&item=2',
+  more: object = {},
+): Promise<[status: number, location: unknown]> {
+  await using gate = await gateway(routesConfig([{ policies: { requestRedirect } }], more));
+  const { status, headers } = await send(`${gate.url}${path}`, { headers: HOST });
+  return [status, headers['location']];
+}
+
+describe('requestRedirect', () => {
+  test('changes the scheme and keeps host, path and query', async () => {
+    expect(await redirected({ scheme: 'https', status: 308 })).toEqual([
+      308,
+      'https://shop.example:8080/old/cart?item=1&item=2',
+    ]);
+  });
+
+  test.each([
+    [{ full: 'new.example' }, 'https://new.example/old'],
+    [{ host: 'new.example' }, 'https://new.example:8080/old'],
+    [{ port: 8443 }, 'https://shop.example:8443/old'],
+    [{ port: 443 }, 'https://shop.example/old'],
+  ])('rewrites the authority with %j', async (authority, location) => {
+    expect(await redirected({ scheme: 'https', authority }, '/old')).toEqual([302, location]);
+  });
+
+  test('sends a path alone when neither scheme nor authority is configured', async () => {
+    expect(await redirected({ path: { full: '/new' } })).toEqual([302, '/new?item=1&item=2']);
+  });
+
+  test('never sends a path that a browser reads as another host', async () => {
+    const keep = { config: { http: { pathNormalization: 'keep' } } };
+    expect(await redirected({}, '//evil.example/x', keep)).toEqual([
+      302,
+      'http://shop.example:8080//evil.example/x',
+    ]);
+  });
+
+  test.each([
+    [{ path: { full: '//evil.example' } }],
+    [{ path: { full: '/new?x=1' } }],
+    [{ path: { full: 'new' } }],
+    [{ status: 200 }],
+    [{ authority: { full: 'a.example/path' } }],
+    [{ scheme: 'ftp' }],
+  ])('refuses the configuration %j', async (requestRedirect) => {
+    await expect(redirected(requestRedirect)).rejects.toThrow();
+  });
+});
