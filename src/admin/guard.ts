@@ -1,47 +1,47 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { isLoopbackHost, withoutBrackets } from '../core/dns-rebinding.ts';
 import { isLoopback } from '../core/listen.ts';
 
 /**
- * The admin server knows no users: whoever reaches it may use it. Web pages must not, although they run on a machine
- * that does: a page reaches it under its own name (DNS rebinding), or sends a request blindly (cross-site request
- * forgery). Returns why the request is refused, or undefined.
+ * The admin server has no users: whoever can connect may use it. Web pages must not, although they run on a machine
+ * that can connect: a page may use its own host name (DNS rebinding), or send a request without reading the response
+ * (cross-site request forgery).
+ *
+ * @returns why the request is refused, or undefined
  */
 export function refusal(request: IncomingMessage, allowedHosts: ReadonlySet<string>): string | undefined {
   const { localAddress } = request.socket;
-  // A unix socket: no browser gets there.
+  // A unix socket, which no browser can reach.
   if (localAddress === undefined) return undefined;
   const { host = '', origin } = request.headers;
-  if (!isAllowedHost(nameOf(host), localAddress, allowedHosts))
+  if (!isAllowedHost(hostOf(host), localAddress, allowedHosts))
     return 'protection from DNS rebinding: the Host of a request to the admin server must be localhost, 127.0.0.1, [::1] or a name in config.adminHosts\n';
-  // Another port of this machine is another origin: what is served there is not ours.
+  // A page on another port of this machine has another origin and is not trusted.
   const isOwn = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
   if (!isOwn || (isForeignFetch(request) && !isNavigation(request)))
-    return 'the admin server answers pages of its own origin only; to use it under another name, add that name to config.adminHosts\n';
+    return 'the admin server answers only pages of its own origin; to use it under another host name, add that name to config.adminHosts\n';
   return undefined;
 }
 
-/** An address cannot be rebound; on loopback only its own names make sense. */
-function isAllowedHost(name: string, localAddress: string, allowedHosts: ReadonlySet<string>): boolean {
-  if (name === 'localhost' || isLoopback(name) || allowedHosts.has(name)) return true;
-  return !isLoopback(localAddress) && isIP(name) !== 0;
+/** On other addresses than loopback ones, any IP address is allowed, because an address cannot be rebound. */
+function isAllowedHost(host: string, localAddress: string, allowedHosts: ReadonlySet<string>): boolean {
+  if (isLoopbackHost(host) || allowedHosts.has(host)) return true;
+  return !isLoopback(localAddress) && isIP(withoutBrackets(host)) !== 0;
 }
 
-/** The host without port and brackets, lower case; empty when it is not a host. */
-function nameOf(host: string): string {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::\d{1,5})?$/.exec(host);
-  const name = (match?.[1] ?? match?.[2] ?? '').toLowerCase();
-  // `127.evil.example` is a name, not an address.
-  return isLoopback(name) && isIP(name) === 0 ? '' : name;
+/** The host without port, in lower case; empty if it is not a valid host. */
+function hostOf(header: string): string {
+  return /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?$/.exec(header)?.[1]?.toLowerCase() ?? '';
 }
 
-/** Browsers say where a request comes from (Fetch Metadata); requests without a page behind them say `none`. */
+/** Browsers report the relation to the requesting page (Fetch Metadata); `none` means that there is no page. */
 function isForeignFetch({ headers }: IncomingMessage): boolean {
   const site = headers['sec-fetch-site'];
   return site === 'cross-site' || site === 'same-site';
 }
 
-/** Following a link from elsewhere to the user interface is fine. */
+/** A link on another site may lead to the user interface. */
 function isNavigation({ method, url = '', headers }: IncomingMessage): boolean {
   const isPage = /^\/(?:ui(?:[/?]|$)|\?|$)/.test(url);
   return method === 'GET' && isPage && headers['sec-fetch-mode'] === 'navigate';
