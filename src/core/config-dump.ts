@@ -1,10 +1,10 @@
 /**
- * The shape of `GET /config_dump`: key names, casing and order are upstream's wire format, which its own `agctl` and
- * people's `jq` lines read. Written by `server/config-dump/`, read by `agctl proxy config`.
+ * The shape of `GET /config_dump`. Key names, casing and order are upstream's wire format, which upstream's own `agctl`
+ * and users' `jq` filters read. Written by `server/config/dump/`, read by `agctl proxy config`.
  */
 
 export interface ConfigDump {
-  /** Only with a control plane; empty here. */
+  /** Filled only with a control plane; always empty here. */
   readonly workloads: readonly unknown[];
   readonly services: readonly unknown[];
   readonly binds: readonly DumpBind[];
@@ -16,7 +16,7 @@ export interface ConfigDump {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-/** snake_case, unlike the rest. */
+/** Upstream uses snake_case for this object only. */
 export interface DumpVersion {
   readonly version: string;
   readonly git_revision: string;
@@ -90,7 +90,7 @@ export interface DumpBackendBody {
   readonly target: unknown;
 }
 
-/** Providers of an `ai` backend: endpoints that take requests, and those that are left alone for a while. */
+/** Providers of an `ai` backend: endpoints that receive requests, and endpoints that are evicted for a while. */
 export interface DumpEndpointSet {
   readonly active: Readonly<Record<string, DumpEndpoint>>;
   readonly rejected: Readonly<Record<string, DumpEndpoint>>;

@@ -1,21 +1,21 @@
 /**
- * What counts as a credential in what is shown: access log, recent requests, traces, spans, diagnostics, dumps. This
- * file alone decides; `redact.ts` and `trace/redact.ts` apply it.
+ * Decides which names and values count as credentials wherever values are displayed: access log, recent requests,
+ * traces, spans, diagnostics, dumps. `redact.ts` and `trace/redact.ts` apply these rules; no other file defines any.
  */
 
-/** Stands in for a credential. */
+/** Replaces a credential in displayed text. */
 export const REDACTED = '<redacted>';
 
-/** Parts of names that tell of a credential anywhere: in configurations, environments, headers and queries. */
+/** Name fragments that indicate a credential anywhere: in configurations, environments, headers and queries. */
 const KEYS = 'api|access|private|account|auth|shared|subscription|functions|master|signing';
 const WORDS = `secret|passw|passphrase|credential|(?:${KEYS})[-_]?key`;
 
 const TELLING = new RegExp(`${WORDS}|token$`, 'i');
 
 /**
- * Names of headers and query parameters. Words that mean something else as a part of a name (`code`, `key`) must be the
- * whole name; an index (`token[]`) is left aside. Names of clouds for signed URLs, such as `X-Amz-Signature`, are
- * covered by their last word. Sessions: who has the id is the user.
+ * Names of headers and query parameters. Words that are harmless as a part of a name (`code`, `key`) must match the
+ * whole name; an index (`token[]`) is ignored. Cloud providers' names in signed URLs, such as `X-Amz-Signature`, match
+ * by their last word. Session ids count because whoever knows one can act as the user.
  */
 const SENSITIVE = new RegExp(
   `${WORDS}|authorization|cookie|token|signature|assertion|session|jwt|code[-_]?verifier|` +
@@ -23,7 +23,7 @@ const SENSITIVE = new RegExp(
   'i',
 );
 
-/** Headers that carry credentials, besides those with a telling name. */
+/** Headers that carry credentials although their name does not match the patterns above. */
 const CREDENTIAL_HEADERS = new Set([
   'authorization',
   'proxy-authorization',
@@ -33,37 +33,42 @@ const CREDENTIAL_HEADERS = new Set([
 ]);
 
 /**
- * Compact form of signed and encrypted tokens (RFC 7515, RFC 7516): `eyJ` is how a JSON object begins in base64. What
- * precedes it keeps hostile text from being read again from each of many beginnings.
+ * Compact serialization of signed and encrypted tokens (RFC 7515, RFC 7516): `eyJ` is how a JSON object begins in
+ * base64. The lookbehind stops hostile text from being scanned again from each possible start.
  */
 const TOKEN = /(?<![\w-])eyJ[\w-]{5,}\.[\w-]*(?:\.[\w-]*){1,3}/g;
 
-/** Whether a value under this key, option or variable of a configuration is most likely a credential. */
+/** Whether a configuration key, command option or variable of this name most likely holds a credential. */
 export function isTellingName(name: string): boolean {
   return TELLING.test(name) || CREDENTIAL_HEADERS.has(name.toLowerCase());
 }
 
-/** Whether the value of a header or query parameter of this name is a credential. `more`: configured names, lower case. */
+/**
+ * Whether the value of a header or query parameter of this name is a credential. `more`: names from the configuration,
+ * in lower case.
+ */
 export function isSensitiveName(name: string, more?: ReadonlySet<string>): boolean {
   return SENSITIVE.test(name) || more?.has(name.toLowerCase()) === true;
 }
 
-/** Places of tokens that are known by their form. */
+/** Matches of tokens that are recognized by their form. */
 export function tokensIn(text: string): Iterable<RegExpMatchArray> {
   return text.includes('eyJ') ? text.matchAll(TOKEN) : [];
 }
 
-/** The text with tokens replaced that are known by their form. */
+/** Replaces tokens that are recognized by their form. */
 export function withoutTokens(text: string): string {
   return text.includes('eyJ') ? text.replace(TOKEN, REDACTED) : text;
 }
 
-/** A path or URI, as it may be shown: credentials of its query and tokens replaced, the rest byte for byte. */
+/**
+ * Redacts a path or URI for display: credentials in the query and tokens are replaced, everything else keeps its bytes.
+ */
 export function redactTarget(target: string, more?: ReadonlySet<string>): string {
   return withoutTokens(redactQuery(target, more));
 }
 
-/** `?a=1&token=x` with credentials replaced; what is not sensitive stays byte for byte. */
+/** Redacts credentials in `?a=1&token=x`; everything else keeps its bytes. */
 export function redactQuery(text: string, more?: ReadonlySet<string>): string {
   const start = text.indexOf('?');
   if (start === -1) return text;
@@ -73,12 +78,15 @@ export function redactQuery(text: string, more?: ReadonlySet<string>): string {
   return `${text.slice(0, start + 1)}${pairs.join('&')}${end === -1 ? '' : text.slice(end)}`;
 }
 
-/** Some servers also take `;` between parameters. A credential goes on to the end of the pair: it may hold one. */
+/**
+ * Some servers also separate parameters with `;`. A redacted value extends to the end of the pair, because a credential
+ * may contain `;`.
+ */
 function redactPair(pair: string, more: ReadonlySet<string> | undefined): string {
   let equals = -1;
   for (let start = 0; ; ) {
     const next = pair.indexOf(';', start);
-    // Searched for once, however many semicolons come before it.
+    // Searched only once, however many semicolons come before it.
     if (equals < start) equals = pair.indexOf('=', start);
     if (equals === -1) return pair;
     if (next === -1 || equals < next) {
@@ -90,7 +98,7 @@ function redactPair(pair: string, more: ReadonlySet<string> | undefined): string
   }
 }
 
-/** Names are compared as a server would read them: `%74oken` is `token`. */
+/** Decodes a name as a server would: `%74oken` is `token`. */
 export function decodedName(name: string): string {
   try {
     return decodeURIComponent(name.replaceAll('+', ' '));

@@ -1,6 +1,6 @@
 /**
- * A located problem in a file that a person wrote. Every check of a configuration reports these, all at once,
- * and every front end (start-up, `config validate`, admin API, web) prints the same ones.
+ * A problem with its location in a file that a person wrote. Every check of a configuration reports a list of these,
+ * and every front end (start-up, `config validate`, admin API, web pages) prints the same list.
  */
 
 /** `line` and `column` count from 1 and `offset` from 0; columns and offsets are UTF-16 units, as editors count. */
@@ -29,7 +29,7 @@ export function pathText(path: Path): string {
 }
 
 /**
- * One problem. `message` says what is wrong, in lower case and without a full stop; `label` stands beside the
+ * One problem. `message` says what is wrong, in lower case and without a full stop; `label` is printed next to the
  * caret; `help` says how to fix it; `notes` give background.
  */
 export interface Diagnostic {
@@ -42,26 +42,29 @@ export interface Diagnostic {
   readonly label?: string;
   readonly help?: string;
   readonly notes?: readonly string[];
-  /** The notes quote a file that the configuration names: for who runs the command, and not for the admin server. */
+  /**
+   * The notes quote a file that the configuration names: shown to the person who runs the command, but not by the admin
+   * server.
+   */
   readonly notesQuoteFile?: true;
   readonly fix?: Fix;
 }
 
-/** Changes of the text that do away with a problem. They repeat no value of the file: it may be secret. */
+/** Edits of the text that remove a problem. They never repeat a value of the file, which may be a secret. */
 export interface Fix {
-  /** What they do, in a few words. */
+  /** What the edits do, in a few words. */
   readonly title: string;
-  /** In the order of the text, without overlaps. */
+  /** In source order, without overlaps. */
   readonly edits: readonly Edit[];
 }
 
 export interface Edit {
   readonly range: Range;
-  /** Stands there afterwards. */
+  /** The text that replaces the range. */
   readonly text: string;
 }
 
-/** In the order of the text, each once: a list that stands for several routes is checked for each of them. */
+/** Sorts by position and drops duplicates: a list that is shared by several routes is checked once for each of them. */
 export function inOrder(diagnostics: readonly Diagnostic[]): Diagnostic[] {
   const seen = new Set<string>();
   return diagnostics
@@ -76,33 +79,33 @@ export function inOrder(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 export const DIAGNOSTIC_CODES = {
   AGW0001: 'The file is not valid YAML.',
   AGW0002: 'A mapping holds the same key twice.',
-  AGW0003: 'An alias, anchor, tag or nesting depth goes beyond what a configuration may use.',
+  AGW0003: 'An alias, anchor, tag or nesting depth exceeds what a configuration may use.',
   AGW0004: 'An environment variable in the file is not defined and has no fallback.',
   AGW0005: 'The file could not be read, or is too large.',
-  AGW0101: 'A key is not known at this place.',
+  AGW0101: 'A key is not known in this place.',
   AGW0102: 'A value has the wrong type.',
   AGW0103: 'A required key is missing.',
   AGW0104: 'A value is not one of the allowed ones, or out of range.',
-  AGW0105: 'Keys that exclude each other stand together, or none of a set of alternatives is present.',
+  AGW0105: 'Mutually exclusive keys are used together, or none of a set of alternatives is present.',
   AGW0106: 'A name or port is used twice.',
   AGW0107: 'A reference names something that does not exist.',
   AGW0201: 'A CEL expression does not parse.',
-  AGW0202: 'A CEL expression uses a variable that this place does not have.',
+  AGW0202: 'A CEL expression uses a variable that is not available in this place.',
   AGW0203: 'A CEL expression calls a function that does not exist.',
-  AGW0204: 'A CEL expression is over a limit (length, nodes, depth).',
-  AGW0205: 'A CEL expression that must say yes or no gives something else.',
+  AGW0204: 'A CEL expression exceeds a limit (length, nodes, depth).',
+  AGW0205: 'A CEL expression that must return a boolean returns another type.',
   AGW0301: 'An expression reads `jwt`, but nothing on this route validates a token.',
-  AGW0302: 'A secret stands literally in the file.',
+  AGW0302: 'A secret is written literally in the file.',
   AGW0303: 'A setting has no effect here.',
   AGW0305: 'A setting that clients rely on is missing.',
   AGW0304: 'An authentication policy lets requests without credentials through.',
   AGW0306: 'A route is never reached, because another one takes its requests.',
-  AGW0307: 'A `deny` rule fails, and so refuses, where a header is missing.',
-  AGW0308: 'Rules of several forms stand together, and the plain ones may not count as meant.',
-  AGW0309: 'An expression reads a member that is never set in its place.',
-  AGW0310: 'A part of a CEL expression fails whatever it is given.',
-  AGW0312: 'A provider key can be used by everyone who reaches the port.',
-  AGW0313: 'Tools get names that providers of LLMs refuse.',
+  AGW0307: 'A `deny` rule fails, and therefore refuses the request, when a header is missing.',
+  AGW0308: 'Rules of several forms are combined, and the plain ones may not be evaluated as intended.',
+  AGW0309: 'An expression reads a member that is never set in this place.',
+  AGW0310: 'Part of a CEL expression fails for every input.',
+  AGW0312: 'A provider key can be used by everyone who can reach the port.',
+  AGW0313: 'Tools get names that LLM providers refuse.',
   AGW0401: 'A port could not be opened.',
 } as const;
 

@@ -1,9 +1,9 @@
 /**
- * Every failure that a client or a caller of the command line can see. Code throws `AppError` with a code where
+ * Every failure that an HTTP client or a caller of the command line can see. Code throws `AppError` with a code where
  * the failure happens; `server/kernel/error-response.ts` turns it into a response, `cli/main.ts` into an exit code.
  */
 
-/** Who answered a request, or why nobody did, as printed in the access log (`reason`). */
+/** Which component answered a request, or why none did, as printed in the access log (`reason`). */
 export type Reason =
   | 'Upstream'
   | 'DirectResponse'
@@ -19,19 +19,19 @@ export type Reason =
   | 'Guardrail'
   | 'MCP'
   | 'UpstreamFailure'
-  // Not upstream's: a client that left is no failure of anybody.
+  // Not one of upstream's reasons: a client that disconnects is nobody's failure.
   | 'ClientClosed';
 
 interface ErrorEntry {
   readonly status: number;
   readonly reason: Reason;
-  /** Public text when the thrower gives none. Never holds anything of the request or of an upstream. */
+  /** Public text when the thrower gives none. Never contains anything from the request or from an upstream. */
   readonly text: string;
 }
 
 const entry = (status: number, reason: Reason, text: string): ErrorEntry => ({ status, reason, text });
 
-/** Failures of a request: status, access-log reason, default public text. */
+/** Failures of a request: status, access-log reason and default public text. */
 export const ERRORS = {
   bad_request: entry(400, 'InvalidRequest', 'bad request'),
   request_timeout_reading: entry(408, 'InvalidRequest', 'the request was not received in time'),
@@ -45,10 +45,10 @@ export const ERRORS = {
     'InvalidRequest',
     'content-encoding is not supported: send identity, gzip, deflate or br',
   ),
-  expectation_failed: entry(417, 'InvalidRequest', 'the expectation is not supported: only 100-continue is'),
+  expectation_failed: entry(417, 'InvalidRequest', 'unsupported expectation: only 100-continue is supported'),
   route_not_found: entry(404, 'NotFound', 'route not found'),
   host_not_allowed: entry(403, 'MCP', 'Host or Origin is not allowed'),
-  // The JSON bodies of these come with the error: RFC 6750 §3.1 and the specification's "Errors" table.
+  // These errors carry their own JSON bodies: RFC 6750 §3.1 and the specification's "Errors" table.
   token_missing: entry(401, 'JwtAuth', 'JWT token required'),
   token_invalid: entry(401, 'JwtAuth', 'the token is not valid'),
   keys_unavailable: entry(
@@ -56,20 +56,20 @@ export const ERRORS = {
     'JwtAuth',
     'tokens cannot be checked: the signing keys of the identity provider are not available',
   ),
-  provider_failed: entry(502, 'UpstreamFailure', 'the identity provider did not answer as it should'),
+  provider_failed: entry(502, 'UpstreamFailure', 'the identity provider did not return a valid response'),
   memory_unauthorized: entry(401, 'APIKeyAuth', 'a bearer token is required'),
-  memory_not_found: entry(404, 'NotFound', 'the memory store does not have it'),
+  memory_not_found: entry(404, 'NotFound', 'not found in the memory store'),
   api_key_failed: entry(401, 'APIKeyAuth', 'api key authentication failure'),
   authorization_failed: entry(403, 'Authorization', 'authorization failed'),
-  // The text is the specification's, for every denial.
+  // The specification prescribes this text for every denial.
   ext_authz_failed: entry(403, 'ExtAuth', 'external authorization failed'),
-  // The text is the specification's ("error" of the access log).
+  // The specification prescribes this text ("error" of the access log).
   rate_limited: entry(429, 'RateLimit', 'rate limit exceeded'),
-  overloaded: entry(503, 'Internal', 'the gateway is at its limit, try again later'),
+  overloaded: entry(503, 'Internal', 'the gateway is overloaded; try again later'),
   gateway_closing: entry(
     503,
     'Timeout',
-    'the gateway closes this port, and the time for open requests is over',
+    'the gateway is closing this port, and the drain timeout has expired',
   ),
   no_backend: entry(500, 'Internal', 'no valid backends'),
   internal: entry(500, 'Internal', 'internal error'),
@@ -78,7 +78,7 @@ export const ERRORS = {
   upstream_timeout: entry(504, 'Timeout', 'upstream call timeout'),
   request_timeout: entry(504, 'Timeout', 'request timeout'),
   llm_invalid: entry(400, 'InvalidRequest', 'the LLM request is not valid'),
-  llm_unknown_call: entry(404, 'NotFound', 'there is no such LLM call'),
+  llm_unknown_call: entry(404, 'NotFound', 'unknown LLM endpoint'),
   llm_not_found: entry(404, 'NotFound', 'Model not found'),
   llm_forbidden: entry(403, 'Authorization', 'Model is not allowed for this API key'),
   guardrail_rejected: entry(403, 'Guardrail', 'request rejected by webhook guardrail'),
@@ -91,34 +91,34 @@ export const ERRORS = {
     'mcp: session not found: start a new one with an initialize request',
   ),
   mcp_method_not_allowed: entry(405, 'MCP', 'mcp: method not allowed; must be GET, POST, or DELETE'),
-  // The text is the specification's, word for word ("Errors" table of the gateway document).
+  // The specification prescribes this text word for word ("Errors" table of the gateway document).
   mcp_not_acceptable: entry(406, 'MCP', 'Not Acceptable: Client must accept text/event-stream'),
   mcp_unsupported_media_type: entry(415, 'MCP', 'mcp: client must send application/json'),
   mcp_session_failed: entry(500, 'MCP', 'mcp: failed to create session'),
-  memory_invalid: entry(400, 'InvalidRequest', 'the memory store does not accept this'),
-  memory_busy: entry(503, 'Internal', 'too many calls wait for the memory store, try again later'),
-  memory_full: entry(507, 'Internal', 'the disk of the memory store is full: nothing was stored'),
+  memory_invalid: entry(400, 'InvalidRequest', 'rejected by the memory store'),
+  memory_busy: entry(503, 'Internal', 'the memory store is overloaded; try again later'),
+  memory_full: entry(507, 'Internal', 'the disk of the memory store is full; nothing was stored'),
   memory_unavailable: entry(503, 'Internal', 'the memory store is not available'),
-  // For the operator, at start: the message says which file or server, and what to do.
+  // For the operator at start-up: the message names the file or server and says what to do.
   memory_not_opened: entry(503, 'Internal', 'the memory store cannot be opened'),
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
 interface AppErrorOptions {
-  /** Public text instead of the table's. */
+  /** Public text that replaces the table's. */
   readonly message?: string;
-  /** For the log only: may name upstream addresses, never secrets. */
+  /** For the log only. May name upstream addresses, never secrets. */
   readonly detail?: string;
   readonly headers?: readonly string[];
-  /** Status instead of the table's, where the configuration sets one. */
+  /** Replaces the table's status, where the configuration sets one. */
   readonly status?: number;
-  /** Body with another content type than text/plain. */
+  /** Body with a content type other than text/plain. */
   readonly body?: { readonly type: string; readonly text: string };
   readonly cause?: unknown;
 }
 
-/** A failure with a code of the table. `message` is public; `detail` goes to the log only. */
+/** A failure with a code from the table. `message` is public; `detail` goes to the log only. */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly detail: string | undefined;
@@ -145,7 +145,7 @@ export class AppError extends Error {
   }
 }
 
-/** The message of anything that was thrown. */
+/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -2,8 +2,9 @@ import { LIMITS } from './limits.ts';
 import { formatEvent } from './sse-format.ts';
 
 /**
- * Events of one stream, kept so that a client that lost its connection can ask for them again (`Last-Event-ID`). The last
- * event always stays, because it may be the response; of those before it as many as `LIMITS.replayBytes` allows.
+ * Buffers the events of one stream so that a client that lost its connection can request them again (`Last-Event-ID`).
+ * The last event is always kept, because it may be the response; older events are dropped once the buffer exceeds
+ * `LIMITS.replayBytes`.
  */
 export class EventReplay {
   readonly #id: string;
@@ -15,12 +16,15 @@ export class EventReplay {
     this.#id = id;
   }
 
-  /** The event that only carries an id. A client that has got nothing else comes back with it. */
+  /**
+   * An event that carries only an id, so that a client that has received nothing else can still resume. `retry` is in
+   * ms.
+   */
   first(retry: number): string {
     return `id: ${this.#nextId()}\nretry: ${retry}\ndata: \n\n`;
   }
 
-  /** The event as text, with the next id. */
+  /** Formats an event with the next id and adds it to the buffer. */
   keep(data: string, event?: string): string {
     const number = this.#next;
     const frame = formatEvent(data, event, this.#nextId());
@@ -31,7 +35,7 @@ export class EventReplay {
     return frame;
   }
 
-  /** The events after that one; undefined when some of them are not kept any more. */
+  /** The events after event `number`, or undefined when some of them have been dropped. */
   after(number: number): string[] | undefined {
     const first = this.#kept[0]?.number ?? this.#next;
     if (number < 0 || number >= this.#next || number + 1 < first) return undefined;

@@ -1,11 +1,11 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 
 /**
- * The JSON value in a file that a configuration names, of at most `maxBytes`. Errors say what is wrong and where, and
- * never quote the file: who may have a configuration checked need not be allowed to read every file of this machine.
- * What is no regular file is refused, since a pipe or device may block, or never end.
+ * Reads a JSON file that a configuration names, of at most `maxBytes` bytes. Errors say what is wrong and where, but
+ * never quote the file: a user who may validate a configuration need not be allowed to read every file of this machine.
+ * Only regular files are accepted, since reading a pipe or device may block or never end.
  *
- * @throws Error
+ * @throws Error when the file cannot be read, is too large or is not valid JSON
  */
 export function readJsonFile(file: string, maxBytes: number): unknown {
   // Without O_NONBLOCK, opening a pipe waits for its writer.
@@ -20,7 +20,10 @@ export function readJsonFile(file: string, maxBytes: number): unknown {
   }
 }
 
-/** `JSON.parse`, with an error that says where the text is wrong without quoting it. `name`: what the text is. */
+/**
+ * `JSON.parse` with an error that gives the position of the mistake without quoting the text. `name` describes the text
+ * in that error.
+ */
 export function parseJson(text: string, name: string): unknown {
   try {
     return JSON.parse(text);
@@ -29,7 +32,7 @@ export function parseJson(text: string, name: string): unknown {
   }
 }
 
-/** V8 names the position of most mistakes, and quotes the text round it. */
+/** V8 reports the position of most mistakes, but also quotes the surrounding text. */
 function placeOf(error: unknown, text: string): string {
   const [, digits] = / at position (\d+)/.exec(error instanceof Error ? error.message : '') ?? [];
   if (digits === undefined) return '';

@@ -1,8 +1,8 @@
 import { LIMITS } from './limits.ts';
 
 /**
- * Members of a JSON text that stand twice. RFC 8259 §4 leaves open which one counts: a policy that reads the last one and
- * a server that reads the first decide on different requests.
+ * Detects duplicate members in a JSON text. RFC 8259 §4 leaves open which of them counts: a policy that reads the last
+ * one and a server that reads the first would decide on different requests.
  */
 
 const QUOTE = 34;
@@ -14,17 +14,17 @@ const CLOSE_ARRAY = 93;
 const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
-/** What a text of unknown quality holds outside of its strings. */
+/** Token counts of an unvalidated text, outside of its strings. */
 export interface JsonStructure {
   readonly depth: number;
   readonly commas: number;
-  /** Colons: as many as there are members, in a text that `JSON.parse` accepts. */
+  /** Number of colons, which equals the number of members if `JSON.parse` accepts the text. */
   readonly members: number;
 }
 
 /**
- * Counts a text through, to the end or until it is over a bound: then one of the counts is. Cheap, and done before
- * parsing: 10^6 nested arrays block `JSON.parse` for a quarter of a second.
+ * Counts the tokens of a text, and stops early once a count exceeds its bound. Cheap enough to run before parsing: 10^6
+ * nested arrays block `JSON.parse` for a quarter of a second.
  */
 export function structureOf(text: string, maxDepth: number, maxMembers: number): JsonStructure {
   let level = 0;
@@ -58,15 +58,15 @@ export function structureOf(text: string, maxDepth: number, maxMembers: number):
   return { depth, commas, members };
 }
 
-/** Whether a text was over one of the bounds that `structureOf` got. */
+/** Whether a text exceeded one of the bounds passed to `structureOf`. */
 export function isOver({ depth, members }: JsonStructure, maxDepth: number, maxMembers: number): boolean {
   return depth > maxDepth || members > maxMembers;
 }
 
 /**
- * The name of a member that stands twice in one object of `text`, at any depth, with escapes read; undefined when there
- * is none. `value` is what `JSON.parse` made of the text: of equal members it keeps one, so that the counts differ, and
- * names are only compared then.
+ * The name (with escapes decoded) of a member that occurs twice in one object of `text`, at any depth, or undefined.
+ * `value` is the result of `JSON.parse`: it keeps one of two duplicates, so names are only compared when the two member
+ * counts differ.
  */
 export function repeatedMember(
   text: string,
@@ -83,7 +83,7 @@ function countMembers(value: unknown): number {
     for (const item of value) if (typeof item === 'object') count += countMembers(item);
     return count;
   }
-  // Without a list of names or values: a body may hold half a million empty objects.
+  // A `for … in` loop allocates no list of names or values: a body may contain half a million empty objects.
   for (const name in value) {
     count += 1;
     const member = (value as Readonly<Record<string, unknown>>)[name];
@@ -93,10 +93,11 @@ function countMembers(value: unknown): number {
 }
 
 /**
- * The same for a text that nobody has parsed, JSON or not: one scan, which keeps the names of the objects that are open.
+ * Like `repeatedMember`, for a text that was not parsed and need not be JSON. A single scan, which keeps the member
+ * names of the open objects.
  */
 export function findRepeated(text: string): string | undefined {
-  /** Names of each open object, undefined for none so far; null for a list. */
+  /** Member names of each open object: undefined before the first one, null for a list. */
   const open: (Set<string> | null | undefined)[] = [];
   let names: Set<string> | null | undefined = null;
   let isName = false;
@@ -136,13 +137,13 @@ export function findRepeated(text: string): string | undefined {
   return undefined;
 }
 
-/** The name of a member for an error, in quotes. */
+/** A member's name for an error message, quoted and shortened to `LIMITS.shownMemberName` characters. */
 export function shownName(name: string): string {
   const most = LIMITS.shownMemberName;
   return JSON.stringify(name.length > most ? `${name.slice(0, most)}…` : name);
 }
 
-/** A name as it is meant: `"content"` is `content`. */
+/** Decodes the escapes of a name: `\u0063ontent` is `content`. */
 function nameIn(written: string): string {
   if (!written.includes('\\')) return written;
   try {
@@ -152,7 +153,10 @@ function nameIn(written: string): string {
   }
 }
 
-/** Position after the quote that closes the string at `from`; the end of the text when there is none. */
+/**
+ * Position after the closing quote of the string that starts at `from`, or the end of the text if the string is not
+ * closed.
+ */
 export function stringEnd(text: string, from: number): number {
   let at = text.indexOf('"', from + 1);
   while (at !== -1) {

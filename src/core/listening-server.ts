@@ -4,12 +4,12 @@ import { type AddressInfo, connect } from 'node:net';
 import { LIMITS } from './limits.ts';
 import type { ListenAddress } from './listen.ts';
 
-/** An address could not be opened. The message says which, and why, in words. */
+/** An address could not be opened. The message names the address and the reason. */
 export class ListenError extends Error {
   readonly code: string;
-  /** As people write it. */
+  /** The address as the user wrote it. */
   readonly address: string;
-  /** What is wrong with it, to go after a name for it: `is already in use`. */
+  /** The reason as a predicate, to be placed after a name for the address: `is already in use`. */
   readonly reason: string;
 
   constructor(address: string, cause: NodeJS.ErrnoException) {
@@ -29,23 +29,24 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'is in a folder that does not exist',
 };
 
-/** One address that is open. */
+/** One open address. */
 export interface OpenAddress {
   readonly server: Server;
-  /** `ip:port` or `unix:/path`, as it came to be. */
+  /** The actual address, as `ip:port` or `unix:/path`. */
   readonly text: string;
   /** Undefined for a unix socket. */
   readonly port: number | undefined;
 }
 
 /**
- * Opens all of an address, or nothing; for every server of the process but the gateway's own ports. With port 0 the
- * first address decides for the others. A family that the machine does not have is left out where another is open. A
- * socket file that a former process left is replaced; one that somebody answers on, and any other file, is not touched.
+ * Opens all hosts of an address, or none; used by every server of the process except the gateway's own ports. With port
+ * 0, the first host determines the port of the others. An address family that the machine does not have is skipped if
+ * another host is open. A stale socket file is replaced; one with a listening process, and any other file, is left
+ * untouched.
  *
- * @param create A server that does not listen yet.
- * @param mode Of a socket file: who may connect; as the process's umask says when absent.
- * @throws ListenError, after closing what was open
+ * @param create Creates a server that does not listen yet.
+ * @param mode Permissions of a socket file; default: as the process's umask sets.
+ * @throws ListenError after closing the servers that were opened
  */
 export async function openAddresses(
   address: Exclude<ListenAddress, { kind: 'off' }>,
@@ -61,8 +62,9 @@ export async function openAddresses(
       try {
         await listening(server, { port, host });
       } catch (error) {
-        const isIncluded = opened.length > 0 && host === '0.0.0.0';
-        if (isSpare(error as NodeJS.ErrnoException, index, address.hosts.length, isIncluded)) continue;
+        const isCoveredByIpv6 = opened.length > 0 && host === '0.0.0.0';
+        if (isOptionalHost(error as NodeJS.ErrnoException, index, address.hosts.length, isCoveredByIpv6))
+          continue;
         throw new ListenError(hostAndPort(host, port), error as NodeJS.ErrnoException);
       }
       const actual = server.address() as AddressInfo;
@@ -78,17 +80,21 @@ export async function openAddresses(
   }
 }
 
-/** A server that listens. */
+/** A listening server. */
 export interface ListeningServer {
-  /** The first address where there are two; for logs and tests. */
+  /** The first address if there are several; for logs and tests. */
   readonly address: string;
   /** The port, undefined for a unix socket. */
   readonly port: number | undefined;
-  /** Stops listening and cuts what is open. */
+  /** Stops listening and closes open connections. */
   close(): Promise<void>;
 }
 
-/** Serves small answers over HTTP at an address; undefined for `off`. @throws ListenError */
+/**
+ * Serves small HTTP responses at an address. Returns undefined for `off`.
+ *
+ * @throws ListenError
+ */
 export async function listenOn(
   address: ListenAddress,
   onRequest: RequestListener,
@@ -112,16 +118,16 @@ function newServer(onRequest: RequestListener): Server {
 }
 
 /**
- * Whether an address may be left out: a family that the machine does not have, while another address is left or open;
- * and all of IPv4, which all of IPv6 usually includes.
+ * Whether a failed address may be skipped: an address family that the machine does not have, while another host is left
+ * or open; and `0.0.0.0` if `::` is open, which usually includes IPv4.
  */
-function isSpare(
+function isOptionalHost(
   { code }: NodeJS.ErrnoException,
   index: number,
   hosts: number,
-  isIncluded: boolean,
+  isCoveredByIpv6: boolean,
 ): boolean {
-  if (code === 'EADDRINUSE') return isIncluded;
+  if (code === 'EADDRINUSE') return isCoveredByIpv6;
   return (
     (code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL') && hosts > 1 && (index > 0 || hosts > index + 1)
   );
@@ -130,9 +136,9 @@ function isSpare(
 async function openSocket(path: string, server: Server, mode: number | undefined): Promise<OpenAddress> {
   const text = `unix:${path}`;
   try {
-    await removeStale(path);
+    await removeStaleSocket(path);
     await listening(server, { path });
-    // The file is there as soon as it listens; nobody has been accepted yet.
+    // The file exists once the server listens; no connection has been accepted yet.
     if (mode !== undefined) chmodSync(path, mode);
   } catch (error) {
     throw new ListenError(text, error as NodeJS.ErrnoException);
@@ -140,18 +146,18 @@ async function openSocket(path: string, server: Server, mode: number | undefined
   return { server, text, port: undefined };
 }
 
-/** A socket that nobody answers on is left over from a process that was killed. Anything else stays. */
-async function removeStale(path: string): Promise<void> {
+/** Removes the socket file of a process that was killed. Any other file stays. */
+async function removeStaleSocket(path: string): Promise<void> {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return;
-  if (!stat.isSocket()) throw new Error('the path is there already, and is not a socket');
-  if (await isAnswered(path))
+  if (!stat.isSocket()) throw new Error('the path already exists and is not a socket');
+  if (await hasListener(path))
     throw Object.assign(new Error('another process listens on it'), { code: 'EADDRINUSE' });
   unlinkSync(path);
 }
 
-/** Only a refusal says that nobody is there: one whose queue is full (EAGAIN) is. */
-function isAnswered(path: string): Promise<boolean> {
+/** Only ECONNREFUSED means that no process listens: a listener whose queue is full answers EAGAIN. */
+function hasListener(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ path });
     socket.once('connect', () => {

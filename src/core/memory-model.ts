@@ -1,4 +1,4 @@
-/** What the memory keeps, in the words of its API: for the stores, the backend and the dashboard. */
+/** The data model of the memory API, shared by the stores, the backend and the dashboard. */
 
 export const ENTITY_TYPES = ['workspace', 'doc_file', 'doc_chunk', 'chat_message'] as const;
 export type EntityType = (typeof ENTITY_TYPES)[number];
@@ -24,7 +24,7 @@ export interface Relation {
 
 export interface Turn {
   readonly id: string;
-  /** Grows with every turn of the store; pages are keyed by it. */
+  /** Increases with every turn of the store; pages use it as cursor. */
   readonly seq: number;
   readonly sessionId: string;
   readonly agentId: string;
@@ -53,24 +53,26 @@ export interface Stats {
 }
 
 export interface SyncError {
-  /** In the docs folder; empty for what concerns all of it. */
+  /** Path in the docs folder; empty for an error of the whole sync. */
   readonly path: string;
   readonly message: string;
 }
 
 export interface SyncStatus {
-  /** `idle` before the first one. `failed`: it could not go on; single documents that fail are counted only. */
+  /**
+   * `idle` before the first sync. `failed`: the sync was aborted; documents that fail individually are only counted.
+   */
   readonly state: 'idle' | 'running' | 'done' | 'failed';
-  /** Documents looked at, of `total`. */
+  /** Documents processed so far, of `total`. */
   readonly scanned: number;
-  /** Documents in the folder; 0 until it was listed. */
+  /** Documents in the folder; 0 until the folder has been listed. */
   readonly total: number;
   readonly added: number;
   readonly updated: number;
   readonly unchanged: number;
   readonly removed: number;
   readonly failed: number;
-  /** The first 50. */
+  /** The first 50 errors. */
   readonly errors: readonly SyncError[];
   /** Texts embedded so far. */
   readonly embedded: number;

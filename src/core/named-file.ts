@@ -3,16 +3,23 @@ import { resolve } from 'node:path';
 import { messageOf } from './errors.ts';
 import { CommandError } from './exit-codes.ts';
 
-interface Wanted {
-  /** What `file` is relative to; the folder of the process when absent. */
+interface ReadOptions {
+  /** Folder that `file` is relative to. Default: the working directory. */
   readonly cwd?: string;
   readonly maxBytes?: number;
-  /** What to give instead of a folder. */
+  /** Help text for when `file` is a folder. */
   readonly hint?: string;
 }
 
-/** Text of a file that a user named; `-` is standard input. Throws `CommandError` (usage) when it cannot be read. */
-export function readNamedFile(file: string, { cwd = '', maxBytes = Infinity, hint }: Wanted = {}): string {
+/**
+ * Reads a file that the user named; `-` is standard input.
+ *
+ * @throws CommandError with exit name `usage` when the file cannot be read or has more than `maxBytes` bytes
+ */
+export function readNamedFile(
+  file: string,
+  { cwd = '', maxBytes = Infinity, hint }: ReadOptions = {},
+): string {
   const tooLarge = (): CommandError => new CommandError('usage', `${file} is larger than ${maxBytes} bytes`);
   try {
     const path = file === '-' ? undefined : resolve(cwd, file);

@@ -1,34 +1,34 @@
 /**
- * How a request ended, for everything that shows or counts requests: traces, `--fail-on`, the pages of the admin
- * server. A status alone does not say it: an MCP server answers 200 and says in the body that the call failed.
+ * How a request ended, for everything that displays or counts requests: traces, `--fail-on`, the pages of the admin
+ * server. The status alone is not enough: an MCP server answers 200 and reports in the body that the call failed.
  */
 
 export type Outcome = 'good' | 'warn' | 'bad';
 
-/** What an MCP answer says of itself. */
+/** The outcome that an MCP response reports. */
 export interface McpAnswer {
-  /** Of a JSON-RPC error. */
+  /** The code of a JSON-RPC error. */
   readonly errorCode?: number | undefined;
   readonly errorMessage?: string | undefined;
   /** The result of a tool has `isError: true` (MCP, "Tools", error handling). */
   readonly isToolError?: boolean | undefined;
 }
 
-/** `error.type` of a tool that says that it failed (OpenTelemetry's conventions for MCP). */
+/** Value of `error.type` for a tool that reports failure (OpenTelemetry semantic conventions for MCP). */
 export const TOOL_ERROR = 'tool_error';
 
-/** What is wrong with an MCP answer, in words; undefined for a good one. */
+/** Describes the failure that an MCP response reports; undefined for a success. */
 export function mcpProblem(answer: McpAnswer | undefined): string | undefined {
   if (answer === undefined) return undefined;
   const { errorCode, errorMessage = '', isToolError } = answer;
   if (errorCode !== undefined)
     return `MCP error ${errorCode}${errorMessage === '' ? '' : `: ${errorMessage}`}`;
-  return isToolError === true ? 'the tool says that it failed (isError)' : undefined;
+  return isToolError === true ? 'the tool reported an error (isError)' : undefined;
 }
 
 /**
- * What came of a request. `problem`: what went wrong although there was an answer. A refusal (4xx) is a warning: the
- * gateway did its work.
+ * Classifies a request. `problem` is a failure despite a successful status. A refusal (4xx) is a warning, because the
+ * gateway worked as configured.
  */
 export function outcomeOf(status: number | undefined, problem: string | undefined): Outcome {
   if (status === undefined || status === 0 || status >= 500) return 'bad';
@@ -36,7 +36,7 @@ export function outcomeOf(status: number | undefined, problem: string | undefine
   return problem === undefined ? 'good' : 'bad';
 }
 
-/** The same from the fields of an access-log line, with the problem that its status does not show. */
+/** Classifies a request by the fields of its access-log line, with the problem that the status does not show. */
 export function outcomeOfFields(fields: Readonly<Record<string, unknown>>): {
   readonly outcome: Outcome;
   readonly problem: string | undefined;

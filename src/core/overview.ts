@@ -1,4 +1,4 @@
-/** One look at a gateway: what `/api/overview` answers and pages show. Free of secrets. */
+/** The response of `/api/overview`, which the pages of the admin UI display. Contains no secrets. */
 export interface Overview {
   readonly version: string;
   readonly pid: number;
@@ -6,22 +6,22 @@ export interface Overview {
   /** RFC 3339. */
   readonly startedAt: string;
   readonly uptimeSeconds: number;
-  /** Path of the file. */
+  /** Path of the configuration file. */
   readonly config: string;
   readonly openRequests: number;
   readonly logLevel: string;
-  /** What the validator says of the configuration, as `/api/config/validate` puts it. */
+  /** Problems of the configuration, in the form of `/api/config/validate`. */
   readonly problems: ProblemsView;
-  /** Whether what serves is the file as it was last read, and if not, why. */
+  /** Whether the active configuration is the latest version of the file, and if not, why. */
   readonly reload?: ReloadView;
   readonly gateways: readonly GatewayView[];
 }
 
-/** The part of a report of problems that is read by others than people. */
+/** A report of problems for programs, without the text form. */
 export interface ProblemsView {
   readonly errorCount: number;
   readonly warningCount: number;
-  /** In the order of the file. */
+  /** In source order. */
   readonly diagnostics: readonly ProblemView[];
 }
 
@@ -41,7 +41,7 @@ export interface ReloadView {
   readonly synchronized: boolean;
   /** Successful reloads since the start. */
   readonly count: number;
-  /** Since when this configuration serves, RFC 3339. */
+  /** When this configuration became active, RFC 3339. */
   readonly servingSince: string;
   /** `at`: RFC 3339. */
   readonly failure?: ProblemsView & { readonly at: string };
@@ -80,12 +80,12 @@ export interface TargetView {
   readonly name: string;
   readonly state: 'idle' | 'connecting' | 'ready' | 'failing';
   readonly kind: 'stdio' | 'http';
-  /** Its command or host. */
+  /** The command or host of the target. */
   readonly at: string;
   readonly connections: number;
-  /** Why it is not available, where it is not. */
+  /** Why the target is not available, if it is not. */
   readonly problem?: string;
-  /** A page about it, as it says itself; http or https. */
+  /** The website that the server reports for itself; http or https. */
   readonly website?: string;
 }
 

@@ -7,16 +7,18 @@ import {
   withoutTokens,
 } from './credentials.ts';
 
-/** Shorter ones would turn up by chance in other text; at their own place they are redacted anyway. */
+/**
+ * Shorter secrets would match other text by chance; at their own place in the configuration they are redacted anyway.
+ */
 const SHORTEST = 6;
 
 const USERINFO = /(\b[a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi;
-// A parameter of a URL in any text: its name decides.
+// A URL parameter in any text: its name decides.
 const PARAMETER = /([?&;]([^\s=&;#?"'<>`]{1,64})=)([^\s&#;"'`]+)/g;
-// A challenge names the scheme too, with parameters in place of a credential (RFC 9110 §11.6.1).
+// A challenge also starts with the scheme, followed by parameters instead of a credential (RFC 9110 §11.6.1).
 const BEARER = /\b(Bearer|Basic)\s+(?!(?:realm|error|scope|resource_metadata)=")[A-Za-z0-9._~+/-]{8,}=*/g;
 const OPTION = /^(--?[\w-]{0,64})=/;
-// What programs print: `password=x`, `"api_key": "x"`, `Authorization: Bearer x`, `--token x`.
+// Forms in which programs print credentials: `password=x`, `"api_key": "x"`, `Authorization: Bearer x`, `--token x`.
 const WORDS = `(?:secret|passw|passphrase|pwd|credential|token|api[-_]?key|private[-_]?key|access[-_]?key|authorization|cookie)`;
 const ASSIGNED = new RegExp(
   String.raw`(${WORDS}\w{0,32}\\?["']?\s{0,4}[=:]\s{0,4})(?:(?:Bearer|Basic)\s+\S+|"[^"]*"|'[^']*'|\S+)`,
@@ -25,27 +27,30 @@ const ASSIGNED = new RegExp(
 const OPTION_VALUE = new RegExp(String.raw`(--?[\w-]{0,64}${WORDS}\s+)(?!-)(?:"[^"]*"|'[^']*'|\S+)`, 'gi');
 
 /**
- * Takes secrets out of what is shown. It knows the secrets of one configuration by value, wherever they turn up
- * again, and credentials by their form: in URLs, after `Bearer`, under a telling name.
+ * Removes secrets from displayed text. It finds the secrets of one configuration by value, wherever they occur, and
+ * other credentials by their form: in URLs, after `Bearer`, under a name that indicates a credential.
  */
 export class Redactor {
   readonly #known: RegExp | undefined;
 
-  /** `secrets` are the values to look for; those under six characters are left to the other rules. */
+  /**
+   * `secrets` are the values to search for; values with fewer than six characters are ignored and left to the other
+   * rules.
+   */
   constructor(secrets: Iterable<string>) {
     const values = new Set<string>();
     for (const secret of secrets) {
       if (secret.length < SHORTEST) continue;
       values.add(secret);
-      // As they look inside JSON text, too.
+      // The form that they have inside a JSON text.
       values.add(JSON.stringify(secret).slice(1, -1));
     }
-    // Longest first: one secret may be the beginning of another.
+    // Longest first, because one secret may be the prefix of another.
     const ordered = [...values].sort((a, b) => b.length - a.length);
     this.#known = ordered.length === 0 ? undefined : new RegExp(ordered.map(escapeRegExp).join('|'), 'g');
   }
 
-  /** The text without secrets. */
+  /** Redacts a text. */
   text(value: string): string {
     const known = this.#known === undefined ? value : value.replace(this.#known, REDACTED);
     const clean = known
@@ -58,14 +63,14 @@ export class Redactor {
   }
 
   /**
-   * A line that a program printed, without secrets. Stricter than `text`: what is assigned to a telling name goes, too,
-   * however it is written; in a configuration that would take names of variables and files for secrets.
+   * Redacts a line that a program printed. Stricter than `text`: a value that is assigned to a name like `password` is
+   * redacted in any notation. In a configuration that rule would match names of variables and files.
    */
   line(value: string): string {
     return this.text(value).replace(ASSIGNED, `$1${REDACTED}`).replace(OPTION_VALUE, `$1${REDACTED}`);
   }
 
-  /** Where in a text `text()` puts `<redacted>`: half-open offsets, in no order, possibly overlapping. */
+  /** The half-open offsets that `text()` would redact, unordered and possibly overlapping. */
   places(value: string): (readonly [number, number])[] {
     const known = this.#known === undefined ? [] : [...value.matchAll(this.#known)];
     return [
@@ -79,7 +84,7 @@ export class Redactor {
     ];
   }
 
-  /** A copy of a JSON value without secrets, in keys and in values. */
+  /** Copies a JSON value and redacts its keys and values. */
   value(value: unknown, name = ''): unknown {
     if (typeof value === 'string') return isTellingName(name) && value !== '' ? REDACTED : this.text(value);
     if (Array.isArray(value))
@@ -102,10 +107,10 @@ export class Redactor {
   }
 }
 
-/** Knows credentials by their form alone: for texts that belong to no configuration, or to one that has mistakes. */
+/** Recognizes credentials by their form alone: for texts without a valid configuration. */
 export const byForm = new Redactor([]);
 
-/** Values in a configuration that are credentials by the name they stand under, or by the option before them. */
+/** Values of a configuration that are credentials by their key, or by the option before them. */
 export function credentialsIn(value: unknown, name = ''): string[] {
   if (typeof value === 'string') return isTellingName(name) ? [value] : [];
   if (Array.isArray(value)) {
@@ -121,7 +126,7 @@ export function credentialsIn(value: unknown, name = ''): string[] {
   return Object.entries(value).flatMap(([key, child]) => credentialsIn(child, key));
 }
 
-/** The match without its first group, what separates that, and what ends it. */
+/** The range of a match without its first group, the separator after that group, and the last `ending` characters. */
 function rest(match: RegExpMatchArray, ending: number, separator = 0): readonly [number, number] {
   const start = match.index ?? 0;
   return [start + (match[1] ?? '').length + separator, start + match[0].length - ending];

@@ -4,48 +4,49 @@ import { LIMITS } from './limits.ts';
 import { formatEvent } from './sse-format.ts';
 
 /**
- * Who fills an event stream. An object with methods, not functions stored in fields: closures over a request that hang
- * on one of its objects keep whole requests alive until the next full collection (measured: 57 µs a call, against 38).
+ * Produces the events of a stream. An object with methods rather than functions stored in fields: closures over a
+ * request that one of its objects holds keep whole requests alive until the next full garbage collection (measured: 57
+ * µs per call, against 38).
  */
 export interface EventStreamOwner {
-  /** An event is about to be sent that is not the only one: the moment to make the stream resumable. */
+  /** Called before an event is sent that is not the only one: the last chance to make the stream resumable. */
   opening?(): void;
-  /** There is something to send: the moment to answer the request with the stream. Called once. */
+  /** Called once, with the first event: the request can now be answered with the stream. */
   first?(): void;
-  /** The response has closed; `completed` is false when the client left before its end. Called once. */
+  /** Called once, when the response has closed; `completed` is false if the client left before its end. */
   closed?(completed: boolean): void;
-  /** The client of a resumable stream left before its end, and may come back. */
+  /** The client of a resumable stream left before its end and may reconnect. */
   detached?(): void;
-  /** The reader is slow (true) or has caught up (false): a source may pause meanwhile. */
+  /** Backpressure: the reader has become slow (true) or has caught up (false), so the source may pause. */
   pressure?(paused: boolean): void;
 }
 
-/** A response body of server-sent events. Events sent before the response is there wait. */
+/** A response body of server-sent events. Events that are sent before the response exists are queued. */
 export class EventStream {
   #response: ServerResponse | undefined;
   #waiting: string[] = [];
   #ended = false;
   #closed = false;
   #stalledSince = 0;
-  /** What a client that lost its connection can ask for again. */
+  /** Events that a reconnecting client can request again. */
   #replay: EventReplay | undefined;
-  /** The client of a resumable stream has left. */
+  /** The client of a resumable stream has disconnected. */
   #isDetached = false;
   #hasBegun = false;
   #wasAttached = false;
   owner: EventStreamOwner | undefined;
 
-  /** Whether it is the answer to a request already. */
+  /** Whether the stream is the body of a response yet. */
   get isAttached(): boolean {
     return this.#response !== undefined;
   }
 
-  /** Whether events are taken; those of a resumable stream also while its client is away. */
+  /** Whether events are accepted, which includes a resumable stream while its client is disconnected. */
   get isOpen(): boolean {
     return !this.#ended && !this.#closed;
   }
 
-  /** Whether somebody reads what is sent now. */
+  /** Whether a client currently reads the events. */
   get hasReader(): boolean {
     return this.isOpen && !this.#isDetached;
   }
@@ -55,8 +56,8 @@ export class EventStream {
   }
 
   /**
-   * Makes the stream resumable, before its first event: events get ids that begin with `id`. An event without data goes
-   * first and tells the client that it can come back, and after how many ms (MCP 2025-11-25, "Sending Messages").
+   * Makes the stream resumable; call it before the first event. Events get ids that begin with `id`. An initial event
+   * without data informs the client that it can reconnect after `retry` ms (MCP 2025-11-25, "Sending Messages").
    */
   makeResumable(id: string, retry: number): void {
     if (this.#wasAttached || this.#waiting.length > 0 || this.#replay !== undefined) return;
@@ -70,7 +71,7 @@ export class EventStream {
     this.#write(this.#frame(data, event));
   }
 
-  /** Sends a last event, if any, and ends the response. */
+  /** Sends a last event, if given, and ends the response. */
   end(data?: string): void {
     if (!this.isOpen) return;
     this.#ended = true;
@@ -79,11 +80,11 @@ export class EventStream {
       this.#hold(frame ?? '');
       return;
     }
-    // One write for a response of one event: head and body leave in the same packet.
+    // Head and body of a response with a single event leave in the same packet.
     this.#response.end(frame);
   }
 
-  /** Called by the listener after `writeHead`. The head leaves at once, with what is waiting. */
+  /** Called by the listener after `writeHead`. Sends the head immediately, together with the queued events. */
   attach(response: ServerResponse): void {
     this.#response = response;
     this.#wasAttached = true;
@@ -101,8 +102,8 @@ export class EventStream {
   }
 
   /**
-   * Goes on in another response, which is attached next, with what came after that event. False when that is not kept
-   * any more.
+   * Resumes in another response, which is attached next, with the events after number `after`. Returns false if some of
+   * them are no longer kept.
    */
   resume(after: number): boolean {
     const frames = this.#replay?.after(after);
@@ -116,25 +117,28 @@ export class EventStream {
     return true;
   }
 
-  /** The client left before there was a response. */
+  /** The client disconnected before there was a response. */
   discard(): void {
     if (this.#wasAttached && this.#replay !== undefined && !this.#closed) this.#detach();
     else this.giveUp();
   }
 
-  /** Nobody reads it, and nobody will. */
+  /** The client has disconnected for good. */
   giveUp(): void {
     this.#closed = true;
     this.#waiting = [];
     this.owner?.closed?.(false);
   }
 
-  /** Ends the connection without an orderly end, so that the client does not take a part for the whole. */
+  /**
+   * Destroys the connection without a regular end, so that the client does not mistake a partial response for a
+   * complete one.
+   */
   destroy(): void {
     this.#response?.destroy();
   }
 
-  /** @internal Heartbeat: a comment when idle, the end of a reader that takes nothing. */
+  /** @internal Heartbeat: sends a comment on an idle stream, and ends a stream whose reader accepts no data. */
   beat(now: number): void {
     if (this.#stalledSince !== 0) {
       if (now - this.#stalledSince > LIMITS.writeStall) this.destroy();
@@ -148,7 +152,7 @@ export class EventStream {
   }
 
   #left(response: ServerResponse): void {
-    // Another response has taken over.
+    // Another response has replaced this one.
     if (this.#response !== response) return;
     OPEN.delete(this);
     if (this.#replay !== undefined && !response.writableFinished) {
@@ -168,7 +172,7 @@ export class EventStream {
     this.owner?.detached?.();
   }
 
-  /** A reader that left is not slow any more. */
+  /** Ends backpressure when a reader disconnects. */
   #caughtUp(): void {
     if (this.#stalledSince === 0) return;
     this.#stalledSince = 0;
@@ -176,7 +180,7 @@ export class EventStream {
   }
 
   #hold(text: string): void {
-    // It is kept for whoever comes back.
+    // Kept for a client that reconnects.
     if (this.#isDetached) return;
     this.#waiting.push(text);
     if (this.#hasBegun) return;
@@ -200,7 +204,7 @@ export class EventStream {
   }
 }
 
-/** Open streams share one timer: a timer a stream would cost more than the stream. */
+/** Open streams share one timer: one timer per stream would cost more than the stream itself. */
 const OPEN = new Set<EventStream>();
 let heartbeat: NodeJS.Timeout | undefined;
 

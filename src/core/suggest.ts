@@ -22,17 +22,17 @@ export function editDistance(a: string, b: string): number {
 }
 
 /**
- * The candidate that `word` was probably meant to be, or undefined. Case is ignored; at most a third of the letters
- * (at least one) may differ, and the first of equally near candidates wins.
+ * The candidate that `word` was probably meant to be, or undefined. Ignores case; at most a third of the letters (at
+ * least one) may differ, and the first of several equally near candidates wins.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = word.toLowerCase();
-  // One letter for another is no likeness where there is only one.
+  // A single letter resembles no other letter.
   const limit = wanted.length < 2 ? 0 : Math.max(1, Math.floor(wanted.length / 3));
   let best: string | undefined;
   let bestDistance = limit + 1;
   for (const candidate of candidates) {
-    // Lengths bound the distance from below, which keeps a hostile 5 MB key from being compared at all.
+    // The length difference is a lower bound of the distance, so a hostile 5 MB key is never compared.
     if (Math.abs(candidate.length - word.length) > limit) continue;
     const distance = editDistance(wanted, candidate.toLowerCase());
     if (distance < bestDistance) {

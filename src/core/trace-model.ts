@@ -10,32 +10,33 @@ import {
 } from './trace/read-event.ts';
 import { effectivePolicies, labelOf, policyName, summaryOf } from './trace/summary.ts';
 
-// What a trace shows, from its events: pure, without Node or a browser, for `agctl proxy trace` and the web pages.
+// The state of a trace, built from its events without Node.js or browser APIs, for `agctl proxy trace` and the web
+// pages.
 
 type State = Readonly<Record<string, unknown>>;
 
-/** One event, ready to be shown. Texts are the sender's: escape them before printing. */
+/** One event, ready for display. Texts come from the sender: escape them before printing. */
 export interface TraceStep {
   readonly number: number;
   readonly label: string;
   readonly summary: string;
   readonly severity: TraceSeverity;
-  /** Skipped policies are shown as such, whatever their severity. */
+  /** Skipped policies are displayed as skipped, whatever their severity. */
   readonly isSkip: boolean;
-  /** µs since the request came in; `start` only for what took time. */
+  /** µs since the request arrived; `start` only for events with a duration. */
   readonly start: number | undefined;
   readonly end: number;
   readonly scope: readonly string[];
   readonly place: TracePlace | undefined;
   readonly message: AnyMessage;
-  /** Variables as of this step, and as they were before. */
+  /** Variables as of this step and before it. */
   readonly state: State | undefined;
   readonly before: State | undefined;
 }
 
 export type PolicyOutcome = 'in force' | 'applied' | 'skipped' | 'denied' | 'ended' | 'answered';
 
-/** A policy of the request and what came of it. */
+/** A policy of the request and its outcome. */
 export interface TracePolicy {
   readonly name: string;
   readonly phase: string;
@@ -45,7 +46,7 @@ export interface TracePolicy {
 }
 
 export interface TraceRoute {
-  /** Undefined when none matched. */
+  /** Undefined if no route matched. */
   readonly key: string | undefined;
   readonly place: TracePlace | undefined;
   readonly skipped: readonly {
@@ -59,11 +60,11 @@ export interface TraceBackend {
   readonly target: string;
   readonly status: number | undefined;
   readonly error: string | undefined;
-  /** µs from call to answer. */
+  /** µs from the call to its result. */
   readonly took: number | undefined;
 }
 
-/** How the request ended, and what decided that. */
+/** How the request ended. */
 export interface TraceVerdict {
   readonly status: number | undefined;
   readonly error: string | undefined;
@@ -80,13 +81,13 @@ export interface TraceModel {
   readonly steps: readonly TraceStep[];
   readonly route: TraceRoute | undefined;
   readonly policies: readonly TracePolicy[];
-  /** Calls of the request itself and those made for it, outermost target last seen wins. */
+  /** The backend that was called last for the request itself, outermost target. */
   readonly backend: TraceBackend | undefined;
   /** What refused or answered the request before a backend did. */
   readonly decision: TraceDecision | undefined;
   readonly verdict: TraceVerdict | undefined;
   readonly state: State | undefined;
-  /** Events that a slow reader or a limit lost. */
+  /** Events that were lost to a slow reader or a limit. */
   readonly dropped: number;
   readonly hasCelError: boolean;
 }
@@ -103,7 +104,7 @@ export const EMPTY_TRACE: TraceModel = {
   hasCelError: false,
 };
 
-/** The trace with one more event. What cannot be read as an event is counted as lost. */
+/** Adds an event to the trace. Input that is not an event is counted as lost. */
 export function addEvent(trace: TraceModel, json: unknown): TraceModel {
   const event = readEvent(json);
   if (event === undefined) return { ...trace, dropped: trace.dropped + 1 };
@@ -128,7 +129,7 @@ export function addEvent(trace: TraceModel, json: unknown): TraceModel {
     ...trace,
     ...CHANGES[message.type]?.(trace, event),
     steps: [...trace.steps, step],
-    // An expression reports only what it read.
+    // The state of a CEL event contains only what the expression read.
     state: state !== undefined && isWhole ? state : trace.state,
   };
 }
@@ -138,19 +139,24 @@ type Change = (trace: TraceModel, event: ReadEvent) => Partial<TraceModel>;
 const CHANGES: Readonly<Record<string, Change>> = {
   routeSelection: selectRoute,
   policySelection: selectPolicies,
-  policy: (trace, { message, severity }) => settlePolicy(trace, message, policyOutcome(message, severity)),
+  policy: (trace, { message, severity }) =>
+    applyPolicyResult(trace, message, policyOutcome(message, severity)),
   authorizationResult: (trace, { message }) => {
     const isDenied = message['result'] === 'deny';
     const { place, reason } = decidingRule(message);
     const text = textOf(message['reason']) || reason;
-    return settlePolicy(trace, message, { outcome: isDenied ? 'denied' : 'applied', reason: text, place });
+    return applyPolicyResult(trace, message, {
+      outcome: isDenied ? 'denied' : 'applied',
+      reason: text,
+      place,
+    });
   },
   cel: (trace, { message }) => ({
     hasCelError:
       trace.hasCelError || (isRecord(message['result']) && typeof message['result']['error'] === 'string'),
   }),
   backendCallStart: (trace, { message, scope }) =>
-    isAside(scope)
+    isPolicyCall(scope)
       ? {}
       : {
           backend: {
@@ -161,7 +167,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
           },
         },
   backendCallResult: (trace, { message, scope, start, end }) =>
-    isAside(scope)
+    isPolicyCall(scope)
       ? {}
       : {
           backend: {
@@ -182,9 +188,9 @@ const CHANGES: Readonly<Record<string, Change>> = {
   message: (trace, { message }) => ({ dropped: trace.dropped + (numberOf(message['dropped']) ?? 0) }),
 };
 
-/** Calls that serve a policy, not the client. */
-const ASIDE = new Set(['ext_authz', 'ext_proc', 'guardrail', 'rate_limit', 'oidc', 'mirror']);
-const isAside = (scope: readonly string[]): boolean => scope.some((part) => ASIDE.has(part));
+/** Calls on behalf of a policy rather than the client. */
+const POLICY_SCOPES = new Set(['ext_authz', 'ext_proc', 'guardrail', 'rate_limit', 'oidc', 'mirror']);
+const isPolicyCall = (scope: readonly string[]): boolean => scope.some((part) => POLICY_SCOPES.has(part));
 
 function selectRoute({ decision }: TraceModel, { message }: ReadEvent): Partial<TraceModel> {
   const selected = message['selectedRoute'];
@@ -224,16 +230,16 @@ function selectPolicies(trace: TraceModel, { message }: ReadEvent): Partial<Trac
   return { policies: [...trace.policies, ...added] };
 }
 
-/** Upstream calls the authentication of an MCP route `jwt`. */
+/** Upstream uses the name `jwt` for the authentication of an MCP route. */
 const sameName = (name: string): string => (name === 'mcpAuthentication' ? 'jwt' : name);
 
-interface Settled {
+interface PolicyResult {
   readonly outcome: PolicyOutcome;
   readonly reason: string;
   readonly place?: TracePlace | undefined;
 }
 
-function policyOutcome(message: AnyMessage, severity: TraceSeverity): Settled {
+function policyOutcome(message: AnyMessage, severity: TraceSeverity): PolicyResult {
   const result = isRecord(message['result']) ? message['result'] : {};
   if (result['type'] === 'skip') return { outcome: 'skipped', reason: textOf(result['reason']) };
   const reason = textOf(result['details']);
@@ -243,28 +249,32 @@ function policyOutcome(message: AnyMessage, severity: TraceSeverity): Settled {
   return { outcome: OUTCOMES[textOf(action)] ?? 'applied', reason };
 }
 
-/** Of actions that decide the request; refusals apart. */
+/** Outcomes of actions that decide the request, except refusals. */
 const OUTCOMES: Readonly<Record<string, PolicyOutcome>> = { respond: 'answered', end: 'ended' };
 
-/** Whether it is over for the request with that. */
+/** Whether the outcome ends the processing of the request. */
 export const decides = (outcome: PolicyOutcome): boolean =>
   outcome === 'denied' || outcome === 'ended' || outcome === 'answered';
 
-function settlePolicy(trace: TraceModel, message: AnyMessage, settled: Settled): Partial<TraceModel> {
+function applyPolicyResult(
+  trace: TraceModel,
+  message: AnyMessage,
+  result: PolicyResult,
+): Partial<TraceModel> {
   const name = policyName(message);
   const index = trace.policies.findIndex((policy) => sameName(policy.name) === sameName(name));
   const before = trace.policies[index];
-  // A refusal stays, whatever else the policy says afterwards.
-  const outcome = before?.outcome === 'denied' ? 'denied' : settled.outcome;
+  // A refusal is kept, whatever the policy reports later.
+  const outcome = before?.outcome === 'denied' ? 'denied' : result.outcome;
   const policy: TracePolicy = {
     name,
     phase: before?.phase ?? '',
     outcome,
-    reason: outcome === settled.outcome ? settled.reason : (before?.reason ?? ''),
-    place: settled.place ?? placeOf(message) ?? before?.place,
+    reason: outcome === result.outcome ? result.reason : (before?.reason ?? ''),
+    place: result.place ?? placeOf(message) ?? before?.place,
   };
   const policies = index === -1 ? [...trace.policies, policy] : trace.policies.with(index, policy);
-  return decides(settled.outcome) && trace.decision === undefined && !isRecord(message['item'])
+  return decides(result.outcome) && trace.decision === undefined && !isRecord(message['item'])
     ? { policies, decision: { by: name, reason: policy.reason, place: policy.place } }
     : { policies };
 }

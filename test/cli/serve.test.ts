@@ -138,7 +138,7 @@ describe('SIGTERM', () => {
     running.kill('SIGTERM');
     const error = {
       code: -32603,
-      message: 'the gateway closes this port, and the time for open requests is over',
+      message: 'the gateway is closing this port, and the drain timeout has expired',
     };
     const [hanging, streaming] = await Promise.all(calls);
     expect(hanging).toMatchObject({ status: 200, messages: [{ id: 1, error }] });
@@ -180,7 +180,7 @@ describe('SIGTERM', () => {
     const session = post(`${running.url}/mcp`, INITIALIZE);
     await until(() => provider.received.length === 3 && running.stderr.includes('target started'));
     running.kill('SIGTERM');
-    const message = 'the gateway closes this port, and the time for open requests is over';
+    const message = 'the gateway is closing this port, and the drain timeout has expired';
     const error = { message, type: 'api_error', code: 'gateway_closing' };
     const [whole, plain] = await Promise.all(calls);
     expect(await stream.text()).toBe(`${part}data: ${JSON.stringify({ error })}\n\n`);

@@ -212,9 +212,9 @@ describe('problems', () => {
     ['a: "\\d"', 'AGW0001 «\\d» unknown escape sequence in double quotes'],
     ['a:\n\tb: 1', 'AGW0001 «\t» a tab cannot be used for indentation'],
     ['a: @b', 'AGW0001 «@» text cannot start with this character'],
-    ['a: b: c', 'AGW0001 «b» a mapping cannot stand here'],
+    ['a: b: c', 'AGW0001 «b» a mapping is not allowed here'],
     ['a: |\n  b\n c', 'AGW0001 «c» wrong indentation'],
-    ['a: 1\n---\nb: 2', 'AGW0001 «---» the file holds more than one YAML document'],
+    ['a: 1\n---\nb: 2', 'AGW0001 «---» the file contains more than one YAML document'],
     ['a: \u001b[31m', 'AGW0001 «\u001b» the control character U+001B is not allowed in YAML'],
     ['a: 1\rb: 2', 'AGW0001 «\r» the control character U+000D is not allowed in YAML'],
   ])('%j', (text, expected) => {

@@ -54,7 +54,7 @@ it.each([
   ['a:\n  - b\n - c\n', ['3:2', '-', INDENT, 'indented by 1 space', 'indent it like line 2 (2 spaces)']],
   [
     'a:\n  b: 1\n  - c\n',
-    ['3:3', '-', INDENT, 'indented by 2 spaces', 'a list stands below a key that has no other value'],
+    ['3:3', '-', INDENT, 'indented by 2 spaces', 'a list follows a key that has no other value'],
   ],
   [
     'a:\n  - b: 1\n    - c\n',
@@ -75,23 +75,23 @@ it.each([
 });
 
 it.each([
-  ['hostnames:\n  - name: *\n', '*', '`*` without a name: it stands for an alias in YAML', '`"*"`'],
-  ['allowOrigins: [*]\n', '*', '`*` without a name: it stands for an alias in YAML', '`"*"`'],
+  ['hostnames:\n  - name: *\n', '*', '`*` without a name: in YAML it marks an alias', '`"*"`'],
+  ['allowOrigins: [*]\n', '*', '`*` without a name: in YAML it marks an alias', '`"*"`'],
   [
     'hostnames: [*.example.com]\n',
     '*.example.com',
     'no anchor `&.example.com` before this alias',
     '`"*.example.com"`',
   ],
-  ['a: & b\n', '&', '`&` without a name: it stands for an anchor in YAML', '`"&"`'],
+  ['a: & b\n', '&', '`&` without a name: in YAML it marks an anchor', '`"&"`'],
   ['port 3000\nroutes: []\n', 'port 3000', '`:` is missing after this key', 'space after the colon'],
   ['a:\n  port:3000\n  b: 1\n', 'port:3000', '`:` is missing after this key', 'space after the colon'],
   ['a:\n  c: 1\n  b 1\n', 'b 1', '`:` is missing after this key', 'space after the colon'],
   ['a: - b\n', '-', 'a list cannot begin on the line of its key', 'on the next line'],
-  ['a: "b" c\n', 'c', 'something follows the end of the value', 'in quotes'],
-  ['a: {b: 1} c\n', 'c', 'something follows the end of the value', 'in quotes'],
+  ['a: "b" c\n', 'c', 'unexpected text after the end of the value', 'in quotes'],
+  ['a: {b: 1} c\n', 'c', 'unexpected text after the end of the value', 'in quotes'],
   ['a: {b: 1 c: 2}\n', '1 c: 2', '`,` is missing', 'comma'],
-  ['a: {b: 1, , c: 2}\n', ',', 'a `,` too many', 'delete'],
+  ['a: {b: 1, , c: 2}\n', ',', 'unexpected `,`', 'delete'],
   ['a: ["b" "c"]\n', '"', '`,` is missing', 'comma'],
   ['a: "b"#c\n', '#c', 'a space is missing', 'before `#`'],
   ['a: | b\n', 'b', 'the text of `|` or `>` cannot begin on the same line', 'next line'],

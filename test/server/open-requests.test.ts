@@ -25,7 +25,7 @@ import { httpUpstream } from '../kit/upstream.ts';
 
 // What clients are told whose requests are open at the drain deadline. The signal itself: test/cli/serve.test.ts.
 
-const MESSAGE = 'the gateway closes this port, and the time for open requests is over';
+const MESSAGE = 'the gateway is closing this port, and the drain timeout has expired';
 const short = { config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' } };
 
 const isOpen = ({ running }: TestGateway) => until(() => running.openRequests.size === 1);

@@ -26,7 +26,7 @@ browserTest('a tool that fails counts as an error on every page', async (browser
   await until(() => ui.gate.running.watchers.active);
   await session.request('tools/call', { name: 'files_fail', arguments: {} });
   const verdict = trace(page).getByText(
-    '200, the tool says that it failed (isError), answered by stdio:files',
+    '200, the tool reported an error (isError), answered by stdio:files',
   );
   await verdict.waitFor();
   expect(await verdict.getAttribute('class')).toBe('bad');

@@ -11,9 +11,9 @@ export interface RenderOptions extends TextStyle {
 }
 
 /**
- * Renders `diagnostics` in the order given, without a summary and without a line break at the end; the text form
- * leaves an empty line between two of them. A file that is missing from `sources` is shown without an excerpt.
- * Messages quote values: credentials that are known by their form are redacted.
+ * Renders `diagnostics` in the given order, without a summary and without a trailing line break; the text form
+ * separates them with an empty line. A diagnostic whose file is missing from `sources` is rendered without an excerpt.
+ * Messages quote values, so credentials that are recognized by their form are redacted.
  */
 export function renderDiagnostics(
   found: readonly Diagnostic[],
@@ -35,7 +35,7 @@ export function renderDiagnostics(
   }
 }
 
-/** `fix` repeats no value of the file. */
+/** `fix` needs no redaction: it repeats no value of the file. */
 function redacted(diagnostic: Diagnostic): Diagnostic {
   const { message, label, help, notes } = diagnostic;
   return {

@@ -11,7 +11,7 @@ import { escapeControls } from './width.ts';
 
 const TOOL = 'agctl';
 
-/** One line per diagnostic, as compilers print it: `file:line:column: severity code message`. */
+/** One line per diagnostic, as compilers print them: `file:line:column: severity code message`. */
 export function renderConcise(diagnostics: readonly Diagnostic[]): string {
   return diagnostics
     .map(({ file, range, severity, code, message }) => {
@@ -21,7 +21,7 @@ export function renderConcise(diagnostics: readonly Diagnostic[]): string {
     .join('\n');
 }
 
-/** One JSON value; `formatVersion` grows in its minor part as long as fields are only added. */
+/** One JSON document. Adding fields increases the minor part of `formatVersion`. */
 export function renderJson(diagnostics: readonly Diagnostic[]): string {
   const count = (severity: string) => diagnostics.filter((each) => each.severity === severity).length;
   const report = {
@@ -47,7 +47,7 @@ export function renderJson(diagnostics: readonly Diagnostic[]): string {
   return printJson(report);
 }
 
-/** JSON in which characters that could drive a terminal are `\\u` escapes; what it means is the same. */
+/** Prints JSON with `\\u` escapes for characters that could control a terminal; the parsed value is the same. */
 function printJson(value: object): string {
   const escapeUnits = (char: string) =>
     [...Array(char.length).keys()]
@@ -56,12 +56,12 @@ function printJson(value: object): string {
   return JSON.stringify(value, null, 2).replace(/(?!\n)[\p{Cc}\p{Cf}\u2028\u2029]/gu, escapeUnits);
 }
 
-/** Workflow commands that GitHub Actions shows at the line. */
+/** Workflow commands, which GitHub Actions displays at the line. */
 export function renderGithub(diagnostics: readonly Diagnostic[]): string {
   return diagnostics
     .map(({ file, range, severity, code, message, help, notes = [] }) => {
       const { start, end } = range;
-      // GitHub ignores columns of a range over several lines.
+      // GitHub ignores the columns of a range that spans several lines.
       const columns = start.line === end.line ? `,col=${start.column},endColumn=${end.column}` : '';
       const place = `file=${escapeProperty(escapeControls(file))},line=${start.line},endLine=${end.line}${columns}`;
       const text = [message, ...(help === undefined ? [] : [help]), ...notes].map(escapeControls).join('\n');
@@ -131,7 +131,7 @@ function region(start: Position, end: Position): object {
   return { startLine: start.line, startColumn: start.column, endLine: end.line, endColumn: end.column };
 }
 
-/** Names instead of list indexes, so that a fingerprint outlives an entry that is added above. */
+/** Replaces list indexes by names, so that a fingerprint stays the same when an entry is added above. */
 function namedPath(path: Path, root: unknown): Path {
   let at = root;
   return path.map((segment) => {

@@ -4,18 +4,18 @@ import { secretRanges } from '../schema/secrets.ts';
 import type { Schema } from '../schema/walk.ts';
 import type { YamlSource } from '../yaml/source.ts';
 
-/** What the renderers of diagnostics need of a file. */
+/** What the diagnostic renderers need to know about a file. */
 export interface DiagnosticSource {
   readonly text: string;
   /** Masked in excerpts. */
   readonly secretRanges?: readonly Range[];
-  /** Gives a problem inside a text of several lines the lines above it. */
+  /** Range of the value at `path`, used to show the preceding lines of a multi-line value. */
   valueRange?(path: Path): Range;
-  /** Gives list entries their names in fingerprints. */
+  /** The parsed value, used to name list entries in fingerprints. */
   readonly value?: unknown;
 }
 
-/** `source` for the renderers, with everything masked that `schema` or its form says is secret. */
+/** A `source` for the renderers, in which everything is masked that is secret by its schema or by its form. */
 export function diagnosticSource(source: YamlSource, schema: Schema): DiagnosticSource {
   return {
     text: source.text,

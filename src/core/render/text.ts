@@ -3,23 +3,23 @@ import type { Diagnostic, Range } from '../diagnostic.ts';
 import type { DiagnosticSource } from './source.ts';
 import { type Cell, clipToLine, displayWidth, escapeControls, layoutLine } from './width.ts';
 
-/** How the text form looks. `width` counts columns; `ascii` replaces box characters. */
+/** Style of the text form. `width` is in columns; `ascii` replaces box-drawing characters. */
 export interface TextStyle {
   readonly color: boolean;
   readonly width: number;
   readonly ascii?: boolean;
 }
 
-/** Lines above the one with the caret, when a value of several lines starts there. */
+/** Context lines above the caret, for values of several lines. */
 const CONTEXT_LINES = 3;
-/** Notes are still readable in a terminal that claims to be one column wide. */
+/** Notes stay readable in a terminal that reports a width of one column. */
 const MIN_WIDTH = 40;
 
 type Paint = (format: Parameters<typeof styleText>[0], text: string) => string;
 
 interface Frame {
   readonly paint: Paint;
-  /** Columns of the line numbers. */
+  /** Width of the line-number column. */
   readonly gutter: number;
   readonly width: number;
   readonly corner: string;
@@ -27,7 +27,7 @@ interface Frame {
   readonly ellipsis: string;
 }
 
-/** Renders one diagnostic with its excerpt; no line break at the end. */
+/** Renders one diagnostic with its excerpt, without a trailing line break. */
 export function renderText(
   diagnostic: Diagnostic,
   source: DiagnosticSource | undefined,
@@ -72,7 +72,7 @@ interface ExcerptLine {
   readonly masks: readonly { start: number; end: number }[];
 }
 
-/** The line of the problem, and those above it that belong to the same value. */
+/** The line of the problem, and the preceding lines of the same value. */
 function excerptLines(source: DiagnosticSource, { range, path }: Diagnostic): ExcerptLine[] {
   const value = source.valueRange?.(path);
   const isInside =
@@ -115,7 +115,7 @@ function excerpt(frame: Frame, lines: readonly ExcerptLine[], range: Range, mark
   });
 }
 
-/** The cells of a line, cut at both sides so that unit `from` is visible and at most `columns` are used. */
+/** The cells of a line, truncated on both sides so that unit `from` is visible and at most `columns` are used. */
 function cut(
   text: string,
   masks: ExcerptLine['masks'],
@@ -123,7 +123,7 @@ function cut(
   columns: number,
   ellipsis: string,
 ): Cell[] {
-  // A line of megabytes is laid out round the caret only.
+  // Of a very long line, only the part around the caret is laid out.
   const reach = columns * 4;
   const windowStart = Math.max(0, from - reach);
   const windowEnd = Math.min(text.length, from + reach);
@@ -141,7 +141,7 @@ function cut(
   const room = columns - 2 * ellipsis.length;
   const caret = cells.findIndex((cell) => cell.end > from);
   let left = caret === -1 ? cells.length : caret;
-  // A third of the room shows what stands before the caret, unless the line starts sooner.
+  // Up to a third of the width shows text before the caret.
   let before = 0;
   while (left > 0 && before + (cells[left - 1]?.width ?? 0) <= room / 3) before += cells[--left]?.width ?? 0;
   if (left > 0 && total(cells.slice(0, left)) + before <= room / 2) left = 0;
@@ -172,7 +172,7 @@ function underline(frame: Frame, cells: readonly Cell[], from: number, to: numbe
   return `${gutter(frame)} ${' '.repeat(before)}${line}`;
 }
 
-/** `= help: …`, wrapped at blanks with the text lined up. */
+/** `= help: …`, wrapped at spaces and with aligned lines. */
 function remark(frame: Frame, kind: string, text: string): string[] {
   const lead = `${' '.repeat(frame.gutter + 1)}= ${kind}: `;
   const lines = wrap(escapeControls(text), frame.width - lead.length);
@@ -185,7 +185,7 @@ function remark(frame: Frame, kind: string, text: string): string[] {
 function wrap(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = '';
-  // What stands in backquotes is one word: it is meant to be copied.
+  // Text in backquotes is not wrapped, because it is meant to be copied.
   for (const [word] of text.matchAll(/(?:`[^`]*`|[^ ])+/g)) {
     const longer = line === '' ? word : `${line} ${word}`;
     if (line !== '' && displayWidth(longer) > columns) {

@@ -1,6 +1,6 @@
 import type { Range } from '../diagnostic.ts';
 
-/** A piece of a line: what is printed for units `[start, end)` of the line, and how many columns that takes. */
+/** A piece of a line: what is printed for units `[start, end)` of the line, and its width in columns. */
 export interface Cell {
   readonly start: number;
   readonly end: number;
@@ -13,13 +13,13 @@ const TAB = 4;
 const WIDE =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]/u;
 const EMOJI = /^\p{Emoji_Presentation}|^\p{Emoji}\ufe0f/u;
-/** Controls, and invisible characters that reorder or hide text: shown as escapes when they stand alone. */
+/** Control characters, and invisible characters that reorder or hide text: printed as escapes when they occur alone. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\u2028\u2029]/u;
-/** Most texts: telling their clusters apart would cost 100 times as much. */
+/** Most texts need no segmentation, which costs 100 times as much. */
 const PLAIN = /^[\x20-\x7e]*$/;
 const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-/** `text` with everything that could drive a terminal written as an escape; line breaks and tabs too. */
+/** Escapes every character that could control a terminal, including line breaks and tabs. */
 export function escapeControls(text: string): string {
   if (PLAIN.test(text)) return text;
   let result = '';
@@ -28,7 +28,7 @@ export function escapeControls(text: string): string {
   return result;
 }
 
-/** A cluster such as a family emoji holds joiners that are part of a visible character. */
+/** A grapheme cluster such as a family emoji contains joiners, which are part of a visible character. */
 function isHarmless(segment: string): boolean {
   return !UNSAFE.test(segment) || (EMOJI.test(segment) && !/\p{Cc}/u.test(segment));
 }
@@ -39,7 +39,7 @@ function escapeSegment(segment: string): string {
     .join('');
 }
 
-/** The columns that `text` takes in a terminal; controls must be escaped before. */
+/** Width of `text` in terminal columns; control characters must be escaped before. */
 export function displayWidth(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let width = 0;
@@ -53,8 +53,8 @@ function segmentWidth(segment: string): number {
 }
 
 /**
- * Lays out one line for printing: tabs become blanks up to the next multiple of four, `masks` (units of the line)
- * become four stars each, and what could drive a terminal becomes an escape.
+ * Lays out one line for printing: tabs are expanded to multiples of four columns, each range in `masks` (units of the
+ * line) becomes `****`, and characters that could control a terminal are escaped.
  */
 export function layoutLine(line: string, masks: readonly { start: number; end: number }[]): Cell[] {
   const cells: Cell[] = [];
@@ -85,7 +85,7 @@ export function layoutLine(line: string, masks: readonly { start: number; end: n
   return cells;
 }
 
-/** The part of each range that lies on the line `[start, end)` of the text, in units of that line. */
+/** Clips each range to the line `[start, end)` of the text, in units of that line. */
 export function clipToLine(
   ranges: readonly Range[],
   start: number,

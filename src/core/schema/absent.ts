@@ -1,18 +1,18 @@
 import type { Path } from '../diagnostic.ts';
 import { alternatives, childSchemas, definition, isOptional, type Schema } from './walk.ts';
 
-/** A value without the keys that count as absent, and where those stand. */
-export interface Present {
+/** A value without the keys that count as absent, and the paths of those keys. */
+export interface WithoutEmpty {
   readonly value: unknown;
   readonly absent: readonly Path[];
 }
 
 /**
- * Takes the keys out that hold nothing (`policies:`) where the schema has a mapping that may be left out: who empties a
- * section, or comments its lines out, means that there is none. Nothing in place of a text, number or list stays, and is
- * a mistake: a variable that is empty, say.
+ * Removes keys without a value (`policies:`) where the schema has an optional mapping: a user who empties a section, or
+ * comments out its lines, means that there is none. A missing text, number or list is kept, because it is a mistake,
+ * for example an empty variable.
  */
-export function withoutEmptyMappings(schema: Schema, value: unknown): Present {
+export function withoutEmptyMappings(schema: Schema, value: unknown): WithoutEmpty {
   const absent: Path[] = [];
   return { value: present([schema], value, [], absent), absent };
 }

@@ -10,20 +10,20 @@ export interface SchemaResult<T> {
   /** Undefined when there are problems, here or already in the YAML. */
   readonly value: T | undefined;
   readonly diagnostics: readonly Diagnostic[];
-  /** Keys that hold nothing and count as absent. */
+  /** Keys without a value that count as absent. */
   readonly absent: readonly Path[];
 }
 
 /**
- * Checks the values of `source` against `schema` and reports every problem in plain words, in source order, codes
- * AGW0101 to AGW0105 or those of custom issues. Consequences of a problem that was reported already are left out, so
- * `value` may be undefined without a diagnostic from here when the YAML itself had some. Texts of the file that may
- * be secret never appear in messages.
+ * Checks the values of `source` against `schema` and reports every problem in source order, with codes AGW0101 to
+ * AGW0105 or those of custom issues. Follow-up problems of one that was already reported are left out, so `value` may
+ * be undefined without a diagnostic from here if the YAML itself had some. Messages never contain texts of the file
+ * that may be secret.
  */
 export function checkSchema<T>(schema: z.ZodType<T>, source: YamlSource): SchemaResult<T> {
   if (source.value === undefined) return { value: undefined, diagnostics: [], absent: [] };
   const { value, absent } = withoutEmptyMappings(schema, source.value);
-  const result = schema.safeParse(value, { error: NO_WORDS });
+  const result = schema.safeParse(value, { error: NO_MESSAGE });
   if (result.success) return { value: result.data, diagnostics: [], absent };
   const findings = findingsOf(schema, source, result.error.issues, value);
   const meant = new Set(findings.flatMap(({ meant: path }) => (path === undefined ? [] : [pathKey(path)])));
@@ -32,19 +32,19 @@ export function checkSchema<T>(schema: z.ZodType<T>, source: YamlSource): Schema
   );
   const firstHand = findings.filter(({ missing, code, path }) => {
     if (source.isPoisoned(path)) return false;
-    // What is missing stands there, misspelt.
+    // The missing key is there, but misspelled.
     return !(missing && meant.has(pathKey(path))) && !(code === 'AGW0105' && withUnknown.has(pathKey(path)));
   });
   const diagnostics = inOrder(firstHand.map((finding) => locate(finding, source))).slice(0, MAX_FINDINGS);
   return { value: undefined, diagnostics, absent };
 }
 
-/** An empty message tells a check without words of its own from one whose author wrote some. */
-export const NO_WORDS = (): string => '';
+/** Empty messages distinguish a check without a message from one whose author wrote a message. */
+export const NO_MESSAGE = (): string => '';
 
 /**
- * What the first issues of zod mean, with paths of `value`: that of the file, or what is left of it. Consequences are
- * among them.
+ * Findings for zod's issues, with paths of `value`, which is the file's value or what is left of it. Includes follow-up
+ * findings.
  */
 export function findingsOf(
   schema: z.ZodType,
@@ -84,7 +84,7 @@ function locate(finding: Finding, source: YamlSource): Diagnostic {
   };
 }
 
-/** The key of `path`; the root and list items have none, and their first key stands for them. */
+/** The range of the key at `path`. The root and list items have no key; their first key is used instead. */
 function holderRange(path: Path, source: YamlSource): Range {
   const value = valueAt(source.value, path);
   const isMapping = value !== null && typeof value === 'object' && !Array.isArray(value);

@@ -3,14 +3,14 @@ import { z } from 'zod';
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const DURATION = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/;
 
-/** A time span as text, such as `300ms`, `5m` or `1h30m`; the value is in milliseconds. */
+/** A duration as text, such as `300ms`, `5m` or `1h30m`; the parsed value is in milliseconds. */
 export const durationSchema = z
   .string()
   .regex(DURATION, { error: 'expected a duration such as `300ms`, `5m` or `1h30m`' })
   .transform(toMilliseconds)
   .meta({ examples: ['30s'] });
 
-/** A number of milliseconds in that form, for defaults. */
+/** Formats milliseconds as such a duration, for defaults. */
 export function durationText(milliseconds: number): string {
   const [unit, size] = Object.entries(UNITS).findLast(([, factor]) => milliseconds % factor === 0) ?? [
     'ms',

@@ -1,19 +1,19 @@
 import type { Fix, Path } from '../diagnostic.ts';
 import type { YamlSource } from '../yaml/source.ts';
 
-/** How a problem could be done away with, before it has a place in the text. */
+/** An automatic fix, before it has a place in the text. */
 export type Remedy =
   | { readonly kind: 'rename'; readonly to: string }
   | { readonly kind: 'replace'; readonly by: string }
   | { readonly kind: 'quote' }
   | { readonly kind: 'unquote' };
 
-/** The change for a remedy at `path`; undefined where the text is not as simple as that. */
+/** The edit that applies `remedy` at `path`, or undefined if the text there is not a plain value. */
 export function fixFor(remedy: Remedy, path: Path, source: YamlSource): Fix | undefined {
   const range = remedy.kind === 'rename' ? source.keyRange(path) : source.valueRange(path);
   const { start, end } = range;
   const written = source.text.slice(start.offset, end.offset);
-  // Aliases, anchors, tags and variables stand for something else; block scalars have their own form.
+  // Aliases, anchors, tags and variables refer to something else; block scalars have their own syntax.
   if (/^[*&!|>]|[\n$]/.test(written) || written === '') return undefined;
   const quote = /^(["']).*\1$/.exec(written)?.[1];
   switch (remedy.kind) {
@@ -40,7 +40,7 @@ export function fixFor(remedy: Remedy, path: Path, source: YamlSource): Fix | un
   }
 }
 
-/** A text of ours as YAML: in quotes unless it is plainly a word. */
+/** Formats one of our texts as YAML, quoted unless it is plainly a word. */
 function scalar(text: string): string {
   const isWord = /^[A-Za-z][\w./-]*$/.test(text) && !/^(?:null|y|n|yes|no|on|off)$/i.test(text);
   return isWord ? text : JSON.stringify(text);

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { DiagnosticCode, Path } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
 import type { YamlSource } from '../yaml/source.ts';
+import { describeKind, describeSchema, describeType, exampleText, joinWords } from './describe-types.ts';
 import type { Remedy } from './fix.ts';
 import { adviseOnKey, type Base, schemasIn } from './keys.ts';
 import { mappingAdvice } from './mapping.ts';
@@ -10,11 +11,10 @@ import { type CheckWords, describeFormat, describeSize } from './size.ts';
 import { wrongForm } from './text-form.ts';
 import { judgeUnion, rivalOf, unionBranches } from './union.ts';
 import { fittingObjects, keysOf, type Schema, valueAt } from './walk.ts';
-import { joinWords, kindOf, placeholder, schemaWords, typeWords } from './words.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** A person reads the first few; without a bound a hostile file would have one finding for each of its keys. */
+/** Readers look at the first few findings only; without a bound, a hostile file would have one per key. */
 export const MAX_FINDINGS = 200;
 
 /** One problem before it has a place in the text. */
@@ -26,14 +26,14 @@ export interface Finding {
   readonly label?: string | undefined;
   readonly help?: string | undefined;
   readonly notes?: readonly string[] | undefined;
-  /** Of an unknown key: the path of the key that was probably meant. */
+  /** For an unknown key: the path of the key that was probably meant. */
   readonly meant?: Path | undefined;
   readonly remedy?: Remedy | undefined;
-  /** Set when the finding is that `path` is missing; the place is then what should hold it. */
+  /** Set if `path` is missing; the finding is then located at the mapping that should contain it. */
   readonly missing?: boolean;
 }
 
-/** What a refinement may say about its issue, as `params` of a custom issue. */
+/** Fields that a refinement may set on its issue, as `params` of a custom issue. */
 export interface IssueParams {
   readonly code?: DiagnosticCode;
   readonly help?: string;
@@ -42,7 +42,7 @@ export interface IssueParams {
   readonly at?: 'key' | 'value';
 }
 
-/** Puts the issues that zod has with `value` into words. `root` is the schema of the whole file. */
+/** Turns zod's issues with `value` into messages. `root` is the schema of the whole file. */
 export class IssueTranslator {
   readonly #root: Schema;
   readonly #source: YamlSource;
@@ -54,7 +54,7 @@ export class IssueTranslator {
     this.#value = value;
   }
 
-  /** The findings for one issue, whose path counts from `base`. */
+  /** The findings for one issue, whose path is relative to `base`. */
   translate(issue: Issue, base: Base): Finding[] {
     const path = [...base.path, ...issue.path] as Path;
     const value = valueAt(this.#value, path);
@@ -63,9 +63,9 @@ export class IssueTranslator {
       case 'unrecognized_keys':
         return this.#unknownKeys(fittingObjects(schemasIn(base, path), value), path, issue.keys);
       case 'invalid_type': {
-        // The schema knows more than the issue: that a number must be whole, say.
+        // The schema has details that the issue lacks, for example that a number must be whole.
         const schemas = schemasIn(base, path);
-        const expected = joinWords(schemas.map(schemaWords)) || typeWords(issue.expected);
+        const expected = joinWords(schemas.map(describeSchema)) || describeType(issue.expected);
         return [this.#wrongType(path, expected, value, issue.message, schemas)];
       }
       case 'invalid_value':
@@ -90,7 +90,7 @@ export class IssueTranslator {
   #missing(path: Path, base: Base): Finding {
     const key = String(path.at(-1));
     const [schema] = schemasIn(base, path);
-    const line = `${key}:${schema ? placeholder(schema) : ' …'}`;
+    const line = `${key}:${schema ? exampleText(schema) : ' …'}`;
     return {
       code: 'AGW0103',
       path,
@@ -146,7 +146,7 @@ export class IssueTranslator {
       code: 'AGW0102',
       path,
       at: 'value',
-      message: message || `expected ${form?.expected ?? expected}, found ${kindOf(value)}`,
+      message: message || `expected ${form?.expected ?? expected}, found ${describeKind(value)}`,
       ...(help.help === undefined &&
         expected === 'a mapping' &&
         mappingAdvice(schemas, this.#isPrivate(path) ? undefined : value)),
@@ -202,7 +202,7 @@ export class IssueTranslator {
     };
   }
 
-  /** The value in backquotes, unless it could be a secret or would fill the screen. */
+  /** The value in backquotes, unless it could be a secret or is too long. */
   #shown(path: Path, value: unknown): string {
     const text = String(value);
     return this.#isPrivate(path) || text.length > 60 || text === '' ? 'this' : `\`${text}\``;
@@ -237,7 +237,7 @@ export class IssueTranslator {
     const verdict = judgeUnion(branches, value);
     switch (verdict.kind) {
       case 'type':
-        return [this.#wrongType(path, joinWords(schemas.map(schemaWords)), value, issue.message, schemas)];
+        return [this.#wrongType(path, joinWords(schemas.map(describeSchema)), value, issue.message, schemas)];
       case 'values':
         return [this.#wrongValue(path, verdict.values, value, issue.message)];
       case 'branch': {
@@ -254,7 +254,7 @@ export class IssueTranslator {
   }
 }
 
-/** The author's own message for a check says all there is to say. */
+/** The message that the author of a check wrote needs nothing added. */
 function checkFinding(path: Path, issue: Issue, words: CheckWords): Finding {
   return {
     code: 'AGW0104',

@@ -2,13 +2,13 @@ import { type Path, pathText } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
 import { childSchemas, keysOf, metaOf, objectSchemas, type Schema, schemasAt } from './walk.ts';
 
-/** A schema and the path at which it holds: the root, or the branch of a union that fits. */
+/** A schema and the path where it applies: the root, or the matching branch of a union. */
 export interface Base {
   readonly schema: Schema;
   readonly path: Path;
 }
 
-/** What to say about a key that is not known. */
+/** Advice about an unknown key. */
 export interface KeyAdvice {
   /** The known key that was probably meant. */
   readonly suggestion?: string;
@@ -42,12 +42,12 @@ export function adviseOnKey(root: Schema, objects: readonly Schema[], path: Path
   const below = similarBelow(objects, key);
   if (below !== undefined) return { help: `a field with a similar name exists ${below}`, note };
   const places = placesAnywhere(root, key, objectSchemas(schemasAt(root, path)));
-  // A name such as `host` is known at many places; a list of them would not help.
+  // Common names such as `host` are known in many places; listing them would not help.
   if (places.length === 0 || places.length > 2) return { note };
   return { help: `\`${key}\` is a field of ${places.map((each) => `\`${each}\``).join(' and ')}`, note };
 }
 
-/** The key that goes by the name of `key` in other programs. */
+/** The key that other programs call `key`. */
 function nativeName(objects: readonly Schema[], key: string): string | undefined {
   const names = objects
     .map((each) => metaOf(each).foreignNames ?? {})
@@ -55,7 +55,7 @@ function nativeName(objects: readonly Schema[], key: string): string | undefined
   return names?.[key];
 }
 
-/** The sibling under which the key is known, as for a policy that stands beside `policies`. */
+/** The sibling under which the key is known, for example for a policy that was written next to `policies`. */
 function placeBelow(objects: readonly Schema[], key: string): string | undefined {
   const parent = keysOf(objects).find((sibling) => keysBelow(objects, sibling).includes(key));
   return parent === undefined ? undefined : `under \`${parent}\``;
@@ -73,7 +73,7 @@ function keysBelow(objects: readonly Schema[], sibling: string): string[] {
   return keysOf(objectSchemas(objects.flatMap((each) => childSchemas(each, sibling))));
 }
 
-/** The enclosing mapping in which the key is known, as for a key that is indented too far. */
+/** The enclosing mapping in which the key is known, for example for a key that is indented too far. */
 function placeAbove(root: Schema, path: Path, key: string): string | undefined {
   for (let depth = path.length - 1; depth >= 0; depth--) {
     const above = path.slice(0, depth);
@@ -83,7 +83,7 @@ function placeAbove(root: Schema, path: Path, key: string): string | undefined {
   return undefined;
 }
 
-/** Where in the schema, but not `here`, the key is known, as in `gateways.*.routes[]`; the shortest way to each. */
+/** Where else in the schema the key is known, as in `gateways.*.routes[]`; the shortest path to each place. */
 function placesAnywhere(root: Schema, key: string, here: readonly Schema[]): string[] {
   const places: string[] = [];
   const seen = new Set<Schema>();
@@ -101,7 +101,7 @@ function placesAnywhere(root: Schema, key: string, here: readonly Schema[]): str
           schemas: objects.flatMap((each) => childSchemas(each, name)),
         });
       }
-      // A segment that no mapping names leads into the values of a record, a number into the items of a list.
+      // A segment that is no key of a mapping selects the values of a record, a number the items of a list.
       const collections = schemas.filter((each) => objectSchemas([each]).length === 0 && !seen.has(each));
       for (const each of collections) seen.add(each);
       next.push({ at: `${at}.*`, schemas: collections.flatMap((each) => childSchemas(each, '*')) });

@@ -1,3 +1,4 @@
+import { exampleText } from './describe-types.ts';
 import {
   alternatives,
   definition,
@@ -7,18 +8,17 @@ import {
   objectSchemas,
   type Schema,
 } from './walk.ts';
-import { placeholder } from './words.ts';
 
-/** How to write the mapping that belongs where something else stands. */
+/** How to write the mapping that is expected instead of another value. */
 interface MappingAdvice {
   readonly help: string;
   readonly notes: readonly string[];
 }
 
 /**
- * Advice for a value that stands where one of `schemas` wants a mapping; undefined when none of them names keys.
+ * Advice for a value where one of `schemas` expects a mapping; undefined if none of them has named keys.
  *
- * @param value What stands there, when it may be shown: it goes under the key that takes it.
+ * @param value The value, if it may be displayed: the example puts it under the key that accepts it.
  */
 export function mappingAdvice(schemas: readonly Schema[], value: unknown): MappingAdvice | undefined {
   const objects = objectSchemas(schemas);
@@ -26,16 +26,16 @@ export function mappingAdvice(schemas: readonly Schema[], value: unknown): Mappi
   if (keys.length === 0) return undefined;
   const field = (key: string): Schema | undefined =>
     objects.map((each) => definition(each).shape?.[key]).find((schema) => schema !== undefined);
-  // What the mapping is by default shows its usual key; then those that it cannot be without.
+  // The default of the mapping shows its usual key; required keys come next.
   const usual = Object.keys(defaultOf(schemas) ?? {});
   const needed = keys.filter((key) => !isOptional(field(key) as Schema));
   const ranked = [...new Set([...usual, ...needed, ...keys])];
   const takers = isPlainWord(value) ? ranked.filter((key) => accepts(field(key), value)) : [];
-  // What could be a secret in the wrong place is not repeated.
+  // A value that could be a misplaced secret is not repeated.
   const taking = takers.some((key) => isSecret(field(key))) ? undefined : takers[0];
   const example =
     taking === undefined
-      ? `${ranked[0]}:${placeholder(field(ranked[0] as string) as Schema)}`
+      ? `${ranked[0]}:${exampleText(field(ranked[0] as string) as Schema)}`
       : `${taking}: ${String(value)}`;
   return {
     help: `write a mapping, such as \`{ ${example} }\``,
@@ -52,7 +52,7 @@ function isSecret(schema: Schema | undefined): boolean {
   return schema !== undefined && layerMeta(schema).some(({ secret }) => secret === true);
 }
 
-/** Something with a space in it is often more than one value: a command with its arguments. */
+/** Text with a space is often more than one value: a command with its arguments. */
 function isPlainWord(value: unknown): boolean {
   return ['string', 'number', 'boolean'].includes(typeof value) && /^[\w./:-]{1,60}$/.test(String(value));
 }

@@ -1,6 +1,8 @@
+import { isSensitiveName, REDACTED } from '../credentials.ts';
 import type { Path, Range } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
 import type { YamlSource } from '../yaml/source.ts';
+import { typeFits } from './describe-types.ts';
 import {
   alternatives,
   childSchemas,
@@ -11,12 +13,11 @@ import {
   type Schema,
   schemasAt,
 } from './walk.ts';
-import { typeFits } from './words.ts';
 
 /**
- * The paths of all texts and numbers in `value` that `schema` marks with `.meta({ secret: true })`. A mark on a
- * mapping or list covers everything in it. Unknown keys that look like a secret one count too, since their values
- * are most likely secrets behind a typing error.
+ * The paths of all texts and numbers in `value` that `schema` marks with `.meta({ secret: true })`. A mark on a mapping
+ * or list covers everything in it. Unknown keys that resemble a secret one count too, since they are most likely
+ * misspelled.
  */
 export function secretPaths(schema: Schema, value: unknown): Path[] {
   const found: Path[] = [];
@@ -48,8 +49,8 @@ function collect(
 }
 
 /**
- * Whether the mark on `schema` concerns `value`: in `text | { file }` a mark on the text leaves a mapping alone, but
- * not a list, which nobody allowed and which most likely holds the secret.
+ * Whether the mark on `schema` applies to `value`: in `text | { file }`, a mark on the text does not cover a mapping,
+ * but it covers a list, which is not allowed there and most likely contains the secret.
  */
 function isMarked(schema: Schema, value: unknown): boolean {
   if (metaOf(schema).secret === true) return true;
@@ -59,7 +60,7 @@ function isMarked(schema: Schema, value: unknown): boolean {
   return isOneOfSeveral ? fitting.some(layersMarked) : layersMarked(schema);
 }
 
-/** Whether the value at `path` is a secret, by a mark on its schema or on one that it is part of. */
+/** Whether the value at `path` is secret, by a mark on its schema or on an enclosing one. */
 export function isSecretAt(root: Schema, path: Path): boolean {
   return path.some((_, depth) => schemasAt(root, path.slice(0, depth + 1)).some(layersMarked));
 }
@@ -78,13 +79,13 @@ function isSuspect(objects: readonly Schema[], key: string): boolean {
   return objects.flatMap((each) => childSchemas(each, near)).some(layersMarked);
 }
 
-// The bounds keep a hostile line from being scanned again and again.
+// The bounds keep the search linear on hostile lines.
 const SECRET_LINE =
   /^[ \t]{0,128}(?:-[ \t]{1,8}){0,8}["']?[\w.-]{0,64}(?:key|secret|token|passw\w{0,8}|credentials?)["']?[ \t]*:[ \t]+(\S.*)$/gim;
 
 /**
- * The places of the secrets in a file, for masking excerpts. References such as `$API_KEY` stay readable. In text
- * that is not valid YAML there are no paths, so every value whose key has a telling name is taken.
+ * The ranges of the secrets in a file, for masking excerpts. References such as `$API_KEY` stay readable. Text that is
+ * not valid YAML has no paths, so every value is masked whose key indicates a credential.
  */
 export function secretRanges(schema: Schema, source: YamlSource): Range[] {
   if (source.value === undefined) {
@@ -96,4 +97,26 @@ export function secretRanges(schema: Schema, source: YamlSource): Range[] {
   return secretPaths(schema, source.value)
     .filter((path) => !source.isReference(path))
     .map((path) => source.valueRange(path));
+}
+
+/**
+ * Copies a checked value and replaces everything that its schema marks as secret, and every text whose key is the name
+ * of a credential, such as a header that is set.
+ */
+export function withoutSecrets(schema: Schema, value: unknown): unknown {
+  const secret = new Set(secretPaths(schema, value).map((path) => JSON.stringify(path)));
+  return copyWithoutSecrets(value, [], secret);
+}
+
+function copyWithoutSecrets(value: unknown, path: Path, secret: ReadonlySet<string>): unknown {
+  if (secret.has(JSON.stringify(path))) return REDACTED;
+  if (typeof value === 'string' && isSensitiveName(String(path.at(-1) ?? ''))) return REDACTED;
+  if (Array.isArray(value))
+    return value.map((item, index) => copyWithoutSecrets(item, [...path, index], secret));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, item]) =>
+      item === undefined ? [] : [[key, copyWithoutSecrets(item, [...path, key], secret)]],
+    ),
+  );
 }

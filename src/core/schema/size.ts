@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** Words for one failed check. */
+/** Message for one failed check. */
 export interface CheckWords {
   readonly message: string;
   readonly label?: string;
@@ -14,7 +14,7 @@ const UNITS: Readonly<Record<string, string>> = {
   file: 'byte',
 };
 
-/** Words for a number, text or list that is too large, too small, or between two allowed steps. */
+/** Message for a number, text or list that is too large, too small or not a multiple of the allowed step. */
 export function describeSize(
   issue: z.core.$ZodIssueTooBig | z.core.$ZodIssueTooSmall | z.core.$ZodIssueNotMultipleOf,
 ): CheckWords {
@@ -59,12 +59,12 @@ const FORMATS: Readonly<Record<string, string>> = {
   duration: 'an ISO 8601 duration',
 };
 
-/** The name of a format of texts, with its article. */
+/** The name of a text format, with its article. */
 export function formatName(format: string): string | undefined {
   return FORMATS[format];
 }
 
-/** Words for text of the wrong form. */
+/** Message for a text that does not match its format. */
 export function describeFormat(issue: z.core.$ZodIssueInvalidStringFormat): CheckWords {
   const { format, pattern } = issue;
   const affixes = issue as { prefix?: string; suffix?: string; includes?: string };

@@ -1,18 +1,17 @@
 import { z } from 'zod';
+import { joinWords } from './describe-types.ts';
 import { formatName } from './size.ts';
 import { alternatives, definition, layerMeta, type Schema } from './walk.ts';
-import { joinWords } from './words.ts';
 
-/** What is expected where only a text of a certain form will do, and an example. */
+/** The expected format of a text, and an example. */
 interface TextForm {
   readonly expected: string;
   readonly help?: string;
 }
 
 /**
- * For a number or boolean that would not be right in quotes either: `expected` with the form in place of `text`, so
- * that quotes are not followed by the next complaint. Undefined for other values, and where nobody put the form into
- * words.
+ * For a number or boolean that would be wrong in quotes too: `expected` with the format instead of `text`, so that
+ * adding quotes does not lead to the next error. Undefined for other values, and if the format has no description.
  */
 export function wrongForm(
   expected: string,
@@ -31,7 +30,7 @@ export function wrongForm(
   };
 }
 
-/** The forms, in words; none when the value as text would have one of them. */
+/** Descriptions of the accepted formats; none if the value as text would match one of them. */
 function textForms(schemas: readonly Schema[], value: number | boolean): string[] {
   const texts = schemas
     .flatMap((schema) => alternatives(schema))
@@ -46,7 +45,10 @@ function textForms(schemas: readonly Schema[], value: number | boolean): string[
   return forms;
 }
 
-/** What follows `expected` in the words of the author of the check, or the name of a format that zod knows. */
+/**
+ * The description from the author of the check (what follows `expected` in the message), or the name of a format that
+ * zod knows.
+ */
 function formOf(issue: z.core.$ZodIssue): string | undefined {
   if (issue.code === 'invalid_format' && issue.message === '') return formatName(issue.format);
   return /^expected (.*)$/s.exec(issue.message)?.[1];

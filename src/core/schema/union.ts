@@ -1,30 +1,30 @@
 import type { z } from 'zod';
 import { nearest } from '../suggest.ts';
+import { typeFits } from './describe-types.ts';
 import { alternatives, definition, isOptional, keysOf, objectSchemas, type Schema } from './walk.ts';
-import { typeFits } from './words.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** One branch of a union: its schema, and why the value does not fit it. */
+/** One branch of a union: its schema, and why the value does not match it. */
 interface Branch {
   readonly schema: Schema;
   readonly issues: readonly Issue[];
 }
 
-/** What to report for a value that fits no branch of a union. */
+/** What to report for a value that matches no branch of a union. */
 export type UnionVerdict =
   | { readonly kind: 'type' }
   | { readonly kind: 'values'; readonly values: readonly unknown[] }
   /** Report the issues of this branch. */
   | { readonly kind: 'branch'; readonly branch: Branch }
-  /** Keys that none of the equally good branches knows. */
+  /** Keys that are unknown to all branches with the best score. */
   | { readonly kind: 'unknown'; readonly keys: readonly string[]; readonly objects: readonly Schema[] }
-  /** One of these keys is needed. */
+  /** One of these keys is required. */
   | { readonly kind: 'choice'; readonly keys: readonly string[] }
-  /** A key of one branch beside a key of another one. */
+  /** A key of one branch next to a key of another. */
   | { readonly kind: 'exclusive'; readonly key: string; readonly other: string };
 
-/** Finds the union with as many branches as zod reported on, under the wrappers of `schemas`. */
+/** Finds the union, under the wrappers of `schemas`, with as many branches as zod reported errors for. */
 export function unionBranches(schemas: readonly Schema[], errors: readonly (readonly Issue[])[]): Branch[] {
   for (const schema of schemas) {
     const layers: Schema[] = [];
@@ -38,7 +38,7 @@ export function unionBranches(schemas: readonly Schema[], errors: readonly (read
   return [];
 }
 
-/** Decides which branch the author had in mind, from the shape of the value and its keys. */
+/** Decides which branch the author intended, from the shape of the value and its keys. */
 export function judgeUnion(branches: readonly Branch[], value: unknown): UnionVerdict {
   const fitting = branches.filter(({ schema }) =>
     alternatives(schema).some((each) => typeFits(each._zod.def.type, value)),
@@ -77,7 +77,10 @@ function judgeMappings(branches: readonly Branch[], keys: readonly string[]): Un
   return exclusiveKeys(winner, branches, keys) ?? { kind: 'branch', branch: winner };
 }
 
-/** Known keys count most; a near miss is almost a known key; another value of a discriminating key rules out. */
+/**
+ * Known keys count most; a near miss counts almost as much; a different value of a discriminating key excludes the
+ * branch.
+ */
 function score({ schema, issues }: Branch, keys: readonly string[]): number {
   const objects = objectSchemas([schema]);
   if (objects.length === 0) return -issues.length;
@@ -117,7 +120,7 @@ function exclusiveKeys(
   return undefined;
 }
 
-/** A key beside `key` that belongs to another branch, when `key` itself is known to some branch. */
+/** A key next to `key` that belongs to another branch, if some branch knows `key` itself. */
 export function rivalOf(
   objects: readonly Schema[],
   key: string,

@@ -25,24 +25,27 @@ interface Definition {
   readonly checks?: readonly { readonly _zod: { readonly def: { readonly format?: string } } }[];
 }
 
-/** The definition of `schema`, with what any kind of schema may have as optional properties. */
+/** The definition of `schema`, with the properties of any kind of schema as optional ones. */
 export function definition(schema: Schema): Definition {
   return schema._zod.def as unknown as Definition;
 }
 
-/** What `schema` wraps: the inside of optional, default, lazy and the like, the input side of a pipe, or nothing. */
+/**
+ * The schema inside optional, default, lazy and other wrappers, or the input side of a pipe; undefined if `schema` is
+ * not a wrapper.
+ */
 function inner(schema: Schema): Schema | undefined {
   const def = definition(schema);
-  // zod keeps what the getter returned; calling it again could build a new schema each time.
+  // zod caches the result of the getter; calling the getter again could build a new schema each time.
   if (def.type === 'lazy') return (schema as z.core.$ZodLazy)._zod.innerType;
-  // `z.preprocess` is a pipe that starts with a transform, which says nothing about its input.
+  // `z.preprocess` is a pipe that starts with a transform, which does not describe its input.
   if (def.type === 'pipe') return def.in && definition(def.in).type === 'transform' ? def.out : def.in;
   return def.innerType;
 }
 
 /**
- * The alternatives that `schema` consists of, without wrappers: one schema, or all branches of a union. `layers`
- * receives every schema on the way, wrappers too, because metadata may sit on any of them.
+ * The alternatives of `schema`, without wrappers: one schema, or all branches of a union. Adds every schema on the way
+ * to `layers`, including wrappers, because each of them can have metadata.
  */
 export function alternatives(schema: Schema, layers: Schema[] = []): Schema[] {
   layers.push(schema);
@@ -53,7 +56,7 @@ export function alternatives(schema: Schema, layers: Schema[] = []): Schema[] {
   return parts === undefined ? [schema] : parts.flatMap((part) => alternatives(part, layers));
 }
 
-/** The schemas of what stands at `segment` inside `schema`; empty when nothing is allowed there. */
+/** The schemas of the value at `segment` inside `schema`; empty if no value is allowed there. */
 export function childSchemas(schema: Schema, segment: string | number): Schema[] {
   return alternatives(schema).flatMap((each) => {
     const def = definition(each);
@@ -67,7 +70,7 @@ export function childSchemas(schema: Schema, segment: string | number): Schema[]
   });
 }
 
-/** The schemas that may hold at `path`, from all branches of the unions on the way. */
+/** The schemas that may apply at `path`, from all branches of the unions on the way. */
 export function schemasAt(root: Schema, path: Path): Schema[] {
   return path.reduce<Schema[]>((at, segment) => at.flatMap((each) => childSchemas(each, segment)), [root]);
 }
@@ -79,7 +82,7 @@ export function objectSchemas(schemas: readonly Schema[]): Schema[] {
     .filter((each) => definition(each).shape !== undefined);
 }
 
-/** Those object schemas whose literal fields, such as the discriminator of a union, do not rule `value` out. */
+/** Drops the object schemas whose literal fields, such as the discriminator of a union, do not match `value`. */
 export function fittingObjects(schemas: readonly Schema[], value: unknown): Schema[] {
   const objects = objectSchemas(schemas);
   const fitting = objects.filter((each) =>
@@ -92,34 +95,34 @@ export function fittingObjects(schemas: readonly Schema[], value: unknown): Sche
   return fitting.length > 0 ? fitting : objects;
 }
 
-/** The keys that the object schemas name, in schema order and without repetition. */
+/** The keys of the object schemas, in schema order and without duplicates. */
 export function keysOf(objects: readonly Schema[]): string[] {
   return [...new Set(objects.flatMap((each) => Object.keys(definition(each).shape ?? {})))];
 }
 
-/** Whether a key may be left out. */
+/** Whether a key is optional. */
 export function isOptional(schema: Schema): boolean {
   return schema._zod.optin === 'optional' || schema._zod.optin === 'defaulted';
 }
 
-/** What `.meta()` may say about a value, besides what zod itself uses. */
+/** Fields of `.meta()`, in addition to those that zod itself uses. */
 interface SchemaMeta {
-  /** The value is masked wherever it would be shown. */
+  /** The value is masked wherever it would be displayed. */
   readonly secret?: boolean;
-  /** The first one is shown when the key is missing. */
+  /** The first example is shown when the key is missing. */
   readonly examples?: readonly unknown[];
-  /** Of a mapping: keys that people look for in it, and what to write instead. */
+  /** For a mapping: keys that users look for in it, and what to write instead. */
   readonly elsewhere?: Readonly<Record<string, string>>;
-  /** Of a mapping: names that other programs have for its keys. */
+  /** For a mapping: names that other programs use for its keys. */
   readonly foreignNames?: Readonly<Record<string, string>>;
 }
 
-/** What `.meta()` says on `schema` itself, not on what it wraps. */
+/** `.meta()` of `schema` itself, without what it wraps. */
 export function metaOf(schema: Schema): SchemaMeta {
   return (z.globalRegistry.get(schema) ?? {}) as SchemaMeta;
 }
 
-/** What `.meta()` says on `schema` and on all its wrappers and branches. */
+/** `.meta()` of `schema` and of all its wrappers and branches. */
 export function layerMeta(schema: Schema): readonly SchemaMeta[] {
   const layers: Schema[] = [];
   alternatives(schema, layers);

@@ -1,37 +1,40 @@
 /**
- * What `/debug/trace` sends, one object an event. Written by the gateway, read by `agctl proxy trace`, by the web
- * pages and by upstream's command of the same name. That one decodes into fixed types: a field of a name that stands
- * here must never get another type, or its whole stream ends. Numbers are whole microseconds.
+ * The events that `/debug/trace` sends, one JSON object each. Written by the gateway; read by `agctl proxy trace`, by
+ * the web pages and by upstream's command of the same name. Upstream's command decodes into fixed types: a field that
+ * is defined here must never change its type, or its whole stream fails. Numbers are whole microseconds.
  *
- * Fields marked (ours) are not upstream's; its reader ignores them, and ours must do without them.
+ * Fields marked (ours) do not exist upstream. Upstream's reader ignores them, and our readers must work without them.
  */
 
 export type TraceSeverity = 'success' | 'info' | 'warn' | 'error';
 
-/** Around every message. */
+/** The envelope of every message. */
 export interface TraceEvent {
-  /** µs since the trace began; only events that took time have one. */
+  /** µs since the trace began; null for events without a duration. */
   readonly eventStart: number | null;
   /** µs since the trace began. */
   readonly eventEnd: number;
   readonly severity: TraceSeverity;
-  /** Calls made for the request, outermost first: `mcp`, `ext_authz`, `guardrail`. Absent for the request itself. */
+  /**
+   * Scopes of a call made for the request, outermost first: `mcp`, `ext_authz`, `guardrail`. Absent for the request
+   * itself.
+   */
   readonly scope?: readonly string[];
-  /** (ours) Which request, in a stream that follows several. */
+  /** (ours) Identifies the request in a stream of several requests. */
   readonly requestId?: string;
   readonly message: TraceMessage;
 }
 
-/** (ours) The place in the configuration that decided, as far as the file is known. Lines and columns count from 1. */
+/** (ours) The place in the configuration that decided, if the file is known. Lines and columns count from 1. */
 export interface TracePlace {
-  /** As in `gateways.default.routes[0].policies.cors`. */
+  /** For example `gateways.default.routes[0].policies.cors`. */
   readonly configPath?: string;
   readonly configFile?: string;
   readonly configLine?: number;
   readonly configColumn?: number;
 }
 
-/** CEL variables by root (`request`, `source`, `jwt`, …), without those that are null; credentials are `<redacted>`. */
+/** CEL variables by root (`request`, `source`, `jwt`, …), without null values; credentials are `<redacted>`. */
 export type RequestState = Readonly<Record<string, unknown>>;
 
 export type TraceMessage =
@@ -55,7 +58,7 @@ export type TraceMessage =
 
 export type TraceMessageType = TraceMessage['type'];
 
-/** What expressions could read at a stage of the request, or of its response. */
+/** The variables available to expressions at a stage of the request or response. */
 export interface SnapshotMessage {
   readonly type: 'requestSnapshot' | 'responseSnapshot';
   readonly stage: string;
@@ -67,23 +70,23 @@ export interface BodySnapshotMessage {
   readonly stage: string;
   /** Standard base64 with padding. */
   readonly body: string;
-  /** (ours) The body was longer than what is shown. */
+  /** (ours) The body is longer than the part shown. */
   readonly truncated?: true;
 }
 
-/** One expression that was evaluated. */
+/** The evaluation of one expression. */
 export interface CelMessage extends TracePlace {
   readonly type: 'cel';
   readonly expr: string;
-  /** The variables that it reads. */
+  /** The variables that the expression reads. */
   readonly requestState: RequestState;
   /** Any JSON value, or `{ error }`. */
   readonly result: unknown;
-  /** (ours) What its parts gave, in the order of the text. */
+  /** (ours) Results of its subexpressions, in source order. */
   readonly parts?: readonly CelPart[];
 }
 
-/** (ours) A part of an expression, `expr.slice(start, end)`, and what it gave. */
+/** (ours) A subexpression, `expr.slice(start, end)`, and its result. */
 export interface CelPart {
   readonly start: number;
   readonly end: number;
@@ -93,22 +96,25 @@ export interface CelPart {
 
 export interface RouteSelectionMessage extends TracePlace {
   readonly type: 'routeSelection';
-  /** Key of the route, or null when none matches. */
+  /** Key of the route, or null if no route matches. */
   readonly selectedRoute: string | null;
   /** Keys of all routes of the listener, sorted. */
   readonly evaluatedRoutes: readonly string[];
-  /** (ours) Why the others were not taken. */
+  /** (ours) Why the other routes did not match. */
   readonly skippedRoutes?: readonly ({ readonly route: string; readonly reason: string } & TracePlace)[];
 }
 
 export type PolicyPhase = 'listenerFrontend' | 'gateway' | 'route' | 'backend';
 
-/** The policies in force from here on: their configuration by name, secrets redacted, absent ones left out. */
+/**
+ * The policies in effect from here on: their configuration by name, with secrets redacted; absent policies are left
+ * out.
+ */
 export interface PolicySelectionMessage {
   readonly type: 'policySelection';
   readonly phase: PolicyPhase;
   readonly effectivePolicy: Readonly<Record<string, unknown>>;
-  /** (ours) Where each of them stands. */
+  /** (ours) Where each of them is configured. */
   readonly places?: Readonly<Record<string, TracePlace>>;
 }
 
@@ -120,7 +126,10 @@ export type PolicyResult =
       readonly snapshot: Readonly<Record<string, unknown>> | null;
     };
 
-/** (ours) What came of a policy: it acted, had nothing to do, refused the request, ended it while it was under way, or answered it. */
+/**
+ * (ours) The effect of a policy: it changed the request, had nothing to do, refused the request, ended it while it was
+ * in progress, or answered it.
+ */
 export type PolicyAction = 'apply' | 'skip' | 'deny' | 'end' | 'respond';
 
 export interface PolicyMessage extends TracePlace {
@@ -139,14 +148,14 @@ export interface PolicyEventMessage extends TracePlace {
 }
 
 export interface AuthorizationRule extends TracePlace {
-  /** The expression. */
+  /** The source of the expression. */
   readonly name: string;
-  /** Whether it is true. Rules after the one that decided are evaluated too, for the trace only. */
+  /** Whether it is true. Rules after the deciding one are evaluated for the trace only. */
   readonly matched: boolean;
   readonly mode: 'allow' | 'deny' | 'require';
-  /** (ours) Why it gave no boolean. */
+  /** (ours) Why the result is not a boolean. */
   readonly problem?: string;
-  /** (ours) The rule that decided. */
+  /** (ours) This rule decided. */
   readonly decided?: true;
 }
 
@@ -157,7 +166,7 @@ export interface AuthorizationResultMessage extends TracePlace {
   /** (ours) */
   readonly policy?: string;
   readonly reason?: string;
-  /** (ours) What it was about, for rules on single items of MCP servers. */
+  /** (ours) The item that a rule was evaluated for, if rules apply to single items of MCP servers. */
   readonly item?: { readonly kind: string; readonly target: string; readonly name: string };
 }
 
@@ -205,19 +214,19 @@ export interface RequestFinishedMessage {
   readonly type: 'requestFinished';
   readonly status: number | null;
   readonly error: string | null;
-  /** (ours) Why the gateway refused, which the client was not told. */
+  /** (ours) The reason for a refusal that the client does not get. */
   readonly detail?: string;
 }
 
-/** About the trace itself, such as events that a slow reader lost. */
+/** A message about the trace itself, such as events lost to a slow reader. */
 export interface NoteMessage {
   readonly type: 'message';
   readonly message: string;
-  /** (ours) How many events are missing here. */
+  /** (ours) Number of events lost at this point. */
   readonly dropped?: number;
 }
 
-/** The severity that goes with a message where its stage says nothing else. */
+/** The default severity of a message, if its stage sets no other. */
 export function severityOf(message: TraceMessage): TraceSeverity {
   switch (message.type) {
     case 'cel':
@@ -241,7 +250,7 @@ function severityOfStatus(status: number | null, error: string | null): TraceSev
   return status !== null && status >= 400 ? 'warn' : 'info';
 }
 
-/** A CEL result that stands for a failure: `{ error: text }`. */
+/** Whether a CEL result represents a failure: `{ error: text }`. */
 function isFailure(result: unknown): boolean {
   return typeof result === 'object' && result !== null && Object.hasOwn(result, 'error');
 }

@@ -1,12 +1,12 @@
 import type { TraceModel } from '../trace-model.ts';
 import { problemOf } from './problem.ts';
 
-/** What a script may want to fail on. */
+/** Conditions of `--fail-on`. */
 export type FailOn = 'warn' | 'error' | 'deny' | '4xx' | '5xx' | 'cel-error' | 'no-route';
 
 export const FAIL_ON: readonly FailOn[] = ['warn', 'error', 'deny', '4xx', '5xx', 'cel-error', 'no-route'];
 
-/** Whether a trace has what `condition` stands for; `warn` includes errors. */
+/** Whether a trace meets `condition`; `warn` includes errors. */
 export function matches(trace: TraceModel, condition: FailOn): boolean {
   const status = trace.verdict?.status ?? 0;
   switch (condition) {

@@ -1,8 +1,8 @@
 import type { TraceModel, TraceStep } from '../trace-model.ts';
 
 /**
- * How bad a step is for its request. That no price list is configured is a warning on the wire, as upstream has it,
- * and yet says nothing about the request: it neither decides the outcome nor asks to be looked at.
+ * Whether a step is a problem for its request. A missing price catalog is a warning on the wire, as upstream defines
+ * it, but does not concern the request: it neither affects the outcome nor needs attention.
  */
 export function problemOf({ severity, message }: TraceStep): 'warn' | 'error' | undefined {
   if (message.type === 'policyEvent' && message['kind'] === 'llm_cost' && severity === 'warn') {
@@ -12,7 +12,7 @@ export function problemOf({ severity, message }: TraceStep): 'warn' | 'error' | 
   return severity === 'warn' || severity === 'error' ? severity : undefined;
 }
 
-/** The step to look at once a trace is complete: the first error, the first warning, or how the request ended. */
+/** The step to select when a trace is complete: the first error, the first warning, or the end of the request. */
 export function stepToShow(steps: TraceModel['steps']): number {
   const error = steps.findIndex((step) => problemOf(step) === 'error');
   if (error !== -1) return error;

@@ -1,9 +1,9 @@
 import type { TracePlace, TraceSeverity } from './event.ts';
 
-/** A message of any type, also of one that is not known here. Fields are what the sender made of them. */
+/** A message of any type, including unknown types. Its fields are unvalidated. */
 export type AnyMessage = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** An event as read: the envelope is checked, the message is only known to have a type. */
+/** A parsed event: the envelope is validated, the message is only known to have a type. */
 export interface ReadEvent {
   readonly start: number | undefined;
   readonly end: number;
@@ -14,12 +14,12 @@ export interface ReadEvent {
 }
 
 /**
- * Reads one event, from this gateway or upstream's, of this version or a later one: what is missing gets a default,
- * a message without type becomes `message`. Undefined for what is no event at all.
+ * Parses one event from this gateway or upstream's, of this version or a later one. Missing fields get defaults, and a
+ * message without a type becomes `message`. Returns undefined for input that is not an event.
  */
 export function readEvent(json: unknown): ReadEvent | undefined {
   if (!isRecord(json)) return undefined;
-  // `{"type":"serialization_error",…}` stands without its envelope.
+  // `{"type":"serialization_error",…}` has no envelope.
   const message = isRecord(json['message']) ? json['message'] : json;
   const { type } = message;
   if (typeof type !== 'string') return undefined;
@@ -46,7 +46,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value when it is a text, an empty text otherwise. */
+/** The value if it is a string, otherwise an empty string. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
@@ -55,7 +55,7 @@ export function recordsOf(value: unknown): readonly Readonly<Record<string, unkn
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
-/** Where in the configuration something stands, as far as the sender says. */
+/** The place in the configuration, as far as the sender gives it. */
 export function placeOf(value: Readonly<Record<string, unknown>>): TracePlace | undefined {
   const { configPath, configFile, configLine, configColumn } = value;
   const place = {
@@ -67,7 +67,7 @@ export function placeOf(value: Readonly<Record<string, unknown>>): TracePlace | 
   return Object.keys(place).length === 0 ? undefined : place;
 }
 
-/** `gateway.yaml:23:17`, or the path in the configuration when the file is not known. The file without its folders. */
+/** `gateway.yaml:23:17` without folders, or the path in the configuration if the file is not known. */
 export function placeText({ configFile, configLine, configColumn, configPath }: TracePlace): string {
   const file = configFile?.replace(/^.*[/\\]/s, '');
   if (configLine === undefined) return configPath ?? file ?? '';

@@ -1,20 +1,23 @@
 import { REDACTED } from '../credentials.ts';
 
-/** Secrets of one request that are searched for: a client may send as many cookies as fit. The configuration's all are. */
+/**
+ * Number of secrets per request that are searched for, since a client may send as many cookies as fit. Secrets of the
+ * configuration do not count.
+ */
 const MOST_SECRETS = 64;
-/** Texts shorter than this are no secrets worth searching for, and would be found everywhere. */
+/** Shorter texts are not worth searching for and would match everywhere. */
 const SHORTEST_SECRET = 6;
 
 /**
- * Replaces known secrets wherever they turn up: in the result of an expression, in what a backend echoes. A second
- * line behind the names above.
+ * Replaces known secrets wherever they occur: in the result of an expression, in a response that echoes them. A second
+ * line of defense behind redaction by name.
  */
 export class Scrubber {
   readonly #secrets = new Set<string>();
-  /** Knows further ones. */
+  /** Redacts further secrets. */
   redactor: { text(value: string): string } | undefined;
 
-  /** Adds a secret, and what follows its scheme (`Bearer …`). `always`: it is one of the configuration. */
+  /** Adds a secret and the part after its scheme (`Bearer …`). `always`: the secret is part of the configuration. */
   add(secret: string, always = false): void {
     if (!always && this.#secrets.size >= MOST_SECRETS) return;
     for (const text of [secret, secret.slice(secret.indexOf(' ') + 1)])

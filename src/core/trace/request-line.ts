@@ -2,7 +2,7 @@ import { isRecord, textOf } from './read-event.ts';
 
 type State = Readonly<Record<string, unknown>>;
 
-/** The request in one line, from the variables of a trace: `POST /mcp  tools/call echo  sub=alice`. */
+/** The request as one line, from the variables of a trace: `POST /mcp  tools/call echo  sub=alice`. */
 export function requestLine(state: State | undefined): string {
   const request = partOf(state, 'request');
   const parts = [
@@ -13,7 +13,7 @@ export function requestLine(state: State | undefined): string {
   return parts.filter((part) => part !== '').join('  ');
 }
 
-/** Where the request came from, as far as the trace says. */
+/** The source of the request, if the trace contains it. */
 export function sourceOf(state: State | undefined): string {
   const { address, port } = partOf(state, 'source');
   return typeof port === 'number' ? `${textOf(address)}:${port}` : textOf(address);
@@ -45,7 +45,7 @@ function partOf(state: State | undefined, root: string): State {
   return isRecord(part) ? part : {};
 }
 
-/** A body as snapshots carry it, in base64: as JSON when it is, then as text; undefined when it is neither. */
+/** Decodes a base64 body of a snapshot: as JSON if possible, else as text; undefined if it is neither. */
 export function decodeBody(body: unknown): unknown {
   if (typeof body !== 'string' || body === '') return undefined;
   try {
@@ -61,7 +61,7 @@ export function decodeBody(body: unknown): unknown {
   }
 }
 
-/** A copy for people: bodies decoded where a trace has them in base64. */
+/** A copy for display, with decoded bodies. */
 export function readable(value: State): State {
   const copy: Record<string, unknown> = { ...value };
   if (typeof copy['body'] === 'string' && typeof copy['stage'] === 'string')

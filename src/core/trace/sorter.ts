@@ -1,17 +1,19 @@
 import { readEvent } from './read-event.ts';
 
-/** Says of each event of a stream or a file which trace it belongs to, counted from 0 in the order of their beginnings. */
+/**
+ * Assigns each event of a stream or a file to a trace. Traces are numbered from 0 in the order of their first events.
+ */
 export interface TraceSorter {
   of(json: unknown): number;
-  /** The trace of a request that has been seen. */
+  /** The trace of a known request. */
   known(requestId: string): number | undefined;
-  /** How many traces there are. */
+  /** Number of traces. */
   readonly count: number;
 }
 
 /**
- * Several requests may come mixed: their events carry `requestId`. Without ids they come one after another, each with
- * `requestStarted` first; an id that starts again, after a restart of the gateway, is another request, too.
+ * Events of several requests may be interleaved if they carry `requestId`. Without ids, each request begins with
+ * `requestStarted`. An id that starts again, after a restart of the gateway, counts as another request.
  */
 export function createSorter(): TraceSorter {
   const traces = new Map<string, { readonly index: number; hasStarted: boolean }>();

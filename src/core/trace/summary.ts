@@ -1,6 +1,6 @@
 import { type AnyMessage, isRecord, recordsOf, textOf } from './read-event.ts';
 
-/** What kind of step an event is, in a word or two. */
+/** The kind of an event, in one or two words. */
 const LABELS: Readonly<Record<string, string>> = {
   requestStarted: 'request',
   requestSnapshot: 'snapshot',
@@ -33,7 +33,7 @@ const PHASES: Readonly<Record<string, string>> = {
   inlineBackend: 'inline backend',
 };
 
-/** One event in one line. Any text in it is the sender's: it must be made safe before it is printed. */
+/** Summarizes an event in one line. Its texts come from the sender and must be escaped before printing. */
 export function summaryOf(message: AnyMessage): string {
   const summary = SUMMARIES[message.type];
   return summary === undefined ? compact(withoutType(message)) : summary(message);
@@ -108,7 +108,7 @@ function outcome(status: unknown, error: unknown): string {
     .join(', ');
 }
 
-/** Names of the policies in force. Upstream lists every policy that exists, those that are not set as null. */
+/** Names of the policies in effect. Upstream lists every existing policy; those that are not configured are null. */
 export function effectivePolicies(effective: unknown): string[] {
   if (!isRecord(effective)) return [];
   return Object.entries(effective)
@@ -118,13 +118,13 @@ export function effectivePolicies(effective: unknown): string[] {
 
 const KINDS: Readonly<Record<string, string>> = { extAuth: 'extAuthz' };
 
-/** How a policy is called in the configuration, from its name in events (`local_rate_limit`, `ext_auth`). */
+/** The name of a policy in the configuration, from its name in events (`local_rate_limit`, `ext_auth`). */
 export function camel(kind: string): string {
   const name = kind.replace(/[_ ](\w)/g, (_, letter: string) => letter.toUpperCase());
   return KINDS[name] ?? name;
 }
 
-/** The name of the policy that a message is about. */
+/** The name of the policy that a message concerns. */
 export function policyName({ type, policy, kind }: AnyMessage): string {
   if (typeof policy === 'string') return policy;
   return type === 'authorizationResult' ? 'authorization' : camel(textOf(kind));

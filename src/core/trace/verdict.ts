@@ -2,16 +2,16 @@ import { decides, EMPTY_TRACE, type TraceModel, type TracePolicy } from '../trac
 import { placeText } from './read-event.ts';
 import { requestLine } from './request-line.ts';
 
-/** A mark for what came of a part of the request. */
+/** Symbol for the outcome of one stage. */
 export type Mark = '✓' | '✗' | '–' | '○' | '…' | '!';
 
-/** One part of the way of a request, as in `✗ authorization`. */
+/** One stage of a request, as in `✗ authorization`. */
 export interface Stage {
   readonly mark: Mark;
   readonly text: string;
 }
 
-/** The way of the request: route, policies, backend; what was not reached has a ring. */
+/** The stages of the request: route, policies, backend. `○` marks stages that were not reached. */
 export function stagesOf(trace: TraceModel): Stage[] {
   if (trace.steps.length === 0) return [];
   const isOver = trace.verdict !== undefined;
@@ -32,7 +32,7 @@ export function stagesOf(trace: TraceModel): Stage[] {
   return stages;
 }
 
-/** Keys are long: `gateway/edge/default/tools` is the route `tools`. */
+/** Shortens a key such as `gateway/edge/default/tools` to the name of the route, `tools`. */
 const routeName = (key: string): string => key.slice(key.lastIndexOf('/') + 1) || key;
 
 const LISTENER = new Set(['frontend', 'listenerFrontend', 'listener']);
@@ -51,7 +51,7 @@ function backendMark({ backend, verdict }: TraceModel): Mark {
   return verdict === undefined ? '…' : '✓';
 }
 
-/** `403, denied by authorization: rules[1] …`: how it ended and who decided that. */
+/** How the request ended and what decided that, as in `403, denied by authorization: rules[1] …`. */
 export function verdictText(trace: TraceModel): string {
   const { verdict, decision, backend } = trace;
   if (verdict === undefined) return '';
@@ -73,12 +73,12 @@ function decidedText({ decision, policies }: TraceModel): string {
   return `${how} by ${decision.by}${decision.reason === '' ? '' : `: ${decision.reason}`}`;
 }
 
-/** Place in the configuration of what decided, or an empty text. */
+/** The place in the configuration that decided, or an empty text. */
 export function decidingPlace({ decision }: TraceModel): string {
   return decision?.place === undefined ? '' : placeText(decision.place);
 }
 
-/** The whole trace in one line, for the terminal after the screen has gone. */
+/** The trace in one line, printed to the terminal after the screen has closed. */
 export function closingLine(trace: TraceModel): string {
   if (trace === EMPTY_TRACE || trace.steps.length === 0) return 'nothing traced';
   const place = decidingPlace(trace);
@@ -96,7 +96,7 @@ export function lastMoment({ steps }: TraceModel): number {
   return steps.findLast(({ message }) => message.type === 'requestFinished')?.end ?? steps.at(-1)?.end ?? 0;
 }
 
-/** Microseconds for people: `0.06ms`, `412ms`, `3.2s`. */
+/** Formats microseconds for display: `0.06ms`, `412ms`, `3.2s`. */
 export function durationText(micros: number): string {
   if (micros >= 10_000_000) return `${(micros / 1_000_000).toFixed(1)}s`;
   return micros >= 100_000 ? `${Math.round(micros / 1000)}ms` : `${(micros / 1000).toFixed(2)}ms`;

@@ -9,22 +9,22 @@ import { decodeScalar } from './scalar.ts';
 import { scalarSite } from './site.ts';
 import { tooDeep } from './syntax.ts';
 
-/** What the walk over a document found. */
+/** Result of the walk over a document. */
 export interface BuiltTree {
   readonly value: unknown;
   readonly problems: readonly YamlProblem[];
   readonly targets: ReadonlyMap<Alias, Node>;
-  /** Nodes whose value is not what the author meant; further complaints about them are follow-ups. */
+  /** Nodes whose value is not what the author meant; further problems at them are follow-ups. */
   readonly poisoned: ReadonlySet<Node>;
-  /** Scalars that environment variables changed. */
+  /** Scalars that contained environment variables. */
   readonly expanded: ReadonlySet<Node>;
 }
 
 interface Part {
   readonly value: unknown;
-  /** Values inside, aliases counted as what they stand for. */
+  /** Number of values inside; an alias counts as the values that it refers to. */
   readonly size: number;
-  /** Collections on the longest way down. */
+  /** Nesting depth of collections. */
   readonly height: number;
 }
 
@@ -35,17 +35,17 @@ const KNOWN_TAGS = new Set([
   '!',
   ...['str', 'int', 'float', 'bool', 'null', 'map', 'seq'].map((t) => CORE_PREFIX + t),
 ]);
-/** Keys that name something on every JavaScript object, so that later code could be led astray by them. */
+/** Keys that exist on every JavaScript object and could mislead later code. */
 const RESERVED_KEYS = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** Turns the nodes of a document into plain values, expands environment variables, and reports every problem. */
+/** Converts the nodes of a document to plain values, expands environment variables, and reports every problem. */
 export function buildTree(root: Node | null, text: string, env: Environment): BuiltTree {
   const builder = new Builder(text, env);
   const { value } = builder.build(root, [], 1);
   return { value, ...builder };
 }
 
-/** The text of a key, or undefined when it is not a scalar. `1` and `true` as keys are text too. */
+/** The text of a key, or undefined if it is not a scalar. `1` and `true` as keys are texts too. */
 export function keyText(key: unknown): string | undefined {
   return isScalar(key) ? (key.source ?? String(key.value)) : undefined;
 }
@@ -63,7 +63,7 @@ class Builder {
   readonly #text: string;
   readonly #lines: LineIndex;
   readonly #env: Environment;
-  /** An anchor without a part is still open, so that an alias to it would be a circle. */
+  /** An anchor without a part is still being built, so an alias to it would be circular. */
   readonly #anchors = new Map<string, { node: Node; part?: Part }>();
   readonly #reportedLimits = new Set<string>();
   #aliases = 0;
@@ -107,7 +107,7 @@ class Builder {
     this.#push({ start, end, path, ...rest });
   }
 
-  /** Reports a limit once, however often it is passed. */
+  /** Reports each limit once, however often it is exceeded. */
   #limit(name: string, node: Node, path: Path, message: string): Part {
     if (!this.#reportedLimits.has(name)) this.#report(node, path, { code: 'AGW0003', message });
     this.#reportedLimits.add(name);
@@ -141,7 +141,7 @@ class Builder {
       return this.#limit('depth', node, path, tooDeep(0).message);
     this.#aliasedValues += anchor.part.size;
     if (this.#aliasedValues > YAML_LIMITS.aliasedValues) {
-      return this.#limit('values', node, path, 'the aliases of this file stand for more than 100,000 values');
+      return this.#limit('values', node, path, 'the aliases of this file expand to more than 100,000 values');
     }
     this.targets.set(node, anchor.node);
     return anchor.part;
@@ -214,7 +214,7 @@ class Builder {
   }
 
   #merges(pair: Pair, part: Part, path: Path): Part[] {
-    // What is undefined was reported already: an alias without an anchor, or one over the limit.
+    // Undefined values were reported already: an alias without an anchor, or one over the limit.
     const parts = [part.value].flat().filter((each) => each !== undefined);
     const node = pair.value as Node;
     if (parts.every((each) => each !== null && typeof each === 'object' && !Array.isArray(each))) {
@@ -283,7 +283,7 @@ class Builder {
   }
 }
 
-/** Gives text without quotes the type that YAML 1.2's core schema gives it: null, boolean, number or text. */
+/** Resolves unquoted text by YAML 1.2's core schema: null, boolean, number or text. */
 function resolvePlain(text: string): unknown {
   for (const tag of CORE_TAGS) {
     if (tag.collection !== undefined || tag.default !== true || tag.test?.test(text) !== true) continue;

@@ -1,7 +1,7 @@
-/** A snapshot of environment variables, as the caller took it. */
+/** A snapshot of environment variables, taken by the caller. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A reference without a value; `start` and `end` are offsets in the text before expansion. */
+/** A reference without a value; `start` and `end` are offsets in the unexpanded text. */
 export interface UndefinedReference {
   readonly name: string;
   readonly start: number;
@@ -11,7 +11,7 @@ export interface UndefinedReference {
 export interface Expansion {
   readonly text: string;
   readonly undefinedReferences: readonly UndefinedReference[];
-  /** The variables hold more than the limit together; `text` lacks some of them. */
+  /** The variables exceed the limit together; some are missing from `text`. */
   readonly isTooLong: boolean;
 }
 
@@ -27,9 +27,9 @@ type ReferenceMatch = [
 const REFERENCE = /\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-([^}]*))?\})/g;
 
 /**
- * Replaces `$NAME`, `${NAME}` and `${NAME:-fallback}`, and `$$` by one dollar sign; any other `$` stays.
- * As in a POSIX shell (XCU 2.6.2) the `:-` fallback also stands in for an empty variable. What a variable holds is
- * not expanded again, and a reference that has no value stays as written and is reported. `limit` is in UTF-16 units.
+ * Replaces `$NAME`, `${NAME}` and `${NAME:-fallback}`, and `$$` by one dollar sign; any other `$` is kept. As in a
+ * POSIX shell (XCU 2.6.2), the `:-` fallback also replaces an empty variable. Values of variables are not expanded
+ * again, and a reference without a value is kept as written and reported. `limit` is in UTF-16 units.
  */
 export function expandEnvironment(text: string, env: Environment, limit: number): Expansion {
   const undefinedReferences: UndefinedReference[] = [];
@@ -41,7 +41,7 @@ export function expandEnvironment(text: string, env: Environment, limit: number)
   const replace = (...[whole, dollar, bare, braced, fallback, start]: ReferenceMatch): string => {
     if (dollar !== undefined) return '$';
     const name = bare ?? braced ?? '';
-    // An own property only: a plain object would otherwise answer for `$constructor`.
+    // Own properties only: a plain object would otherwise resolve `$constructor`.
     const value = Object.hasOwn(env, name) ? env[name] : undefined;
     if (fallback !== undefined) return value === undefined || value === '' ? fallback : take(value);
     if (value !== undefined) return take(value);
@@ -52,7 +52,7 @@ export function expandEnvironment(text: string, env: Environment, limit: number)
   return { text: expanded, undefinedReferences, isTooLong: added > limit };
 }
 
-/** Whether `text` is one reference without a fallback and nothing else, so that it gives no secret away. */
+/** Whether `text` is a single reference without a fallback, and therefore reveals no secret. */
 export function isPureReference(text: string): boolean {
   return /^\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})$/.test(text);
 }

@@ -1,7 +1,7 @@
 import { YAML_LIMITS, type YamlProblem } from './limits.ts';
 import { LineIndex } from './lines.ts';
 
-/** A column at which lines above have a key or a dash, which another line may stand below. */
+/** A column where a line above has a key or a dash, which the next line may continue. */
 interface Level {
   readonly column: number;
   readonly line: number;
@@ -9,25 +9,25 @@ interface Level {
 }
 
 const NO_PLACE = {
-  entry: 'a list stands below a key that has no other value',
-  key: 'line the keys of one mapping up in the same column',
+  entry: 'a list follows a key that has no other value',
+  key: 'indent all keys of one mapping to the same column',
 } as const;
 
-/** Where the text at or after `offset` begins; blank lines and comments are passed over. */
+/** Where the text at or after `offset` begins, after blank lines and comments. */
 export function nextText(text: string, offset: number): number {
   const blank = /(?:\s+|#[^\n]*)*/y;
   blank.lastIndex = offset;
   return blank.test(text) ? blank.lastIndex : offset;
 }
 
-/** Whether nothing but blanks stands before `offset` on its line. */
+/** Whether only spaces precede `offset` on its line. */
 export function isFirstOnLine(text: string, offset: number): boolean {
   return text.slice(lineStart(text, offset), offset).trim() === '';
 }
 
 /**
- * The problem of a line that stands in no column where the lines above would have it. `offset` is at it or in the
- * blanks before it. Says where it could stand, in numbers only: a text that is not YAML may hold secrets anywhere.
+ * Describes a line whose column matches no level of the lines above. `offset` is at the line or in the spaces before
+ * it. Suggests valid columns by numbers only, because a text that is not YAML may contain secrets anywhere.
  */
 export function misplacedLine(text: string, offset: number, message = 'wrong indentation'): YamlProblem {
   const at = nextText(text, offset);
@@ -72,7 +72,7 @@ function spaces(count: number): string {
   return count === 1 ? '1 space' : `${count} spaces`;
 }
 
-/** The levels that are open above the line at `begin`: the deepest of the nearest line first, then outwards. */
+/** The levels that are open above the line at `begin`: from the deepest level of the nearest line outwards. */
 function levelsAbove(text: string, begin: number): Level[] {
   let levels: Level[] = [];
   let lowest = Number.POSITIVE_INFINITY;
@@ -82,7 +82,7 @@ function levelsAbove(text: string, begin: number): Level[] {
     const stop = end;
     end = start - 1;
     line -= 1;
-    // Most lines are as deep as those below them, or deeper: nothing of them counts.
+    // A line that is indented as deep as the lines below it, or deeper, contributes no level.
     const indent = indentAt(text, start);
     if (indent >= lowest || start + indent >= stop) continue;
     const written = text.slice(start, Math.min(stop, start + YAML_LIMITS.columns)).trimEnd();
@@ -90,7 +90,7 @@ function levelsAbove(text: string, begin: number): Level[] {
     const found = levelsOf(written, line);
     const first = found.at(-1);
     if (first === undefined) continue;
-    // What hangs below `|` or `>` is text, whatever its columns.
+    // Lines below `|` or `>` are text, whatever their columns.
     if (/[:-] +[|>][-+\d]*(?: +#.*)?$/.test(tail)) {
       levels = levels.filter(({ column }) => column <= (found[0]?.column ?? 0));
     }
@@ -100,7 +100,7 @@ function levelsAbove(text: string, begin: number): Level[] {
   return levels;
 }
 
-/** The columns of a line's dashes and of what follows them, from right to left; none of a blank line or comment. */
+/** The columns of a line's dashes and of the text after them, from right to left; none for a blank line or comment. */
 function levelsOf(written: string, line: number): Level[] {
   const [lead = '', indent = '', dashes = ''] = /^( *)((?:-(?: +|$))*)/.exec(written) ?? [];
   const rest = written.slice(lead.length);

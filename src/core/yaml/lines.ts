@@ -1,17 +1,17 @@
 import type { Position, Range } from '../diagnostic.ts';
 
-/** Turns offsets of a text into lines and columns. A line ends at LF, so CRLF counts as one break. */
+/** Converts offsets of a text to lines and columns. A line ends at LF, so CRLF counts as one break. */
 export class LineIndex {
   readonly #text: string;
   readonly #starts: number[] = [0];
-  /** The text before this offset is indexed: reading on demand keeps a refused 50 MB file cheap. */
+  /** The text before this offset is indexed. Indexing on demand keeps a refused 50 MB file cheap. */
   #indexed = 0;
 
   constructor(text: string) {
     this.#text = text;
   }
 
-  /** The position of `offset`; an offset outside the text is moved to its nearer end. */
+  /** The position of `offset`; an offset outside of the text is clamped. */
   position(offset: number): Position {
     const clamped = Math.min(Math.max(offset, 0), this.#text.length);
     this.#indexUpTo(clamped);

@@ -1,6 +1,6 @@
 /**
- * Where each decoded character of a YAML scalar stands in the source. The YAML library tells the range of a scalar
- * only; a CEL error at its 42nd character needs the place of that character, in each of the five styles.
+ * Maps each decoded character of a YAML scalar to its place in the source. The YAML library gives only the range of a
+ * scalar; a CEL error at its 42nd character needs the place of that character, in each of the five styles.
  */
 
 export type ScalarStyle = 'plain' | 'single' | 'double' | 'literal' | 'folded';
@@ -10,7 +10,7 @@ export interface ScalarSite {
   readonly style: ScalarStyle;
   readonly start: number;
   readonly end: number;
-  /** Columns of indentation of the parent, for block scalars with an explicit indentation indicator. */
+  /** Indentation of the parent in columns, for block scalars with an explicit indentation indicator. */
   readonly parentIndent: number;
 }
 
@@ -35,7 +35,7 @@ class Trace {
     }
   }
 
-  /** Adds `source[start, end)` unit by unit, as it stands. */
+  /** Adds `source[start, end)` unit by unit, unchanged. */
   copy(source: string, start: number, end: number): void {
     for (let at = start; at < end; at++) this.add(source[at] ?? '', at, at + 1);
   }
@@ -61,7 +61,8 @@ function decodeFlow(source: string, site: ScalarSite, trace: Trace): void {
       trace.add("'", at, at + 2);
       at += 2;
     } else {
-      // Blanks that no line break follows are content; the whole run is copied so that it is scanned only once.
+      // Spaces that are not followed by a line break are content; the whole run is copied so that it is scanned only
+      // once.
       const stop = isBlank(source[at]) ? skipBlanks(source, at, end) : at + 1;
       trace.copy(source, at, stop);
       at = stop;
@@ -79,14 +80,17 @@ function skipBlanks(source: string, from: number, end: number): number {
   return at;
 }
 
-/** The offset of the line break that follows `at` directly or after blanks, which YAML drops there. */
+/** The offset of a line break that follows `at` directly or after spaces, which YAML drops there. */
 function lineBreakAhead(source: string, at: number, end: number): number | undefined {
   const next = skipBlanks(source, at, end);
   if (next >= end) return undefined;
   return source[next] === '\n' || source.startsWith('\r\n', next) ? next : undefined;
 }
 
-/** One break folds to a space, n breaks to n - 1 line feeds (YAML 1.2.2, 6.5); returns where text goes on. */
+/**
+ * Folds line breaks: one becomes a space, n become n - 1 line feeds (YAML 1.2.2, 6.5). Returns where the text
+ * continues.
+ */
 function foldBreaks(source: string, from: number, end: number, trace: Trace): number {
   const breaks: { start: number; end: number }[] = [];
   let at = from;
@@ -123,7 +127,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
-/** Decodes the escape at `at`; returns the offset behind it. An escaped line break yields nothing. */
+/** Decodes the escape at `at` and returns the offset after it. An escaped line break produces nothing. */
 function decodeEscape(source: string, at: number, trace: Trace): number {
   const letter = source[at + 1] ?? '';
   const digits = HEX_DIGITS[letter];
@@ -143,7 +147,7 @@ interface Line {
   /** Number of leading spaces. */
   readonly indent: number;
   readonly start: number;
-  /** Where the text ends and the line break, if any, starts. */
+  /** Where the text ends and the line break, if any, begins. */
   readonly end: number;
   readonly next: number;
 }
@@ -174,7 +178,7 @@ function decodeBlock(source: string, site: ScalarSite, trace: Trace): void {
   const explicit = Number(/\d/.exec(header)?.[0] ?? 0);
   const indent = explicit > 0 ? site.parentIndent + explicit : (lines[first]?.indent ?? 0);
   let count = first === -1 ? 0 : lines.findLastIndex(hasText) + 1;
-  // Trailing blank lines that are indented further than the text belong to it (YAML 1.2.2, 8.1.1.2).
+  // Trailing blank lines that are indented more than the text belong to it (YAML 1.2.2, 8.1.1.2).
   if (first !== -1) count = Math.max(count, lines.findLastIndex((line) => line.indent > indent) + 1);
   let afterIndented = false;
   let blanks: Line[] = [];
@@ -195,7 +199,7 @@ function decodeBlock(source: string, site: ScalarSite, trace: Trace): void {
   chomp(trace, header, first === -1 ? lines : [previous, ...blanks, ...lines.slice(count)]);
 }
 
-/** Adds what the line breaks between two lines of text decode to. */
+/** Adds the decoded line breaks between two lines of text. */
 function joinLines(trace: Trace, previous: Line | undefined, blanks: readonly Line[], fold: boolean): void {
   if (previous !== undefined && (!fold || blanks.length === 0)) {
     trace.add(fold ? ' ' : '\n', previous.end, previous.next);
@@ -212,7 +216,7 @@ function chomp(trace: Trace, header: string, tail: readonly (Line | undefined)[]
     (line) => line !== undefined && line.end < line.next,
   );
   for (const line of breaks) if (line !== undefined) trace.add('\n', line.end, line.next);
-  // At the end of a file that lacks the last line break the value has it nevertheless.
+  // At the end of a file without a final line break, the value has one nevertheless.
   const last = tail.at(-1);
   if (breaks.length === 0 && last !== undefined) trace.add('\n', last.end, last.end);
 }

@@ -9,7 +9,7 @@ const STYLES: Readonly<Record<string, ScalarStyle>> = {
   BLOCK_FOLDED: 'folded',
 };
 
-/** Where `node` stands and how it is written; undefined for one that is not in the source. */
+/** The range and style of `node`; undefined for a node that is not in the source. */
 export function scalarSite(node: Scalar): ScalarSite | undefined {
   const style = STYLES[node.type ?? ''];
   const range = (node as Node).range;

@@ -19,11 +19,11 @@ interface Place {
   readonly key: Node | undefined;
 }
 
-/** A YAML (or JSON) file as plain values, with the way back from every value to its place in the text. */
+/** A YAML (or JSON) file as plain values, which maps every value back to its place in the text. */
 export class YamlSource {
   readonly text: string;
   readonly file: string;
-  /** Null for an empty file, and undefined when the text is not valid YAML. */
+  /** Null for an empty file; undefined if the text is not valid YAML. */
   readonly value: unknown;
   readonly #lines: LineIndex;
   readonly #root: Node | null;
@@ -62,18 +62,24 @@ export class YamlSource {
     return { severity: 'error', file: this.file, range: this.#lines.range(start, end), ...rest };
   }
 
-  /** The place of the half-open offsets `[start, end)`. */
+  /** Converts half-open offsets `[start, end)` to a range. */
   range(start: number, end: number): Range {
     return this.#lines.range(start, end);
   }
 
-  /** The key that leads to `path`; for a list item the item itself. A path that does not exist gives its ancestor. */
+  /**
+   * The range of the key at `path`; for a list item, of the item itself. If the path does not exist, that of its
+   * nearest ancestor.
+   */
   keyRange(path: Path): Range {
     const { key, node } = this.#nearest(path);
     return this.#nodeRange(key ?? node);
   }
 
-  /** The value at `path`, or its key where nothing is written (`port:`). A missing path gives its ancestor. */
+  /**
+   * The range of the value at `path`, or of its key if there is no value (`port:`). If the path does not exist, that of
+   * its nearest ancestor.
+   */
   valueRange(path: Path): Range {
     const { key, node } = this.#nearest(path);
     const isEmpty = node?.range?.[0] === node?.range?.[1];
@@ -81,8 +87,8 @@ export class YamlSource {
   }
 
   /**
-   * The source of units `[start, end)` of the text at `path`, as an expression engine counts them. Falls back to the
-   * whole value when environment variables changed the text.
+   * The source range of units `[start, end)` of the text at `path`, as an expression engine counts them. Falls back to
+   * the whole value if environment variables changed the text.
    */
   rangeInside(path: Path, start: number, end: number): Range {
     const node = this.#find(path)?.node;
@@ -97,7 +103,7 @@ export class YamlSource {
     return this.#lines.range(from, last > first ? (decoded.ends[last - 1] ?? from) : from);
   }
 
-  /** Whether a problem at `path`, or at what holds it, was reported when the file was read. */
+  /** Whether a problem at `path`, or at one of its ancestors, was reported while parsing. */
   isPoisoned(path: Path): boolean {
     let node: Node | undefined = this.#root ?? undefined;
     for (let depth = 0; node !== undefined; depth++) {
@@ -109,7 +115,7 @@ export class YamlSource {
     return false;
   }
 
-  /** Every place for which `isPoisoned` holds while it does not for what is around it. */
+  /** Every path for which `isPoisoned` holds, without its descendants. */
   poisonedPaths(): Path[] {
     const found: Path[] = [];
     const walk = (value: unknown, path: Path): void => {
@@ -123,19 +129,19 @@ export class YamlSource {
     return found;
   }
 
-  /** Whether the text at `path` came, in part or whole, from environment variables. */
+  /** Whether the text at `path` contains values of environment variables. */
   isFromEnvironment(path: Path): boolean {
     const target = this.#target(path);
     return target !== undefined && (this.#tree?.expanded.has(target) ?? false);
   }
 
-  /** Whether `path` holds one environment variable without a fallback and nothing else. */
+  /** Whether the value at `path` is a single environment variable without a fallback. */
   isReference(path: Path): boolean {
     const target = this.#target(path);
     return isScalar(target) && isPureReference(target.source ?? '');
   }
 
-  /** Whether the value at `path` is written without quotes, so that YAML chose its type. */
+  /** Whether the value at `path` is unquoted, so that YAML chose its type. */
   isPlain(path: Path): boolean {
     const target = this.#target(path);
     return isScalar(target) && target.type === 'PLAIN';
@@ -151,7 +157,7 @@ export class YamlSource {
     if (!this.#decoded.has(node)) {
       const site = scalarSite(node);
       const decoded = site && decodeScalar(this.text, site);
-      // The library is the authority on the value; a decoding that differs would point to wrong places.
+      // The library's value is authoritative; a different decoding would lead to wrong places.
       this.#decoded.set(node, decoded?.value === node.source ? decoded : undefined);
     }
     return this.#decoded.get(node);
@@ -159,7 +165,7 @@ export class YamlSource {
 
   #nodeRange(node: Node | undefined): Range {
     const [start, end] = node?.range ?? [0, 0];
-    // A block collection's range runs on over blank lines and comments to the next token.
+    // The range of a block collection includes blank lines and comments up to the next token.
     const trimmed = this.text.slice(start, end).trimEnd().length;
     return this.#lines.range(start, isMap(node) || isSeq(node) ? start + trimmed : end);
   }
@@ -200,7 +206,7 @@ export class YamlSource {
     return { node: isNode(pair.value) ? pair.value : key, key };
   }
 
-  /** The pairs by key, merged ones included; the first of two equal keys counts, as in `value`. */
+  /** The pairs by key, including merged ones. The first of two equal keys counts, as in `value`. */
   #pairsOf(map: YAMLMap): ReadonlyMap<string, Pair> {
     const known = this.#pairs.get(map);
     if (known !== undefined) return known;

@@ -3,7 +3,7 @@ import { visit } from 'yaml';
 import { isFirstOnLine, misplacedLine, nextText } from './indentation.ts';
 import type { YamlProblem } from './limits.ts';
 
-interface Words {
+interface Message {
   readonly message: string;
   readonly help?: string;
 }
@@ -13,23 +13,23 @@ const KEY_AND_VALUE = 'write `key: value`, with a space after the colon';
 const COLON_MISSING = { message: '`:` is missing after this key', help: KEY_AND_VALUE };
 const COMMA_MISSING = { message: '`,` is missing', help: 'put a comma between the entries' };
 
-/** Plain words for the library's error codes. */
-const BY_CODE: Readonly<Record<string, Words>> = {
+/** Messages for the library's error codes. */
+const BY_CODE: Readonly<Record<string, Message>> = {
   ALIAS_PROPS: { message: 'an alias cannot have an anchor or a tag' },
   BAD_DIRECTIVE: { message: 'this `%` directive is not valid' },
-  BAD_PROP_ORDER: { message: 'an anchor or tag stands at the wrong place' },
+  BAD_PROP_ORDER: { message: 'an anchor or tag is in the wrong place' },
   BAD_SCALAR_START: { message: 'text cannot start with this character', help: 'put the text in quotes' },
   BLOCK_AS_IMPLICIT_KEY: {
-    message: 'a mapping cannot stand here',
+    message: 'a mapping is not allowed here',
     help: 'put the value in quotes if it contains `: `, or start the mapping on the next line, indented',
   },
   BLOCK_IN_FLOW: {
-    message: 'indented YAML cannot stand inside `[` `]` or `{` `}`',
+    message: 'indented YAML is not allowed inside `[` `]` or `{` `}`',
     help: 'close the bracket first, or write all of it in brackets, with commas',
   },
   KEY_OVER_1024_CHARS: { message: 'a key is longer than 1,024 characters' },
   MULTILINE_IMPLICIT_KEY: {
-    message: 'a key must end on its line',
+    message: 'a key must end on the line where it starts',
     help: 'is a `:` missing on the line before, or a closing quote?',
   },
   MULTIPLE_ANCHORS: { message: 'a value can have only one anchor' },
@@ -38,13 +38,13 @@ const BY_CODE: Readonly<Record<string, Words>> = {
   TAB_AS_INDENT: { message: 'a tab cannot be used for indentation', help: 'use spaces' },
 };
 
-/** Words for errors that share a code with others, by the beginning of the library's message. */
-const BY_MESSAGE: readonly (readonly [beginning: RegExp, words: Words])[] = [
+/** Messages for errors that share a code, by the beginning of the library's message. */
+const BY_MESSAGE: readonly (readonly [beginning: RegExp, words: Message])[] = [
   [
     /^Block scalar (?:values|lines)|^Block scalars/,
     {
       message: 'wrong indentation of a text after `|` or `>`',
-      help: 'indent its lines more than the key, and none less than the first of them',
+      help: 'indent each line more than the key, and none less than the first line',
     },
   ],
   [
@@ -74,18 +74,18 @@ const BY_MESSAGE: readonly (readonly [beginning: RegExp, words: Words])[] = [
       help: 'a text that starts with `&` or `!` must be in quotes',
     },
   ],
-  [/^Unexpected (?:,|empty item)/, { message: 'a `,` too many', help: 'delete it' }],
+  [/^Unexpected (?:,|empty item)/, { message: 'unexpected `,`', help: 'delete it' }],
   [
     /^Unexpected (?:scalar|.*-quoted-scalar|alias|anchor|tag|flow-\S+-start) /,
     {
-      message: 'something follows the end of the value',
+      message: 'unexpected text after the end of the value',
       help: 'delete it, or put the whole value in quotes',
     },
   ],
-  [/^Missing directives-end/, { message: 'a line `---` is missing after the `%` directives' }],
+  [/^Missing directives-end/, { message: 'the line `---` is missing after the `%` directives' }],
 ];
 
-/** The first error of a document, which has a `misplacedLine` of its own if that is what it comes to. */
+/** The first error of a document, as a misplaced line if it is caused by one. */
 export function describeErrors(document: Document, text: string): YamlProblem | undefined {
   const errors = document.errors.toSorted((a, b) => a.pos[0] - b.pos[0]);
   const [error] = errors;
@@ -93,7 +93,7 @@ export function describeErrors(document: Document, text: string): YamlProblem | 
   return describeIndentation(error, errors, text) ?? describeError(error, document, text);
 }
 
-/** A line that begins in the wrong column: the library names it by what it cannot be there. */
+/** A line in the wrong column: the library reports what it found instead of the indentation. */
 function describeIndentation(
   { code, message, pos: [start] }: YAMLError,
   errors: readonly YAMLError[],
@@ -107,7 +107,7 @@ function describeIndentation(
     const at = nextText(text, start);
     return /[\w"'-]/.test(text[at] ?? '') && isFirstOnLine(text, at) ? misplacedLine(text, at) : undefined;
   }
-  // The line above has a value already, and this one has been taken for more of it.
+  // The line above already has a value, and this line was parsed as its continuation.
   const end = text.indexOf('\n', start);
   const isContinued = errors.some((each) => each.code === 'MULTILINE_IMPLICIT_KEY' && each.pos[0] === start);
   if (code === 'BLOCK_AS_IMPLICIT_KEY' && isContinued && end !== -1) return misplacedLine(text, end);
@@ -120,9 +120,9 @@ function describeError(error: YAMLError, document: Document, text: string): Yaml
   const closing = /end with (?:a )?([\]}])/.exec(error.message)?.[1];
   if (closing !== undefined) return describeBracket(start, closing, document, text);
   const found = text.slice(start, end);
-  const words = onOneLine(error, found) ?? wordsFor(error, found);
+  const described = singleCharacterMistake(error, found) ?? messageFor(error, found);
   const shown = found.slice(0, 80).split('\n', 1)[0]?.trimEnd().length || 1;
-  return { start, end: start + Math.min(shown, end - start), path: [], code, ...words };
+  return { start, end: start + Math.min(shown, end - start), path: [], code, ...described };
 }
 
 function describeBracket(start: number, closing: string, document: Document, text: string): YamlProblem {
@@ -144,14 +144,14 @@ function describeBracket(start: number, closing: string, document: Document, tex
   };
 }
 
-/** Two mistakes of one character that the library takes for something larger. */
-function onOneLine({ code }: YAMLError, found: string): Words | undefined {
+/** Two single-character mistakes that the library reports as something larger. */
+function singleCharacterMistake({ code }: YAMLError, found: string): Message | undefined {
   if (code === 'MULTILINE_IMPLICIT_KEY' && /^[^"'\n]*\n/.test(found)) return COLON_MISSING;
   return code === 'BLOCK_IN_FLOW' && /^[^-\n][^\n]*$/.test(found) ? COMMA_MISSING : undefined;
 }
 
-/** `found` may be part of a secret: no more than a mark of punctuation is shown of it. */
-function wordsFor({ code, message }: YAMLError, found: string): Words {
+/** `found` may be part of a secret, so at most one punctuation mark of it is shown. */
+function messageFor({ code, message }: YAMLError, found: string): Message {
   const known = BY_CODE[code] ?? BY_MESSAGE.find(([beginning]) => beginning.test(message))?.[1];
   if (known !== undefined) return known;
   if (code === 'BAD_ALIAS') return badAlias(found[0] === '&' ? '&' : '*');
@@ -164,14 +164,14 @@ function wordsFor({ code, message }: YAMLError, found: string): Words {
       };
 }
 
-function badAlias(mark: string): Words {
+function badAlias(mark: string): Message {
   return {
-    message: `\`${mark}\` without a name: it stands for an ${mark === '&' ? 'anchor' : 'alias'} in YAML`,
+    message: `\`${mark}\` without a name: in YAML it marks an ${mark === '&' ? 'anchor' : 'alias'}`,
     help: `if it is a text, put it in quotes: \`"${mark}"\``,
   };
 }
 
-/** What is not closed is reported where the text ends; the place to look at is where it was opened. */
+/** An unclosed bracket is reported at the end of the text; this finds where it was opened. */
 function findOpening(document: Document, text: string, opening: string, closing: string): number | undefined {
   let found: number | undefined;
   const check = (_key: unknown, node: Node): void => {

@@ -3,21 +3,21 @@ import { Composer, Lexer, Parser } from 'yaml';
 import { YAML_LIMITS, type YamlProblem } from './limits.ts';
 import { describeErrors } from './syntax-error.ts';
 
-/** The tree of one document, or the one problem that kept it from being built. */
+/** The tree of one document, or the problem that prevented it. */
 export type SyntaxResult =
   | { readonly document: Document.Parsed | undefined }
   | { readonly problem: YamlProblem };
 
 /**
- * Parses `text` as one YAML 1.2 (core) document. Only the first syntax error is reported: what a parser finds after
- * it guessed is noise. Time and memory are bounded by `YAML_LIMITS` for any input.
+ * Parses `text` as one YAML 1.2 (core) document. Only the first syntax error is reported, because later ones are often
+ * follow-ups. `YAML_LIMITS` bounds time and memory for any input.
  */
 export function parseYamlSyntax(text: string): SyntaxResult {
   const unreadable = findUnreadable(text);
   if (unreadable !== undefined) return { problem: unreadable };
   const tokens = readTokens(text);
   if (!Array.isArray(tokens)) return { problem: tokens };
-  // Duplicate keys are found by our own walk: the library compares every key with every other one.
+  // Our own walk finds duplicate keys: the library compares every key with every other one.
   const composer = new Composer({
     version: '1.2',
     schema: 'core',
@@ -39,7 +39,7 @@ function problemAt(
   return { start, end, path: [], ...rest };
 }
 
-/** Finds what no YAML file may contain: too much, UTF-16, control characters. */
+/** Finds content that no YAML file may have: too much text, UTF-16, control characters. */
 function findUnreadable(text: string): YamlProblem | undefined {
   if (text.length > YAML_LIMITS.bytes || Buffer.byteLength(text) > YAML_LIMITS.bytes) {
     return problemAt(0, 0, { code: 'AGW0005', message: 'the file is larger than 5 MiB' });
@@ -62,7 +62,7 @@ function findUnreadable(text: string): YamlProblem | undefined {
   });
 }
 
-/** Runs lexer and parser step by step, so that a limit or the first error stops them before they did the work. */
+/** Runs the lexer and parser step by step, so that a limit or the first error stops them early. */
 function readTokens(text: string): CST.Token[] | YamlProblem {
   const parser = new Parser();
   const tokens: CST.Token[] = [];
@@ -72,13 +72,13 @@ function readTokens(text: string): CST.Token[] | YamlProblem {
     if (++lexemes > YAML_LIMITS.lexemes) {
       return problemAt(parser.offset, parser.offset, {
         code: 'AGW0005',
-        message: 'the file holds too many values',
+        message: 'the file contains too many values',
       });
     }
     const badQuote = previous === CST_SCALAR ? undefined : checkQuoted(lexeme, parser.offset);
     if (badQuote !== undefined) return badQuote;
     for (const token of parser.next(lexeme)) tokens.push(token);
-    // The stack is the document, its open collections, and at most one scalar.
+    // The stack contains the document, its open collections, and at most one scalar.
     if (parser.stack.length > YAML_LIMITS.depth + 2) return tooDeep(parser.offset);
     if (tokens.at(-1)?.type === 'error') break;
     previous = lexeme;
@@ -88,18 +88,18 @@ function readTokens(text: string): CST.Token[] | YamlProblem {
   if (second === undefined) return tokens;
   return problemAt(second.offset, second.offset + 3, {
     code: 'AGW0001',
-    message: 'the file holds more than one YAML document',
+    message: 'the file contains more than one YAML document',
     help: 'delete the `---` line, or split the file',
   });
 }
 
-/** The lexeme before a plain or block scalar, whose text may then start with a quote that quotes nothing. */
+/** The lexeme before a plain or block scalar, whose text may begin with a quote that is not a delimiter. */
 const CST_SCALAR = '\u001f';
 const ESCAPE = /\\(?:x[\dA-Fa-f]{2}|u[\dA-Fa-f]{4}|U000[\dA-Fa-f]{5}|U0010[\dA-Fa-f]{4}|[^xuU])/y;
 
 /**
- * Checks a quoted text before the library sees it: that one would tell where an open quote ends instead of where it
- * starts, and would report each of a million bad escapes.
+ * Checks a quoted text before the library parses it: the library would report the end of an unclosed quote instead of
+ * its start, and each of a million invalid escapes.
  */
 function checkQuoted(lexeme: string, offset: number): YamlProblem | undefined {
   const quote = lexeme[0];
@@ -120,7 +120,7 @@ function checkQuoted(lexeme: string, offset: number): YamlProblem | undefined {
   return undefined;
 }
 
-/** Whether the last character closes the text: not a `\\"`, and not the second half of a `''`. */
+/** Whether the last character closes the text, which a `\\"` or the second half of a `''` does not. */
 function isClosed(lexeme: string, quote: string): boolean {
   const escaping = quote === '"' ? '\\' : quote;
   let at = lexeme.length - 1;
@@ -130,7 +130,7 @@ function isClosed(lexeme: string, quote: string): boolean {
   return run % 2 === 0;
 }
 
-/** The problem of a nesting beyond the limit at `offset`. */
+/** The problem of exceeding the nesting limit at `offset`. */
 export function tooDeep(offset: number): YamlProblem {
   const message = `the file is nested deeper than ${YAML_LIMITS.depth} levels`;
   return problemAt(offset, offset + 1, { code: 'AGW0003', message });

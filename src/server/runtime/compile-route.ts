@@ -1,4 +1,4 @@
-import { withoutSecrets } from '../../core/schema/redacted.ts';
+import { withoutSecrets } from '../../core/schema/secrets.ts';
 import type { RouteNames } from '../config/dump/names.ts';
 import type { RoutePlan } from '../config/plan.ts';
 import { backendKinds, policyKinds } from '../features.ts';

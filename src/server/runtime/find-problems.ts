@@ -1,7 +1,7 @@
 import { type Diagnostic, inOrder } from '../../core/diagnostic.ts';
 import { createLog } from '../../core/log.ts';
-import { salvage } from '../../core/schema/salvage.ts';
-import { isFirstHand } from '../config/consequences.ts';
+import { recoverPartialConfig } from '../../core/schema/recover-partial-config.ts';
+import { isPrimary } from '../config/cascading-errors.ts';
 import { isWhole, type LoadedConfig } from '../config/load.ts';
 import { configSchema } from '../config/schema.ts';
 import { type CompileOptions, compileRuntime } from './runtime.ts';
@@ -29,11 +29,11 @@ async function problemsOfTheRest(
   { source, diagnostics }: LoadedConfig,
   surroundings: Surroundings,
 ): Promise<readonly Diagnostic[]> {
-  const rest = isWhole(diagnostics) ? salvage(configSchema, source) : undefined;
-  if (rest === undefined) return [];
-  const { value: config, damaged, written } = rest;
+  const recovered = isWhole(diagnostics) ? recoverPartialConfig(configSchema, source) : undefined;
+  if (recovered === undefined) return [];
+  const { value: config, damaged, sourcePath: written } = recovered;
   const found = await compiled({ ...surroundings, config, source, written });
-  return found.filter((each) => isFirstHand(each, damaged));
+  return found.filter((each) => isPrimary(each, damaged));
 }
 
 async function compiled(options: Omit<CompileOptions, 'log'>): Promise<readonly Diagnostic[]> {

@@ -30,7 +30,7 @@ export interface Listener {
   connections(): Promise<number>;
   /**
    * Stops accepting, lets open requests finish until the deadline (ms), then cuts what is left. `beforeCut` is called at
-   * the deadline when something is; while it says that answers are on their way, they get `LIMITS.lastWords`.
+   * the deadline when something is; while it says that answers are on their way, they get `LIMITS.drainGrace`.
    */
   close(deadline: number, beforeCut?: () => boolean): Promise<void>;
 }
@@ -151,7 +151,7 @@ function closeServer(server: Server, deadline: number, beforeCut?: () => boolean
   return new Promise((resolve) => {
     const cutAll = (): void => server.closeAllConnections();
     let cut = setTimeout(() => {
-      if (beforeCut?.() === true) cut = setTimeout(cutAll, LIMITS.lastWords);
+      if (beforeCut?.() === true) cut = setTimeout(cutAll, LIMITS.drainGrace);
       else cutAll();
     }, deadline);
     // Connections that become idle meanwhile would be kept for the client's next request.

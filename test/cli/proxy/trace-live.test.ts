@@ -110,7 +110,7 @@ verifies(
     const failed = await traced(['--fail-on', 'error'], call({}));
     expect(failed.code).toBe(1);
     expect(failed.stdout).toMatch(/ backend .*stdio:one the tool says that it failed/);
-    expect(failed.stdout).toContain('200, the tool says that it failed (isError), answered by stdio:one');
+    expect(failed.stdout).toContain('200, the tool reported an error (isError), answered by stdio:one');
     const refused = await traced(['--fail-on', 'error'], call({ code: -32603, message: 'no disk' }));
     expect(refused.code).toBe(1);
     expect(refused.stdout).toContain('200, MCP error -32603: no disk, answered by stdio:one');

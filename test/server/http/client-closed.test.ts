@@ -150,6 +150,6 @@ test('a request that the gateway cuts at its drain deadline is not said to have 
   await gate.close();
   expect(endOf(await gate.accessLine(1))).toMatchObject({
     reason: 'Timeout',
-    error: 'the gateway closes this port, and the time for open requests is over',
+    error: 'the gateway is closing this port, and the drain timeout has expired',
   });
 });

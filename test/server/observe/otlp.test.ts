@@ -151,7 +151,7 @@ describe('a trace', () => {
     await gate.close();
     const spans = sink.spans.filter(({ attributes }) => attributes['mcp.method.name'] === 'tools/call');
     for (const span of [server(spans), client(spans)])
-      expect(span.status).toEqual({ code: 2, message: 'the tool says that it failed (isError)' });
+      expect(span.status).toEqual({ code: 2, message: 'the tool reported an error (isError)' });
     expect(server(spans).attributes).toMatchObject({ 'error.type': 'tool_error', 'http.status': 200 });
   });
 

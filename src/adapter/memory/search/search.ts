@@ -1,5 +1,5 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { placed } from '../../../core/search-places.ts';
+import { selectResults } from '../../../core/search-results.ts';
 import type { Embedder } from '../embed/embedder.ts';
 import type { Entity, EntityType, Store } from '../store.ts';
 import { hintFor } from './hint.ts';
@@ -67,7 +67,7 @@ export async function search(
   const startedAt = performance.now();
   const candidates = await scored(store, embedder, request, signal);
   const passed = candidates.filter(({ score }) => score >= request.minScore);
-  const results = placed(passed, request.limit, documentOf)
+  const results = selectResults(passed, request.limit, documentOf)
     .sort(bestFirst)
     .map((one) => shown(one, request.debug === true));
   const hint = results.length > 0 ? undefined : await hintFor(store, embedder.id, request, candidates);

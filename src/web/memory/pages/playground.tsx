@@ -1,6 +1,6 @@
 import { type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { placed } from '../../../core/search-places.ts';
+import { selectResults } from '../../../core/search-results.ts';
 import { ask } from '../../shared/api.ts';
 import { CopyButton } from '../../shared/copy.tsx';
 import { visible } from '../../shared/visible.ts';
@@ -149,7 +149,7 @@ function Results({
       </Empty>
     );
   const passed = results.filter(({ score }) => score >= minScore);
-  const given = new Set(placed(passed, limit, ({ id, metadata }) => metadata['source'] ?? id));
+  const given = new Set(selectResults(passed, limit, ({ id, metadata }) => metadata['source'] ?? id));
   const below = results.length - passed.length;
   const args = { query, limit, minScore };
   return (

@@ -118,7 +118,7 @@ describe('metadata that cannot be used', () => {
     await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
     const reply = await get(front, SERVER);
     expect(reply.status).toBe(502);
-    expect(reply.text).toBe('the identity provider did not answer as it should');
+    expect(reply.text).toBe('the identity provider did not return a valid response');
     expect(reply.headers['access-control-allow-origin']).toBe('*');
     const line = await front.accessLine(1);
     expect(line).toMatchObject({

@@ -1,31 +1,31 @@
 import type { Diagnostic, DiagnosticCode, Path } from '../../core/diagnostic.ts';
 
 /**
- * Whether a problem of what could be saved of a configuration is one of the file too, and not only a consequence of
- * what was lost. In doubt it is left out: the next run, without the damage, will say it.
+ * Whether a problem found in a partially recovered configuration is a problem of the file too, rather than a follow-up
+ * of the damaged part. When in doubt, the problem is left out; the next run reports it once the damage is repaired.
  *
- * @param damaged Places of the text that were refused, with whatever is in them.
+ * @param damaged Paths of the text that were refused, including everything inside.
  */
-export function isFirstHand({ code, path }: Diagnostic, damaged: readonly Path[]): boolean {
-  // Found in the text itself, so that only a value which is not known is excused.
+export function isPrimary({ code, path }: Diagnostic, damaged: readonly Path[]): boolean {
+  // Found in the text itself, so only an unknown value is excused.
   if (code === 'AGW0302')
     return !damaged.some((place) => place.length === path.length && within(path, place));
   if (damaged.some((place) => within(path, place))) return false;
-  // A policy or an address that was lost may be what bounds the callers.
+  // The damaged part may contain the policy or address that limits the callers.
   if (code === 'AGW0312') return false;
-  // An address that was lost leaves the default one, which nobody may have meant.
+  // Without a damaged address, the default one applies, which may not have been intended.
   if (code === 'AGW0106' && (isRouting(path) || path[0] === 'config'))
     return !damaged.some((place) => (place[0] === 'config' && place.length <= 2) || isAddress(place));
   if (isOfOneValue(code)) return !damaged.some((place) => within(place, path));
   if (damaged.some((place) => isInput(place, code, path))) return false;
-  // What a policy would have an effect on may be among the backends that were lost.
-  if (code === 'AGW0303' && damaged.some((place) => isBesidePolicies(place, path))) return false;
-  // What a route lacks stands in the route; what leads to it, or takes its requests, may stand anywhere.
+  // The policy may take effect on one of the damaged backends.
+  if (code === 'AGW0303' && damaged.some((place) => isOutsidePolicies(place, path))) return false;
+  // What a route lacks is part of the route; what leads to it, or takes its requests, can be anywhere.
   const isOfOneRoute = code === 'AGW0103' || code === 'AGW0301';
   return isOfOneRoute || !isRouting(path) || !damaged.some(isRouting);
 }
 
-/** The address of a gateway; without it, the gateway would listen on all of them. */
+/** The address of a gateway; without it, the gateway would listen on all addresses. */
 function isAddress(place: Path): boolean {
   return place[0] === 'gateways' && place.length === 3 && place[2] === 'address';
 }
@@ -34,14 +34,14 @@ function within(path: Path, outer: Path): boolean {
   return outer.length <= path.length && outer.every((segment, index) => segment === path[index]);
 }
 
-/** Problems that follow from nothing but the value at their place: an expression, a file, a name of two things. */
+/** Problems caused by the value at their path alone: an expression, a file, a duplicate name. */
 function isOfOneValue(code: DiagnosticCode): boolean {
   return code.startsWith('AGW02') || ['AGW0005', 'AGW0101', 'AGW0102', 'AGW0104', 'AGW0106'].includes(code);
 }
 
-/** Whether what stands at `place` may have decided about the problem at `path`. */
+/** Whether the value at `place` may have caused the problem at `path`. */
 function isInput(place: Path, code: DiagnosticCode, path: Path): boolean {
-  // A target or backend that is not exactly one of several kinds says so at its place in its list.
+  // A target or backend that is not exactly one of several kinds is reported at its list entry.
   const isOfEntry = code === 'AGW0105' && typeof path.at(-1) === 'number';
   const section = isOfEntry ? path : sectionOf(path);
   if (!within(place, section)) return false;
@@ -50,7 +50,7 @@ function isInput(place: Path, code: DiagnosticCode, path: Path): boolean {
 }
 
 /** Whether `place` is in the route of the policy around `path`, but not among its policies. */
-function isBesidePolicies(place: Path, path: Path): boolean {
+function isOutsidePolicies(place: Path, path: Path): boolean {
   const index = path.indexOf('policies');
   return index !== -1 && within(place, path.slice(0, index)) && place[index] !== 'policies';
 }
@@ -62,12 +62,12 @@ function sectionOf(path: Path): Path {
   return isRouting(path) || path[0] === 'config' ? path : path.slice(0, 1);
 }
 
-/** Whether `path` has to do with which requests go where, rather than with what becomes of them. */
+/** Whether `path` affects which requests go where, rather than how they are processed. */
 function isRouting(path: Path): boolean {
   const [first, second] = path;
   if (first === 'config' || first === 'frontendPolicies') return false;
   if (first === 'mcp' || first === 'llm')
     return path.length <= 1 || second === 'port' || second === 'gateways';
-  // The first two are `routes` and a number, or `gateways` and a name.
+  // The first two segments are `routes` and a number, or `gateways` and a name.
   return !path.slice(2).some((segment) => segment === 'policies' || segment === 'backends');
 }

@@ -1,11 +1,11 @@
 import type { z } from 'zod';
 import { alternatives, definition, isOptional, type Schema } from './walk.ts';
 
-/** Texts that between them fit the forms that schemas ask for. `true` is a name and an expression too. */
+/** Texts that together satisfy the formats used in schemas. `true` is also a valid name and expression. */
 const TEXTS = [
   'true',
   '/',
-  // Port 0 is no port that anything else could have.
+  // Port 0 conflicts with no other port.
   ':0',
   '127.0.0.1',
   '127.0.0.1:0',
@@ -17,11 +17,11 @@ const TEXTS = [
   '0'.repeat(64),
 ];
 
-/** Mappings in mappings: schemas of configurations are not deeper where something is required. */
+/** Maximum nesting of placeholder mappings; required keys of configurations are not nested deeper. */
 const DEPTH = 4;
 
-/** Some value that one of the schemas accepts, as plain as can be; undefined when none is found. */
-export function standIn(schemas: readonly Schema[], depth = 0): { readonly value: unknown } | undefined {
+/** The simplest value that one of the schemas accepts; undefined if none is found. */
+export function placeholder(schemas: readonly Schema[], depth = 0): { readonly value: unknown } | undefined {
   for (const schema of schemas)
     for (const branch of alternatives(schema))
       for (const value of candidates(branch, depth))
@@ -41,7 +41,7 @@ function candidates(schema: Schema, depth: number): readonly unknown[] {
     case 'boolean':
       return [false];
     case 'array': {
-      const item = element === undefined || depth >= DEPTH ? undefined : standIn([element], depth + 1);
+      const item = element === undefined || depth >= DEPTH ? undefined : placeholder([element], depth + 1);
       return item === undefined ? [[]] : [[], [item.value]];
     }
     case 'object':
@@ -57,7 +57,7 @@ function withRequired(schema: Schema, depth: number): Readonly<Record<string, un
   const fields = Object.entries(definition(schema).shape ?? {}).filter(([, field]) => !isOptional(field));
   return Object.fromEntries(
     fields.flatMap(([key, field]) => {
-      const found = standIn([field], depth + 1);
+      const found = placeholder([field], depth + 1);
       return found === undefined ? [] : [[key, found.value]];
     }),
   );

@@ -14,13 +14,13 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   null: 'nothing',
 };
 
-/** The words for a type as zod names it. */
-export function typeWords(type: string): string {
+/** Describes a type, given its zod name. */
+export function describeType(type: string): string {
   return TYPE_WORDS[type] ?? type;
 }
 
-/** The words for what stands in the file; never the value itself, which may be a secret. */
-export function kindOf(value: unknown): string {
+/** Describes the kind of a value, never the value itself, which may be a secret. */
+export function describeKind(value: unknown): string {
   if (value === null || value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'string') return 'text';
@@ -30,7 +30,7 @@ export function kindOf(value: unknown): string {
   return Number.isInteger(value) ? 'a number' : 'a number with a fraction';
 }
 
-/** Whether a zod type name fits the kind of value, so that a failing check is about details. */
+/** Whether a zod type name matches the kind of value, so that the failed check concerns a detail. */
 export function typeFits(type: string, value: unknown): boolean {
   if (Array.isArray(value)) return type === 'array' || type === 'tuple';
   if (value !== null && typeof value === 'object') return type === 'object' || type === 'record';
@@ -45,27 +45,27 @@ export function joinWords(words: readonly string[], conjunction = 'or'): string 
   return unique.length < 2 ? last : `${unique.slice(0, -1).join(', ')} ${conjunction} ${last}`;
 }
 
-/** The words for all types that `schema` accepts. */
-export function schemaWords(schema: Schema): string {
-  return joinWords(alternatives(schema).map(alternativeWords));
+/** Describes all types that `schema` accepts. */
+export function describeSchema(schema: Schema): string {
+  return joinWords(alternatives(schema).map(describeAlternative));
 }
 
-function alternativeWords(schema: Schema): string {
+function describeAlternative(schema: Schema): string {
   const def = definition(schema);
   const values = def.values ?? (def.entries && Object.values(def.entries));
   if (values !== undefined) return joinWords(values.slice(0, 8).map((value) => `\`${String(value)}\``));
-  return isWhole(def) ? 'a whole number' : typeWords(def.type);
+  return isWhole(def) ? 'a whole number' : describeType(def.type);
 }
 
-/** Whether a number schema takes whole numbers only: `z.int()` is a format of its own, `.int()` a check. */
+/** Whether a number schema accepts whole numbers only: `z.int()` is a format of its own, `.int()` a check. */
 function isWhole(def: ReturnType<typeof definition>): boolean {
   return [def, ...(def.checks ?? []).map((check) => check._zod.def)].some(({ format }) =>
     /int/.test(format ?? ''),
   );
 }
 
-/** What to write for `schema` in an example line; an example from `.meta({ examples })` is preferred. */
-export function placeholder(schema: Schema): string {
+/** Placeholder for `schema` in an example line, preferably from `.meta({ examples })`. */
+export function exampleText(schema: Schema): string {
   const example = layerMeta(schema).flatMap((meta) => meta.examples ?? [])[0];
   if (typeof example === 'string' || typeof example === 'number') return ` ${example}`;
   const [first] = alternatives(schema);
