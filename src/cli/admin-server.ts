@@ -6,26 +6,30 @@ import { CommandError } from '../core/exit-codes.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../core/listen.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 
-/** Both loopback addresses: `localhost` may mean either. */
+/** Both loopback addresses, because `localhost` may resolve to either. */
 const DEFAULT_ADDRESS = 'localhost:15000';
 const KEY = ['config', 'adminAddr'];
 
-/** The address in the configuration cannot be opened: the problem, at its place in the file. */
-export class AdminAddressProblem extends Error {
+/**
+ * The address of the admin server in the configuration cannot be opened. Carries a diagnostic with the place in the
+ * file.
+ */
+export class ConfiguredAdminAddressError extends Error {
   readonly diagnostic: Diagnostic;
 
   constructor(diagnostic: Diagnostic) {
     super(diagnostic.message);
+    this.name = 'ConfiguredAdminAddressError';
     this.diagnostic = diagnostic;
   }
 }
 
 /**
- * Opens the admin server where ADMIN_ADDR says, or the configuration, or at the default. Undefined when it is off, or
- * when the default is taken by another process: that is logged and does not keep the gateway from serving.
+ * Opens the admin server at ADMIN_ADDR, else at the address in the configuration, else at the default. Returns
+ * undefined if it is off, or if the default address is in use: the latter is logged, and the gateway starts anyway.
  *
- * @throws CommandError for what ADMIN_ADDR says
- * @throws AdminAddressProblem for what the configuration says
+ * @throws CommandError if ADMIN_ADDR is not usable
+ * @throws ConfiguredAdminAddressError if the configured address cannot be opened
  */
 export async function openAdminServer(sources: AdminSources): Promise<AdminServer | undefined> {
   const { env, log } = sources;
@@ -37,16 +41,20 @@ export async function openAdminServer(sources: AdminSources): Promise<AdminServe
   if (address === undefined)
     throw new CommandError('usage', `ADMIN_ADDR is not an address: ${LISTEN_ADDRESS_FORMS}`);
   if (address.kind === 'off') return undefined;
-  // Loaded on use: a gateway without it starts faster.
+  // Loaded on demand: a gateway without an admin server starts faster.
   const { startAdmin } = await import('../admin/server.ts');
   try {
     return await startAdmin(address, sources);
   } catch (error) {
     if (!(error instanceof AdminAddressError)) throw error;
     if (fromEnv !== '')
-      throw new CommandError('not_ok', error.message, 'ADMIN_ADDR sets the address; `off` does without it');
-    if (isConfigured) throw new AdminAddressProblem(diagnosticOf(error, source));
-    log.warn('admin', 'there is no admin server', {
+      throw new CommandError(
+        'not_ok',
+        error.message,
+        'ADMIN_ADDR sets the address; `off` disables the admin server',
+      );
+    if (isConfigured) throw new ConfiguredAdminAddressError(diagnosticOf(error, source));
+    log.warn('admin', 'the admin server is disabled', {
       problem: error.message,
       help: 'set config.adminAddr to another address, or to off',
     });

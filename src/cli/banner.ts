@@ -15,7 +15,7 @@ interface BannerFacts {
   readonly ms: number;
 }
 
-/** What `serve` prints on stderr once it serves: where everything is, and how to stop it. */
+/** The text that `serve` prints on stderr when it is ready: where everything is, and how to stop it. */
 export function banner({ file, warnings, gateway, admin, config, ms }: BannerFacts): string {
   const lines = [`agctl ${VERSION}   ${file}   valid${warnings}`, ''];
   for (const {
@@ -27,7 +27,7 @@ export function banner({ file, warnings, gateway, admin, config, ms }: BannerFac
     );
     for (const route of plan.routes) lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
     if (openLlmBackends(plan).length > 0)
-      lines.push(`    ! anyone who reaches port ${port} can call models with your provider key (AGW0312)`);
+      lines.push(`    ! anyone who can reach port ${port} can call models with your provider key (AGW0312)`);
   }
   if (admin !== undefined)
     lines.push(
@@ -36,13 +36,13 @@ export function banner({ file, warnings, gateway, admin, config, ms }: BannerFac
   const seconds = config.config.connectionTerminationDeadline / 1000;
   lines.push(
     '',
-    `ready in ${Math.round(ms)} ms. Ctrl-C stops after open requests finish (at most ${seconds} s); twice stops now.`,
+    `ready in ${Math.round(ms)} ms. Ctrl-C stops after open requests finish (at most ${seconds} s); a second Ctrl-C stops now.`,
     '',
   );
   return lines.join('\n');
 }
 
-/** The same for programs that read the log: fields of one line. */
+/** The same as fields of a log line, for programs that read the log. */
 export function readyFields({ file, gateway, admin, ms }: BannerFacts): LogFields {
   const urls = gateway.listeners.map(
     ({ gateway: { plan }, port }) => `${plan.name}=http://${urlHost(plan.address)}:${port}`,
@@ -68,7 +68,7 @@ function paths({ config }: RoutePlan): string {
   return all.join(', ');
 }
 
-/** What answers on a route, and the policies before it. */
+/** The backends of a route, and the policies in front of them. */
 function target({ config }: RoutePlan): string {
   const backends = config.backends.map(({ mcp, llm, host }) => {
     if (llm !== undefined) return `llm ${llm.models.map(({ name }) => name).join(', ')}`;

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 
-/** Everything outside that a command may touch, passed in so that tests can stand in for it. */
+/** Everything that a command may access outside of its own code, passed in so that tests can replace it. */
 export interface Context {
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
@@ -8,7 +8,7 @@ export interface Context {
   readonly cwd: string;
 }
 
-/** Whether to colour a stream: `--color` decides, then NO_COLOR (if not empty), then whether it is a terminal. */
+/** Whether to color a stream: `--color` decides, else NO_COLOR (if not empty), else whether it is a terminal. */
 export function wantsColor(
   stream: { readonly isTTY?: boolean },
   choice: string,
@@ -18,3 +18,14 @@ export function wantsColor(
   if ((env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb') return false;
   return stream.isTTY === true;
 }
+
+/**
+ * What the file of a command exports: takes the options and returns the exit code. Such a file is loaded when its command
+ * runs, so that `--version` stays fast.
+ */
+export type Run<Options> = (options: Options, context: Context) => Promise<number>;
+
+/** Turns a command's file into an action for Commander. */
+export type Bind = <Options>(
+  load: () => Promise<{ run: Run<Options> }>,
+) => (...args: unknown[]) => Promise<void>;

@@ -3,7 +3,7 @@ import { CommandError, EXIT_CODES } from '../core/exit-codes.ts';
 import type { Context } from './context.ts';
 import { createProgram } from './program.ts';
 
-/** Runs `agctl` with the arguments after the program's name. Resolves to the exit code; never throws. */
+/** Runs `agctl` with the arguments after the program's name. Resolves to the exit code and never rejects. */
 export async function main(argv: readonly string[], context: Context = processContext()): Promise<number> {
   quietOnClosedPipe(context);
   let exit = EXIT_CODES.ok.code as number;
@@ -20,7 +20,7 @@ export async function main(argv: readonly string[], context: Context = processCo
 
 function explain(error: unknown, context: Context): number {
   if (error instanceof CommanderError) {
-    // Commander has printed its own message; it uses 1 for what is wrong usage.
+    // Commander has already printed its message. It uses exit code 1 for wrong usage.
     return error.exitCode === 0 ? EXIT_CODES.ok.code : EXIT_CODES.usage.code;
   }
   if (error instanceof CommandError) {
@@ -34,7 +34,7 @@ function explain(error: unknown, context: Context): number {
   return EXIT_CODES.bug.code;
 }
 
-/** `agctl … | head -1` is no failure: the reader has what it wanted. */
+/** `agctl … | head -1` is no failure: the reader has what it needs. */
 function quietOnClosedPipe(context: Context): void {
   for (const stream of [context.stdout, context.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -44,6 +44,6 @@ function quietOnClosedPipe(context: Context): void {
 }
 
 function processContext(): Context {
-  // biome-ignore lint/style/noProcessEnv: the one place where the environment enters.
+  // biome-ignore lint/style/noProcessEnv: the only place that reads the environment.
   return { stdout: process.stdout, stderr: process.stderr, env: process.env, cwd: process.cwd() };
 }

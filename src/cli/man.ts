@@ -8,12 +8,12 @@ import { expressionsPage } from './man/expressions-page.ts';
 import { createProgram } from './program.ts';
 
 /**
- * The generated reference: file name in `man/` to its whole text. One page per command from the command tree, the
- * configuration from its schema, errors from their tables. The same sources always give the same bytes.
+ * The generated reference: maps each file name in `man/` to its text. One page per command from the command tree, the
+ * configuration from its schema, errors from their tables. The output is deterministic.
  */
 export function referenceFiles(): ReadonlyMap<string, string> {
   const help = new TextSink();
-  // What a page says must not depend on who generates it: no terminal, no environment.
+  // A page must not depend on the machine that generates it, hence no terminal and no environment.
   const program = createProgram({ stdout: help, stderr: help, env: {}, cwd: '/' }, () => undefined);
   const commands = commandNodes(program).map(
     (node) => [`${pageName(node.words)}.1`, commandPage(node, textAfterHelp(node.command, help))] as const,
@@ -28,7 +28,7 @@ export function referenceFiles(): ReadonlyMap<string, string> {
   ]);
 }
 
-/** Commander hands out added help text only by printing it, after the help that it builds itself. */
+/** Commander exposes added help text only by printing it, after the help that it generates itself. */
 function textAfterHelp(command: Command, help: TextSink): string {
   help.text = '';
   command.outputHelp();

@@ -5,8 +5,8 @@ import type { Context } from './context.ts';
 const CLEAR_LINE = '\r\u001b[K';
 
 /**
- * Says on stderr what a command waits for. At a terminal that is one line, drawn again with every change; elsewhere it is
- * a line at first and then one every few seconds.
+ * Reports on stderr what a command is waiting for. On a terminal this is one line, redrawn with every change;
+ * elsewhere, one line at first and another every few seconds.
  */
 export class Progress {
   readonly #stderr: Context['stderr'];
@@ -23,11 +23,11 @@ export class Progress {
     return this.#isTerminal;
   }
 
-  /** Shows the text in place of the one before. */
+  /** Replaces the displayed text. */
   show(text: string): void {
     const safe = escapeControls(text);
     if (this.#isTerminal) {
-      // A line that wraps could not be drawn over.
+      // A wrapped line could not be redrawn.
       this.#stderr.write(CLEAR_LINE + safe.slice(0, (this.#stderr.columns || 80) - 1));
       this.#isShown = true;
       return;
@@ -38,7 +38,7 @@ export class Progress {
     this.#stderr.write(`${safe}\n`);
   }
 
-  /** Removes the line, so that something else can be printed. */
+  /** Removes the line before other output is printed. */
   clear(): void {
     if (this.#isShown) this.#stderr.write(CLEAR_LINE);
     this.#isShown = false;

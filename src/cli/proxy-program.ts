@@ -1,19 +1,15 @@
 import { type Command, Option } from 'commander';
-import type { Run } from './program.ts';
-
-type Bind = <Options>(load: () => Promise<{ run: Run<Options> }>) => (...args: unknown[]) => Promise<void>;
+import type { Bind } from './context.ts';
 
 const WHERE = '\nWhich gateway: --local, --admin, or the environment variable AGCTL_ADMIN.\n';
 
 /**
- * The commands that look inside a running gateway; returns the groups. Upstream's former names (`agctl trace`,
- * `agctl config all`, …) work too and are not shown.
+ * The commands that inspect a running gateway; returns the groups. Upstream's former names (`agctl trace`, `agctl
+ * config all`, …) also work but are hidden.
  */
 export function proxyCommands(program: Command, configGroup: Command, run: Bind): Command[] {
   program.commandsGroup('A running gateway:');
-  const proxy = program
-    .command('proxy')
-    .description('look inside a running gateway, and change its log levels');
+  const proxy = program.command('proxy').description('inspect a running gateway, and change its log levels');
   const config = proxy
     .command('config')
     .aliases(['c', 'cfg'])
@@ -33,24 +29,24 @@ export function proxyCommands(program: Command, configGroup: Command, run: Bind)
   return [proxy, config, profile, oldProfile];
 }
 
-/** Adds the options that name an admin server. `port`: the form of upstream's option for another port here. */
-function where(command: Command, port = '--proxy-admin-port <port>'): Command {
+/** Adds the options that select an admin server. `port`: upstream's option for another port of this machine. */
+function withAdminOptions(command: Command, port = '--proxy-admin-port <port>'): Command {
   return command
     .optionsGroup('Which gateway:')
-    .option('--local', 'the one on this machine, 127.0.0.1:15000')
-    .option('--admin <address>', 'its admin server: host:port, unix:/path or http://host:port')
+    .option('--local', 'the gateway on this machine, 127.0.0.1:15000')
+    .option('--admin <address>', 'address of its admin server: host:port, unix:/path or http://host:port')
     .addOption(new Option(port, 'another admin port of this machine').hideHelp());
 }
 
 function configCommands(parent: Command, hidden: boolean, run: Bind): void {
   const leaf = (name: string, description: string, example: string): Command =>
-    where(
+    withAdminOptions(
       parent
         .command(name, { hidden })
         .description(description)
         .option('-f, --file <path>', 'a saved dump, or - for standard input')
         .addOption(
-          new Option('-o, --output <format>', 'form of the answer').choices(['short', 'json', 'yaml']),
+          new Option('-o, --output <format>', 'format of the output').choices(['short', 'json', 'yaml']),
         ),
     ).addHelpText('after', `${WHERE}\nExamples:\n  agctl proxy config ${name} --local\n  ${example}\n`);
   leaf(
@@ -60,57 +56,57 @@ function configCommands(parent: Command, hidden: boolean, run: Bind): void {
   ).action(run(() => import('./commands/proxy-config-all.ts')));
   leaf(
     'routes',
-    'which requests go where, with which policies',
+    'which requests are routed where, with which policies',
     'agctl proxy config routes --admin 10.0.0.7:15000 -o json',
   ).action(run(() => import('./commands/proxy-config-routes.ts')));
   leaf(
     'backends',
-    'endpoints of models, with health, requests and latency',
+    'endpoints of models, with health, request counts and latency',
     'agctl proxy config backends --file dump.json --all',
   )
     .aliases(['b', 'be'])
-    .option('--all', 'also endpoints that had no request')
+    .option('--all', 'include endpoints without requests')
     .action(run(() => import('./commands/proxy-config-backends.ts')));
 }
 
 function profileCommands(parent: Command, run: Bind): void {
   const leaf = (name: string, description: string): Command =>
-    where(
+    withAdminOptions(
       parent
         .command(name)
         .description(description)
-        .option('-o, --output <path>', 'file to write; by default agctl-<kind>-<time>.pb.gz')
-        .option('--seconds <n>', 'how long to measure, 1 to 300', '10'),
+        .option('-o, --output <path>', 'file to write (default: agctl-<kind>-<time>.pb.gz)')
+        .option('--seconds <n>', 'duration of the measurement, 1 to 300', '10'),
     )
       .addOption(new Option('-p, --port <port>', 'another admin port of this machine').hideHelp())
       .addHelpText(
         'after',
-        `${WHERE}\nThe file opens with: go tool pprof -http=: <file>\n\nExample:\n  agctl proxy profile ${name} --local\n`,
+        `${WHERE}\nOpen the file with: go tool pprof -http=: <file>\n\nExample:\n  agctl proxy profile ${name} --local\n`,
       );
-  leaf('cpu', 'save a CPU profile in pprof form').action(
+  leaf('cpu', 'save a CPU profile in pprof format').action(
     run(() => import('./commands/proxy-profile-cpu.ts')),
   );
   leaf(
     'heap',
-    'save a profile, in pprof form, of memory allocated from now on and still in use at the end',
+    'save a profile, in pprof format, of memory that is allocated from now on and still in use at the end',
   ).action(run(() => import('./commands/proxy-profile-heap.ts')));
 }
 
 function logCommand(proxy: Command, run: Bind): void {
-  where(
+  withAdminOptions(
     proxy
       .command('log')
       .description('show or change the log levels')
-      .option('--level <level>', 'for everything: error, warn, info, debug, trace or off')
+      .option('--level <level>', 'level for all modules: error, warn, info, debug, trace or off')
       .option(
         '--set <module=level>',
-        'for one module; may be repeated',
+        'level for one module; may be repeated',
         (value: string, before: string[] = []) => [...before, value],
       )
-      .option('--reset', 'back to what the gateway started with')
-      .option('--for <time>', 'and back again after this, such as 10m; the gateway keeps the time')
+      .option('--reset', 'restore the levels that the gateway started with')
+      .option('--for <time>', 'revert the change after this time, such as 10m; the gateway keeps track of it')
       .addOption(
-        new Option('-o, --output <format>', 'form of the answer').choices(['text', 'json']).default('text'),
+        new Option('-o, --output <format>', 'format of the output').choices(['text', 'json']).default('text'),
       ),
     '-p, --proxy-admin-port <port>',
   )
@@ -123,28 +119,28 @@ function logCommand(proxy: Command, run: Bind): void {
 
 function stateCommands(proxy: Command, run: Bind): void {
   const leaf = (name: string, description: string): Command =>
-    where(
+    withAdminOptions(
       proxy
         .command(name)
         .description(description)
         .addOption(
-          new Option('-o, --output <format>', 'form of the answer')
+          new Option('-o, --output <format>', 'format of the output')
             .choices(['text', 'json', 'yaml'])
             .default('text'),
         ),
     ).addHelpText('after', WHERE);
-  leaf('memory', 'figures of the memory').action(run(() => import('./commands/proxy-memory.ts')));
-  leaf('tasks', 'what is running now').action(run(() => import('./commands/proxy-tasks.ts')));
-  where(proxy.command('shutdown').description('stop the gateway after open requests have ended'))
+  leaf('memory', 'memory usage and limits').action(run(() => import('./commands/proxy-memory.ts')));
+  leaf('tasks', 'list open requests and other tasks').action(run(() => import('./commands/proxy-tasks.ts')));
+  withAdminOptions(proxy.command('shutdown').description('stop the gateway once open requests have finished'))
     .addHelpText('after', WHERE)
     .action(run(() => import('./commands/proxy-shutdown.ts')));
 }
 
 function trace(parent: Command, hidden: boolean, run: Bind): void {
-  where(
+  withAdminOptions(
     parent
       .command('trace', { hidden })
-      .argument('[request...]', 'after --: the URL of a request to send, with -X, -H, -d as for curl')
+      .argument('[request...]', 'after --: the URL of a request to send, with -X, -H, -d as in curl')
       .description('trace the next request: its route, policies, expressions, backend and status')
       .optionsGroup('Which request:')
       .option(
@@ -152,18 +148,18 @@ function trace(parent: Command, hidden: boolean, run: Bind): void {
         'only a request for which this expression is true, such as request.path == "/mcp"',
       )
       .addOption(new Option('--expression <cel>', 'same as --match'))
-      .option('--count <n>', 'trace so many requests, one after another', '1')
-      .option('--timeout <time>', 'give up waiting; by default never at a terminal, 60s otherwise')
+      .option('--count <n>', 'trace this many requests, one after another', '1')
+      .option('--timeout <time>', 'stop waiting after this time (default: 60s, on a terminal never)')
       .option(
         '--port <port>',
-        'send the request after -- to this port here, with the host of its URL as Host',
+        'send the request after -- to this local port, with the host of its URL as Host',
       )
       .optionsGroup('Output:')
       .option('--raw', 'JSON Lines as the gateway sends them')
-      .option('--plain', 'lines of text also on a terminal; suits screen readers')
+      .option('--plain', 'print lines of text even on a terminal; suits screen readers')
       .option(
         '--fail-on <list>',
-        'exit code 1 on: warn, error, deny, 4xx, 5xx, cel-error, no-route; joined by commas',
+        'exit code 1 on: warn, error, deny, 4xx, 5xx, cel-error, no-route; separated by commas',
       )
       .option('--save <path>', 'also write the JSON Lines to this file')
       .option('-f, --file <path>', 'show a saved trace instead, or - for standard input'),
@@ -172,9 +168,9 @@ function trace(parent: Command, hidden: boolean, run: Bind): void {
     .action(run(() => import('./commands/proxy-trace.ts')));
 }
 
-/** The MCP request is one that needs no session: any other has to carry the Mcp-Session-Id of one. */
+/** The example is an MCP request that works without a session: any other must carry an Mcp-Session-Id. */
 const TRACE_HELP = `
-Exit code 1: --fail-on matched. 3: no gateway, or the trace broke off.
+Exit code 1: --fail-on matched. 3: no gateway, or the trace was interrupted.
 
 Examples:
   agctl proxy trace --local

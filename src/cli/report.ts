@@ -12,7 +12,7 @@ export interface ReportOptions {
   readonly width: number;
 }
 
-/** Diagnostics of one or more files as text, with secrets masked in the excerpts. */
+/** Renders diagnostics of one or more files as text, with secrets masked in the excerpts. */
 export function report(
   diagnostics: readonly Diagnostic[],
   loaded: readonly LoadedConfig[],
@@ -34,7 +34,7 @@ export function report(
   return renderDiagnostics(diagnostics, sources, options);
 }
 
-/** `user:password@` of URLs, wherever one stands: such a URL is refused, but its line is shown. */
+/** `user:password@` in any URL: such a URL is refused, but its line is displayed. */
 function passwordRanges(source: YamlSource): Range[] {
   return [...source.text.matchAll(/(?<=\/\/|["'\s])[^\s/@"']+:[^\s/@"']+(?=@)/g)].map((match) =>
     source.range(match.index, match.index + match[0].length),

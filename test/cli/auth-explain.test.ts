@@ -63,7 +63,7 @@ describe('auth explain', () => {
       'another audience',
       { aud: 'account' },
       /audience is 'account', expected 'gw'/,
-      /have the provider issue tokens for gw/,
+      /configure the provider to issue tokens for gw/,
     ],
     ['another issuer', { iss: 'http://other' }, /issuer is 'http:\/\/other'/, /host name/],
     ['an old token', { exp: seconds(-600) }, /expired/, /new token/],
@@ -156,7 +156,7 @@ describe('auth explain', () => {
     });
     expect([code, stdout]).toEqual([
       0,
-      '✓ default default/r0   200   the token is valid and no rule on it fails\n' +
+      '✓ default default/r0   200   the token is valid, and no rule that reads only the token fails\n' +
         '    rules for requests (authorization):\n' +
         '      true     require jwt.sub == "ann"\n',
     ]);

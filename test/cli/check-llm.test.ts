@@ -77,9 +77,9 @@ describe('check of providers of models', () => {
     expect(checks).toEqual([
       {
         status: 'ok',
-        message: `a, b   ${provider.address} lists its models, and does not refuse the key in THE_KEY`,
+        message: `a, b   ${provider.address} lists its models and accepts the key in THE_KEY`,
       },
-      { status: 'ok', message: `c   ${provider.address} lists its models, and does not refuse the key` },
+      { status: 'ok', message: `c   ${provider.address} lists its models and accepts the key` },
     ]);
     expect(code).toBe(0);
     const asked = provider.received.map(({ method, target, headers }) => [
@@ -124,10 +124,10 @@ describe('check of providers of models', () => {
         expect.stringContaining(message),
         expect.stringContaining(fix),
       ]),
-      ['warn', `m   ${page.address}: answers 200, and not with JSON`, expect.stringContaining('baseUrl')],
+      ['warn', `m   ${page.address}: answers 200, but not with JSON`, expect.stringContaining('baseUrl')],
       [
         'warn',
-        `m   ${rootless.address}: has nothing at /models (404), and params.baseUrl has no path`,
+        `m   ${rootless.address}: nothing found at /models (404), and params.baseUrl has no path`,
         expect.stringContaining('baseUrl'),
       ],
     ]);
@@ -184,7 +184,7 @@ describe('check of providers of models', () => {
     );
     const { checks } = await check({ models }, { NODE_EXTRA_CA_CERTS: AUTHORITY });
     expect(checks.map(({ status, message }) => [status, message])).toEqual([
-      ['ok', `localhost   localhost:${tls.port} lists its models, and does not refuse the key`],
+      ['ok', `localhost   localhost:${tls.port} lists its models and accepts the key`],
       ['fail', `127.0.0.1   127.0.0.1:${tls.port}: the certificate is for another host`],
     ]);
     expect(tls.received.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${KEY}`]);
@@ -261,10 +261,10 @@ describe('the key of a provider', () => {
         message: 'gpt   api.openai.com: no key is configured, so each client must send its own',
         fix: expect.stringContaining('$OPENAI_API_KEY'),
       },
-      { status: 'skip', message: 'gpt   api.openai.com not asked (--offline)' },
+      { status: 'skip', message: 'gpt   api.openai.com not contacted (--offline)' },
       expect.objectContaining({ status: 'warn', fix: expect.stringContaining('$GROQ_API_KEY') }),
-      { status: 'skip', message: 'q   api.groq.com not asked (--offline)' },
-      { status: 'skip', message: 'l   localhost:11434 not asked (--offline)' },
+      { status: 'skip', message: 'q   api.groq.com not contacted (--offline)' },
+      { status: 'skip', message: 'l   localhost:11434 not contacted (--offline)' },
     ]);
   });
 
@@ -301,7 +301,7 @@ describe('the key of a provider', () => {
     expect(checks[0]).toEqual({
       status: 'fail',
       message: `llm.models[0].params.apiKey is the environment variable THE_KEY, which ${problem}`,
-      fix: 'set THE_KEY for agctl; where clients bring their own keys, remove apiKey',
+      fix: 'set THE_KEY for agctl; if clients bring their own keys, remove apiKey',
     });
   });
 });

@@ -76,7 +76,7 @@ describe('check --start', () => {
     expect(checks[0]?.fix).toContain('stdio.env');
     expect(checks[1]).toMatchObject({
       message: 'gone   command not found: no-such-command',
-      fix: 'install it, or give its whole path in stdio.cmd',
+      fix: 'install it, or set stdio.cmd to its full path',
     });
     expect(stdout).not.toMatch(/canary-password|hunter2/);
   });
@@ -114,6 +114,9 @@ describe('check --start', () => {
 
   test('is refused together with --offline: servers that are started may ask the network', async () => {
     const { code, stderr } = await check([chaos('one')], '--start', '--offline');
-    expect([code, stderr]).toEqual([2, expect.stringContaining('--start and --offline exclude each other')]);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('--start and --offline are mutually exclusive'),
+    ]);
   });
 });

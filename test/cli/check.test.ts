@@ -90,7 +90,7 @@ describe('check', () => {
     const { code, failed, all } = await check({ token });
     expect([code, failed]).toEqual([0, []]);
     const messages = all.map(({ message }) => message);
-    expect(messages).toContain('metadata: the issuer is the configured one');
+    expect(messages).toContain('metadata: the issuer matches the configuration');
     expect(messages).toContain('token: issuer, audience and times are accepted');
     expect(JSON.stringify(idp.upstream.received)).not.toContain(token);
   });
@@ -106,13 +106,13 @@ describe('check', () => {
   test('a provider that is down is one problem', async () => {
     const { failed } = await check({ issuer: `http://127.0.0.1:${await refusingPort()}/realms/main` });
     expect(failed).toHaveLength(1);
-    expect(failed[0]?.fix).toBe('is the provider running, and is `issuer` right?');
+    expect(failed[0]?.fix).toBe('is the provider running, and is `issuer` correct?');
   });
 
   test('keys that are not there', async () => {
     const { failed } = await refusing('certs', { status: 404, body: '' }, () => check());
     expect(failed).toMatchObject([
-      { group: 'idp', fix: 'set `jwks` to where the provider publishes its keys' },
+      { group: 'idp', fix: 'set `jwks` to the URL where the provider publishes its keys' },
     ]);
   });
 
@@ -171,7 +171,7 @@ describe('check', () => {
     expect(failed).toMatchObject([
       {
         message: 'token: the token signature is not valid base64url',
-        fix: 'give the access token of the provider, as one line',
+        fix: 'use the access token of the provider, on a single line',
       },
     ]);
   });
@@ -249,7 +249,7 @@ describe('check', () => {
         group: 'ports',
         status: 'fail',
         message: `${port} (gateway llm) is in use`,
-        fix: 'stop what uses it, or change llm.port; nothing is wrong if this gateway is running already',
+        fix: 'stop the process that uses it, or change llm.port; this is expected if the gateway is already running',
       },
     ]);
   });

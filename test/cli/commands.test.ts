@@ -83,7 +83,7 @@ describe('wrong usage is exit code 2, and says what is right', () => {
     [['config', 'validate', '/'], '/ is a directory'],
     [['version', 'extra'], 'too many arguments'],
     [['serve', 'gw.yaml'], "'-f, --file <path>' not specified\n(Did you mean -f gw.yaml?)"],
-    [['serve', '-f', 'a.yaml', '--file=b.yaml'], "'-f, --file <path>' is given twice, and takes one value"],
+    [['serve', '-f', 'a.yaml', '--file=b.yaml'], "'-f, --file <path>' is given twice, but takes one value"],
     [['version', '-o', 'json', '-o', 'text'], "'-o, --output <format>' is given twice"],
     [['--color', 'never', 'version', '--color', 'always'], "'--color <when>' is given twice"],
   ])('%j', async (args, message) => {

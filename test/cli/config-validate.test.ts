@@ -95,7 +95,7 @@ describe('text, for people', () => {
     expect(strict.code).toBe(1);
     expect(strict.stderr).toContain('warning[AGW0303]');
     expect(strict.stderr).toMatch(
-      /\nwarning\.yaml: 1 warning, and --strict allows none\nbad\.yaml: 3 errors\ngood\.yaml: valid .*\n$/,
+      /\nwarning\.yaml: 1 warning, but --strict allows none\nbad\.yaml: 3 errors\ngood\.yaml: valid .*\n$/,
     );
   });
 

@@ -42,7 +42,7 @@ describe('agctl memory-adapter serve', () => {
     if (taken) server.close();
     expect([code, stderr]).toEqual([
       1,
-      'error: port 8080 is already in use\n  = help: stop the other process, or take another port with --port or PORT\n',
+      'error: port 8080 is already in use\n  = help: stop the other process, or choose another port with --port or PORT\n',
     ]);
   });
 
@@ -69,7 +69,9 @@ describe('agctl memory-adapter serve', () => {
     const call = post(`${adapter.url}/mcp`, callMessage('store_episodic', TURN));
     await until(() => backend.seen.length === 1);
     adapter.kill('SIGTERM');
-    await until(() => adapter.stderr.includes('SIGTERM: finishing open requests; again stops now\n'));
+    await until(() =>
+      adapter.stderr.includes('SIGTERM: finishing open requests; a second signal stops now\n'),
+    );
     answer();
     expect((await call).result.structuredContent).toEqual(STORED);
     expect(await adapter.finished).toMatchObject({ code: 0, signal: null });

@@ -59,7 +59,7 @@ describe('where the memory services listen', () => {
       env: { ...env, MEMORY_DATA_DIR: join(folder.path, 'data') },
     });
     expect(code).toBe(2);
-    expect(stderr).toContain('needs a key');
+    expect(stderr).toContain('requires a key');
     expect(stderr).toContain('MEMORY_ADAPTER_KEY');
     expect(stderr).toContain('--allow-unauthenticated');
   });

@@ -135,12 +135,12 @@ describe('agctl memory serve', () => {
   });
 
   test.each([
-    [['memory', 'serve', '--host', '0.0.0.0'], {}, 'listening on 0.0.0.0 needs a key'],
-    [['memory-backend', 'serve', '--host', '::'], {}, 'listening on :: needs a key'],
+    [['memory', 'serve', '--host', '0.0.0.0'], {}, 'listening on 0.0.0.0 requires a key'],
+    [['memory-backend', 'serve', '--host', '::'], {}, 'listening on :: requires a key'],
     [['memory-backend', 'serve', '--port', 'x'], {}, '--port must be a port'],
     [['memory-backend', 'serve'], { MEMORY_INDEX_CHAT: 'maybe' }, 'MEMORY_INDEX_CHAT'],
     [['memory-backend', 'serve'], { EMBEDDINGS_URL: 'ftp://x' }, 'EMBEDDINGS_URL'],
-    [['memory-backend', 'serve', '--docs', '/no/such'], {}, '--docs: there is no folder /no/such'],
+    [['memory-backend', 'serve', '--docs', '/no/such'], {}, '--docs: no such folder: /no/such'],
     [['memory', 'serve', '--backend-port', 'x'], {}, '--backend-port must be a port'],
     [['memory'], {}, undefined],
   ])('%j %j: exit code 2 for wrong usage, 0 for help', async (args, env, message) => {

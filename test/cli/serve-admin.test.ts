@@ -75,7 +75,7 @@ describe('the admin server of `agctl serve`', () => {
       const taken = await take(15_000).catch(() => undefined);
       try {
         await using running = await serve(yaml(), { env: { ADMIN_ADDR: '' } });
-        await until(() => running.stderr.includes('there is no admin server'));
+        await until(() => running.stderr.includes('the admin server is disabled'));
         expect(running.stderr).toContain(
           'problem="the admin server cannot listen on 127.0.0.1:15000: the address is already in use"',
         );

@@ -89,7 +89,9 @@ describe('SIGTERM', () => {
     // The answers come in order on one pipe, so the calls have arrived.
     await Promise.all(sessions.map((session) => session.request('ping')));
     running.kill('SIGTERM');
-    await until(() => running.stderr.includes('SIGTERM: finishing open requests; again stops now\n'));
+    await until(() =>
+      running.stderr.includes('SIGTERM: finishing open requests; a second signal stops now\n'),
+    );
     await until(() =>
       fetch(running.url, { headers: { connection: 'close' } }).then(
         () => false,

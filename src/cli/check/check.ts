@@ -3,14 +3,14 @@ import type { LoadedConfig } from '../../server/config/load.ts';
 import type { GatewayPlan } from '../../server/config/plan.ts';
 import type { Config } from '../../server/config/schema.ts';
 
-/** What one check found. `fix` says what to do about it. */
+/** The result of one check. `fix` says what to do about it. */
 export interface CheckResult {
   readonly status: 'ok' | 'warn' | 'fail' | 'skip';
   readonly message: string;
   readonly fix?: string;
 }
 
-/** What checks may look at. */
+/** Input of all checks. */
 export interface CheckContext {
   readonly file: string;
   readonly loaded: LoadedConfig;
@@ -22,34 +22,36 @@ export interface CheckContext {
 }
 
 export interface CheckOptions {
-  /** No network: only what this machine knows. */
+  /** Uses no network, only what is known on this machine. */
   readonly offline: boolean;
-  /** Start the commands of stdio targets. */
+  /** Starts the commands of stdio targets. */
   readonly start: boolean;
-  /** A token to look at, as text. It is never sent anywhere. */
+  /** A token to inspect, as text. It is never sent anywhere. */
   readonly token: string | undefined;
-  /** Registers a client at the identity provider, and removes it again where the provider allows that. */
+  /** Registers a client at the identity provider, and removes it again if the provider supports that. */
   readonly probeRegistration: boolean;
   readonly login: { readonly client: string; readonly user: string; readonly password: string } | undefined;
 }
 
-/** A check that runs: what it will have found, and its name for people who wait. */
+/** A running check: its name for progress messages, and the promise of its results. */
 export interface Check {
   readonly name: string;
   readonly results: Promise<readonly CheckResult[]>;
 }
 
-/** Checks that belong together; each group is one file and one line in `groups.ts`. */
+/** Checks that belong together. Each group has its own file and is registered in `groups.ts`. */
 export interface CheckGroup {
   readonly name: string;
   readonly title: (context: CheckContext) => string;
-  /** Starts all of them at once: one that takes long holds up no other. In the order of the report. */
+  /**
+   * Starts all checks of the group concurrently, so that a slow one does not delay others. Returned in report order.
+   */
   readonly run: (context: CheckContext) => readonly Check[];
 }
 
 type Found = CheckResult | readonly CheckResult[];
 
-/** A check with what it finds, or will find. */
+/** A check with its results, or a promise of them. */
 export const check = (name: string, found: Found | Promise<Found>): Check => ({
   name,
   results: Promise.resolve(found).then((results) =>
@@ -57,12 +59,12 @@ export const check = (name: string, found: Found | Promise<Found>): Check => ({
   ),
 });
 
-/** Result of a group that needs a valid configuration. */
+/** Result of a group that requires a valid configuration. */
 export const notKnown: CheckResult = {
   status: 'skip',
   message: 'not checked: the configuration is not valid',
 };
-// What is checked is named by its URL, which may hold a credential.
+// URLs in messages may contain a credential, which is redacted.
 const result = (status: CheckResult['status'], message: string, fix?: string): CheckResult => ({
   status,
   message: byForm.text(message),

@@ -5,7 +5,7 @@ export const environment: CheckGroup = {
   name: 'environment',
   title: () => 'environment',
   run: () => [
-    check('Node.js', ok(`Node.js ${process.versions.node} (22.19 or newer is needed)`)),
+    check('Node.js', ok(`Node.js ${process.versions.node} (22.19 or newer is required)`)),
     check('localhost', localhost()),
   ],
 };

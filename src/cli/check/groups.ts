@@ -6,7 +6,7 @@ import { llmProviders } from './llm-providers.ts';
 import { ports } from './ports.ts';
 import { targets } from './targets.ts';
 
-/** Every group of checks, in the order of the report. */
+/** Every group of checks, in report order. A group is one file and one line here. */
 export const checkGroups: readonly CheckGroup[] = [
   environment,
   configuration,

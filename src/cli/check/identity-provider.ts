@@ -21,7 +21,7 @@ import { checkKeys, type Metadata } from './provider-keys.ts';
 import { explain } from './provider-refusals.ts';
 import { tokenFix } from './token-fix.ts';
 
-/** Everything that a token needs to be accepted, tried against the identity provider itself. */
+/** Checks everything that a token needs to be accepted, against the identity provider itself. */
 export const identityProvider: CheckGroup = {
   name: 'idp',
   title: (context) =>
@@ -39,7 +39,7 @@ export const identityProvider: CheckGroup = {
   },
 };
 
-/** One entry per issuer: routes often share it. */
+/** One entry per issuer, which routes often share. */
 function policiesOf({ gateways }: CheckContext): McpAuthenticationConfig[] {
   const all = gateways.flatMap(({ routes }) =>
     routes.flatMap(({ config }) => config.policies?.mcpAuthentication ?? []),
@@ -54,9 +54,9 @@ async function checkProvider(
 ): Promise<CheckResult[]> {
   const token =
     options.token === undefined
-      ? [skip('token not looked at (--token-file)')]
+      ? [skip('token not inspected (--token-file)')]
       : [checkToken(options.token, policy)];
-  if (options.offline) return [skip('not asked (--offline)'), ...token];
+  if (options.offline) return [skip('not contacted (--offline)'), ...token];
   const provider = providerOf(policy.provider);
   const metadata = await checkMetadata(policy, provider, client);
   return [
@@ -78,14 +78,14 @@ async function checkMetadata(
     const { value } = await client.fetch(url, LIMITS.metadataBytes);
     const document = value as Record<string, unknown>;
     if (document['issuer'] === issuer)
-      return { result: ok('metadata: the issuer is the configured one'), document, answered: true };
+      return { result: ok('metadata: the issuer matches the configuration'), document, answered: true };
     const result = fail(
-      `metadata: the provider calls itself ${String(document['issuer'])}, the configuration ${issuer}`,
-      'tokens carry the name under which the provider was asked: use one host name for clients, gateway and `issuer` (in containers too)',
+      `metadata: the provider's issuer is ${String(document['issuer'])}, the configuration has ${issuer}`,
+      'tokens contain the host name under which the provider was called: use one host name for clients, gateway and `issuer` (in containers too)',
     );
     return { result, document, answered: true };
   } catch (error) {
-    const result = explain('metadata', messageOf(error), 'is the provider running, and is `issuer` right?');
+    const result = explain('metadata', messageOf(error), 'is the provider running, and is `issuer` correct?');
     return {
       result: jwks === undefined ? result : withOwnKeys(result),
       document: undefined,
@@ -94,13 +94,13 @@ async function checkMetadata(
   }
 }
 
-/** Tokens are checked without the metadata where `jwks` says which keys there are. */
+/** If `jwks` is configured, tokens can be validated without the metadata. */
 function withOwnKeys({ message, fix = '' }: CheckResult): CheckResult {
-  const effect = 'tokens are checked with `jwks` all the same; clients are not told how to get one';
+  const effect = 'tokens are still validated with `jwks`, but clients cannot find out how to get one';
   return warn(message, `${fix} (${effect})`);
 }
 
-/** Only what can be read off the token: its signature is checked by `agctl auth explain`. */
+/** Checks only what the token itself shows; `agctl auth explain` verifies its signature. */
 function checkToken(token: string, policy: McpAuthenticationConfig): CheckResult {
   const { issuer, audiences, provider, jwtValidationOptions } = policy;
   try {
@@ -124,13 +124,13 @@ async function checkRegistration(
   client: DocumentClient,
   { probeRegistration }: CheckOptions,
 ): Promise<CheckResult> {
-  if (!probeRegistration) return skip('registration of clients not tried (--probe-registration)');
+  if (!probeRegistration) return skip('client registration not tried (--probe-registration)');
   const url =
     document?.['registration_endpoint'] ?? providerOf(policy.provider).registrationUrl(policy.issuer);
   if (typeof url !== 'string')
     return fail(
-      'registration: the provider has no endpoint for it',
-      'set `clientId` to a client that you registered by hand',
+      'registration: the provider has no registration endpoint',
+      'set `clientId` to a client that you registered manually',
     );
   const body = Buffer.from(
     JSON.stringify({
@@ -157,7 +157,7 @@ async function checkRegistration(
   }
 }
 
-/** RFC 7592: the answer says how to remove the client again, where the provider supports that. */
+/** RFC 7592: the registration response says how to remove the client, if the provider supports that. */
 async function removeClient(body: Buffer, client: DocumentClient): Promise<string> {
   try {
     const {
@@ -165,13 +165,13 @@ async function removeClient(body: Buffer, client: DocumentClient): Promise<strin
       registration_access_token: access,
       client_id: id,
     } = JSON.parse(body.toString('utf8')) as Record<string, string>;
-    if (uri === undefined || access === undefined) return `; a client ${id} is left at the provider`;
+    if (uri === undefined || access === undefined) return `; client ${id} remains registered at the provider`;
     const { status } = await client.send(
       uri,
       { method: 'DELETE', path: new URL(uri).pathname, headers: ['authorization', `Bearer ${access}`] },
       LIMITS.registrationBytes,
     );
-    return status < 300 ? '' : `; a client ${id} is left at the provider`;
+    return status < 300 ? '' : `; client ${id} remains registered at the provider`;
   } catch {
     return '';
   }

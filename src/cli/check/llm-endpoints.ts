@@ -4,19 +4,19 @@ import type { HeaderChanges } from '../../server/kernel/header-changes.ts';
 import { findProvider } from '../../server/llm/providers/index.ts';
 import type { CheckContext } from './check.ts';
 
-/** A place where models are asked, with what is sent there to be let in. */
+/** An endpoint that lists models, with the credentials for it. */
 export interface LlmEndpoint {
-  /** Models that are asked there, as configured. */
+  /** Names of the models in the configuration. */
   readonly models: string[];
   readonly provider: string;
   /** URL before `/models`. */
   readonly url: URL;
-  /** The configuration says where; otherwise the kind of provider does. */
+  /** Whether the configuration sets the URL; otherwise the provider's default applies. */
   readonly isConfigured: boolean;
   readonly key: string | undefined;
-  /** Environment variable that holds the key, when it is one and nothing else. */
+  /** Environment variable with the key, if the value is nothing but a reference to it. */
   readonly variable: string | undefined;
-  /** Changes of the headers that it receives. */
+  /** Changes to the request headers. */
   readonly headers: HeaderChanges | undefined;
 }
 
@@ -24,7 +24,7 @@ type LlmConfig = NonNullable<
   CheckContext['gateways'][number]['routes'][number]['config']['backends'][number]['llm']
 >;
 
-/** Every place that models of the configuration are asked at, once for each key that it gets. */
+/** Every endpoint that serves models of the configuration, once per key. */
 export function llmEndpoints({ gateways, loaded: { source } }: CheckContext): LlmEndpoint[] {
   const endpoints = new Map<string, LlmEndpoint>();
   for (const { config, path, backendPath } of gateways.flatMap(({ routes }) => routes)) {
@@ -44,7 +44,7 @@ export function llmEndpoints({ gateways, loaded: { source } }: CheckContext): Ll
   return [...endpoints.values()];
 }
 
-/** Undefined for a model that is answered here, and for one whose mistakes `config` reports. */
+/** Undefined for a model that the gateway answers itself, and for one whose mistakes the `config` group reports. */
 function endpointOf(
   { models, providers }: LlmConfig,
   place: number,
@@ -72,7 +72,7 @@ function endpointOf(
   };
 }
 
-/** The environment variable that a value of the file is, when it is one and nothing else. */
+/** The environment variable that a value refers to, if the value is nothing but that reference. */
 export function variableAt(path: Path, source: YamlSource): string | undefined {
   if (!source.isReference(path)) return undefined;
   const { start, end } = source.valueRange(path);

@@ -19,7 +19,9 @@ import {
 } from './check.ts';
 import { type LlmEndpoint, llmEndpoints, variableAt } from './llm-endpoints.ts';
 
-/** Connects to the providers of models, and asks those that get a key for their models. A key goes nowhere else. */
+/**
+ * Connects to the LLM providers, and requests the model list from those that have a key. A key is sent nowhere else.
+ */
 export const llmProviders: CheckGroup = {
   name: 'llm',
   title: () => 'llm providers',
@@ -31,7 +33,7 @@ export const llmProviders: CheckGroup = {
   },
 };
 
-/** Such a configuration is not valid, and `agctl` cannot say which provider it would have been. */
+/** Such a configuration is invalid, so the provider that the key belongs to is unknown. */
 function keysWithoutValue({ loaded: { diagnostics, source }, env }: CheckContext): CheckResult[] {
   const isKey = ({ path }: Diagnostic): boolean => path.at(-1) === 'apiKey' && path.at(-2) === 'params';
   return diagnostics.filter(isKey).flatMap(({ path }) => {
@@ -40,7 +42,7 @@ function keysWithoutValue({ loaded: { diagnostics, source }, env }: CheckContext
     const problem = env[variable] === undefined ? 'is not set' : 'is empty';
     return fail(
       `${pathText(path)} is the environment variable ${variable}, which ${problem}`,
-      `set ${variable} for agctl; where clients bring their own keys, remove apiKey`,
+      `set ${variable} for agctl; if clients bring their own keys, remove apiKey`,
     );
   });
 }
@@ -49,7 +51,7 @@ async function checkEndpoint(endpoint: LlmEndpoint, { options }: CheckContext): 
   const shown = `${namesOf(endpoint)}   ${endpoint.url.host}`;
   const key = keyProblem(endpoint, shown);
   const keyResults = key === undefined ? [] : [key];
-  if (options.offline) return [...keyResults, skip(`${shown} not asked (--offline)`)];
+  if (options.offline) return [...keyResults, skip(`${shown} not contacted (--offline)`)];
   const problem = await tryConnection(endpoint.url, LIMITS.checkConnection);
   if (problem !== undefined) {
     const why = explainUpstreamError(problem);
@@ -70,32 +72,32 @@ function namesOf({ models }: LlmEndpoint): string {
   return models.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
-/** What is wrong with the key, before anybody is asked. */
+/** Problems of the key that are visible without a request. */
 function keyProblem(endpoint: LlmEndpoint, shown: string): CheckResult | undefined {
   const { key, provider, isConfigured, url } = endpoint;
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
     return fail(
-      `${shown}: ${keyOf(endpoint)} has spaces, line breaks or other characters that a key cannot have`,
-      'set it again, without what came along when it was copied',
+      `${shown}: ${keyOf(endpoint)} contains spaces, line breaks or other characters that a key cannot have`,
+      'set it again, without the characters that were copied along with it',
     );
   }
-  // A provider at an address of its own may need none; the known ones on the internet all do.
+  // A provider at a custom address may need no key; the known ones on the internet all do.
   const needsKey = !isConfigured && url.protocol === 'https:';
   if (!needsKey || headersFor(endpoint).has('authorization')) return undefined;
   const variable = `${provider === 'oaiCompat' ? 'OPENAI' : provider.toUpperCase()}_API_KEY`;
   return warn(
     `${shown}: no key is configured, so each client must send its own`,
-    `set params.apiKey, for example to $${variable}; leave it out when clients bring their own keys`,
+    `set params.apiKey, for example to $${variable}; leave it out if clients bring their own keys`,
   );
 }
 
-/** The key in words: never its text. */
+/** Describes the key without its text. */
 function keyOf({ key, variable }: LlmEndpoint): string {
   if (key === undefined) return 'the key in requestHeaders';
   return variable === undefined ? 'the key' : `the key in ${variable}`;
 }
 
-/** As the gateway sends them. */
+/** The headers that the gateway sends. */
 function headersFor({ key, headers: changes }: LlmEndpoint): HeaderList {
   const headers = new HeaderList(['accept', 'application/json', 'accept-encoding', 'identity']);
   if (key !== undefined) headers.append('authorization', `Bearer ${key}`);
@@ -115,23 +117,23 @@ async function askForModels(endpoint: LlmEndpoint, headers: HeaderList, shown: s
       signal: AbortSignal.timeout(LIMITS.checkAnswer),
     });
     const type = String(answer.headers['content-type'] ?? '');
-    // Not read: what a provider says may repeat the key.
+    // Not read, because a provider's response may repeat the key.
     answer.body.on('error', () => undefined).destroy();
     return judge(answer.statusCode, type.includes('json'), endpoint, shown);
   } catch (error) {
     const isLate = error instanceof Error && error.name === 'TimeoutError';
     const why = isLate ? `no answer within ${LIMITS.checkAnswer / 1000} s` : explainUpstreamError(error);
-    return fail(`${shown}: ${why}`, 'look at the state of the provider, and at what is between it and agctl');
+    return fail(`${shown}: ${why}`, 'check the state of the provider, and the network between it and agctl');
   } finally {
     await upstream.close();
   }
 }
 
-/** What the answer to `GET …/models` says. */
+/** Interprets the response to `GET …/models`. */
 function judge(status: number, isJson: boolean, endpoint: LlmEndpoint, shown: string): CheckResult {
   const key = keyOf(endpoint);
   const place = 'is params.baseUrl the URL before `/chat/completions`, such as `https://host/v1`?';
-  if (status === 200 && isJson) return ok(`${shown} lists its models, and does not refuse ${key}`);
+  if (status === 200 && isJson) return ok(`${shown} lists its models and accepts ${key}`);
   if (status === 401 || status === 403) {
     const { provider, variable } = endpoint;
     const where = variable ?? (endpoint.key === undefined ? 'requestHeaders' : 'params.apiKey');
@@ -140,24 +142,25 @@ function judge(status: number, isJson: boolean, endpoint: LlmEndpoint, shown: st
       `put a key of ${provider === 'oaiCompat' ? endpoint.url.hostname : provider} that is valid, and may list models, into ${where}`,
     );
   }
-  // Of most providers the path is `/v1`; without one, calls are as likely to be 404.
+  // Most providers use the path `/v1`; without it, calls are likely to be answered with status 404 too.
   if (status === 404 && endpoint.url.pathname === '/')
-    return warn(`${shown}: has nothing at /models (404), and params.baseUrl has no path`, place);
+    return warn(`${shown}: nothing found at /models (404), and params.baseUrl has no path`, place);
   if (status === 404 || status === 405)
-    return ok(`${shown} is reachable, and does not list models (${status}): ${key} was not tried`);
-  if (status >= 300 && status <= 399) return fail(`${shown}: redirects elsewhere (${status})`, place);
-  if (status === 429) return warn(`${shown}: too many requests (429)`, 'wait, or ask the provider for more');
+    return ok(`${shown} is reachable, but does not list models (${status}): ${key} was not tried`);
+  if (status >= 300 && status <= 399) return fail(`${shown}: redirects to another URL (${status})`, place);
+  if (status === 429)
+    return warn(`${shown}: too many requests (429)`, 'wait, or request a higher limit from the provider');
   if (status >= 500)
     return warn(
-      `${shown}: fails at the moment (${status})`,
-      'try again later, and look at the state of the provider',
+      `${shown}: is currently failing (${status})`,
+      'try again later, and check the state of the provider',
     );
-  return warn(`${shown}: answers ${status}${status === 200 ? ', and not with JSON' : ''}`, place);
+  return warn(`${shown}: answers ${status}${status === 200 ? ', but not with JSON' : ''}`, place);
 }
 
 const TLS_FIXES: Readonly<Record<string, string>> = {
-  CERT_HAS_EXPIRED: 'renew the certificate of the server; is the clock of this machine right?',
-  CERT_NOT_YET_VALID: 'is the clock of this machine right?',
+  CERT_HAS_EXPIRED: 'renew the certificate of the server, and check the clock of this machine',
+  CERT_NOT_YET_VALID: 'check the clock of this machine',
   ERR_TLS_CERT_ALTNAME_INVALID: 'use the host name that the certificate is for in params.baseUrl',
   ERR_SSL_WRONG_VERSION_NUMBER: 'write http:// instead of https:// in params.baseUrl, or set the right port',
   ERR_SSL_PACKET_LENGTH_TOO_LONG:
@@ -169,13 +172,13 @@ function connectionFix({ url, isConfigured, provider }: LlmEndpoint, error: Erro
   const known = TLS_FIXES[code];
   if (known !== undefined) return known;
   if (/CERT|SIGNATURE/.test(code))
-    return 'set NODE_EXTRA_CA_CERTS to a file with the certificate of its authority when agctl starts';
-  const online = `is this machine online, and does its name server know ${url.hostname}?`;
+    return 'set NODE_EXTRA_CA_CERTS to a file with the certificate of its authority when starting agctl';
+  const online = `is this machine online, and can its name server resolve ${url.hostname}?`;
   if (code === 'ENOTFOUND') return isConfigured ? `correct params.baseUrl; ${online}` : online;
   if (code.includes('TIMEOUT') || code.startsWith('EAI_'))
-    return 'look at the network, name server and firewall of this machine: agctl connects directly, without a proxy';
-  const place = isConfigured ? 'correct params.baseUrl' : 'set params.baseUrl to where it is';
+    return 'check the network, name server and firewall of this machine: agctl connects directly, without a proxy';
+  const place = isConfigured ? 'correct params.baseUrl' : 'set params.baseUrl to its address';
   if (code === 'ECONNREFUSED')
     return `start ${provider === 'ollama' ? '`ollama serve`' : 'the server'}, or ${place}`;
-  return `look at the network of this machine, or ${place}`;
+  return `check the network of this machine, or ${place}`;
 }

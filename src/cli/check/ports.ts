@@ -22,7 +22,7 @@ export const ports: CheckGroup = {
     const fixed = gateways.filter(({ port }) => port !== 0);
     const all = [
       ...fixed.map(({ port, address, name, portPath }) =>
-        // A short form that names no port has its own: there the key is to be added.
+        // A short form without a port uses its default port; the fix then adds the key there.
         checkPort(
           port,
           address,
@@ -39,7 +39,7 @@ export const ports: CheckGroup = {
 
 const DEFAULT_ADMIN = 'localhost:15000';
 
-/** The servers for operators. One at its default address is left out when that is taken; the gateway still serves. */
+/** The operator servers. A conflict at a default address is only a warning, because the gateway starts anyway. */
 function operatorPorts(
   { adminAddr, statsAddr, readinessAddr }: NonNullable<CheckContext['config']>['config'],
   env: CheckContext['env'],
@@ -61,7 +61,7 @@ function operatorPorts(
   });
 }
 
-/** Opens it as the gateway would, every one of its hosts, and closes it again. */
+/** Opens every host of the address as the gateway would, and closes it again. */
 async function checkAddress(
   address: ListenAddress,
   shown: string,
@@ -96,6 +96,6 @@ function checkPort(
   });
 }
 
-/** What is wrong before a start is right while the gateway runs. */
+/** A port in use is a problem before the start, but expected while the gateway is running. */
 const freeOrMove = (key: string): string =>
-  `stop what uses it, or change ${key}; nothing is wrong if this gateway is running already`;
+  `stop the process that uses it, or change ${key}; this is expected if the gateway is already running`;

@@ -10,8 +10,8 @@ import { explain } from './provider-refusals.ts';
 export type Metadata = Readonly<Record<string, unknown>> | undefined;
 
 /**
- * Whether the provider has signing keys where they are looked for. `answered`: it gave its metadata. When it does not,
- * one cause is said once. Keys that stand in the configuration or in a file are not a provider's matter.
+ * Checks whether the provider has signing keys at the expected URL. `answered`: it returned its metadata; if it did
+ * not, the common cause is reported only once. Keys in the configuration or in a file are not checked here.
  */
 export async function checkKeys(
   { answered, document }: { readonly answered: boolean; readonly document: Metadata },
@@ -33,12 +33,12 @@ export async function checkKeys(
         : fail(`keys: none for signatures at ${url}`, keysFix(policy, document)),
     ];
   } catch (error) {
-    if (!answered && configured === undefined) return [skip(`keys not had from ${url} either`)];
+    if (!answered && configured === undefined) return [skip(`keys not available from ${url} either`)];
     return [explain('keys', messageOf(error), keysFix(policy, document))];
   }
 }
 
-/** What to do when the keys cannot be had. The metadata, as far as it is known, says where they are (RFC 8414 §2). */
+/** The fix if the keys are not available. The metadata, as far as it is known, contains their URL (RFC 8414 §2). */
 export function keysFix({ issuer, provider, jwks }: McpAuthenticationConfig, document: Metadata): string {
   const published = document?.['jwks_uri'];
   const asked = typeof jwks === 'object' && 'url' in jwks ? jwks.url : providerOf(provider).keySetUrl(issuer);
@@ -46,10 +46,10 @@ export function keysFix({ issuer, provider, jwks }: McpAuthenticationConfig, doc
     return `the provider publishes its keys elsewhere: set \`jwks: { url: ${published} }\``;
   return provider === undefined && jwks === undefined
     ? 'set `jwks`, or `provider.idpx` for a provider with realms'
-    : 'set `jwks` to where the provider publishes its keys';
+    : 'set `jwks` to the URL where the provider publishes its keys';
 }
 
-/** The metadata of the provider, or undefined when it cannot be had. */
+/** The metadata of the provider, or undefined if it is not available. */
 export async function readMetadata(
   { issuer, provider }: McpAuthenticationConfig,
   client: DocumentClient,

@@ -1,6 +1,6 @@
 import { type CheckResult, fail } from './check.ts';
 
-/** What providers with realms say when a prerequisite is missing, and what to do then. */
+/** Messages of providers with realms about a missing prerequisite, and what to do about each. */
 const KNOWN: readonly (readonly [pattern: RegExp, fix: string])[] = [
   [/HTTPS required/i, "for local tests without TLS set the realm's sslRequired to NONE; not in production"],
   [
@@ -14,7 +14,7 @@ const KNOWN: readonly (readonly [pattern: RegExp, fix: string])[] = [
   [/Web Origins/i, "add the client's origin to the realm's Allowed Registration Web Origins"],
 ];
 
-/** A failure at the provider, with what to do: for what it says, or `otherwise`. */
+/** A failure at the provider with its fix: the one for its message, or `otherwise`. */
 export function explain(subject: string, problem: string, otherwise: string): CheckResult {
   return fail(`${subject}: ${problem}`, KNOWN.find(([pattern]) => pattern.test(problem))?.[1] ?? otherwise);
 }

@@ -4,21 +4,21 @@ import { escapeControls } from '../../core/log.ts';
 import type { Progress } from '../progress.ts';
 import type { Check, CheckResult } from './check.ts';
 
-/** A check that was started, under the title of its group. */
+/** A running check under the title of its group. */
 export interface Started {
   readonly group: string;
   readonly title: string;
   readonly check: Check;
 }
 
-/** The same with what it found. */
+/** A completed check with its result. */
 export interface Outcome extends Started {
   readonly results: readonly CheckResult[];
 }
 
 /**
- * Waits for all checks, and hands each outcome to `print` as soon as those before it are there. None is held back for
- * longer than `LIMITS.progressTick`: what others are ahead of comes under its group's title once more.
+ * Waits for all checks and passes each outcome to `print` once the preceding ones are printed. No outcome is held back
+ * for longer than `LIMITS.progressTick`; one that is printed out of order repeats the title of its group.
  */
 export async function gather(
   all: readonly Started[],
@@ -67,7 +67,7 @@ function named(names: readonly string[]): string {
 
 const MARKS = { ok: ['✓', 'green'], warn: ['!', 'yellow'], fail: ['✗', 'red'], skip: ['–', 'gray'] } as const;
 
-/** Outcomes as text: a title whenever the group is another one than before, then a line a result. */
+/** Prints outcomes as text: a title whenever the group changes, then one line per result. */
 export function textPrinter(write: (text: string) => void, color: boolean): (outcome: Outcome) => void {
   let last: string | undefined;
   return ({ group, title, results }) => {

@@ -10,7 +10,7 @@ import { type CheckContext, type CheckResult, fail, ok } from './check.ts';
 /** The `stdio` section of a target. */
 export type StdioConfig = Parameters<typeof stdio.compile>[1];
 
-/** Starts the commands of stdio targets as the gateway would, a few at a time, and asks each for its tools. */
+/** Starts the commands of stdio targets as the gateway would, a few at a time, and requests the tool list of each. */
 export class TargetStarter {
   readonly #context: CheckContext;
   readonly #waiting: (() => void)[] = [];
@@ -48,7 +48,7 @@ export class TargetStarter {
     } catch (error) {
       return fail(
         `${name}   ${detailOf(error)}`,
-        "if its stderr does not say why, run the command by hand; of agctl's environment it has a part only, stdio.env adds variables",
+        "if its stderr does not say why, run the command manually; it gets only part of agctl's environment, and stdio.env adds variables",
       );
     } finally {
       await runtime.close();

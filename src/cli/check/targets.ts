@@ -14,7 +14,7 @@ import {
 } from './check.ts';
 import { type StdioConfig, TargetStarter } from './start-target.ts';
 
-/** Looks for the commands of stdio targets, starts them where that is asked for, and looks for the other servers. */
+/** Finds the commands of stdio targets, starts them with --start, and connects to HTTP targets. */
 export const targets: CheckGroup = {
   name: 'targets',
   title: () => 'mcp targets',
@@ -32,10 +32,10 @@ export const targets: CheckGroup = {
   },
 };
 
-/** How long a server may take to accept a connection, in ms. */
-const PATIENCE = 3_000;
+/** Timeout for a server to accept a connection, in ms. */
+const CONNECT_TIMEOUT = 3_000;
 
-/** Whether somebody listens there. Nothing is sent. */
+/** Checks that a server accepts connections. Nothing is sent. */
 function checkAddress(
   name: string,
   { host, port }: { readonly host: string; readonly port?: number | undefined },
@@ -56,7 +56,7 @@ function checkAddress(
       socket.destroy();
       resolve(fail(`${name}   ${url.host}: ${why}`, 'start the server, or correct mcp.host of the target'));
     };
-    socket.setTimeout(PATIENCE, () => failed(`no connection within ${PATIENCE / 1000} s`));
+    socket.setTimeout(CONNECT_TIMEOUT, () => failed(`no connection within ${CONNECT_TIMEOUT / 1000} s`));
     socket.on('error', (error) => failed(messageOf(error)));
   });
 }
@@ -70,6 +70,6 @@ function checkCommand(
   const { cmd } = config;
   const found = findCommand(cmd, childEnvironment(config, env), folder);
   if (found === undefined)
-    return fail(`${name}   command not found: ${cmd}`, 'install it, or give its whole path in stdio.cmd');
+    return fail(`${name}   command not found: ${cmd}`, 'install it, or set stdio.cmd to its full path');
   return options.start ? starter.start(name, config) : ok(`${name}   ${cmd} is ${found}`);
 }

@@ -2,48 +2,45 @@ import type { McpAuthenticationConfig } from '../../server/policies/mcp-authenti
 
 type Fix = string | ((policy: McpAuthenticationConfig) => string);
 
-/** By words of the reason; the first that fits. What is left is text that is not a token. */
+/** Fixes by words of the reason; the first match wins. Anything else is text that is not a token. */
 const FIXES: readonly (readonly [reason: RegExp, fix: Fix])[] = [
   [/audience/, audienceFix],
-  [
-    /issuer/,
-    'request tokens from the host name that `issuer` has; in containers both must use the same name',
-  ],
+  [/issuer/, 'request tokens with the host name of `issuer`; in containers both must use the same name'],
   [/expired|not valid yet|in the future/, 'get a new token, and check the clocks of both machines'],
   [
     /has no `\w+` claim/,
-    'have the provider put the claim into its tokens; `jwtValidationOptions.requiredClaims` says which ones they must have',
+    'configure the provider to put the claim into its tokens; `jwtValidationOptions.requiredClaims` lists the required claims',
   ],
   [
     /algorithm/,
-    'have the provider sign with a public key, such as RS256, ES256 or EdDSA: `none` and shared secrets (HS256) are never accepted',
+    'configure the provider to sign with a public key, such as RS256, ES256 or EdDSA: `none` and shared secrets (HS256) are never accepted',
   ],
   [
     /unknown key/,
-    'the key that the token names is not in the key set: is it a token of this provider, and is `jwks` (if set) its current key set?',
+    'the key that the token names is not in the key set: is the token from this provider, and is `jwks` (if set) its current key set?',
   ],
   [
     /signature of the token is not valid/,
-    'the key of that id has not signed this text: is `jwks` (if set) the key set of this provider, and was the token copied unchanged?',
+    'the key with that id did not sign this token: is `jwks` (if set) the key set of this provider, and was the token copied unchanged?',
   ],
-  [/of type|not an access token/, 'give the access token, not the ID token or another one'],
-  [/`kid`/, 'have the provider name the key in the header of its tokens (`kid`)'],
+  [/of type|not an access token/, 'use the access token, not the ID token or another one'],
+  [/`kid`/, 'configure the provider to name the key in the header of its tokens (`kid`)'],
   [
     /three parts/,
-    'give the access token of the provider, as one line; one that is not a JWT cannot be checked',
+    'use the access token of the provider, on a single line; a token that is not a JWT cannot be validated',
   ],
 ];
 
-/** What to do about a token that is refused for that reason. */
+/** The fix for a token that is refused for the given reason. */
 export function tokenFix(problem: string, policy: McpAuthenticationConfig): string {
   const fix = FIXES.find(([reason]) => reason.test(problem))?.[1];
-  if (fix === undefined) return 'give the access token of the provider, as one line';
+  if (fix === undefined) return 'use the access token of the provider, on a single line';
   return typeof fix === 'string' ? fix : fix(policy);
 }
 
 function audienceFix({ audiences, provider }: McpAuthenticationConfig): string {
   const wanted = audiences.join(' or ');
   return provider === undefined
-    ? `have the provider issue tokens for ${wanted}, or add to \`audiences\` what its tokens for this gateway have in \`aud\``
+    ? `configure the provider to issue tokens for ${wanted}, or add the \`aud\` of its tokens for this gateway to \`audiences\``
     : `add an audience mapper (oidc-audience-mapper, access token claim on) for ${wanted} to the client; without one, \`aud\` is \`account\``;
 }

@@ -5,7 +5,7 @@ import type { ExpressionScope } from '../../server/kernel/expression.ts';
 
 type Effect = 'allow' | 'deny' | 'require';
 
-/** A rule, and what it says of a token. */
+/** A rule and its result for a token. */
 export interface ExplainedRule {
   readonly effect: Effect;
   readonly rule: string;
@@ -13,19 +13,19 @@ export interface ExplainedRule {
   readonly result: string;
 }
 
-/** What rules make of a token when nothing is known of the request. */
+/** The effect of rules on a token when the request is not known. */
 export interface ExplainedRules {
   readonly rules: readonly ExplainedRule[];
-  /** The rule because of which nothing passes, or words for it; undefined when something may pass. */
+  /** The rule that refuses everything, or a description; undefined if a request may be allowed. */
   readonly refusal: string | undefined;
 }
 
-/** A rule that also reads the request, or the item that is used. */
+/** Result of a rule that also reads the request, or the item that is used. */
 export const UNKNOWN = 'depends on the request';
 
 /**
- * Evaluates the rules that read nothing but the token, with the meaning that the policies give them. `plain` is what
- * a rule without a keyword is in that policy.
+ * Evaluates the rules that read nothing but the token, with the semantics of the policies. `plain` is the mode of a
+ * rule without a keyword in that policy.
  */
 export function explainRules(
   rules: readonly RuleConfig[],
@@ -46,11 +46,11 @@ export function explainRules(
 function refusalOf(rules: readonly ExplainedRule[]): string | undefined {
   const of = (effect: Effect): ExplainedRule[] => rules.filter((rule) => rule.effect === effect);
   const known = (rule: ExplainedRule): boolean => rule.result !== UNKNOWN;
-  // A deny rule that fails denies; one that is no boolean is a failure too.
+  // A deny rule that fails denies; a result that is not a boolean is a failure too.
   const denying = of('deny').find((rule) => known(rule) && rule.result !== 'false');
   if (denying !== undefined) return `a deny rule refuses: ${denying.rule}`;
   const missing = of('require').find((rule) => known(rule) && rule.result !== 'true');
-  if (missing !== undefined) return `a rule does not hold: ${missing.rule}`;
+  if (missing !== undefined) return `a require rule is not true: ${missing.rule}`;
   const allows = of('allow');
   const none = allows.length > 0 && allows.every((rule) => known(rule) && rule.result !== 'true');
   return none ? 'no allow rule is true' : undefined;

@@ -11,7 +11,7 @@ import { TokenError } from '../../server/policies/mcp-authentication/jwt-prechec
 import { keysFix, readMetadata } from '../check/provider-keys.ts';
 import { tokenFix } from '../check/token-fix.ts';
 import { type ExplainedRule, explainRules } from '../check/token-rules.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 import { readToken } from './check.ts';
 
 interface Options {
@@ -39,7 +39,7 @@ export const run: Run<Options> = async ({ file, tokenFile, output }, { env, cwd,
     throw new CommandError(
       'not_ok',
       `${file} is not a valid configuration`,
-      `agctl config validate -f ${file}`,
+      `run agctl config validate -f ${file}`,
     );
   const token = readToken(tokenFile);
   const folder = dirname(resolve(cwd, file));
@@ -101,7 +101,7 @@ async function explainRoute(
   }
 }
 
-/** What the rules of the route make of a valid token. */
+/** Evaluates the rules of the route for a valid token. */
 function judge(policies: RoutePlan['config']['policies'], jwt: unknown): Omit<Verdict, 'gateway' | 'route'> {
   const request = explainRules(policies?.authorization?.rules ?? [], 'require', requestScope, jwt);
   const items = explainRules(policies?.mcpAuthorization?.rules ?? [], 'allow', mcpAuthorizationScope, jwt);
@@ -112,7 +112,12 @@ function judge(policies: RoutePlan['config']['policies'], jwt: unknown): Omit<Ve
     const reason = `the token is valid, but every tool, prompt and resource is hidden: ${items.refusal}`;
     return { accepted: false, status: 200, reason, ...known };
   }
-  return { accepted: true, status: 200, reason: 'the token is valid and no rule on it fails', ...known };
+  return {
+    accepted: true,
+    status: 200,
+    reason: 'the token is valid, and no rule that reads only the token fails',
+    ...known,
+  };
 }
 
 function textOf({ gateway, route, accepted, status, reason, fix, rules, items }: Verdict): string {

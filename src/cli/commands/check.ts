@@ -8,8 +8,7 @@ import { planGateways } from '../../server/config/plan.ts';
 import type { CheckContext, CheckOptions, CheckResult } from '../check/check.ts';
 import { checkGroups } from '../check/groups.ts';
 import { gather, type Started, textPrinter } from '../check/report.ts';
-import { type Context, wantsColor } from '../context.ts';
-import type { Run } from '../program.ts';
+import { type Context, type Run, wantsColor } from '../context.ts';
 import { Progress } from '../progress.ts';
 
 interface Options {
@@ -74,13 +73,13 @@ function selectedGroups(only: string | undefined): typeof checkGroups {
 function checkOptions(options: Options, { env }: Context): CheckOptions {
   const { loginClient, loginUser, loginPasswordEnv } = options;
   if (loginUser !== undefined && (loginClient === undefined || loginPasswordEnv === undefined)) {
-    throw new CommandError('usage', '--login-user needs --login-client and --login-password-env');
+    throw new CommandError('usage', '--login-user requires --login-client and --login-password-env');
   }
   if (options.start === true && options.offline === true)
     throw new CommandError(
       'usage',
-      '--start and --offline exclude each other',
-      'a server that is started may ask the network, and agctl cannot keep it from that',
+      '--start and --offline are mutually exclusive',
+      'a started server may use the network, and agctl cannot prevent that',
     );
   if (options.start === true) killChildrenOnSignals();
   return {
@@ -95,13 +94,19 @@ function checkOptions(options: Options, { env }: Context): CheckOptions {
   };
 }
 
-/** An exit ends the groups of processes that were started (`targets/child.ts`); a signal alone does not. */
+/**
+ * The exit handler (`targets/child.ts`) kills the process groups of started servers; a signal alone does not run it.
+ */
 function killChildrenOnSignals(): void {
   process.once('SIGINT', () => process.exit(EXIT_CODES.interrupted.code));
   process.once('SIGTERM', () => process.exit(EXIT_CODES.not_ok.code));
 }
 
-/** The token in a file, also where the whole header or its value was saved. Throws `CommandError` (usage) when it cannot be read. */
+/**
+ * Reads the token from a file, which may also contain the whole Authorization header or its value.
+ *
+ * @throws CommandError with exit name `usage` when the file cannot be read
+ */
 export function readToken(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8')

@@ -6,8 +6,7 @@ import type { DiagnosticFormat } from '../../core/render/diagnostics.ts';
 import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
-import { type Context, wantsColor } from '../context.ts';
-import type { Run } from '../program.ts';
+import { type Context, type Run, wantsColor } from '../context.ts';
 import { report } from '../report.ts';
 
 interface Options {
@@ -30,7 +29,7 @@ export const run: Run<Options> = async (options, context) => {
   const stream = isMachine ? context.stdout : context.stderr;
   if (diagnostics.length > 0 || options.output === 'json' || options.output === 'sarif') {
     const text = report(
-      // A run that failed must not show warnings only.
+      // A failed run must not display only warnings.
       isStrict && options.output === 'github' ? diagnostics.map(asError) : diagnostics,
       checked.flatMap(({ loaded }) => loaded ?? []),
       {
@@ -50,7 +49,7 @@ export const run: Run<Options> = async (options, context) => {
 
 interface CheckedFile {
   readonly file: string;
-  /** Undefined when the file could not be read, which is then its only problem. */
+  /** Undefined if the file could not be read, which is then its only problem. */
   readonly loaded: LoadedConfig | undefined;
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -60,7 +59,7 @@ async function checkFile(file: string, { env, cwd }: Context): Promise<CheckedFi
   try {
     text = readConfigFile(file);
   } catch (error) {
-    // The other files are checked all the same.
+    // The remaining files are still validated.
     if (!(error instanceof CommandError)) throw error;
     return { file, loaded: undefined, diagnostics: [unreadable(file, error)] };
   }
@@ -97,7 +96,7 @@ function summary(
   const warnings = count('warning');
   if (errors > 0)
     return `${file}: ${counted(errors, 'error')}${warnings > 0 ? `, ${counted(warnings, 'warning')}` : ''}\n`;
-  if (isStrict && warnings > 0) return `${file}: ${counted(warnings, 'warning')}, and --strict allows none\n`;
+  if (isStrict && warnings > 0) return `${file}: ${counted(warnings, 'warning')}, but --strict allows none\n`;
   const ports = loaded.config === undefined ? 0 : planGateways(loaded.config).gateways.length;
   const noted = warnings > 0 ? `, ${counted(warnings, 'warning')}` : '';
   return `${file}: valid${noted} (${counted(ports, 'port')}) in ${Math.round(milliseconds)} ms\n`;

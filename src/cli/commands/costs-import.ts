@@ -8,7 +8,7 @@ import { escapeControls } from '../../core/log.ts';
 import { readNamedFile } from '../../core/named-file.ts';
 import { counted } from '../../core/render/counted.ts';
 import { ImportError, importModelsDev } from '../../server/llm/cost/models-dev.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 
 interface Options {
   readonly file: string;
@@ -30,7 +30,7 @@ export const run: Run<Options> = async (options, { stdout, stderr, cwd }) => {
   });
   const text = `${JSON.stringify(catalog, undefined, pretty ? 2 : undefined)}\n`;
   if (out === undefined) stdout.write(text);
-  else writeWhole(resolve(cwd, out), text);
+  else replaceFile(resolve(cwd, out), text);
   const lines = warnings.map((warning) => `warning: ${escapeControls(warning)}\n`);
   const count = Object.keys(catalog.providers).length;
   stderr.write(`${lines.join('')}imported ${counted(count, 'provider')}\n`);
@@ -59,8 +59,11 @@ function readList(file: string, cwd: string): unknown {
   }
 }
 
-/** All of the file or none: a gateway that watches it never sees half, and the old one stays when this fails. */
-function writeWhole(path: string, text: string): void {
+/**
+ * Replaces the file atomically: a gateway that watches it never reads half of it, and the old file is kept if writing
+ * fails.
+ */
+function replaceFile(path: string, text: string): void {
   const draft = `${path}.${randomUUID()}.tmp`;
   try {
     writeFileSync(draft, text, { mode: 0o600, flag: 'wx' });

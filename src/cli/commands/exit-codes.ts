@@ -1,5 +1,5 @@
 import { exitCodeTable } from '../../core/exit-codes.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 
 export const run: Run<object> = async (_options, { stdout }) => {
   stdout.write(`${exitCodeTable()}\n`);

@@ -7,22 +7,21 @@ import { LIMITS } from '../../core/limits.ts';
 import { createLog, fileSink, type LineSink, type Log } from '../../core/log.ts';
 import { InvalidDirectives, LogDirectives } from '../../core/log-directives.ts';
 import { counted } from '../../core/render/counted.ts';
-import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
+import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import type { Config } from '../../server/config/schema.ts';
 import { OperatorServerError, openSignalServers } from '../../server/observe/operator-servers.ts';
 import { Readiness } from '../../server/observe/readiness.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
 import { type Gateway, startGateway } from '../../server/runtime/gateway.ts';
+import type { Served } from '../../server/runtime/loaded-config.ts';
 import { PortError, portDiagnostic } from '../../server/runtime/port.ts';
 import { LiveConfig } from '../../server/runtime/reload/live-config.ts';
 import { compileRuntime } from '../../server/runtime/runtime.ts';
-import { AdminAddressProblem, openAdminServer } from '../admin-server.ts';
+import { ConfiguredAdminAddressError, openAdminServer } from '../admin-server.ts';
 import { banner, readyFields } from '../banner.ts';
-import { type Context, wantsColor } from '../context.ts';
-import { endProcess } from '../end-process.ts';
-import { onHangup } from '../hangup.ts';
-import type { Run } from '../program.ts';
+import { type Context, type Run, wantsColor } from '../context.ts';
 import { report } from '../report.ts';
+import { endProcess, onSighup, type Shutdown, shutdownOnSignals } from '../signals.ts';
 
 interface Options {
   readonly file: string;
@@ -34,77 +33,121 @@ interface Options {
 const STDOUT = 1;
 const STDERR = 2;
 
-/** Runs the gateway until it is told to stop. The only command that knows how its parts are wired. */
-export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = true }, context) => {
+/** What every step below needs. */
+interface Setup {
+  readonly file: string;
+  /** Folder that paths of the configuration are relative to. */
+  readonly folder: string;
+  readonly options: Options;
+  readonly context: Context;
+}
+
+/** Runs the gateway until a signal stops it: loads the file, builds a runtime, opens the servers, waits. */
+export const run: Run<Options> = async (options, context) => {
   const started = performance.now();
-  const loaded = loadConfigText(readConfigFile(file), file, context.env);
-  const show = (diagnostics: readonly Diagnostic[]): void => {
-    if (diagnostics.length === 0) return;
-    const options = {
-      format: 'text',
-      color: wantsColor(context.stderr, color, context.env),
-      width: context.stderr.columns ?? 100,
-    } as const;
-    context.stderr.write(`${report(diagnostics, [loaded], options)}\n`);
-  };
+  const { file } = options;
   const folder = file === '-' ? context.cwd : dirname(resolve(context.cwd, file));
-  if (loaded.config === undefined) {
-    show(await findProblems(loaded, { folder, env: context.env }));
-    throw new CommandError('not_ok', `${file} is not a valid configuration`);
+  const setup = { file, folder, options, context };
+  const loaded = await load(setup);
+  const built = await build(setup, loaded);
+  let opened: Opened;
+  try {
+    opened = await open(setup, built);
+  } catch (error) {
+    if (!(error instanceof UnopenedError)) throw error;
+    showDiagnostics(setup, loaded, [error.diagnostic]);
+    return EXIT_CODES.not_ok.code;
   }
+  announceReady(setup, built, opened, performance.now() - started);
+  return wait(built, opened);
+};
+
+/** Reads the file. @throws CommandError for an invalid configuration, after reporting its problems */
+async function load(setup: Setup): Promise<ValidConfig> {
+  const { file, folder, context } = setup;
+  const loaded = loadConfigText(readConfigFile(file), file, context.env);
+  const { config } = loaded;
+  if (config !== undefined) return { ...loaded, config };
+  showDiagnostics(setup, loaded, await findProblems(loaded, { folder, env: context.env }));
+  throw new CommandError('not_ok', `${file} is not a valid configuration`);
+}
+
+type ValidConfig = LoadedConfig & { readonly config: Config };
+
+/** A compiled configuration, and where its logs go. */
+interface Built {
+  readonly served: Served;
+  readonly log: Log;
+  readonly sinks: { readonly log: LineSink; readonly accessLog: LineSink };
+  /** Whether programs read the log: then nothing else is printed. */
+  readonly isJson: boolean;
+}
+
+/** Compiles the configuration. @throws CommandError for errors in it, after reporting them */
+async function build(setup: Setup, loaded: ValidConfig): Promise<Built> {
+  const { file, folder, context } = setup;
   const { config, source } = loaded;
-  const logSink = fileSink(STDERR);
-  const accessLog = fileSink(STDOUT);
+  const { format } = config.config.logging;
+  const sinks = { log: fileSink(STDERR), accessLog: fileSink(STDOUT) };
   const { directives, problem } = initialDirectives(config, context.env);
-  const log = createLog(logSink, directives, config.config.logging.format);
+  const log = createLog(sinks.log, directives, format);
   if (problem !== undefined) log.warn('agctl', 'RUST_LOG is ignored', { problem });
-  const { runtime, diagnostics } = compileRuntime({ config, source, log, folder, env: context.env });
-  const all = [...loaded.diagnostics, ...diagnostics];
-  const isValid = all.every(({ severity }) => severity !== 'error');
-  const isJson = config.config.logging.format === 'json';
-  if (isJson && isValid) logWarnings(all, log);
-  else show(all);
+  const { runtime, diagnostics: found } = compileRuntime({ config, source, log, folder, env: context.env });
+  const diagnostics = [...loaded.diagnostics, ...found];
+  const isValid = diagnostics.every(({ severity }) => severity !== 'error');
+  const isJson = format === 'json';
+  if (isJson && isValid) logWarnings(diagnostics, log);
+  else showDiagnostics(setup, loaded, diagnostics);
   if (!isValid) {
     await runtime.close();
     throw new CommandError('not_ok', `${file} is not a valid configuration`);
   }
+  return { served: { config, runtime, source, diagnostics }, log, sinks, isJson };
+}
+
+/** The running servers. */
+interface Opened {
+  readonly gateway: Gateway;
+  readonly admin: AdminServer | undefined;
+  /** Undefined if the configuration came from standard input. */
+  readonly live: LiveConfig | undefined;
+  readonly shutdown: Shutdown;
+  /** Closes the servers of metrics and readiness. */
+  closeServers(): Promise<void>;
+}
+
+/** An address in the configuration could not be opened. */
+class UnopenedError extends Error {
+  readonly diagnostic: Diagnostic;
+
+  constructor(diagnostic: Diagnostic) {
+    super(diagnostic.message);
+    this.name = 'UnopenedError';
+    this.diagnostic = diagnostic;
+  }
+}
+
+/** Opens all servers; the gateway is ready afterwards. @throws UnopenedError, after closing what was open */
+async function open(setup: Setup, built: Built): Promise<Opened> {
+  const { file, folder, options, context } = setup;
+  const { served, log, sinks } = built;
+  const { env } = context;
   const readiness = new Readiness();
   const isServing = readiness.begin('gateway');
-  let closeServers: (() => Promise<void>) | undefined;
-  let gateway: Gateway;
-  try {
-    closeServers = await openSignalServers({
-      config,
-      metrics: runtime.metrics,
-      readiness,
-      env: context.env,
-      log,
-    });
-    gateway = await startGateway({ runtime, log, accessLog });
-  } catch (error) {
-    await Promise.all([closeServers?.(), runtime.close()]);
-    if (!(error instanceof PortError || error instanceof OperatorServerError)) throw error;
-    show([portDiagnostic(error, source)]);
-    return EXIT_CODES.not_ok.code;
-  }
-  const sinks = { log: logSink, accessLog };
-  const { stopped, stop } = stoppable({ gateway, readiness, log, sinks: Object.values(sinks) }, (signal) => {
-    if (isJson) log.info('agctl', 'finishing open requests', { signal });
-    else context.stderr.write(`${signal}: finishing open requests; again stops now\n`);
+  const { gateway, closeServers } = await openGateway(built, readiness, env);
+  const shutdown = shutdownOnSignals({
+    log,
+    sinks: Object.values(sinks),
+    drain: () => {
+      // Load balancers stop sending requests while open ones finish.
+      readiness.begin('draining');
+      return gateway.close();
+    },
+    announce: (signal) => announceShutdown(signal, built, context),
   });
-  const served = { config, runtime, source, diagnostics: all };
+  const path = file === '-' ? undefined : resolve(context.cwd, file);
   const live =
-    file === '-'
-      ? undefined
-      : new LiveConfig({
-          served,
-          gateway,
-          path: resolve(context.cwd, file),
-          file,
-          folder,
-          env: context.env,
-          log,
-        });
+    path === undefined ? undefined : new LiveConfig({ served, gateway, path, file, folder, env, log });
   let admin: AdminServer | undefined;
   try {
     admin = await openAdminServer({
@@ -112,37 +155,80 @@ export const run: Run<Options> = async ({ file, color, uiWrite = false, watch = 
       served: () => live?.served ?? served,
       ...(live === undefined ? {} : { reloadState: () => live.state }),
       folder,
-      ...(file === '-' ? {} : { configFile: resolve(context.cwd, file) }),
-      isConfigWritable: uiWrite,
-      env: context.env,
+      ...(path === undefined ? {} : { configFile: path }),
+      isConfigWritable: options.uiWrite ?? false,
+      env,
       log,
       sinks,
       webApp: fileURLToPath(new URL('../../web/admin', import.meta.url)),
-      stop,
+      stop: () => shutdown.stop(),
     });
   } catch (error) {
     await Promise.all([gateway.close(), closeServers()]);
-    if (!(error instanceof AdminAddressProblem)) throw error;
-    show([error.diagnostic]);
-    return EXIT_CODES.not_ok.code;
+    throw error instanceof ConfiguredAdminAddressError ? new UnopenedError(error.diagnostic) : error;
   }
   if (live !== undefined) {
-    if (watch) await live.watch();
-    onHangup(context, { reload: () => void live.reload(), stop: () => void stop() });
+    if (options.watch ?? true) await live.watch();
+    onSighup(context, { reload: () => void live.reload(), stop: () => void shutdown.stop() });
   }
   isServing();
-  const warnings = all.length === 0 ? '' : `, ${counted(all.length, 'warning')}`;
-  const facts = { file, warnings, gateway, admin, config, ms: performance.now() - started };
-  if (isJson) log.info('agctl', 'ready', readyFields(facts));
-  else context.stderr.write(banner(facts));
-  const code = await stopped;
-  await Promise.all([admin?.close(), closeServers(), live?.close()]);
-  await Promise.all([logSink.flush(), accessLog.flush()]);
-  setTimeout(() => endProcess(code, 'SIGTERM', [logSink, accessLog]), LIMITS.exitGrace).unref();
-  return code;
-};
+  return { gateway, admin, live, shutdown, closeServers };
+}
 
-/** Warnings where logs are for programs: a line each. */
+async function openGateway(
+  { served: { config, runtime, source }, log, sinks: { accessLog } }: Built,
+  readiness: Readiness,
+  env: Context['env'],
+): Promise<Pick<Opened, 'gateway' | 'closeServers'>> {
+  let closeServers: (() => Promise<void>) | undefined;
+  try {
+    closeServers = await openSignalServers({ config, metrics: runtime.metrics, readiness, env, log });
+    return { gateway: await startGateway({ runtime, log, accessLog }), closeServers };
+  } catch (error) {
+    await Promise.all([closeServers?.(), runtime.close()]);
+    if (!(error instanceof PortError || error instanceof OperatorServerError)) throw error;
+    throw new UnopenedError(portDiagnostic(error, source));
+  }
+}
+
+/** Waits for the shutdown, then closes everything else. Resolves to the exit code. */
+async function wait({ sinks }: Built, { admin, live, shutdown, closeServers }: Opened): Promise<number> {
+  const code = await shutdown.stopped;
+  await Promise.all([admin?.close(), closeServers(), live?.close()]);
+  const all = [sinks.log, sinks.accessLog];
+  await Promise.all(all.map((sink) => sink.flush()));
+  setTimeout(() => endProcess(code, 'SIGTERM', all), LIMITS.exitGrace).unref();
+  return code;
+}
+
+function showDiagnostics(
+  { options: { color }, context: { stderr, env } }: Setup,
+  loaded: LoadedConfig,
+  diagnostics: readonly Diagnostic[],
+): void {
+  if (diagnostics.length === 0) return;
+  const style = {
+    format: 'text',
+    color: wantsColor(stderr, color, env),
+    width: stderr.columns ?? 100,
+  } as const;
+  stderr.write(`${report(diagnostics, [loaded], style)}\n`);
+}
+
+function announceReady({ file, context }: Setup, built: Built, { gateway, admin }: Opened, ms: number): void {
+  const { config, diagnostics } = built.served;
+  const warnings = diagnostics.length === 0 ? '' : `, ${counted(diagnostics.length, 'warning')}`;
+  const facts = { file, warnings, gateway, admin, config, ms };
+  if (built.isJson) built.log.info('agctl', 'ready', readyFields(facts));
+  else context.stderr.write(banner(facts));
+}
+
+function announceShutdown(signal: NodeJS.Signals, { isJson, log }: Built, { stderr }: Context): void {
+  if (isJson) log.info('agctl', 'finishing open requests', { signal });
+  else stderr.write(`${signal}: finishing open requests; a second signal stops now\n`);
+}
+
+/** Logs each warning as a line of its own, for programs that read the log. */
 function logWarnings(warnings: readonly Diagnostic[], log: Log): void {
   for (const { code, message, help, file, range } of warnings) {
     const at = `${file}:${range.start.line}:${range.start.column}`;
@@ -150,7 +236,7 @@ function logWarnings(warnings: readonly Diagnostic[], log: Log): void {
   }
 }
 
-/** RUST_LOG wins, as in the program that our configuration is compatible with; a wrong one does not stop anything. */
+/** RUST_LOG overrides the configuration, as upstream does; an invalid one is reported and ignored. */
 function initialDirectives(
   { config }: Config,
   env: Context['env'],
@@ -164,59 +250,4 @@ function initialDirectives(
     if (!(error instanceof InvalidDirectives)) throw error;
     return { directives: configured(), problem: `\`${error.clause}\`: ${error.hint}` };
   }
-}
-
-/** What a stop concerns. */
-interface Stopping {
-  readonly gateway: Gateway;
-  readonly readiness: Readiness;
-  readonly log: Log;
-  readonly sinks: readonly LineSink[];
-}
-
-interface Stoppable {
-  /** Exit code, once the gateway has drained. */
-  readonly stopped: Promise<number>;
-  /** Asks for a stop; resolves when the gateway has drained. */
-  stop(): Promise<void>;
-}
-
-/**
- * Stops the gateway after the first signal, or when asked to: it drains. A second signal ends the process at once. An
- * error that nobody caught is a bug of ours: it is logged once, and the gateway drains rather than serve on in
- * an unknown state.
- */
-function stoppable(
-  { gateway, readiness, log, sinks }: Stopping,
-  announce: (signal: NodeJS.Signals) => void,
-): Stoppable {
-  const { promise: stopped, resolve: done } = Promise.withResolvers<number>();
-  let closing: Promise<void> | undefined;
-  const stop = (code: number): Promise<void> => {
-    // Balancers send no more while open requests end.
-    if (closing === undefined) readiness.begin('draining');
-    closing ??= gateway.close().then(() => done(code));
-    return closing;
-  };
-  const onBug = (error: unknown): void => {
-    log.error('agctl', 'internal error, stopping', {
-      problem: error instanceof Error ? (error.stack ?? error.message) : String(error),
-    });
-    void stop(EXIT_CODES.bug.code);
-  };
-  process.on('uncaughtException', onBug);
-  process.on('unhandledRejection', onBug);
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (closing !== undefined) {
-      // Children are killed by the exit handler of their supervisor.
-      const { interrupted, not_ok } = EXIT_CODES;
-      endProcess(signal === 'SIGINT' ? interrupted.code : not_ok.code, signal, sinks);
-      return;
-    }
-    announce(signal);
-    void stop(EXIT_CODES.ok.code);
-  };
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
-  return { stopped, stop: () => stop(EXIT_CODES.ok.code) };
 }

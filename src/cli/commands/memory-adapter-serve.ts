@@ -4,9 +4,9 @@ import { httpTransport } from '../../adapter/backend/http-transport.ts';
 import { dashboardUrl, memoryApiUrl } from '../../adapter/base-url.ts';
 import { createLog, fileSink } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
+import type { Run } from '../context.ts';
 import { adapterAccessFrom, allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
 import { drain, listen, untilStopped } from '../memory/service.ts';
-import type { Run } from '../program.ts';
 
 interface Options {
   readonly port?: string;
@@ -18,7 +18,10 @@ interface Options {
 const STDERR = 2;
 const DEFAULT_PORT = 8080;
 
-/** Runs the memory adapter until it is told to stop. The backend need not be there yet: calls say when it is not. */
+/**
+ * Runs the memory adapter until a signal stops it. The backend need not be available at the start: calls report if it
+ * is not.
+ */
 export const run: Run<Options> = async ({ port, host, memoryApiUrl: url, allowUnauthenticated }, context) => {
   const started = performance.now();
   const { key, warning } = adapterAccessFrom(host, allowUnauthenticated, context);
@@ -39,12 +42,12 @@ export const run: Run<Options> = async ({ port, host, memoryApiUrl: url, allowUn
     await drain(app);
     await transport.close();
   };
-  // Before the banner: whoever reads it may stop the service at once.
+  // Before the banner, because its reader may stop the service immediately.
   const stopped = untilStopped(close, log, context);
   context.stderr.write(
     `agctl ${VERSION}   memory adapter\n\n` +
       `  mcp       ${origin}/mcp\n  health    ${origin}/health\n  backend   ${base.href}\n\n` +
-      `${warning}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+      `${warning}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; a second Ctrl-C stops now.\n`,
   );
   const code = await stopped;
   await sink.flush();

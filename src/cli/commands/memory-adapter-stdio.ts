@@ -7,12 +7,11 @@ import type { Transport } from '../../adapter/backend/transport.ts';
 import { memoryApiUrl } from '../../adapter/base-url.ts';
 import { createMemoryServer } from '../../adapter/mcp-server.ts';
 import { createLog, fileSink, type Log } from '../../core/log.ts';
-import type { Context } from '../context.ts';
+import type { Context, Run } from '../context.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
 import { apiKeyFrom } from '../memory/options.ts';
 import { drain, untilStopped } from '../memory/service.ts';
 import { stdioTransport } from '../memory/stdio-transport.ts';
-import type { Run } from '../program.ts';
 
 interface Options extends BackendOptions {
   readonly embedded?: boolean;
@@ -26,7 +25,10 @@ interface Ends {
   close(): Promise<void>;
 }
 
-/** Speaks MCP on stdin and stdout until stdin ends and what came is answered. Nothing else is written to stdout. */
+/**
+ * Serves MCP on stdin and stdout until stdin has ended and all its requests are answered. Writes nothing else to
+ * stdout.
+ */
 export const run: Run<Options> = async (options, context) => {
   const sink = fileSink(STDERR);
   const log = createLog(sink, 'info', 'text');
@@ -37,7 +39,7 @@ export const run: Run<Options> = async (options, context) => {
   const agentId = context.env['MEMORY_AGENT_ID'] || 'unknown';
   const { transport: stdio, input } = stdioTransport(process.stdout);
   const connection = serveStdio(() => createMemoryServer({ backend, agentId, log }), { transport: stdio });
-  // An end that is none, such as a broken pipe, is an end as well.
+  // An error such as a broken pipe also counts as the end of stdin.
   const ended = new Promise<void>((resolve) => pipeline(process.stdin, input, () => resolve()));
   const finish = async (): Promise<void> => {
     await connection.close();

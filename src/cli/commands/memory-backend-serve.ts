@@ -1,9 +1,9 @@
 import { createLog, fileSink } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
+import type { Run } from '../context.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
 import { portFrom } from '../memory/options.ts';
 import { drain, listen, untilStopped } from '../memory/service.ts';
-import type { Run } from '../program.ts';
 
 interface Options extends BackendOptions {
   readonly port?: string;
@@ -13,7 +13,10 @@ interface Options extends BackendOptions {
 const STDERR = 2;
 const DEFAULT_PORT = 3006;
 
-/** Runs the memory backend until it is told to stop. It answers from the start, while the documents are being read. */
+/**
+ * Runs the memory backend until a signal stops it. It answers requests immediately, while the documents are still being
+ * read.
+ */
 export const run: Run<Options> = async ({ port, host, ...options }, context) => {
   const started = performance.now();
   const chosenPort = portFrom(port, context, 'PORT', DEFAULT_PORT);
@@ -28,12 +31,12 @@ export const run: Run<Options> = async ({ port, host, ...options }, context) => 
     await drain(app);
     await memory.close();
   };
-  // Before the banner: whoever reads it may stop the service at once.
+  // Before the banner, because its reader may stop the service immediately.
   const stopped = untilStopped(close, log, context);
   context.stderr.write(
     `agctl ${VERSION}   memory backend\n\n` +
       `  api       ${origin}/api/memory\n  ui        ${origin}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
-      `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+      `ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; a second Ctrl-C stops now.\n`,
   );
   void memory.start();
   const code = await stopped;

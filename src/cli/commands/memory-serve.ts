@@ -4,10 +4,10 @@ import { httpTransport } from '../../adapter/backend/http-transport.ts';
 import { dashboardUrl, memoryApiUrl } from '../../adapter/base-url.ts';
 import { createLog, fileSink } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';
+import type { Run } from '../context.ts';
 import { type BackendOptions, openBackend } from '../memory/backend.ts';
 import { adapterAccessFrom, allowedHostsFrom, apiKeyFrom, portFrom } from '../memory/options.ts';
 import { drain, listen, untilStopped } from '../memory/service.ts';
-import type { Run } from '../program.ts';
 
 interface Options extends BackendOptions {
   readonly port?: string;
@@ -20,7 +20,7 @@ const STDERR = 2;
 const DEFAULT_PORT = 8080;
 const DEFAULT_BACKEND_PORT = 3006;
 
-/** Runs adapter and backend in one process. They talk over HTTP, as when they run apart. */
+/** Runs adapter and backend in one process. They communicate over HTTP, as they do in separate processes. */
 export const run: Run<Options> = async (
   { port, backendPort, host, allowUnauthenticated, ...options },
   context,
@@ -55,17 +55,17 @@ export const run: Run<Options> = async (
     });
     const origin = await listen(adapter, host, adapterPort);
     const close = async (): Promise<void> => {
-      // The adapter first: what it has begun still needs the backend.
+      // The adapter first, because its open calls still need the backend.
       await drain(adapter);
       await transport.close();
       await closeBackend();
     };
-    // Before the banner: whoever reads it may stop the service at once.
+    // Before the banner, because its reader may stop the service immediately.
     const stopped = untilStopped(close, log, context);
     context.stderr.write(
       `agctl ${VERSION}   memory\n\n` +
         `  mcp       ${origin}/mcp\n  api       ${api}/api/memory\n  ui        ${api}/ui/\n${lines.map((line) => `  ${line}\n`).join('')}\n` +
-        `${warning}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; twice stops now.\n`,
+        `${warning}ready in ${Math.round(performance.now() - started)} ms. Ctrl-C stops after open requests finish; a second Ctrl-C stops now.\n`,
     );
     void memory.start();
     const code = await stopped;

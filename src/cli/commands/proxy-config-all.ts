@@ -1,5 +1,5 @@
 import { EXIT_CODES } from '../../core/exit-codes.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 import { type Dump, type DumpOptions, loadDump } from '../proxy/dump.ts';
 import { overviewOf } from '../proxy/dump-overview.ts';
 import { escapeUnsafe, indentJson } from '../proxy/json-text.ts';
@@ -9,7 +9,7 @@ interface Options extends DumpOptions {
   readonly output?: 'short' | 'json' | 'yaml';
 }
 
-/** Prints the whole dump. Without `-o`: an overview on a terminal, JSON (upstream's default) for programs. */
+/** Prints the whole dump. Default without `-o`: an overview on a terminal, otherwise JSON (upstream's default). */
 export const run: Run<Options> = async (options, context) => {
   const { stdout } = context;
   const dump = await loadDump(options, context);
@@ -22,7 +22,7 @@ export const run: Run<Options> = async (options, context) => {
   return EXIT_CODES.ok.code;
 };
 
-/** Gateways send it with that indent already; to see that takes a third of doing it. */
+/** Gateways send the dump already indented; detecting that takes a third of the time of indenting it. */
 function indented({ text, value }: Dump): Iterable<string> {
   const isIndented = text.startsWith('{\n  "') && JSON.stringify(value, null, 2) === text.trimEnd();
   return isIndented ? [`${escapeUnsafe(text.trimEnd())}\n`] : indentJson(text);

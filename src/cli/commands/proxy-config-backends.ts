@@ -1,6 +1,6 @@
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import { displayWidth, escapeControls } from '../../core/render/width.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 import { type DumpOptions, loadDump } from '../proxy/dump.ts';
 import { endpointsOf, uncountedBackends } from '../proxy/dump-parts.ts';
 import { indentJson } from '../proxy/json-text.ts';
@@ -32,7 +32,7 @@ export const run: Run<Options> = async (options, context) => {
     await print(context.stdout, yamlOf(endpoints));
   } else {
     await print(context.stdout, [table([HEAD, ...rows], displayWidth)]);
-    // An empty table needs its reason; for somebody who reads on, there is more than the rows.
+    // Explains an empty table, and on a terminal the rows that are left out.
     if (rows.length > 0 && context.stdout.isTTY !== true) return EXIT_CODES.ok.code;
     const hidden = found.length - endpoints.length;
     if (hidden > 0) context.stderr.write(`${hidden} without requests not shown (--all shows them)\n`);

@@ -1,6 +1,6 @@
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import { displayWidth, escapeControls } from '../../core/render/width.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 import { type DumpOptions, loadDump } from '../proxy/dump.ts';
 import { routesOf } from '../proxy/dump-parts.ts';
 import { indentJson } from '../proxy/json-text.ts';

@@ -2,7 +2,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import { hasLogModule, LOG_MODULES } from '../../core/log-modules.ts';
 import { nearest } from '../../core/suggest.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask, notAnAdmin } from '../proxy/admin-client.ts';
 import { spanOption } from '../proxy/span.ts';
@@ -18,8 +18,8 @@ interface Options extends AdminOptions {
 const LEVELS = ['error', 'warn', 'info', 'debug', 'trace', 'off'];
 
 /**
- * Shows or changes the log levels of a running gateway. `--level` is meant for everything: what was set before goes.
- * Upstream's server adds to what is set unless told to reset, and its command never tells it.
+ * Shows or changes the log levels of a running gateway. `--level` applies to all modules and resets earlier changes.
+ * Upstream's server adds to earlier changes unless the request asks for a reset, which upstream's command never does.
  */
 export const run: Run<Options> = async (options, context) => {
   const { level, set = [], reset = false, output } = options;
@@ -27,13 +27,13 @@ export const run: Run<Options> = async (options, context) => {
     throw new CommandError(
       'usage',
       '--level and --set are mutually exclusive',
-      '--level is for everything, --set for one module',
+      '--level applies to all modules, --set to one',
     );
   const directives = [
     ...(level === undefined ? [] : [levelName(level, '--level')]),
     ...set
       .flatMap((text) => text.split(','))
-      // As upstream's command reads it: `a=info,` is one.
+      // Upstream's command reads `a=info,` as one directive.
       .filter((part) => part.trim() !== '')
       .map(moduleLevel),
   ];
@@ -41,7 +41,7 @@ export const run: Run<Options> = async (options, context) => {
   if (options.for !== undefined && !isChange)
     throw new CommandError(
       'usage',
-      '--for needs a change that ends then',
+      '--for requires a change that it can revert',
       'agctl proxy log --local --level debug --for 10m',
     );
   const query = new URLSearchParams();
@@ -63,12 +63,12 @@ export const run: Run<Options> = async (options, context) => {
       ? `${JSON.stringify(levels(current))}\n`
       : `${text.split('\n').map(escapeControls).join('\n')}\n`,
   );
-  // A gateway that does not know the option keeps the level; its answer then says nothing of a time.
+  // A gateway that does not support the option keeps the level, and its response contains no time.
   if (span !== undefined && !/ \(until /.test(text))
     context.stderr.write(
-      `the gateway does not say that it takes this back after ${options.for}: agctl proxy log --reset does\n`,
+      `the gateway did not confirm that it will revert this after ${options.for}; to revert it now: agctl proxy log --reset\n`,
     );
-  // Not refused: a gateway of another version, or upstream's, has others.
+  // Unknown modules are not refused, because a gateway of another version, or upstream's, has other modules.
   for (const directive of directives) {
     const [module = '', ofModule] = directive.split('=');
     if (ofModule !== undefined && !hasLogModule(module)) context.stderr.write(unknownModule(module));
@@ -88,14 +88,14 @@ function levelName(text: string, option: string): string {
   );
 }
 
-/** `module=level`; upstream's command sends a colon, which its own server refuses. */
+/** Converts `module=level` for the request. Upstream's command sends a colon, which its own server refuses. */
 function moduleLevel(text: string): string {
   const [, module, level] = /^\s*([^=,\s]+)=([^=,\s]+)\s*$/.exec(text) ?? [];
   if (module === undefined || level === undefined)
     throw new CommandError(
       'usage',
       `invalid --set value "${escapeControls(text)}": expected module=level`,
-      'such as --set proxy::httpproxy=trace',
+      'for example --set proxy::httpproxy=trace',
     );
   return `${module}=${levelName(level, `--set ${escapeControls(module)}`)}`;
 }
@@ -103,7 +103,7 @@ function moduleLevel(text: string): string {
 function unknownModule(module: string): string {
   const near = nearest(module, LOG_MODULES);
   const meant = near === undefined ? '' : `; did you mean ${near}?`;
-  return `warning: agctl has no module ${escapeControls(module)}, so that changes nothing${meant}\n  = help: modules: ${LOG_MODULES.join(', ')}\n`;
+  return `warning: agctl has no module ${escapeControls(module)}, so this has no effect${meant}\n  = help: modules: ${LOG_MODULES.join(', ')}\n`;
 }
 
 function levels(directives: string): { default: string | null; modules: Record<string, string> } {

@@ -1,12 +1,12 @@
 import { displayWidth, escapeControls } from '../../core/render/width.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 import { isObject } from '../proxy/dump-parts.ts';
 import { table } from '../proxy/print.ts';
 import { type ShowOptions, showJson } from '../proxy/show-json.ts';
 
 export const run: Run<ShowOptions> = (options, context) => showJson('/memory', textOf, options, context);
 
-/** A line for every figure; those that are bytes, as MiB. Then the bounds. Figures differ from gateway to gateway. */
+/** One line per figure, byte counts in MiB, followed by the bounds. The set of figures differs between gateways. */
 function textOf(value: unknown): string {
   const { bounds, ...figures } = isObject(value) ? value : {};
   const hasBounds = Array.isArray(bounds) && bounds.length > 0 && bounds.every(isObject);
@@ -21,7 +21,9 @@ function print(rows: readonly (readonly string[])[]): string {
   );
 }
 
-/** `connections (default)  2  10000`: name and place, use where it is known, cap, and what was lost at the cap. */
+/**
+ * `connections (default) 2 10000`: name and place, current use if known, maximum, and items dropped at the maximum.
+ */
 function boundRow({ name, at, used, max, dropped }: Readonly<Record<string, unknown>>): string[] {
   const isBytes = /bytes$/i.test(String(name));
   const shown = (amount: unknown): string => {
@@ -38,7 +40,7 @@ function rowsOf(value: unknown, path: string): string[][] {
   return value === null ? [] : [[path, typeof value === 'number' ? figure(value, path) : String(value)]];
 }
 
-/** Names of figures that are no bytes, by their last part; the kernel counts pages and faults beside bytes. */
+/** Figures that are not bytes, by the last part of their names: the kernel also counts pages and faults. */
 const COUNTS =
   /(?:^|[._])(?:stacks|objects|allocations|frees|faults?|count|ms|seconds|structures)$|(?:^|\.)(?:pg|workingset|thp|swpin|swpout|zswpin|zswpout|numa_|oom)\w*$|number_of_\w+$/;
 const BYTES = /^(?:allocation_stats|allocator|cgroup|smaps)\.|bytes$/i;
@@ -49,7 +51,7 @@ function figure(value: number, path: string): string {
   return BYTES.test(path) || Math.abs(value) >= 64 * 1024 ? mebibytes(value) : String(value);
 }
 
-/** One unit everywhere; small amounts keep the digits that tell them from nothing. */
+/** One unit for all; small amounts have more digits, so that they differ from zero. */
 function mebibytes(value: number): string {
   const amount = value / MIB;
   if (value !== 0 && Math.abs(amount) < 0.001) return '<0.001 MiB';

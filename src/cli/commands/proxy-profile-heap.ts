@@ -1,4 +1,4 @@
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 import { type ProfileOptions, saveProfile } from '../proxy/profile.ts';
 
 export const run: Run<ProfileOptions> = (options, context) =>

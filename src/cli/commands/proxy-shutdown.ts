@@ -1,10 +1,10 @@
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';
 import { ask, firstLine } from '../proxy/admin-client.ts';
 
-/** The gateway answers when open requests have ended, or when it no longer waits for them. */
+/** The gateway answers when all open requests have ended, or when the drain timeout has expired. */
 export const run: Run<AdminOptions> = async (options, context) => {
   const address = adminAddress(options, context);
   context.stderr.write(`${address.shown} stops after open requests\n`);

@@ -1,5 +1,5 @@
 import { escapeControls } from '../../core/log.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 import { isObject } from '../proxy/dump-parts.ts';
 import { type ShowOptions, showJson } from '../proxy/show-json.ts';
 

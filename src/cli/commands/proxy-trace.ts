@@ -3,15 +3,14 @@ import { resolve } from 'node:path';
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import { createSorter } from '../../core/trace/sorter.ts';
-import type { Context } from '../context.ts';
-import type { Run } from '../program.ts';
+import type { Context, Run } from '../context.ts';
 import { readInput } from '../proxy/dump.ts';
 import type { OwnReply } from '../proxy/send-own.ts';
 import { planTrace, type TraceOptions, type TracePlan } from '../proxy/trace-options.ts';
 import { TraceOutput } from '../proxy/trace-output.ts';
 import { savedEvents, traceRequests } from '../proxy/trace-session.ts';
 
-/** Shows what the gateway does with the next request: on a screen, as text, or as the events themselves. */
+/** Shows how the gateway processes the next request: on a screen, as text, or as raw events. */
 export const run: Run<TraceOptions> = async (options, context) => {
   const plan = await planTrace(options, context);
   if (plan.save !== undefined) await begin(plan.save, context);
@@ -33,14 +32,14 @@ export const run: Run<TraceOptions> = async (options, context) => {
     return failed ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
   } catch (error) {
     if (!stop.signal.aborted) throw error;
-    // The reader of our output has what it wanted, or somebody pressed Ctrl-C.
+    // The reader of the output has closed it, or the user pressed Ctrl-C.
     return hasReader ? EXIT_CODES.interrupted.code : EXIT_CODES.ok.code;
   } finally {
     process.off('SIGINT', interrupted);
   }
 };
 
-/** Gives whether a trace had what `--fail-on` names. */
+/** Returns whether a trace met a condition of `--fail-on`. */
 async function traceAll(plan: TracePlan, context: Context, signal: AbortSignal): Promise<boolean> {
   const { source, form, count } = plan;
   const output = new TraceOutput(plan, context);
@@ -86,16 +85,20 @@ async function traceAll(plan: TracePlan, context: Context, signal: AbortSignal):
   return output.failed;
 }
 
-/** Empties the file that the traces are written to. @throws CommandError (usage) */
+/**
+ * Creates or truncates the file for the traces.
+ *
+ * @throws CommandError with exit name `usage`
+ */
 async function begin(save: string, { cwd }: Context): Promise<void> {
   try {
-    // Traces hold bodies and claims: for their owner only.
+    // Traces contain bodies and claims, so only the owner may read them.
     await writeFile(resolve(cwd, save), '', { mode: 0o600 });
   } catch (error) {
     throw new CommandError(
       'usage',
       `cannot write ${escapeControls(save)}: ${(error as NodeJS.ErrnoException).code}`,
-      '--save names another file',
+      '--save must name another file',
     );
   }
 }

@@ -1,5 +1,5 @@
 import { VERSION } from '../../core/version.ts';
-import type { Run } from '../program.ts';
+import type { Run } from '../context.ts';
 
 export const run: Run<{ output: string }> = async ({ output }, { stdout }) => {
   const node = process.versions.node;

@@ -1,13 +1,13 @@
 import type { Command, Help } from 'commander';
 import { bold, entry, heading, literal, page, paragraph, prose, seeAlso, title, verbatim } from './roff.ts';
 
-/** A command and the words that call it, as in `agctl config validate`. */
+/** A command and the words that invoke it, as in `agctl config validate`. */
 export interface CommandNode {
   readonly words: readonly string[];
   readonly command: Command;
 }
 
-/** Every command below and including `root`, parents first; the built-in `help` command is left out. */
+/** `root` and every command below it, parents first, without the built-in `help` command. */
 export function commandNodes(root: Command, before: readonly string[] = []): CommandNode[] {
   const words = [...before, root.name()];
   return [{ words, command: root }, ...childCommands(root).flatMap((child) => commandNodes(child, words))];
@@ -25,14 +25,14 @@ function helpOf(command: Command): Help {
   return help;
 }
 
-/** Name of the page of a command, as in `agctl-config-validate`. */
+/** Name of a command's page, as in `agctl-config-validate`. */
 export function pageName(words: readonly string[]): string {
   return words.join('-');
 }
 
 /**
- * The page of one command, from what its `--help` prints. `helpText` is the text of `addHelpText('after')`; a block
- * of it that starts with `Title:` becomes a section.
+ * The page of one command, from the output of its `--help`. `helpText` is the text of `addHelpText('after')`; a block
+ * that starts with `Title:` becomes a section.
  */
 export function commandPage({ words, command }: CommandNode, helpText: string): string {
   const help = helpOf(command);
@@ -101,7 +101,7 @@ function readHelpText(text: string): HelpText {
   return { paragraphs, sections };
 }
 
-/** Rows of `term  explanation` become a list that wraps; anything else is printed as it stands. */
+/** Rows of `term  explanation` become a wrapped list; any other text is printed unchanged. */
 function sectionBody(lines: readonly string[]): string[] {
   const rows = lines.map((line) => /^ +(\S+(?: \S+)*) {2,}(\S.*)$/.exec(line));
   if (!rows.every((row) => row !== null)) return verbatim(lines.map((line) => line.trim()));

@@ -1,8 +1,8 @@
 import { entry, heading, page, paragraph, seeAlso, title, verbatim } from './roff.ts';
 
-/** The part of JSON Schema that configurations use. */
+/** The subset of JSON Schema that the configuration schema uses. */
 export interface SchemaNode {
-  /** Two where nothing may stand in its place: that a key is absent says the page in general. */
+  /** A list with `null` if the key may have no value; the page explains once that such a key counts as absent. */
   readonly type?: string | readonly string[];
   readonly description?: string;
   readonly default?: unknown;
@@ -30,16 +30,16 @@ export function configPage(schema: SchemaNode): string {
       'The configuration is one YAML file, given to `agctl serve` with `-f`. Keys that are not listed here are errors. Paths in it are relative to the folder of the file.',
     ),
     paragraph(
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: this is how a configuration names its variables.
-      'In values, `$NAME` and `${NAME}` stand for an environment variable, `${NAME:-text}` for the variable or else the text, and `$$` for a dollar sign. A duration is written as `300ms`, `5m` or `1h30m`. Expressions are CEL: agctl-expressions(7) lists what they may read.',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of variables in a configuration.
+      'In values, `$NAME` and `${NAME}` are replaced by an environment variable, `${NAME:-text}` by the variable or else the text, and `$$` by a dollar sign. A duration is written as `300ms`, `5m` or `1h30m`. Expressions are CEL: agctl-expressions(7) lists the variables that they can read.',
     ),
     paragraph(
-      'Where a mapping may be left out, its key may also hold nothing (`policies:`): it counts as absent.',
+      'Where a mapping is optional, its key may also have no value (`policies:`): it then counts as absent.',
     ),
-    paragraph('For completion and checks in an editor, begin the file with this line:'),
+    paragraph('For completion and validation in an editor, begin the file with this line:'),
     verbatim(['# yaml-language-server: $schema=node_modules/agctl/man/config.schema.json']),
     paragraph(
-      'Below, `[]` stands for each entry of a list and `<name>` for a name of your choice. `agctl config validate` checks a file against all of this.',
+      'Below, `[]` denotes each entry of a list and `<name>` a name of your choice. `agctl config validate` checks a file against all of this.',
     ),
     Object.entries(schema.properties ?? {}).flatMap(([key, node]) => [
       ...heading(key),
@@ -55,8 +55,8 @@ export function configPage(schema: SchemaNode): string {
 }
 
 /**
- * One entry for the key and one for each key inside. A set of keys that was listed before is referred to; `known`
- * holds where each set was first listed.
+ * One entry for the key and one for each key inside. A set of keys that was already listed is only referred to; `known`
+ * contains where each set was first listed.
  */
 function describe(path: string, node: SchemaNode, required: boolean, known: Map<string, string>): string[] {
   const inner = objectsInside(path, node);
@@ -87,7 +87,7 @@ interface ObjectAt {
   readonly node: SchemaNode;
 }
 
-/** The objects with keys of their own that a value may be, or hold as entries of a list or map. */
+/** The objects with named keys that a value may be, or may contain as entries of a list or map. */
 function objectsInside(path: string, node: SchemaNode): ObjectAt[] {
   const nested = [
     ...(node.items === undefined ? [] : objectsInside(`${path}[]`, node.items)),
@@ -114,7 +114,7 @@ function facts(node: SchemaNode, required: boolean): string {
   ].join(', ');
 }
 
-/** `{}` and `[]` only say that the key may be left out. */
+/** `{}` and `[]` only indicate that the key is optional. */
 function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
@@ -145,7 +145,7 @@ function formatName({ format = '', type = 'any value' }: SchemaNode): string {
 }
 
 function bounds({ minimum, maximum }: SchemaNode): string {
-  // Schemas of integers without a bound carry the largest exact integer instead.
+  // Schemas of integers without a bound contain the largest safe integer instead.
   const isBounded = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER;
   if (minimum !== undefined && minimum > Number.MIN_SAFE_INTEGER)
     return isBounded ? ` from ${minimum} to ${maximum}` : `, at least ${minimum}`;

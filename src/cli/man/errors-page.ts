@@ -3,7 +3,7 @@ import { ERRORS } from '../../core/errors.ts';
 import { EXIT_CODES } from '../../core/exit-codes.ts';
 import { entry, heading, page, paragraph, seeAlso, title } from './roff.ts';
 
-/** agctl-errors(7): everything that can go wrong by its code, from the tables that the program itself uses. */
+/** agctl-errors(7): all error codes, from the tables that the program itself uses. */
 export function errorsPage(): string {
   return page(
     title('agctl-errors', 7, 'exit codes, diagnostic codes and request errors of agctl'),

@@ -7,7 +7,10 @@ import type { DocumentedScope } from '../../server/expressions/scopes.ts';
 import { expressionScopes } from '../../server/features.ts';
 import { entry, heading, page, paragraph, seeAlso, subheading, title } from './roff.ts';
 
-/** agctl-expressions(7): the places of expressions, variables with their members, and functions, from their declarations. */
+/**
+ * agctl-expressions(7): where expressions are used, the variables with their members, and the functions, from their
+ * declarations.
+ */
 export function expressionsPage(): string {
   return page(
     title('agctl-expressions', 7, 'expressions in the configuration of agctl'),
@@ -16,22 +19,22 @@ export function expressionsPage(): string {
       'Expressions are CEL, the Common Expression Language (https://cel.dev). They are checked when the configuration is read: an unknown variable or function is an error, and so is the likely typo of a member.',
     ),
     paragraph(
-      'A variable that a place has and that is not set is null; a member that is never set in its place gets a warning (AGW0309). To read a member that is absent is a failure; `has(jwt.sub)`, `jwt.?sub` and `default(jwt.sub, "")` avoid it. A rule that fails does not let anything pass, and a `deny` rule that fails refuses; a field, header or attribute whose expression fails is left out.',
+      'A variable that a place has but that is not set is null; a member that is never set in its place causes a warning (AGW0309). Reading an absent member is a failure; `has(jwt.sub)`, `jwt.?sub` and `default(jwt.sub, "")` avoid it. A rule that fails allows nothing, and a `deny` rule that fails refuses the request; a field, header or attribute whose expression fails is left out.',
     ),
     paragraph(
-      'The right side of `in` is a list or a map; over a text it is a failure, of which validation warns where it is certain (AGW0310), and `text.contains(part)` finds a part. A claim is the exception: where a value of `jwt`, `apiKey` or `extauthz` stands on the right of `in` and is a string, it counts as a list of one, because identity providers write a list of one role as a string. `"admin" in jwt.roles` is true for `admin` and false for `superadmin`. Everything else sees the string, so a scope is taken apart first: `"write" in jwt.scope.split(" ")`.',
+      'The right side of `in` is a list or a map. On a text it is a failure, of which validation warns where it is certain (AGW0310); `text.contains(part)` searches in a text. Claims are the exception: a value of `jwt`, `apiKey` or `extauthz` on the right side of `in` that is a string counts as a list of one, because identity providers write a list of one role as a string. `"admin" in jwt.roles` is true for `admin` and false for `superadmin`. Everywhere else the string is a string, so a scope must be split first: `"write" in jwt.scope.split(" ")`.',
     ),
     paragraph(
-      `Where an expression of a policy or backend reads \`request.body\` or \`request.bodyPrefix\`, a JSON body in which an object has the same member twice is refused with 400, and so is one with more than ${LIMITS.jsonKeys} members or ${LIMITS.jsonDepth} levels: what is behind the gateway could read another member. \`json(text)\` fails for such a text.`,
+      `If an expression of a policy or backend reads \`request.body\` or \`request.bodyPrefix\`, a JSON body in which an object has the same member twice is answered with status 400, and so is one with more than ${LIMITS.jsonKeys} members or ${LIMITS.jsonDepth} levels: the server behind the gateway could read the other member. \`json(text)\` fails for such a text.`,
     ),
     heading('Places'),
     paragraph(
-      'What each place may read, and the keys of the configuration that are such a place. `[]` stands for each entry of a list.',
+      'The variables available in each place, and the configuration keys that are such a place. `[]` denotes each entry of a list.',
     ),
     expressionScopes.flatMap(scopeEntry),
     heading('Variables'),
     paragraph(
-      'Members are there when they are known. Those of variables without a list are whatever the token, client, key or service gave.',
+      'Members are listed if they are known. Those of variables without a list depend on the token, client, key or service.',
     ),
     declaredRoots().flatMap(([name, root]) => [
       ...subheading(name),
@@ -39,7 +42,7 @@ export function expressionsPage(): string {
       ...memberEntries(name, root),
     ]),
     heading('Functions'),
-    paragraph('Square brackets stand for arguments that may be left out.'),
+    paragraph('Square brackets enclose optional arguments.'),
     entry('Macros', list([...MACROS.values()].map(({ usage }) => usage))),
     Object.entries(FUNCTION_GROUPS).flatMap(([name, functions]) =>
       entry(name, list(functions.map(signature))),
@@ -59,7 +62,7 @@ function scopeEntry({ name, doc, keys, also, roots, unset: members }: Documented
   return entry(name, doc, `Variables: ${list(roots)}.`, ...missing, ...where);
 }
 
-/** One entry for each member, at any depth, and one line for names that are accepted only. */
+/** One entry per member, at any depth, and one line for names that are accepted but never set. */
 function memberEntries(path: string, { members = {}, elsewhere = [] }: Declaration): string[] {
   const entries = Object.entries(members).flatMap(([name, member]) => [
     ...entry(`${path}.${name}`, member.type, member.doc),
@@ -69,12 +72,12 @@ function memberEntries(path: string, { members = {}, elsewhere = [] }: Declarati
   return [...entries, ...paragraph(`Accepted in \`${path}\`, and never set: ${list(elsewhere)}.`)];
 }
 
-/** Each text as code, once. */
+/** The distinct texts, formatted as code. */
 function list(texts: readonly string[]): string {
   return [...new Set(texts)].map((text) => `\`${text}\``).join(', ');
 }
 
-/** `value.substring(a[, b])`; `...` when there is no number of arguments that it must not exceed. */
+/** `value.substring(a[, b])`; `...` if the number of arguments is unlimited. */
 function signature({ name, min, max }: FunctionDefinition): string {
   const names = ['a', 'b', 'c', 'd'];
   const some = names.slice(0, max > names.length ? Math.max(min, 1) : max);

@@ -1,9 +1,9 @@
 /**
- * Writes manual pages with the few macros of man(7) that groff and mandoc both know. Arguments called `text` are
- * prose in which `backticks` mark what is typed literally; it is printed bold.
+ * Writes manual pages with the few macros of man(7) that both groff and mandoc support. Arguments named `text` are
+ * prose; `backticks` in them mark literal input, which is printed in bold.
  */
 
-// Typed characters must stay what they are when copied: unescaped, groff prints typographic dashes and quotes.
+// Typed characters must stay the same when copied: unescaped, groff prints typographic dashes and quotes.
 const LITERAL: Readonly<Record<string, string>> = {
   '\\': '\\e',
   '-': '\\-',
@@ -14,17 +14,17 @@ const LITERAL: Readonly<Record<string, string>> = {
   '~': '\\(ti',
 };
 
-/** Text that a reader may type or copy, escaped for any place in a page. */
+/** Escapes text that a reader may type or copy, for any place in a page. */
 export function literal(text: string): string {
   return ascii(text.replace(/[\\\-'"`^~]/g, (character) => LITERAL[character] as string));
 }
 
-/** What is typed literally, in bold. */
+/** Literal input, in bold. */
 export function bold(text: string): string {
   return `\\fB${literal(text)}\\fR`;
 }
 
-/** Prose on one line; groff breaks it to the width of the terminal. */
+/** Prose on one line; groff wraps it to the width of the terminal. */
 export function prose(text: string): string {
   const line = text
     .split('`')
@@ -36,14 +36,14 @@ export function prose(text: string): string {
 }
 
 function proseCharacters(text: string): string {
-  // A hyphen inside a word stays one, and lines may break there; any other belongs to an option.
+  // A hyphen inside a word is kept and allows a line break; any other hyphen belongs to an option.
   return text
     .split(/(?<=\w)-(?=\w)/)
     .map(literal)
     .join('-');
 }
 
-/** Pages are ASCII, so that they read the same whatever character set the reader's tools assume. */
+/** Pages are ASCII, so that they do not depend on the character set of the reader's tools. */
 function ascii(text: string): string {
   return text.replace(
     /[^\n -~]/gu,
@@ -51,11 +51,11 @@ function ascii(text: string): string {
   );
 }
 
-/** The first lines of a page. There is no date: the same sources must give the same bytes. */
+/** The first lines of a page. There is no date, so that the output is deterministic. */
 export function title(name: string, section: number, summary: string): string[] {
   return [
     `.TH "${literal(name.toUpperCase())}" ${section} "" "agctl" "agctl manual"`,
-    // Stretched lines look odd, and groff warns where a long path leaves it nothing to stretch.
+    // Justified lines look odd, and groff warns if a long path prevents justification.
     '.ad l',
     ...heading('Name'),
     `${literal(name)} \\- ${prose(summary)}`,
@@ -74,17 +74,17 @@ export function paragraph(text: string): string[] {
   return ['.PP', prose(text)];
 }
 
-/** A term with its explanation indented below, one line for each text. */
+/** A term with its indented explanation, one line per text. */
 export function entry(term: string, ...texts: readonly string[]): string[] {
   return ['.TP', bold(term), ...texts.flatMap((text, index) => [...(index > 0 ? ['.br'] : []), prose(text)])];
 }
 
-/** Lines printed as they are, indented. */
+/** Preformatted lines, indented. */
 export function verbatim(lines: readonly string[]): string[] {
   return ['.PP', '.RS 4', '.nf', ...lines.map((line) => protect(literal(line))), '.fi', '.RE'];
 }
 
-/** A dot at the start of a line would make it a request of roff. */
+/** A dot at the start of a line would make it a roff request. */
 function protect(line: string): string {
   return line.startsWith('.') ? `\\&${line}` : line;
 }
@@ -95,7 +95,7 @@ export function seeAlso(pages: readonly { readonly name: string; readonly sectio
   return [...heading('See also'), references.join(', ')];
 }
 
-/** The whole page as the text of its file. */
+/** Joins the parts to the text of the page's file. */
 export function page(...parts: readonly (readonly string[])[]): string {
   return `${parts.flat().join('\n')}\n`;
 }

@@ -21,14 +21,14 @@ export interface BackendOptions {
 export interface OpenBackend {
   readonly app: FastifyInstance;
   readonly memory: Memory;
-  /** What it stores into and reads from, a line each, for the banner. */
+  /** Banner lines that name the store and the documents folder. */
   readonly lines: readonly string[];
 }
 
-/** Where images put their documents (spec, "What the service does", 5). */
+/** The documents folder of container images (spec, "What the service does", 5). */
 const BUNDLED_DOCS = '/app/docs';
 
-/** Opens the store and makes the application, from options and environment. Does not sync yet. */
+/** Opens the store and creates the application, from options and environment. Does not start a sync yet. */
 export async function openBackend(
   options: BackendOptions,
   context: Context,
@@ -40,8 +40,8 @@ export async function openBackend(
   if (key === undefined && !isLocalHost(host)) {
     throw new CommandError(
       'usage',
-      `listening on ${host || 'all addresses'} needs a key: everybody who reaches it could read and write the memory`,
-      'set MEMORY_API_KEY, the same for adapter and backend, or listen on 127.0.0.1',
+      `listening on ${host || 'all addresses'} requires a key: otherwise everyone who can reach it could read and write the memory`,
+      'set MEMORY_API_KEY to the same value for adapter and backend, or listen on 127.0.0.1',
     );
   }
   const databaseUrl = env['MEMORY_DATABASE_URL'] || undefined;
@@ -60,7 +60,7 @@ export async function openBackend(
   return { app, memory, lines: [`data      ${where}`, `docs      ${docsFolder ?? 'none'}`] };
 }
 
-/** A place that does not depend on the folder that the command is started in. */
+/** A folder that does not depend on the working directory. */
 function dataFolder({ data }: BackendOptions, { env, cwd }: Context): string {
   const set = data ?? (env['MEMORY_DATA_DIR'] || undefined);
   if (set !== undefined) return resolve(cwd, set);
@@ -68,12 +68,12 @@ function dataFolder({ data }: BackendOptions, { env, cwd }: Context): string {
 }
 
 /**
- * The folder that was named; else the bundled one, where there is one. That of the variable may appear later, as a
- * volume does; one that somebody has just typed must be there.
+ * The folder that was named, else the bundled one if it exists. A folder named by the variable may appear later, for
+ * example as a volume; one given as an option must exist.
  */
 function docsFolderFrom({ docs }: BackendOptions, { env, cwd }: Context): string | undefined {
   if (docs !== undefined && !isFolder(resolve(cwd, docs)))
-    throw new CommandError('usage', `--docs: there is no folder ${resolve(cwd, docs)}`);
+    throw new CommandError('usage', `--docs: no such folder: ${resolve(cwd, docs)}`);
   const set = docs ?? (env['MEMORY_DOCS_DIR'] || undefined);
   if (set !== undefined) return resolve(cwd, set);
   return existsSync(BUNDLED_DOCS) ? BUNDLED_DOCS : undefined;
@@ -89,7 +89,7 @@ function flag(value: string | undefined, name: string): boolean {
   throw new CommandError('usage', `${name}: expected true or false`);
 }
 
-/** What is wrong with a variable is wrong usage. */
+/** A wrong environment variable counts as wrong usage. */
 function usage<T>(read: () => T): T {
   try {
     return read();

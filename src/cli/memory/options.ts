@@ -2,7 +2,7 @@ import { CommandError } from '../../core/exit-codes.ts';
 import { isLoopback } from '../../core/listen.ts';
 import type { Context } from '../context.ts';
 
-/** A port from an option or a variable; 0 takes any free one. */
+/** A port from an option or variable; 0 selects any free port. */
 export function portFrom(
   option: string | undefined,
   context: Context,
@@ -17,7 +17,7 @@ export function portFrom(
     const name = option === undefined ? variable : flag;
     throw new CommandError(
       'usage',
-      `${name} must be a port, 0 to 65535, and not ${JSON.stringify(set.slice(0, 20))}`,
+      `${name} must be a port from 0 to 65535, not ${JSON.stringify(set.slice(0, 20))}`,
     );
   }
   return port;
@@ -29,24 +29,24 @@ export function allowedHostsFrom({ env }: Context): ReadonlySet<string> {
   return new Set(names.filter((name) => name !== ''));
 }
 
-/** The bearer token between adapter and backend; an empty variable is none. */
+/** The bearer token between adapter and backend; an empty variable counts as unset. */
 export function apiKeyFrom(context: Context): string | undefined {
   return keyFrom(context, 'MEMORY_API_KEY');
 }
 
-/** How the port of the adapter's tools may be used. */
+/** Access rules for the port of the adapter's tools. */
 export interface AdapterAccess {
-  /** Bearer token that callers must present. */
+  /** Bearer token that callers must send. */
   readonly key: string | undefined;
-  /** A line for the banner where others than this machine's users need no key. */
+  /** A line for the banner if callers on other machines need no key. */
   readonly warning: string;
 }
 
 /**
- * Who may call the adapter's tools at `host`. Beyond this machine that takes a key, or somebody who says that it does
- * not: the tools read and write the whole memory.
+ * Access rules for the adapter's tools at `host`. Listening beyond this machine requires a key or
+ * --allow-unauthenticated, because the tools read and write the whole memory.
  *
- * @throws CommandError when neither is given
+ * @throws CommandError if neither is given
  */
 export function adapterAccessFrom(
   host: string,
@@ -58,18 +58,18 @@ export function adapterAccessFrom(
   if (allowUnauthenticated !== true) {
     throw new CommandError(
       'usage',
-      `listening on ${host || 'all addresses'} needs a key: everybody who reaches it could read and write the memory`,
-      'set MEMORY_ADAPTER_KEY, which callers send as bearer token; listen on 127.0.0.1; or, where only a gateway ' +
-        'reaches the port, add --allow-unauthenticated',
+      `listening on ${host || 'all addresses'} requires a key: otherwise everyone who can reach it could read and write the memory`,
+      'set MEMORY_ADAPTER_KEY, which callers send as bearer token; listen on 127.0.0.1; or, if only a gateway ' +
+        'can reach the port, add --allow-unauthenticated',
     );
   }
   return {
     key,
-    warning: '  warning   the mcp port asks its callers for no key: let only the gateway reach it\n\n',
+    warning: '  warning   the mcp port requires no key: make sure that only the gateway can reach it\n\n',
   };
 }
 
-/** Whether only this machine reaches a `--host`. */
+/** Whether only this machine can reach a `--host`. */
 export function isLocalHost(host: string): boolean {
   return host === 'localhost' || isLoopback(host);
 }

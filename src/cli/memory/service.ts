@@ -6,9 +6,9 @@ import type { Log } from '../../core/log.ts';
 import type { Context } from '../context.ts';
 
 /**
- * Listens, and returns the origin that it can be reached under from this machine.
+ * Starts listening, and returns the origin under which this machine reaches the service.
  *
- * @param setBy What sets the port, for who is told that it is in use.
+ * @param setBy What sets the port, for the message that it is in use.
  */
 export async function listen(
   app: FastifyInstance,
@@ -24,7 +24,7 @@ export async function listen(
       throw new CommandError(
         'not_ok',
         `port ${port} is already in use`,
-        `stop the other process, or take another port with ${setBy}`,
+        `stop the other process, or choose another port with ${setBy}`,
       );
     }
     throw new CommandError('not_ok', `cannot listen on ${host}:${port}: ${message}`);
@@ -34,7 +34,7 @@ export async function listen(
   return `http://${named.includes(':') ? `[${named}]` : named}:${actual}`;
 }
 
-/** Lets open requests finish, for as long as `LIMITS.drain`, then cuts them. */
+/** Waits until open requests finish, for at most `LIMITS.drain`, then closes their connections. */
 export async function drain(app: FastifyInstance): Promise<void> {
   const cut = setTimeout(() => app.server.closeAllConnections(), LIMITS.drain);
   await app.close();
@@ -42,8 +42,8 @@ export async function drain(app: FastifyInstance): Promise<void> {
 }
 
 /**
- * Resolves once `close` is done, after the first signal; a second one ends the process at once. An error that nobody
- * caught is a bug of ours: it is logged, and the service stops rather than go on in an unknown state.
+ * Resolves when `close` has completed after the first signal; a second signal ends the process immediately. An uncaught
+ * error is a bug: it is logged, and the service stops rather than continue in an unknown state.
  */
 export function untilStopped(close: () => Promise<void>, log: Log, { stderr }: Context): Promise<number> {
   return new Promise((done) => {
@@ -68,7 +68,7 @@ export function untilStopped(close: () => Promise<void>, log: Log, { stderr }: C
       if (stopping) {
         process.exit(signal === 'SIGINT' ? EXIT_CODES.interrupted.code : EXIT_CODES.not_ok.code);
       }
-      stderr.write(`${signal}: finishing open requests; again stops now\n`);
+      stderr.write(`${signal}: finishing open requests; a second signal stops now\n`);
       stop(EXIT_CODES.ok.code);
     };
     process.on('uncaughtException', onBug);

@@ -3,30 +3,30 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { LIMITS } from '../../core/limits.ts';
 
-/** A request whose answer comes in its own time, or never: a subscription. */
+/** A request that is not answered within a bounded time, if ever: a subscription. */
 const ENDLESS = 'subscriptions/listen';
 
-/** MCP on a pair of streams. To be closed once `input` has ended, which it does after the last answer. */
+/** MCP on a pair of streams. Close it once `input` has ended, which happens after the last response. */
 export interface StdioTransport {
   readonly transport: Transport;
-  /** What is read goes in here. */
+  /** Data from stdin is written here. */
   readonly input: Writable;
 }
 
 /**
- * A transport that answers the requests that came before the end of its input: `printf … | agctl memory-adapter stdio`
- * works as one would think. The SDK's own gives them up. It waits for as long as `LIMITS.drain`.
+ * A transport that answers all requests before the end of its input, so that `printf … | agctl memory-adapter stdio`
+ * works as expected. The SDK's own transport drops them. Waits for at most `LIMITS.drain`.
  */
 export function stdioTransport(output: Writable): StdioTransport {
   const open = new Set<unknown>();
   let answered = (): void => undefined;
-  const settle = (id: unknown): void => {
+  const complete = (id: unknown): void => {
     open.delete(id);
     if (open.size === 0) answered();
   };
   const input = new Transform({
     transform: (chunk, _encoding, done) => done(null, chunk),
-    // Nothing more comes; the end goes on to the SDK when nothing is open.
+    // The input has ended; the SDK sees the end once no request is open.
     flush: (done) => void whenRead(input, () => waitFor(done)),
   });
   let late: NodeJS.Timeout | undefined;
@@ -46,11 +46,11 @@ export function stdioTransport(output: Writable): StdioTransport {
         const { id, method } = message as { id?: unknown; method?: string };
         if (id !== undefined && method !== undefined && method !== ENDLESS) open.add(id);
         transport.onmessage?.(message);
-        if (method === 'notifications/cancelled') settle(cancelledOf(message));
+        if (method === 'notifications/cancelled') complete(cancelledOf(message));
       };
       inner.onclose = () => {
         clearTimeout(late);
-        // Also after too long a message: nobody reads on.
+        // Also after a message that is too long, since nothing is read after it.
         input.destroy();
         transport.onclose?.();
       };
@@ -62,7 +62,7 @@ export function stdioTransport(output: Writable): StdioTransport {
       try {
         await inner.send(message);
       } finally {
-        if (id !== undefined && method === undefined) settle(id);
+        if (id !== undefined && method === undefined) complete(id);
       }
     },
     close: () => inner.close(),
@@ -74,7 +74,7 @@ function cancelledOf(message: JSONRPCMessage): unknown {
   return (message as { params?: { requestId?: unknown } }).params?.requestId;
 }
 
-/** Calls back when everything that was written has been read. */
+/** Calls back when all written data has been read. */
 function whenRead(stream: Readable, then: () => void): void {
   if (stream.readableLength === 0) then();
   else stream.once('data', () => setImmediate(() => whenRead(stream, then)));

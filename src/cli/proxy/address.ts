@@ -2,20 +2,20 @@ import { CommandError } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { Context } from '../context.ts';
 
-/** Where an admin server is. */
+/** The address of an admin server. */
 export interface AdminAddress {
-  /** As a person would write it; for messages. */
+  /** The address as text, for messages. */
   readonly shown: string;
   readonly isTls: boolean;
   readonly host: string;
   readonly port: number;
-  /** Path of a unix socket, which replaces host and port. */
+  /** Path of a unix socket, used instead of host and port. */
   readonly socketPath?: string;
-  /** Path before every endpoint, such as `/gw1`; without a slash at its end. */
+  /** Path in front of every endpoint, such as `/gw1`, without a trailing slash. */
   readonly prefix: string;
 }
 
-/** The options that name an admin server. */
+/** The options that select an admin server. */
 export interface AdminOptions {
   readonly local?: boolean;
   readonly admin?: string;
@@ -26,14 +26,14 @@ export interface AdminOptions {
 const DEFAULT_PORT = 15_000;
 
 /**
- * The admin server that the options name, then AGCTL_ADMIN.
+ * The admin server that the options select, else AGCTL_ADMIN.
  *
- * @throws CommandError (usage) when there is none, when there are two, or when the address cannot be read
+ * @throws CommandError with exit name `usage` if there is none, if there are two, or if the address is invalid
  */
 export function adminAddress(options: AdminOptions, { env }: Pick<Context, 'env'>): AdminAddress {
   const { local, admin, proxyAdminPort } = options;
   if (admin !== undefined && (local || proxyAdminPort !== undefined))
-    throw new CommandError('usage', '--admin and --local name two gateways', 'give one of them');
+    throw new CommandError('usage', '--admin and --local name two different gateways', 'use one of them');
   if (admin !== undefined) return parseAddress(admin, '--admin');
   if (local || proxyAdminPort !== undefined) return localAddress(proxyAdminPort);
   const fromEnvironment = env['AGCTL_ADMIN'];
@@ -42,7 +42,7 @@ export function adminAddress(options: AdminOptions, { env }: Pick<Context, 'env'
   throw new CommandError(
     'usage',
     'which gateway?',
-    `--local for the one on this machine (127.0.0.1:${DEFAULT_PORT}), or --admin <host:port> as its config.adminAddr says`,
+    `--local for the one on this machine (127.0.0.1:${DEFAULT_PORT}), or --admin <host:port> with the address in config.adminAddr`,
   );
 }
 
@@ -52,7 +52,7 @@ function localAddress(port: string | undefined): AdminAddress {
     throw new CommandError(
       'usage',
       `--proxy-admin-port ${escapeControls(port ?? '')} is not a port`,
-      'a number from 1 to 65535',
+      'expected a number from 1 to 65535',
     );
   return plain('127.0.0.1', number);
 }
@@ -62,7 +62,10 @@ function plain(host: string, port: number): AdminAddress {
   return { shown, isTls: false, host, port, prefix: '' };
 }
 
-/** Reads `host:port`, `[v6]:port`, `:port`, `port`, `unix:/path`, or an http(s) URL. `source` says who wrote it. */
+/**
+ * Parses `host:port`, `[v6]:port`, `:port`, `port`, `unix:/path`, or an http(s) URL. `source` names the option or
+ * variable in errors.
+ */
 export function parseAddress(text: string, source: string): AdminAddress {
   if (text.startsWith('unix:')) {
     const socketPath = text.slice('unix:'.length).replace(/^\/\/(?=\/)/, '');
@@ -87,7 +90,7 @@ export function parseAddress(text: string, source: string): AdminAddress {
   throw new CommandError(
     'usage',
     `${source} ${escapeControls(JSON.stringify(text))} is not an address of an admin server`,
-    'host:port, unix:/path, or http://host:port',
+    'expected host:port, unix:/path, or http://host:port',
   );
 }
 

@@ -8,24 +8,24 @@ import type { AdminAddress } from './address.ts';
 /** One request to an admin server. */
 export interface AdminRequest {
   readonly method: 'GET' | 'POST';
-  /** With its query, as in `/logging?level=debug`. */
+  /** Path with query, as in `/logging?level=debug`. */
   readonly path: string;
-  /** Silence in ms that ends it; 0 for none. */
+  /** Timeout for silence of the server, in ms; 0 for none. */
   readonly silence?: number;
   readonly signal?: AbortSignal;
 }
 
-/** What the server answered, whole. */
+/** A complete response of the server. */
 export interface AdminAnswer {
   readonly type: string;
   readonly body: Buffer;
 }
 
 /**
- * Sends a request and reads the whole answer, which must be a 200.
+ * Sends a request and reads the whole response, whose status must be 200.
  *
- * @throws CommandError: unreachable (nobody there, silent, something else answers), refused (401, 403),
- *   usage (400: the server does not accept the input), not_ok (it failed)
+ * @throws CommandError with exit name `unreachable` (nothing listens, timeout, or another kind of server), `refused`
+ * (401, 403), `usage` (400: the server rejects the input) or `not_ok` (the server failed)
  */
 export async function ask(address: AdminAddress, request: AdminRequest): Promise<AdminAnswer> {
   const response = await open(address, request);
@@ -35,7 +35,7 @@ export async function ask(address: AdminAddress, request: AdminRequest): Promise
   };
 }
 
-/** The same, with the body left to the caller as a stream. */
+/** Like `ask`, but leaves the body to the caller as a stream. */
 export async function open(address: AdminAddress, request: AdminRequest): Promise<IncomingMessage> {
   const response = await answerTo(address, request);
   if (response.statusCode === 200) return response;
@@ -91,52 +91,56 @@ async function readBody(
         throw new CommandError(
           'unreachable',
           `${address.shown} sends more than ${most / 1024 / 1024} MiB`,
-          'save it with curl, and look at the file',
+          'save it with curl, and inspect the file',
         );
       }
     }
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw unreachable(address, error as NodeJS.ErrnoException, 'broke off in the middle of its answer');
+    throw unreachable(
+      address,
+      error as NodeJS.ErrnoException,
+      'closed the connection in the middle of its response',
+    );
   }
   return Buffer.concat(parts);
 }
 
 const START =
-  'start the gateway (agctl serve -f gateway.yaml), or name its admin server: --admin <host:port>, as config.adminAddr says';
+  'start the gateway (agctl serve -f gateway.yaml), or select its admin server with --admin <host:port>, the address in config.adminAddr';
 
-/** What a failed connection means, with the address and the next step. */
+/** Converts a failed connection to an error with the address and the next step. */
 export function unreachable(
   { shown }: Pick<AdminAddress, 'shown'>,
   error: NodeJS.ErrnoException,
-  otherwise = 'closed the connection without an answer',
+  otherwise = 'closed the connection without a response',
 ): CommandError {
   if (error instanceof CommandError) return error;
   const fail = (message: string, help = START): CommandError =>
     new CommandError('unreachable', message, help);
-  // One address tried in two families fails with one error around both.
+  // If both address families fail, Node.js wraps both errors in one.
   const code = error.code ?? (error as { errors?: NodeJS.ErrnoException[] }).errors?.[0]?.code ?? '';
   if (code === 'ECONNREFUSED') return fail(`no gateway at ${shown}: nothing listens there`);
-  if (code === 'ENOENT') return fail(`no gateway at ${shown}: there is no such socket`);
+  if (code === 'ENOENT') return fail(`no gateway at ${shown}: no such socket`);
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return fail(
-      `no gateway at ${shown}: the name is not known`,
-      '--admin with a name or address that this machine can reach',
+      `no gateway at ${shown}: unknown host name`,
+      'use --admin with a name or address that this machine can reach',
     );
   if (code === 'EACCES' || code === 'EPERM')
-    return fail(`${shown} may not be opened by this user`, 'run as the user that the gateway runs as');
+    return fail(`${shown} may not be opened by this user`, 'run as the user that runs the gateway');
   if (code === 'SILENCE')
     return fail(
-      `${shown} takes connections, but gives no answer (${error.message})`,
-      'is it the admin server? config.adminAddr says its address',
+      `${shown} accepts connections, but does not respond (${error.message})`,
+      'is it the admin server? its address is config.adminAddr',
     );
-  if (code.startsWith('HPE_')) return notAnAdmin(shown, 'what answers there does not speak HTTP');
+  if (code.startsWith('HPE_')) return notAnAdmin(shown, 'the server there does not speak HTTP');
   if (/^(?:ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE)$/.test(code) || error.message === 'aborted')
     return fail(`${shown} ${otherwise}`, 'it may have stopped or crashed: see its log');
   return fail(`cannot reach ${shown}: ${escapeControls(error.message)}`);
 }
 
-/** Something else listens at the address. */
+/** Another kind of server listens at the address. */
 export function notAnAdmin(shown: string, why: string): CommandError {
   return new CommandError(
     'unreachable',
@@ -158,11 +162,11 @@ function refusal(
   if (status === 401 || status === 403)
     return new CommandError(
       'refused',
-      `${address.shown} refuses: ${words}${said === '' ? '' : `, ${said}`}`,
-      'an admin server on a loopback address takes requests for localhost only; something in front of it may want a sign-in',
+      `${address.shown} refused the request: ${words}${said === '' ? '' : `, ${said}`}`,
+      'an admin server on a loopback address accepts requests for localhost only; a proxy in front of it may require a login',
     );
   if (status === 400)
-    return new CommandError('usage', said === '' ? `${address.shown} answers ${words}` : said);
+    return new CommandError('usage', said === '' ? `${address.shown} answered ${words}` : said);
   if (status >= 500)
     return new CommandError(
       'not_ok',
@@ -173,14 +177,14 @@ function refusal(
     return new CommandError(
       'not_ok',
       `${address.shown} is busy: ${said === '' ? words : said}`,
-      'try again when the other one has ended',
+      'try again when the other operation has ended',
     );
   return notAnAdmin(address.shown, `${method} ${endpoint} is ${words}`);
 }
 
 const SHOWN = 300;
 
-/** The first line of an answer, safe to print; nothing of a web page. */
+/** The first line of a response, safe to print; empty for a web page. */
 export function firstLine(body: Buffer): string {
   const text = body.toString('utf8').trim();
   if (/^<(?:!doctype|html)/i.test(text)) return '';

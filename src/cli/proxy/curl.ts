@@ -9,7 +9,7 @@ import { readInput } from './dump.ts';
 export interface OwnRequest {
   readonly url: URL;
   readonly method: string;
-  /** Name and value in turn. */
+  /** Alternating names and values. */
   readonly headers: readonly string[];
   readonly body: Buffer | undefined;
 }
@@ -38,7 +38,7 @@ const WITH_VALUE: Readonly<Record<string, Take>> = {
   '--header': (value, draft) => {
     const [, name, text] = /^([^:;\s]+)\s*[:;]\s*(.*)$/s.exec(value) ?? [];
     if (name === undefined || /[^\t\x20-\x7e\x80-\xff]/.test(value))
-      throw wrong(`-H ${JSON.stringify(value)} is not a header`, "-H 'name: value'");
+      throw wrong(`-H ${JSON.stringify(value)} is not a header`, "expected -H 'name: value'");
     draft.headers.push([name, text ?? '']);
   },
   '--data': data(false, false),
@@ -65,7 +65,7 @@ const SHORT: Readonly<Record<string, string>> = {
   u: '--user',
   A: '--user-agent',
 };
-/** What a command copied from somewhere may have and what changes nothing here. */
+/** Options of copied curl commands that have no effect here. */
 const IGNORED = new Set([
   '--silent',
   '--show-error',
@@ -77,9 +77,9 @@ const IGNORED = new Set([
 const IGNORED_SHORT = /^[sSivN]+$/;
 
 /**
- * Reads the words after `--`: a URL and the options of curl that make a request (-X, -H, -d, --json, -u, -A, -I).
+ * Parses the words after `--`: a URL and the curl options that describe a request (-X, -H, -d, --json, -u, -A, -I).
  *
- * @throws CommandError (usage) for what is not understood, or a body file that cannot be read
+ * @throws CommandError with exit name `usage` for an unknown option or an unreadable body file
  */
 export async function ownRequest(words: readonly string[], cwd: string): Promise<OwnRequest> {
   const draft: Draft = { headers: [], data: [] };
@@ -100,7 +100,7 @@ export async function ownRequest(words: readonly string[], cwd: string): Promise
   return { url, method, headers: [...defaults, ...draft.headers.flat()], body };
 }
 
-/** Takes one word, and the next one when it is its value: then 1. */
+/** Consumes one word, and the next one if it is the value: then returns 1. */
 function takeWord(word: string, next: string | undefined, draft: Draft): 0 | 1 {
   if (!word.startsWith('-')) {
     takeUrl(word, draft);
@@ -119,18 +119,21 @@ function takeWord(word: string, next: string | undefined, draft: Draft): 0 | 1 {
     const near = nearest(word, [...Object.keys(WITH_VALUE), '--head']);
     throw wrong(
       `${word} is not an option for the request${near === undefined ? '' : `; did you mean ${near}?`}`,
-      '-X, -H, -d, --data-raw, --data-binary, --json, -u, -A, -I, as for curl',
+      'supported as in curl: -X, -H, -d, --data-raw, --data-binary, --json, -u, -A, -I',
     );
   }
   const value = glued ?? next;
-  if (value === undefined) throw wrong(`${word} needs a value`);
+  if (value === undefined) throw wrong(`${word} requires a value`);
   take(value, draft);
   return glued === undefined ? 1 : 0;
 }
 
 function takeUrl(word: string, draft: Draft): void {
   if (draft.url !== undefined)
-    throw wrong(`there are two URLs after --: ${draft.url} and ${word}`, 'one request is traced at a time');
+    throw wrong(
+      `there are two URLs after --: ${draft.url} and ${word}`,
+      'only one request can be traced at a time',
+    );
   draft.url = word;
 }
 
@@ -150,7 +153,7 @@ async function bodyOf({ data: parts, isHead }: Draft, cwd: string): Promise<Buff
     if (isRaw || !text.startsWith('@')) pieces.push(Buffer.from(text));
     else {
       const bytes = await readBodyFile(text.slice(1), cwd);
-      // curl takes line breaks out of files given with -d.
+      // curl removes line breaks from files given with -d.
       pieces.push(
         isBinary ? bytes : Buffer.from(bytes.toString('latin1').replace(/[\r\n\0]/g, ''), 'latin1'),
       );
@@ -165,12 +168,15 @@ async function readBodyFile(name: string, cwd: string): Promise<Buffer> {
   } catch (error) {
     throw wrong(
       `cannot read ${name} for the body: ${(error as NodeJS.ErrnoException).code}`,
-      'a text that begins with @ names a file; --data-raw takes it as it is',
+      'a text that begins with @ names a file; use --data-raw to send it unchanged',
     );
   }
 }
 
-/** What curl would say; a JSON body given with -d is JSON here, as people mean it. */
+/**
+ * The content type that curl would send, except that a JSON body given with -d is sent as JSON, which users usually
+ * mean.
+ */
 function contentType(draft: Draft, body: Buffer | undefined): string[] {
   if (body === undefined) return [];
   const looksJson = draft.isJson === true || /^\s*[{[]/.test(body.subarray(0, 64).toString('latin1'));

@@ -3,7 +3,7 @@ import type { Dump } from './dump.ts';
 import { isObject, objects, type RouteRow, routesOf, text } from './dump-parts.ts';
 import { table } from './print.ts';
 
-/** What a gateway serves, on one screen: listeners with their routes, and how much there is of everything. */
+/** A one-screen overview: listeners with their routes, and the number of other objects. */
 export function overviewOf({ source, value }: Dump): string {
   const routes = routesOf(value);
   const { version } = isObject(value['version']) ? value['version'] : { version: '' };

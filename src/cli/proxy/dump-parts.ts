@@ -1,4 +1,4 @@
-/** One route of a dump, in words. */
+/** One route of a dump, formatted for display. */
 export interface RouteRow {
   readonly address: string;
   readonly listener: string;
@@ -8,7 +8,7 @@ export interface RouteRow {
   readonly policies: readonly string[];
 }
 
-/** One endpoint of a service or backend. `health` is a share from 0 to 1, or why it gets no requests. */
+/** One endpoint of a service or backend. `health` is a number from 0 to 1, or why it receives no requests. */
 export interface EndpointRow {
   readonly type: 'Service' | 'Backend';
   readonly name: string;
@@ -21,7 +21,7 @@ export interface EndpointRow {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Every route, in the order of the dump. What is missing or of another type is left out, never an error. */
+/** Every route, in dump order. Missing or mistyped fields are left out and never cause an error. */
 export function routesOf(dump: Json): RouteRow[] {
   const kinds = backendKinds(dump);
   return objects(dump['binds']).flatMap((bind) =>
@@ -41,7 +41,10 @@ export function routesOf(dump: Json): RouteRow[] {
   );
 }
 
-/** As in a configuration: upstream dumps MCP authentication as a `jwtAuth` with an `mcp` member, and `apiKey` as `aPIKey`. */
+/**
+ * Policy names as in a configuration: upstream dumps MCP authentication as `jwtAuth` with an `mcp` member, and `apiKey`
+ * as `aPIKey`.
+ */
 function policyNames(policy: Json): string[] {
   return Object.entries(policy)
     .filter(([, value]) => value !== null)
@@ -66,7 +69,7 @@ function matchesOf(route: Json): string[] {
   return hosts.length === 0 ? paths : hosts.flatMap((host) => paths.map((path) => `${host} ${path}`));
 }
 
-/** Name of a backend to what it is, as in `mcp (echo, time)`. */
+/** Maps the name of a backend to its kind, as in `mcp (echo, time)`. */
 function backendKinds(dump: Json): ReadonlyMap<string, string> {
   const kinds = new Map<string, string>();
   for (const { backend } of objects(dump['backends'])) {
@@ -101,7 +104,7 @@ function backendOf(ref: Json, kinds: ReadonlyMap<string, string>): string {
   return '';
 }
 
-/** Endpoints of services and backends, sorted by type, namespace, name and endpoint as upstream does. */
+/** Endpoints of services and backends, sorted like upstream's by type, namespace, name and endpoint. */
 export function endpointsOf(dump: Json): EndpointRow[] {
   const rows = objects(dump['services']).flatMap((service) =>
     rowsOf('Service', service, service['endpoints']),
@@ -116,7 +119,7 @@ export function endpointsOf(dump: Json): EndpointRow[] {
   return rows.sort((a, b) => (key(a) < key(b) ? -1 : 1));
 }
 
-/** Backends that have no endpoints of their own, and so no row: MCP servers and services. */
+/** Backends without endpoints of their own, which have no row: MCP servers and services. */
 export function uncountedBackends(dump: Json): number {
   const values = objects(dump['backends']).flatMap(({ backend }) =>
     isObject(backend) ? Object.entries(backend) : [],
@@ -155,7 +158,7 @@ function endpointRow(
   };
 }
 
-/** `cluster//Pod/ns/name` is `name` for somebody who looks at that namespace. */
+/** Shortens `cluster//Pod/ns/name` to `name` if the namespace is displayed already. */
 function shortKey(key: string, namespace: string): string {
   const parts = key.replace(/^\//, '').split('/');
   const pod = parts.indexOf('Pod');
@@ -173,7 +176,7 @@ const UNITS: Readonly<Record<string, number>> = {
   ns: 1e-9,
 };
 
-/** `Evict (3.3s)` from a duration such as `1m3.25s`. */
+/** Formats a duration such as `1m3.25s` as `Evict (63.3s)`. */
 function evicted(until: unknown): string {
   const parts = typeof until === 'string' ? [...until.matchAll(/([\d.]+)(ms|us|µs|ns|[hms])/g)] : [];
   if (parts.length === 0) return 'evicted';
@@ -190,7 +193,7 @@ function entriesOf(value: unknown): [string, Json][] {
     : [];
 }
 
-/** The objects in a list, or under the keys of an object. */
+/** The objects in a list, or the values of an object that are objects. */
 export function objects(value: unknown): Json[] {
   const items: unknown[] = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
   return items.filter(isObject);

@@ -10,12 +10,12 @@ import { type AdminOptions, adminAddress } from './address.ts';
 import { ask, notAnAdmin } from './admin-client.ts';
 import { NumberText } from './json-text.ts';
 
-/** Where a dump is taken from. */
+/** Options that select the source of a dump. */
 export interface DumpOptions extends AdminOptions {
   readonly file?: string;
 }
 
-/** A configuration dump: its text, which is valid JSON, and its value. */
+/** A configuration dump: its text, which is valid JSON, and its parsed value. */
 export interface Dump {
   /** File or address, safe to print. */
   readonly source: string;
@@ -24,15 +24,19 @@ export interface Dump {
 }
 
 /**
- * Reads the dump that the options name.
+ * Loads the dump that the options select.
  *
- * @throws CommandError (usage) for a file that cannot be read or is no dump; see `ask` for a server
+ * @throws CommandError with exit name `usage` if a file cannot be read or contains no dump; see `ask` for a server
  */
 export async function loadDump(options: DumpOptions, context: Pick<Context, 'cwd' | 'env'>): Promise<Dump> {
   const { file } = options;
   if (file !== undefined) {
     if (options.local || options.admin !== undefined)
-      throw new CommandError('usage', '--file and --local or --admin name two dumps', 'give one of them');
+      throw new CommandError(
+        'usage',
+        '--file and --local or --admin name two different dumps',
+        'use one of them',
+      );
     const source = file === '-' ? 'standard input' : escapeControls(file);
     const fail = (why: string, help?: string): CommandError =>
       new CommandError('usage', `${source} ${why}`, help);
@@ -44,14 +48,14 @@ export async function loadDump(options: DumpOptions, context: Pick<Context, 'cwd
   return { source: address.shown, ...parseDump(body, fail) };
 }
 
-/** The bytes of a file, or of standard input for `-`; at most `LIMITS.dumpBytes`. */
+/** Reads a file, or standard input for `-`, of at most `LIMITS.dumpBytes` bytes. */
 export async function readInput(file: string, cwd: string): Promise<Buffer> {
   const shown = file === '-' ? 'standard input' : escapeControls(file);
   const tooLarge = (): CommandError =>
     new CommandError(
       'usage',
       `${shown} has more than ${LIMITS.dumpBytes / 1024 / 1024} MiB`,
-      'jq can take a part out of it',
+      'use jq to extract a part of it',
     );
   try {
     if (file !== '-' && (await stat(resolve(cwd, file))).size > LIMITS.dumpBytes) throw tooLarge();
@@ -70,12 +74,12 @@ export async function readInput(file: string, cwd: string): Promise<Buffer> {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') throw new CommandError('usage', `no such file: ${shown}`);
     if (code === 'EISDIR') throw new CommandError('usage', `${shown} is a directory`);
-    if (code === 'EACCES') throw new CommandError('usage', `${shown} may not be read by this user`);
+    if (code === 'EACCES') throw new CommandError('usage', `this user may not read ${shown}`);
     throw new CommandError('usage', `cannot read ${shown}: ${escapeControls(message)}`);
   }
 }
 
-const MAKE_ONE = 'a dump is what curl http://127.0.0.1:15000/config_dump prints';
+const MAKE_ONE = 'curl http://127.0.0.1:15000/config_dump prints a dump';
 
 function parseDump(
   bytes: Buffer,
@@ -92,13 +96,13 @@ function parseDump(
     if (/^(?:gateways|binds|llm|mcp|config|routes|frontendPolicies):/m.test(text.slice(0, 100_000)))
       throw fail(
         'is a gateway configuration, not a dump',
-        `agctl config validate -f ${escapeControls(file ?? '')}`,
+        `run agctl config validate -f ${escapeControls(file ?? '')}`,
       );
     throw fail(`is not JSON${place(text, error as Error)}`, MAKE_ONE);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw fail(
-      'is JSON, but not a dump: an object with binds, routes, policies and backends is expected',
+      'is JSON, but not a dump: expected an object with binds, routes, policies and backends',
       MAKE_ONE,
     );
   const parts = ['binds', 'backends', 'services', 'config', 'policies', 'workloads'];
@@ -107,7 +111,10 @@ function parseDump(
   return { text, value: value as Dump['value'] };
 }
 
-/** As `JSON.parse`; numbers that a double cannot hold keep their digits. Slow only for dumps that have such. */
+/**
+ * Like `JSON.parse`, but numbers that a double cannot represent keep their digits. Slow only for dumps with such
+ * numbers.
+ */
 function parseExactly(text: string): unknown {
   if (!/\d[\d.]{15}/.test(text)) return JSON.parse(text);
   const reviver = (_: string, value: unknown, context?: { source?: string }): unknown => {
@@ -119,10 +126,10 @@ function parseExactly(text: string): unknown {
   return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]);
 }
 
-/** `, line 3, column 8` of what the parser complains about, as far as it says. */
+/** The position of a parser error, if known, as in `, line 3, column 8`. */
 function place(text: string, { message }: Error): string {
   const [, digits] = /at position (\d+)/.exec(message) ?? [];
-  if (digits === undefined) return /end of JSON/i.test(message) ? ': it ends in the middle' : '';
+  if (digits === undefined) return /end of JSON/i.test(message) ? ': it ends unexpectedly' : '';
   const before = text.slice(0, Number(digits));
   const line = before.split('\n').length;
   return `: line ${line}, column ${before.length - before.lastIndexOf('\n')}`;

@@ -11,17 +11,17 @@ export class NumberText {
 }
 
 const PIECE = 64 * 1024;
-// Upstream's own output writes these three as escapes; the others could drive a terminal or reorder its text.
+// Upstream's output escapes the first three; the others could control a terminal or reorder its text.
 const ESCAPED = /[<>&\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** JSON whose unsafe characters are escapes; outside of strings it has none. */
+/** Escapes unsafe characters in JSON, which can occur only in its strings. */
 export function escapeUnsafe(json: string): string {
   return json.replace(ESCAPED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /**
- * Valid JSON with an indent of two, in pieces. Works on the text: order and repetition of keys, and every digit of a
- * number, stay as they are.
+ * Indents valid JSON by two spaces, in pieces. Works on the text, so that order and duplicates of keys and the digits
+ * of numbers stay the same.
  */
 export function* indentJson(text: string): Generator<string> {
   let out = '';
@@ -74,7 +74,7 @@ function skipBlanks(text: string, from: number): number {
   return at;
 }
 
-/** End of the token at `at`: a string whole, a run of blanks or of a bare word, or one mark. */
+/** End of the token at `at`: a whole string, a run of spaces, a bare word, or one punctuation character. */
 function tokenEnd(text: string, at: number, code: number): number {
   if (code === QUOTE) return stringEnd(text, at);
   if (isBlank(code)) return skipBlanks(text, at);
@@ -83,7 +83,7 @@ function tokenEnd(text: string, at: number, code: number): number {
   return Math.max(end, at + 1);
 }
 
-/** Letters, digits and signs: numbers, true, false, null. */
+/** Letters, digits and signs, as in numbers, true, false and null. */
 function isBareWord(code: number): boolean {
   return (
     (code >= 0x30 && code <= 0x39) ||

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 
-/** Writes pieces one after another, waiting for a slow reader; stops when the reader has gone (`| head`). */
+/** Writes pieces in order, waits for a slow reader, and stops when the reader has closed the stream (`| head`). */
 export async function print(stream: Writable, pieces: Iterable<string>): Promise<void> {
   for (const piece of pieces) {
     if (stream.destroyed || stream.errored) return;
@@ -19,7 +19,7 @@ function canGoOn(stream: Writable): Promise<void> {
   });
 }
 
-/** Rows as left-aligned columns, two blanks between them. Cells must be safe to print. */
+/** Formats rows as left-aligned columns, separated by two spaces. Cells must be safe to print. */
 export function table(rows: readonly (readonly string[])[], width: (text: string) => number): string {
   const columns = Math.max(0, ...rows.map((row) => row.length));
   const widths = Array.from({ length: columns }, (_, index) => maximum(rows, index, width));

@@ -8,17 +8,17 @@ import { Progress } from '../progress.ts';
 import { type AdminAddress, type AdminOptions, adminAddress } from './address.ts';
 import { ask, notAnAdmin } from './admin-client.ts';
 
-/** Options of both profiles. */
+/** Options of both profile commands. */
 export interface ProfileOptions extends AdminOptions {
-  /** How long to measure. */
+  /** Duration of the measurement in seconds, 1 to 300. */
   readonly seconds: string;
   /** File to write. */
   readonly output?: string;
-  /** Upstream's name for the admin port here. */
+  /** Upstream's name for the admin port of this machine. */
   readonly port?: string;
 }
 
-/** Has the gateway measure at `path`, and writes the profile to a file. */
+/** Requests a profile at `path` from the gateway and writes it to a file. */
 export async function saveProfile(
   kind: 'cpu' | 'heap',
   path: string,
@@ -46,7 +46,7 @@ export async function saveProfile(
     throw new CommandError(
       'usage',
       `cannot write ${escapeControls(file)}: ${escapeControls(message)}`,
-      '-o names another file',
+      '-o must name another file',
     );
   }
   context.stdout.write(`Wrote ${kind} profile to ${escapeControls(file)}\n`);
@@ -60,7 +60,7 @@ function secondsOf({ seconds: text }: ProfileOptions): number {
   return seconds;
 }
 
-/** Says how long it takes: a countdown at a terminal, one line elsewhere. Returns what ends it. */
+/** Displays the remaining time: a countdown on a terminal, otherwise one line. Returns a function that ends it. */
 function countDown(shown: string, wait: number, context: Context): () => void {
   const progress = new Progress(context);
   if (!progress.isTerminal) {
@@ -80,10 +80,10 @@ function countDown(shown: string, wait: number, context: Context): () => void {
   };
 }
 
-/** Gzip, or protobuf whose first field is `sample_type` (upstream sends CPU profiles so). */
+/** Accepts gzip, or protobuf whose first field is `sample_type` (upstream's CPU profiles). */
 function check({ shown }: AdminAddress, kind: string, body: Buffer): void {
   const isGzip = body[0] === 0x1f && body[1] === 0x8b;
-  if (!isGzip && body[0] !== 0x0a) throw notAnAdmin(shown, `what it sends is no ${kind} profile`);
+  if (!isGzip && body[0] !== 0x0a) throw notAnAdmin(shown, `its response is not a ${kind} profile`);
 }
 
 function stamp(now: Date): string {

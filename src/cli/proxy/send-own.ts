@@ -5,21 +5,21 @@ import { LIMITS } from '../../core/limits.ts';
 import { escapeControls } from '../../core/log.ts';
 import type { OwnRequest } from './curl.ts';
 
-/** What came back for a request of ours. */
+/** The response to a request that this command sent. */
 export interface OwnReply {
   readonly status: number;
-  /** As in `200 OK`. */
+  /** Status as text, for example `200 OK`. */
   readonly words: string;
   readonly type: string;
-  /** The beginning, at most `LIMITS.traceReplyBytes`. */
+  /** The beginning of the body, at most `LIMITS.traceReplyBytes` bytes. */
   readonly body: string;
 }
 
 /**
- * Sends the request, to its URL or to a port of this machine with the URL's host as Host. Resolves when the response
- * has begun; `body` of the result grows until it ends, and is dropped beyond its limit.
+ * Sends the request to its URL, or to a local port with the URL's host as Host. Resolves when the response has begun;
+ * `body` of the result grows until the response ends, and is truncated at its limit.
  *
- * @throws CommandError (unreachable)
+ * @throws CommandError with exit name `unreachable`
  */
 export function sendOwn(
   own: OwnRequest,
@@ -46,7 +46,7 @@ export function sendOwn(
         new CommandError(
           'unreachable',
           `the request could not be sent to ${target}: ${why}`,
-          'is the port one of the gateway, not of its admin server?',
+          'is it a port of the gateway, not of its admin server?',
         ),
       );
     });

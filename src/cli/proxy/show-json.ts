@@ -6,12 +6,12 @@ import { ask, notAnAdmin } from './admin-client.ts';
 import { indentJson } from './json-text.ts';
 import { print } from './print.ts';
 
-/** Options of commands that show what one endpoint says. */
+/** Options of commands that display one endpoint's response. */
 export interface ShowOptions extends AdminOptions {
   readonly output: 'text' | 'json' | 'yaml';
 }
 
-/** Prints the JSON of an endpoint: as it is, as YAML, or as text for people. */
+/** Prints the JSON of an endpoint: unchanged, as YAML, or as text. */
 export async function showJson(
   path: string,
   textOf: (value: unknown) => string,

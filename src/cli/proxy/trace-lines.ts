@@ -2,15 +2,15 @@ import { createParser } from 'eventsource-parser';
 import { CommandError } from '../../core/exit-codes.ts';
 import { LIMITS } from '../../core/limits.ts';
 
-/** What a trace stream holds: the text of an event, or a sign of life. */
+/** An item of a trace stream: the text of an event, or a comment. */
 export type TraceItem = { readonly json: string } | { readonly sign: string };
 
 /**
- * Takes a trace apart: server-sent events, or one JSON object a line, or both, with LF or CRLF. Comments are signs of
- * life; `event:`, `id:` and what else there may be is passed over, as upstream's command does. The last event need not
- * end with an empty line.
+ * Splits a trace into items: server-sent events, one JSON object per line, or both, with any line ending. Comments are
+ * keepalives; `event:`, `id:` and unknown fields are ignored, as upstream's command does. The last event
+ * need not end with an empty line.
  *
- * @throws CommandError (unreachable) for an event longer than `LIMITS.traceEventLength`
+ * @throws CommandError with exit name `unreachable` for an event longer than `LIMITS.traceEventLength`
  */
 export async function* traceItems(source: AsyncIterable<Uint8Array>): AsyncGenerator<TraceItem> {
   const found: TraceItem[] = [];

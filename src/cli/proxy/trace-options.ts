@@ -9,7 +9,7 @@ import { ownRequest } from './curl.ts';
 import { spanOption } from './span.ts';
 import type { TraceRequest } from './trace-session.ts';
 
-/** The options as given. */
+/** The options as given by the user. */
 export interface TraceOptions extends AdminOptions {
   readonly match?: string | undefined;
   readonly expression?: string | undefined;
@@ -25,7 +25,7 @@ export interface TraceOptions extends AdminOptions {
   readonly operands?: readonly string[];
 }
 
-/** What the options ask for. */
+/** The validated options. */
 export interface TracePlan {
   readonly form: 'raw' | 'text' | 'screen';
   readonly source:
@@ -36,9 +36,13 @@ export interface TracePlan {
   readonly save: string | undefined;
 }
 
-/** @throws CommandError (usage) for options that contradict each other or cannot be read */
+/**
+ * Validates the options.
+ *
+ * @throws CommandError with exit name `usage` for contradictory or invalid options
+ */
 export async function planTrace(given: TraceOptions, context: Context): Promise<TracePlan> {
-  // An empty expression is none, as in upstream's command.
+  // An empty expression counts as none, as in upstream's command.
   const options = { ...given, match: given.match || undefined, expression: given.expression || undefined };
   const { file, operands = [], save } = options;
   const common = { form: formOf(options, context), count: countOf(options), failOn: failOnOf(options), save };
@@ -50,7 +54,7 @@ export async function planTrace(given: TraceOptions, context: Context): Promise<
       throw new CommandError(
         'usage',
         `invalid --port ${escapeControls(options.port)}`,
-        'a number from 1 to 65535',
+        'expected a number from 1 to 65535',
       );
     if (port !== undefined && own === undefined)
       throw new CommandError(
@@ -74,7 +78,7 @@ export async function planTrace(given: TraceOptions, context: Context): Promise<
     throw new CommandError(
       'usage',
       `--file does not accept ${extra.startsWith('a ') ? extra : `--${extra}`}`,
-      'a saved trace is only shown',
+      'a saved trace is only displayed',
     );
   return { ...common, source: { file } };
 }
@@ -88,7 +92,7 @@ function formOf({ raw, plain }: TraceOptions, { stdout, env }: Context): TracePl
 
 function countOf({ count }: TraceOptions): number {
   if (!/^[1-9]\d{0,5}$/.test(count))
-    throw new CommandError('usage', `invalid --count ${escapeControls(count)}`, 'a number from 1');
+    throw new CommandError('usage', `invalid --count ${escapeControls(count)}`, 'expected a positive number');
   return Number(count);
 }
 
@@ -111,7 +115,7 @@ function failOnOf({ failOn }: TraceOptions): FailOn[] {
 
 function matchOf({ match, expression }: TraceOptions): string | undefined {
   if (match !== undefined && expression !== undefined && match !== expression)
-    throw new CommandError('usage', '--match and --expression are the same option', 'give one of them');
+    throw new CommandError('usage', '--match and --expression are the same option', 'use one of them');
   return match ?? expression;
 }
 
@@ -120,13 +124,13 @@ async function ownOf(operands: readonly string[], cwd: string): Promise<TraceReq
   if (/^(?:gateway|gw|deployment|deploy|pod|po|service|svc|rs|sts|ds)\//.test(first))
     throw new CommandError(
       'usage',
-      `${escapeControls(first)} is a Kubernetes resource; that is not supported`,
-      '--local, or --admin with the address of its admin server',
+      `${escapeControls(first)} is a Kubernetes resource, which is not supported`,
+      'use --local, or --admin with the address of its admin server',
     );
   return ownRequest(operands, cwd);
 }
 
-/** Who sits at a terminal can see that nothing comes; a script cannot. */
+/** A user at a terminal sees that nothing happens; a script does not. */
 async function waitOf({ timeout }: TraceOptions, form: TracePlan['form']): Promise<number | undefined> {
   if (timeout !== undefined) return spanOption('--timeout', timeout);
   return form === 'screen' ? undefined : LIMITS.traceWait;

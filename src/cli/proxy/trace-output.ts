@@ -9,16 +9,16 @@ import type { TracePlan } from './trace-options.ts';
 import { endText, stepText } from './trace-text.ts';
 
 /**
- * Writes events as they come, in the form that was asked for. As text, requests that run at once are told one after
- * another: the first as it goes, the others when it is over.
+ * Writes events as they arrive, in the requested format. As text, concurrent requests are printed one after another:
+ * the first as its events arrive, the others when they are complete.
  */
 export class TraceOutput {
   readonly #plan: TracePlan;
   readonly #context: Context;
-  /** Requests that are not told to their end, in the order of their beginnings. */
-  readonly #told = new Map<number, Telling>();
+  /** Requests whose text is not completely written, in the order of their first events. */
+  readonly #pending = new Map<number, RequestText>();
   #saving: Promise<void> = Promise.resolve();
-  /** A trace had what `--fail-on` names. */
+  /** Whether a trace met a condition of `--fail-on`. */
   failed = false;
 
   constructor(plan: TracePlan, context: Context) {
@@ -33,24 +33,24 @@ export class TraceOutput {
       this.#saving = this.#saving.then(() => appendFile(resolve(cwd, save), `${oneLine(text)}\n`));
     if (form === 'raw')
       stdout.write(`${stdout.isTTY === true ? escapeInJson(oneLine(text)) : oneLine(text)}\n`);
-    const telling = this.#told.get(trace) ?? new Telling();
-    this.#told.set(trace, telling);
-    telling.event(json);
+    const pending = this.#pending.get(trace) ?? new RequestText();
+    this.#pending.set(trace, pending);
+    pending.event(json);
     this.#write();
   }
 
-  /** All of a request has come. */
+  /** All events of a request have arrived. */
   ended(trace: number): void {
-    const telling = this.#told.get(trace);
-    if (telling === undefined) return;
-    telling.end();
-    this.failed ||= this.#plan.failOn.some((condition) => matches(telling.trace, condition));
+    const pending = this.#pending.get(trace);
+    if (pending === undefined) return;
+    pending.end();
+    this.failed ||= this.#plan.failOn.some((condition) => matches(pending.trace, condition));
     this.#write();
   }
 
-  /** The same for all that are left. */
+  /** Completes all remaining requests. */
   end(): void {
-    for (const trace of this.#told.keys()) this.ended(trace);
+    for (const trace of this.#pending.keys()) this.ended(trace);
   }
 
   saved(): Promise<void> {
@@ -58,17 +58,17 @@ export class TraceOutput {
   }
 
   #write(): void {
-    for (const [trace, telling] of this.#told) {
-      const text = telling.take();
+    for (const [trace, pending] of this.#pending) {
+      const text = pending.take();
       if (this.#plan.form === 'text' && text !== '') this.#context.stdout.write(text);
-      if (!telling.isOver) return;
-      this.#told.delete(trace);
+      if (!pending.isOver) return;
+      this.#pending.delete(trace);
     }
   }
 }
 
-/** One request as text. */
-class Telling {
+/** The text of one request. */
+class RequestText {
   trace: TraceModel = EMPTY_TRACE;
   isOver = false;
   #events = 0;
@@ -88,7 +88,7 @@ class Telling {
     this.isOver = true;
   }
 
-  /** What has not been written yet. */
+  /** Returns the text that has not been written yet. */
   take(): string {
     const text = this.#text;
     this.#text = '';
@@ -96,7 +96,7 @@ class Telling {
   }
 }
 
-/** An event that came over several `data:` lines holds line breaks, between its tokens only. */
+/** An event that was sent in several `data:` lines contains line breaks, but only between its tokens. */
 function oneLine(text: string): string {
   return text.includes('\n') ? text.replaceAll('\n', ' ') : text;
 }

@@ -9,34 +9,34 @@ import type { OwnRequest } from './curl.ts';
 import { type OwnReply, sendOwn } from './send-own.ts';
 import { traceItems } from './trace-lines.ts';
 
-/** What is told while traces run. `trace` counts requests from 0. */
+/** Receives the events of traces. `trace` counts requests from 0. */
 export interface TraceListener {
-  /** The gateway waits for a request, or for the next one. */
+  /** The gateway is waiting for a request, or for the next one. */
   armed(): void;
-  /** `text` is the event as sent. */
+  /** `text` is the event as it was sent. */
   event(text: string, json: unknown, trace: number): void;
-  /** No more events come of that one. */
+  /** All events of that request have arrived. */
   ended(trace: number): void;
-  /** Anything came, a sign of life too. */
+  /** Any data arrived, including a keepalive. */
   alive?(): void;
   replied?(reply: OwnReply): void;
 }
 
 export interface TraceRequest {
   readonly match: string | undefined;
-  /** Sent when the gateway waits for it. */
+  /** A request to send once the gateway is waiting for it. */
   readonly own: OwnRequest | undefined;
   readonly port: number | undefined;
-  /** Longest wait for a request, in ms; undefined for no end. */
+  /** Longest wait for a request, in ms; undefined for no limit. */
   readonly wait: number | undefined;
 }
 
 /**
- * Traces `count` requests. Resolves when their traces are complete. One stream has all of them, so that none passes
- * between two streams; a gateway that ends its stream after one request is asked again for the others.
+ * Traces `count` requests, and resolves when their traces are complete. Uses one stream for all of them, so that no
+ * request is missed between two streams; if a gateway ends its stream after one request, it opens another one.
  *
- * @throws CommandError: unreachable for a gateway that is not there, goes away, or whose stream breaks off; usage for
- *   an expression that the gateway refuses
+ * @throws CommandError with exit name `unreachable` if the gateway is not available, stops, or interrupts the stream;
+ * `usage` if the gateway refuses the expression
  */
 export async function traceRequests(
   address: AdminAddress,
@@ -46,13 +46,13 @@ export async function traceRequests(
   signal: AbortSignal,
 ): Promise<void> {
   for (let first = 0; first < count; ) {
-    // A request of our own is sent once a stream.
+    // One request is sent per stream.
     const wanted = request.own === undefined ? count - first : 1;
     first += await traceStream(address, request, new Traces(first, wanted, listener), signal);
   }
 }
 
-/** One stream; gives how many requests it told of. */
+/** Reads one stream and returns the number of traced requests. */
 async function traceStream(
   address: AdminAddress,
   request: TraceRequest,
@@ -77,7 +77,7 @@ async function traceStream(
     response.destroy();
     throw notAnAdmin(address.shown, 'its /debug/trace is not an event stream');
   }
-  // From now on the silence between events is no fault; the gateway's signs of life are watched by who shows them.
+  // From here on, silence between events is normal; the listener watches the keepalives of the gateway.
   response.socket.setTimeout(0);
   let patience: NodeJS.Timeout | undefined;
   traces.waiting = (isWaiting) => {
@@ -98,13 +98,13 @@ async function traceStream(
   }
 }
 
-/** The requests of one stream: which events are whose, and which of them are over. */
+/** The requests of one stream: assigns events to requests and knows which requests are complete. */
 class Traces {
   readonly wanted: number;
   readonly #first: number;
   readonly #sorter = createSorter();
   readonly listener: TraceListener;
-  /** Those that have not ended, and whether their last event came. */
+  /** Incomplete requests, and whether their last event has arrived. */
   readonly #open = new Map<number, { isFinished: boolean }>();
   events = 0;
   waiting: (isWaiting: boolean) => void = () => undefined;
@@ -129,7 +129,7 @@ class Traces {
     this.listener.event(text, json, this.#first + trace);
   }
 
-  /** A sign of the gateway: of life, or that it has told all of a request. */
+  /** Handles a comment: a keepalive, or the end of a request. */
   sign(text: string): void {
     const id = /^end (.+)$/.exec(text)?.[1];
     const trace = id === undefined ? undefined : this.#sorter.known(id);
@@ -140,7 +140,7 @@ class Traces {
     this.listener.armed();
   }
 
-  /** The stream has ended; gives whether every request had. */
+  /** The stream has ended; returns whether every request was complete. */
   end(): boolean {
     const isWhole = this.begun > 0 && [...this.#open.values()].every(({ isFinished }) => isFinished);
     for (const trace of this.#open.keys()) this.listener.ended(this.#first + trace);
@@ -180,7 +180,7 @@ async function read(
   try {
     for await (const item of traceItems(response)) {
       listener.alive?.();
-      // A gateway that does not say `ready` says something else first.
+      // A gateway that does not send `ready` sends other data first.
       arm();
       if ('sign' in item) {
         traces.sign(item.sign);
@@ -206,8 +206,8 @@ async function read(
 
 function brokenOff(events: number): string {
   return events === 0
-    ? 'ended the trace before there was a request'
-    : `ended the trace after ${events} events, before the request was done`;
+    ? 'ended the trace before a request arrived'
+    : `ended the trace after ${events} events, before the request was complete`;
 }
 
 function isLast(json: unknown): boolean {
@@ -218,7 +218,7 @@ function noRequest(wait: number): CommandError {
   return new CommandError(
     'unreachable',
     `no request within ${wait / 1000} s`,
-    'send one, or wait longer with --timeout; with --match, is the expression true for it?',
+    'send one, or wait longer with --timeout; with --match, check that the expression is true for it',
   );
 }
 
@@ -226,11 +226,15 @@ function notTraced({ shown }: AdminAddress, { words }: OwnReply): CommandError {
   return new CommandError(
     'unreachable',
     `the request was answered with ${words}, but ${shown} did not trace it`,
-    'is that port one of the same gateway, and --match true for the request?',
+    'is it a port of the same gateway, and is --match true for the request?',
   );
 }
 
-/** The JSON of one event. @throws CommandError with `exit` for a text that is none, such as half a line. */
+/**
+ * Parses one event.
+ *
+ * @throws CommandError with the exit name `exit` for invalid JSON, such as half a line
+ */
 export function parseEvent(text: string, source: string, exit: 'unreachable' | 'usage'): unknown {
   try {
     const value: unknown = JSON.parse(text);
@@ -240,12 +244,16 @@ export function parseEvent(text: string, source: string, exit: 'unreachable' | '
   }
   throw new CommandError(
     exit,
-    `${source} has an event that is not JSON, or not whole`,
-    'a trace is what agctl proxy trace --raw prints, or --save writes',
+    `${source} has an event that is not JSON, or is incomplete`,
+    'agctl proxy trace --raw prints a trace, and --save writes one',
   );
 }
 
-/** The events of a saved trace. @throws CommandError (usage) */
+/**
+ * The events of a saved trace.
+ *
+ * @throws CommandError with exit name `usage`
+ */
 export async function savedEvents(bytes: Buffer, source: string): Promise<{ text: string; json: unknown }[]> {
   const events: { text: string; json: unknown }[] = [];
   for await (const item of traceItems(Readable.from([bytes])))
@@ -253,8 +261,8 @@ export async function savedEvents(bytes: Buffer, source: string): Promise<{ text
   if (events.length === 0)
     throw new CommandError(
       'usage',
-      `${source} has no trace in it`,
-      'a trace is what agctl proxy trace --raw prints, or --save writes',
+      `${source} contains no trace`,
+      'agctl proxy trace --raw prints a trace, and --save writes one',
     );
   return events;
 }

@@ -5,12 +5,12 @@ import { compact, effectivePolicies, policyName } from '../../core/trace/summary
 import { closingLine, durationText } from '../../core/trace/verdict.ts';
 import type { TraceModel, TraceStep } from '../../core/trace-model.ts';
 
-/** Snapshots are long, and every one of them repeats the last. */
+/** Snapshots are long, and each repeats most of the one before. */
 const LEFT_OUT = new Set(['responseSnapshot', 'bodySnapshot', 'traceSampling', 'requestStarted']);
 const NAME = 18;
 const COLUMN = ' '.repeat(14);
 
-/** One step as lines of text, for pipes and screen readers; none for what only a screen has room for. */
+/** One step as lines of text, for pipes and screen readers; empty for steps that only the screen displays. */
 export function stepText(step: TraceStep, before: TraceModel): string {
   const { message } = step;
   if (LEFT_OUT.has(message.type)) return '';
@@ -56,7 +56,7 @@ function sentence({ message, summary }: TraceStep): string {
   return summary;
 }
 
-/** What explains the step: why other routes were not taken, what the parts of an expression gave, which rule decided. */
+/** Details of a step: why other routes did not match, results of subexpressions, which rule decided. */
 export function details({ message }: TraceStep): string[] {
   switch (message.type) {
     case 'routeSelection':
@@ -83,7 +83,7 @@ export function ruleText(rule: Readonly<Record<string, unknown>>, index: number)
 
 const LONGEST = 200;
 
-/** `jwt.sub = "ann"` for every part of an expression that is no literal; upstream's gateway does not send them. */
+/** `jwt.sub = "ann"` for every subexpression that is not a literal; upstream's gateway does not send them. */
 export function celValues({ expr, parts, result }: AnyMessage): string[] {
   const source = textOf(expr);
   const seen = new Set<string>([source]);

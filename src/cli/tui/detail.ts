@@ -16,10 +16,10 @@ export interface DetailLine {
   readonly tone?: Tone | undefined;
 }
 
-/** More lines than this of one event are cut: a screen is no place to read a megabyte. */
+/** Maximum number of lines per event: a screen is not suitable for reading a megabyte. */
 const MOST_LINES = 5_000;
 
-/** What the selected step shows in a view. */
+/** The content of the lower pane for the selected step. */
 export function detailLines(
   trace: TraceModel,
   step: TraceStep | undefined,
@@ -45,7 +45,7 @@ function noSnapshot(): DetailLine[] {
   return [{ text: 'No snapshot available yet.', tone: 'gray' }];
 }
 
-/** The step in words: what decided, where that stands, and the values it read. */
+/** Explains the step: what decided, where it is configured, and the values that it read. */
 function explained(_: TraceModel, step: TraceStep): DetailLine[] {
   const { message, place, summary, severity } = step;
   const lines: DetailLine[] = [{ text: summary, tone: toneOf(step) }];
@@ -92,7 +92,7 @@ function document(value: unknown, isYaml: boolean): DetailLine[] {
     .map((line) => ({ text: line, tone: undefined }));
 }
 
-/** What the step changed, with two lines around it; the rest of the state is the same. */
+/** What the step changed, with two lines of context. */
 function difference({ state, before }: TraceStep, isYaml: boolean): DetailLine[] {
   if (state === undefined) return noSnapshot();
   if (before === undefined) return document(readable(state), isYaml);
@@ -103,10 +103,10 @@ function difference({ state, before }: TraceStep, isYaml: boolean): DetailLine[]
   const isNear = (index: number): boolean =>
     lines.slice(Math.max(0, index - 2), index + 3).some(({ tone }) => tone !== undefined);
   const near = lines.filter((_, index) => isNear(index));
-  return near.length === 0 ? [{ text: 'This step changed nothing that is known.', tone: 'gray' }] : near;
+  return near.length === 0 ? [{ text: 'This step changed no known variable.', tone: 'gray' }] : near;
 }
 
-/** Lines by their longest common beginning and end, and in between by what the other side has. */
+/** Compares lines by their longest common prefix and suffix; the lines in between are the difference. */
 function lineDiff(old: readonly string[], now: readonly string[]): DetailLine[] {
   let head = 0;
   while (head < old.length && head < now.length && old[head] === now[head]) head += 1;
@@ -139,7 +139,7 @@ function middle(old: readonly string[], now: readonly string[]): DetailLine[] {
 
 const BAR = 30;
 
-/** The steps that took time, each where it lies between the first and the last moment. */
+/** The steps with a duration, each drawn between the first and the last moment. */
 function timeline(trace: TraceModel): DetailLine[] {
   const total = Math.max(1, lastMoment(trace));
   const timed = trace.steps.filter(({ start }) => start !== undefined);

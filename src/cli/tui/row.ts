@@ -15,7 +15,7 @@ export type Row = readonly Span[];
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-/** The text cut to a width, with an ellipsis where something is missing. */
+/** Truncates a text to a width, with an ellipsis. */
 export function cut(text: string, width: number): string {
   if (width <= 0) return '';
   if (displayWidth(text) <= width) return text;
@@ -35,7 +35,7 @@ export function pad(text: string, width: number): string {
   return short + ' '.repeat(Math.max(0, width - displayWidth(short)));
 }
 
-/** Two texts at the ends of a row; the right one keeps its room. */
+/** Two texts at the ends of a row; the left one is truncated if needed. */
 export function ends(left: string, right: string, width: number): string {
   const kept = cut(right, Math.max(0, width - 12));
   return pad(left, width - displayWidth(kept) - 1) + (kept === '' ? '' : ` ${kept}`);
@@ -48,7 +48,7 @@ export function rule(title: string, right: string, width: number): string {
   return `${head}${'─'.repeat(Math.max(0, width - displayWidth(head) - displayWidth(tail)))}${tail}`;
 }
 
-/** A text in lines of a width. Words are kept together, unless that would leave most of a line empty. */
+/** Wraps a text to a width. Words are kept together, unless that would leave most of a line empty. */
 export function wrap(text: string, width: number): string[] {
   if (displayWidth(text) <= width) return [text];
   const lines: string[] = [];

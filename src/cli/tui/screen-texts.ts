@@ -2,7 +2,7 @@ import { escapeControls } from '../../core/render/width.ts';
 import { cut, type Row, rule } from './row.ts';
 import type { TraceView } from './trace-store.ts';
 
-/** Before the first event: what is waited for, and how to make it come. */
+/** The screen before the first event: what the command is waiting for, and how to trigger it. */
 export function waitingRows({ phase, sends, problem, source }: TraceView, width: number): Row[] {
   const lines =
     problem !== undefined
@@ -10,7 +10,7 @@ export function waitingRows({ phase, sends, problem, source }: TraceView, width:
       : phase === 'connecting'
         ? [`connecting to ${source}`]
         : sends
-          ? ['The request is on its way.']
+          ? ['The request has been sent.']
           : waitingFor(source);
   const title =
     problem !== undefined ? 'No trace' : phase === 'waiting' && !sends ? 'Send a request' : 'Trace';
@@ -22,8 +22,8 @@ export function waitingRows({ phase, sends, problem, source }: TraceView, width:
 }
 
 /**
- * Requests that work as they stand, on any gateway port; `tools/list` alone needs a session first. No line is wider than
- * 80 columns, so that they can be copied: JSON may be broken between its parts.
+ * Requests that work unchanged on any gateway port; `tools/list` alone requires a session first. No line is wider than
+ * 80 columns, so that they can be copied; JSON may be broken between tokens.
  */
 const waitingFor = (source: string): readonly string[] => [
   'MCP    curl -sS <gateway>/mcp \\',
@@ -37,16 +37,16 @@ const waitingFor = (source: string): readonly string[] => [
   "         -H 'content-type: application/json' \\",
   `         -d '{"model":"m1","messages":[{"role":"user","content":"hi"}]}'`,
   '',
-  '<gateway> is an address of this gateway, paths are those of its routes.',
+  '<gateway> is an address of this gateway; paths are those of its routes.',
   'Or let agctl send it:',
   `   agctl proxy trace --admin ${source} -- <url> -H … -d …`,
 ];
 
-/** Which request is traced, in one line. Safe to print. */
+/** Describes in one line which request is traced. Safe to print. */
 export function awaited({ match, count, traces }: TraceView): string {
   const which =
     count > 1 && traces.length < count ? `Request ${traces.length + 1} of ${count}: the next` : 'The next';
-  const before = traces.length > 0 ? '  [ shows the trace before' : '';
+  const before = traces.length > 0 ? '  [ shows the previous trace' : '';
   return match === undefined
     ? `${which} request is traced; other requests are not affected.${before}`
     : `${which} request for which this is true: ${escapeControls(match)}${before}`;
@@ -54,9 +54,9 @@ export function awaited({ match, count, traces }: TraceView): string {
 
 const HELP: readonly string[] = [
   'Move',
-  '  ↑ ↓  j k      step before, step after      g G  first, last',
-  '  PgUp PgDn     a page                       [ ]  trace before, after',
-  '  tab           other pane                   enter  this step on the whole screen',
+  '  ↑ ↓  j k      previous step, next step      g G  first, last',
+  '  PgUp PgDn     a page                       [ ]  previous, next trace',
+  '  tab           other pane                   enter  zoom the step',
   'Views of the selected step',
   '  v  explained: rules, values, places        e  the event as sent',
   '  s  state of the request after it           d  what it changed',
@@ -67,8 +67,8 @@ const HELP: readonly string[] = [
   '  n  trace the next request, or send it again',
   '  w  save as JSON Lines                      c  copy this pane',
   'Quit',
-  '  q  ctrl-c  esc; one line about the trace stays in the terminal',
-  '  ctrl-z        pause; fg comes back here',
+  '  q  ctrl-c  esc; a summary of the trace stays in the terminal',
+  '  ctrl-z        suspend; fg resumes',
   '',
   'Marks: ✓ ok   ! warning   ✗ error   – skipped   ○ not reached   … running',
 ];

@@ -13,15 +13,15 @@ export interface Size {
   readonly rows: number;
 }
 
-/** Side by side from here on; below the others only the steps. */
+/** Minimum width for panes side by side; on narrower screens they are stacked. */
 const WIDE = 110;
 const NARROW = 60;
 const LOW = 14;
 const HEAD = 3;
 
 /**
- * The whole screen: `size.rows - 1` rows, none wider than the terminal. Ink clears everything, the scrollback too,
- * when a frame is as high as the terminal.
+ * The whole screen: `size.rows - 1` rows, none wider than the terminal. If a frame is as high as the terminal, Ink
+ * clears everything including the scrollback.
  */
 export function screenRows(view: TraceView, ui: Ui, size: Size, now: number): readonly Row[] {
   const width = size.columns;
@@ -49,7 +49,7 @@ const PHASES: Readonly<Record<TraceView['phase'], { readonly mark: string; reado
   lost: { mark: '✗ disconnected', tone: 'red' },
 };
 
-/** Nothing to show but what is waited for; a trace from before can be chosen all the same. */
+/** There is nothing to display but the waiting text; an earlier trace can still be selected. */
 const isAwaiting = ({ phase }: TraceView, ui: Ui): boolean =>
   ui.trace === undefined && (phase === 'connecting' || phase === 'waiting');
 
@@ -111,7 +111,7 @@ const MARK_TONES: Readonly<Record<string, Tone>> = {
   '…': 'cyan',
 };
 
-/** The way of the request in one row; cut in the middle of a stage when there is no room. */
+/** The stages of the request in one row, truncated if there is no room. */
 function ribbon(trace: TraceModel, place: string, width: number): Row {
   const spans: Span[] = [{ text: ' ' }];
   const tail = place === '' ? '' : `  ${escapeControls(place)}`;
@@ -175,7 +175,7 @@ function stepsPane(
   ];
   const room = Math.max(0, height - 1);
   const top = Math.max(0, Math.min(selected - Math.floor(room / 2), steps.length - room));
-  if (steps.length === 0) return [head, [{ text: '  no step has this', tone: 'gray' }]];
+  if (steps.length === 0) return [head, [{ text: '  no step matches', tone: 'gray' }]];
   return [
     head,
     ...steps.slice(top, top + room).map((step, offset) => stepRow(step, top + offset === selected, width)),
@@ -251,7 +251,7 @@ function lostLines({ text, help }: NonNullable<TraceView['problem']>): { text: s
   return [
     { text, tone: 'red' },
     ...(help === '' ? [] : [{ text: `help: ${help}` }]),
-    { text: 'w saves the steps that came; n connects again and waits', tone: 'gray' },
+    { text: 'w saves the steps so far; n connects again and waits', tone: 'gray' },
   ];
 }
 

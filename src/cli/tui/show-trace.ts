@@ -8,15 +8,15 @@ import { endText } from '../proxy/trace-text.ts';
 import { INTERRUPTED, TraceApp } from './trace-app.tsx';
 import { TraceStore } from './trace-store.ts';
 
-/** Out of the alternate screen, the cursor shown, no style: whatever happened before. */
+/** Leaves the alternate screen, shows the cursor and resets the style, whatever happened before. */
 const RESTORE = '\u001b[?1049l\u001b[?25h\u001b[0m';
 const SIGNALS = { SIGTERM: 143, SIGHUP: 129, SIGINT: EXIT_CODES.interrupted.code } as const;
 
 /**
- * Shows traces on the terminal until the person leaves; resolves to the exit code. The terminal is put back on every
- * way out: a key, a signal, an error of ours.
+ * Displays traces on the terminal until the user leaves; resolves to the exit code. Restores the terminal on every way
+ * out: a key, a signal, an internal error.
  *
- * @throws CommandError when nothing could be shown at all: no gateway there, a file that is no trace
+ * @throws CommandError if nothing could be displayed at all: no gateway, or a file that is not a trace
  */
 export async function showTrace(
   plan: TracePlan,
@@ -26,7 +26,7 @@ export async function showTrace(
   const store = new TraceStore(plan, context.cwd);
   await store.load();
   const first = store.next();
-  // A gateway that is not there is told in a line, not on a screen.
+  // A missing gateway is reported in a line, not on a screen.
   await started(store, first);
   if (store.firstFailure !== undefined) throw store.firstFailure;
   const guard = new TerminalGuard();
@@ -65,7 +65,7 @@ export async function showTrace(
   return store.failed ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 }
 
-/** Resolves when there is something to show, or when it is known that there will be nothing. */
+/** Resolves when there is something to display, or when it is certain that there will be nothing. */
 function started(store: TraceStore, first: Promise<void>): Promise<unknown> {
   const changed = new Promise<void>((resolve) => {
     const stop = store.subscribe(() => {
@@ -77,7 +77,7 @@ function started(store: TraceStore, first: Promise<void>): Promise<unknown> {
   return Promise.race([changed, first]);
 }
 
-/** Puts the terminal back when the process ends in a way that the screen does not see. */
+/** Restores the terminal if the process ends without the screen's knowledge. */
 class TerminalGuard {
   failure: unknown;
   #end: (code: number | undefined) => void = () => undefined;
@@ -93,7 +93,7 @@ class TerminalGuard {
     try {
       writeSync(1, RESTORE);
     } catch {
-      // The terminal has gone.
+      // The terminal has been closed.
     }
   };
 
@@ -114,15 +114,15 @@ class TerminalGuard {
   }
 }
 
-/** Longest text that terminals take over OSC 52. */
+/** Longest text that terminals accept over OSC 52. */
 const CLIPBOARD = 74_000;
 
-/** OSC 52 reaches the person's clipboard through SSH and tmux; the text is base64, so nothing in it is a command. */
+/** OSC 52 reaches the user's clipboard through SSH and tmux; the text is base64, so it cannot contain commands. */
 function copy(text: string, store: TraceStore, stdout: Context['stdout']): void {
   if (text.length > CLIPBOARD) {
-    store.note('too long for the clipboard: w saves the trace');
+    store.note('too long for the clipboard; press w to save the trace');
     return;
   }
   stdout.write(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`);
-  store.note('copied, if the terminal allows it');
+  store.note('copied, if the terminal supports it');
 }

@@ -2,9 +2,9 @@ import { type SuspendTerminal, useApp } from 'ink';
 import { useEffect, useState } from 'react';
 
 /**
- * Ctrl-Z, which the terminal leaves to a program that reads single keys: gives the terminal back as it was, stops, and
- * draws everything anew when the shell lets the program go on. So do SIGTSTP from elsewhere, and SIGCONT after SIGSTOP.
- * Returns what the key does.
+ * Handles Ctrl-Z, which a terminal in raw mode does not: restores the terminal, stops the process, and redraws
+ * everything when the shell resumes it. Also handles SIGTSTP from elsewhere, and SIGCONT after SIGSTOP. Returns the
+ * handler for the key.
  */
 export function useSuspend(): () => void {
   const { suspendTerminal } = useApp();
@@ -20,8 +20,11 @@ export function useSuspend(): () => void {
   return stop;
 }
 
-/** Time to be stopped in. Nothing runs while stopped, so it is over right after that, however long it took. */
-const MOMENT = 100;
+/**
+ * Time within which the process is stopped. Timers do not run while it is stopped, so this expires right after it
+ * resumes.
+ */
+const STOP_DELAY = 100;
 
 class Suspension {
   readonly #suspendTerminal: SuspendTerminal;
@@ -31,13 +34,13 @@ class Suspension {
     this.#suspendTerminal = suspendTerminal;
   }
 
-  /** Stops the whole job, as the terminal does. Goes on at once where nobody could let it go on. */
+  /** Stops the whole job, as the terminal does. Resumes immediately if no shell could resume it. */
   readonly stop = (): void => {
     this.#while(async () => {
-      // Without a handler the signal stops the process.
+      // Without a handler, the signal stops the process.
       process.off('SIGTSTP', this.stop);
       process.kill(0, 'SIGTSTP');
-      await new Promise((resolve) => setTimeout(resolve, MOMENT));
+      await new Promise((resolve) => setTimeout(resolve, STOP_DELAY));
       process.on('SIGTSTP', this.stop);
     });
   };
@@ -48,7 +51,7 @@ class Suspension {
     if (this.#isSuspended) return;
     this.#isSuspended = true;
     this.#suspendTerminal(act)
-      // A terminal that has gone cannot be given back; the screen ends by other ways then.
+      // A closed terminal cannot be restored; the screen then ends by other means.
       .catch(() => undefined)
       .finally(() => {
         this.#isSuspended = false;

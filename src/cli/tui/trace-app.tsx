@@ -11,14 +11,14 @@ import { FIRST_UI, type Key, press, selectedIndex, shownSteps, shownTrace, type 
 interface Props {
   readonly store: TraceStore;
   readonly hasColor: boolean;
-  /** Puts a text on the clipboard of the person's terminal. */
+  /** Copies a text to the clipboard of the user's terminal. */
   readonly copy: (text: string) => void;
 }
 
-/** Ends with 130 for Ctrl-C, as for a program that dies of it. */
+/** Result for Ctrl-C: exit code 130, as for a program that the signal ends. */
 export const INTERRUPTED = 'interrupted';
 
-/** The trace screen: keys in, rows out. What is shown is in `screen.ts`, what keys do in `ui-state.ts`. */
+/** The trace screen: keys in, rows out. `screen.ts` decides what is displayed, `ui-state.ts` what keys do. */
 export function TraceApp({ store, hasColor, copy }: Props): ReactNode {
   const view = useSyncExternalStore(store.subscribe, store.view);
   const [ui, setUi] = useState<Ui>(FIRST_UI);
@@ -39,7 +39,7 @@ export function TraceApp({ store, hasColor, copy }: Props): ReactNode {
     }
     for (const one of keysOf(input, key)) handle(one);
   });
-  // Several keys may come before the next drawing: each goes on from the last, not from what is on the screen.
+  // Several keys may arrive before the next drawing: each applies to the latest state, not to the displayed one.
   const latest = useRef(ui);
   const handle = (one: Key): void => {
     const before = latest.current;
@@ -55,12 +55,12 @@ export function TraceApp({ store, hasColor, copy }: Props): ReactNode {
   const silent = view.phase === 'waiting' && now - view.heardAt > LIMITS.traceSilence;
   const shown =
     silent && view.note === ''
-      ? { ...view, note: `no sign of the gateway for ${Math.floor((now - view.heardAt) / 1000)} s` }
+      ? { ...view, note: `no data from the gateway for ${Math.floor((now - view.heardAt) / 1000)} s` }
       : view;
   return (
     <Box flexDirection="column" width={size.columns} height={Math.max(1, size.rows - 1)}>
       {screenRows(shown, ui, size, now).map((row, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: rows of a screen are their place.
+        // biome-ignore lint/suspicious/noArrayIndexKey: a row of the screen is identified by its position.
         <Line key={index} row={row} hasColor={hasColor} />
       ))}
     </Box>
@@ -79,7 +79,7 @@ function copyDetail(ui: Ui, view: TraceView, copy: Props['copy']): void {
   );
 }
 
-/** The keys of one read: what was typed fast, or pasted, comes in one piece, with its line ends in it. */
+/** The keys of one read: fast typing or pasting arrives in one piece, with its line breaks. */
 function keysOf(input: string, key: InkKey): Key[] {
   const name = nameOf(key);
   if (name !== undefined || input.length < 2 || key.ctrl) return [{ input: key.ctrl ? '' : input, name }];
@@ -96,7 +96,7 @@ function Line({ row, hasColor }: { readonly row: Row; readonly hasColor: boolean
       {row.length === 0
         ? ' '
         : row.map((span, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: pieces of a row are their place.
+            // biome-ignore lint/suspicious/noArrayIndexKey: a span of a row is identified by its position.
             <Text key={index} {...styleOf(span, hasColor)}>
               {span.text}
             </Text>
@@ -109,7 +109,7 @@ function styleOf(
   { tone, isBold, isSelected }: Span,
   hasColor: boolean,
 ): { color?: string; bold?: boolean; inverse?: boolean } {
-  // Without colour the marks say the same: a selected step has its arrow, a failed one its cross.
+  // Without color, the symbols carry the meaning: a selected step has an arrow, a failed one a cross.
   if (!hasColor) return {};
   return {
     ...(tone === undefined ? {} : { color: tone }),
@@ -118,7 +118,7 @@ function styleOf(
   };
 }
 
-/** The time in ms, again every second while it is shown. */
+/** The current time in ms, updated every second while it is displayed. */
 function useClock(isRunning: boolean): number {
   const [now, setNow] = useState(() => performance.now());
   useEffect(() => {

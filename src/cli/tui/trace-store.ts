@@ -13,7 +13,7 @@ import { savedEvents, traceRequests } from '../proxy/trace-session.ts';
 
 export type TracePhase = 'connecting' | 'waiting' | 'live' | 'done' | 'lost';
 
-/** What the screen shows of a trace; a new object whenever something has changed. */
+/** The data that the screen displays; a new object for every change. */
 export interface TraceView {
   readonly phase: TracePhase;
   /** Address or file, safe to print. */
@@ -21,21 +21,21 @@ export interface TraceView {
   readonly isSaved: boolean;
   readonly match: string | undefined;
   readonly sends: boolean;
-  /** How many requests are traced, one after another. */
+  /** Number of requests to trace, one after another. */
   readonly count: number;
-  /** All traces so far, the one under way last. */
+  /** All traces so far; the last one may be in progress. */
   readonly traces: readonly TraceModel[];
   readonly reply: OwnReply | undefined;
-  /** Why the trace broke off, and what to do. */
+  /** Why the trace was interrupted, and what to do. */
   readonly problem: { readonly text: string; readonly help: string } | undefined;
-  /** One line for the person at the screen, such as where a trace was saved. */
+  /** One line for the user, such as where a trace was saved. */
   readonly note: string;
-  /** When the gateway began to wait, and when it last gave a sign; in ms as of `performance.now()`. */
+  /** When the gateway started waiting, and when it last sent data, in ms of `performance.now()`. */
   readonly armedAt: number;
   readonly heardAt: number;
 }
 
-/** Traces one request after another and keeps what a screen shows. Never throws: what goes wrong is shown. */
+/** Traces one request after another and keeps the data for the screen. Never throws: errors are displayed. */
 export class TraceStore {
   readonly #plan: TracePlan;
   readonly #cwd: string;
@@ -43,12 +43,12 @@ export class TraceStore {
   #view: TraceView;
   #texts: string[] = [];
   #kept = 0;
-  /** Events are written one after another: they are in order. */
+  /** Serializes the writes, so that events stay in order. */
   #saving: Promise<void> = Promise.resolve();
   #stop = new AbortController();
-  /** A trace had what `--fail-on` names. */
+  /** Whether a trace met a condition of `--fail-on`. */
   failed = false;
-  /** The failure to start with, when nothing was ever shown: the command ends with it. */
+  /** The error if nothing was ever displayed; the command ends with it. */
   firstFailure: CommandError | undefined;
 
   constructor(plan: TracePlan, cwd: string) {
@@ -83,7 +83,11 @@ export class TraceStore {
 
   readonly view = (): TraceView => this.#view;
 
-  /** Loads the saved trace. @throws CommandError */
+  /**
+   * Loads the saved trace.
+   *
+   * @throws CommandError
+   */
   async load(): Promise<void> {
     const { source } = this.#plan;
     if (!('file' in source)) return;
@@ -101,7 +105,7 @@ export class TraceStore {
     this.#set({ phase: 'done', traces });
   }
 
-  /** Waits for the next request; resolves when its trace has ended, whichever way. */
+  /** Waits for the next request; resolves when its trace has ended for any reason. */
   async next(): Promise<void> {
     const { source, count } = this.#plan;
     const { phase } = this.#view;
@@ -137,7 +141,7 @@ export class TraceStore {
     }
   }
 
-  /** Writes every event so far to a new file, or to the one that is named. */
+  /** Writes every event so far to the given file, or to a new one. */
   async save(): Promise<void> {
     const name = `trace-${new Date().toISOString().replace(/\D/g, '').slice(0, 14)}.jsonl`;
     try {
@@ -176,7 +180,7 @@ export class TraceStore {
         .catch((error: Error) => this.note(`not saved: ${error.message}`));
     const { traces } = this.#view;
     const current = traces[index] ?? EMPTY_TRACE;
-    // More than anybody reads, and every one of them costs memory: counted only.
+    // Nobody reads more events, and each of them costs memory, so they are only counted.
     const trace =
       current.steps.length >= LIMITS.traceEvents
         ? { ...current, dropped: current.dropped + 1 }

@@ -3,23 +3,23 @@ import type { TraceModel, TraceStep } from '../../core/trace-model.ts';
 import type { DetailView } from './detail.ts';
 import type { TraceView } from './trace-store.ts';
 
-/** What the person at the screen has chosen. */
+/** What the user has selected on the screen. */
 export interface Ui {
-  /** Number of the selected step, or undefined to follow the newest. */
+  /** Number of the selected step; undefined follows the newest. */
   readonly selected: number | undefined;
-  /** Which of several traces, or undefined for the last. */
+  /** Number of the selected trace; undefined selects the last. */
   readonly trace: number | undefined;
   readonly pane: 'steps' | 'detail';
   readonly top: number;
   readonly view: DetailView;
   readonly isYaml: boolean;
-  /** Snapshots and bodies among the steps. */
+  /** Whether snapshots and bodies are listed among the steps. */
   readonly isFull: boolean;
   readonly filter: string;
   readonly isTyping: boolean;
   readonly isHelp: boolean;
   readonly isWrapped: boolean;
-  /** The detail fills the screen. */
+  /** Whether the detail pane fills the screen. */
   readonly isZoomed: boolean;
 }
 
@@ -38,7 +38,7 @@ export const FIRST_UI: Ui = {
   isZoomed: false,
 };
 
-/** A key as the terminal sends it: a character, or a name. */
+/** A key as the terminal sends it: a character or a name. */
 export interface Key {
   readonly input: string;
   readonly name?:
@@ -57,17 +57,17 @@ export interface Key {
     | undefined;
 }
 
-/** What a key asks of the program, beyond the screen. */
+/** An action that a key triggers outside of the screen. */
 export type Action = 'quit' | 'next' | 'save' | 'copy';
 
 const SNAPSHOTS = new Set(['requestSnapshot', 'responseSnapshot', 'bodySnapshot', 'traceSampling']);
 
-/** The trace that is shown. */
+/** The displayed trace. */
 export function shownTrace(ui: Ui, { traces }: TraceView): TraceModel | undefined {
   return traces.at(ui.trace ?? -1);
 }
 
-/** The steps that are shown: without snapshots unless asked for, and those that the filter lets through. */
+/** The displayed steps: those that match the filter, without snapshots unless requested. */
 export function shownSteps({ isFull, filter }: Ui, trace: TraceModel | undefined): readonly TraceStep[] {
   const words = filter
     .toLowerCase()
@@ -80,7 +80,7 @@ export function shownSteps({ isFull, filter }: Ui, trace: TraceModel | undefined
   });
 }
 
-/** Index of the selected step: the chosen one; once a trace is complete the first problem; while it runs the newest. */
+/** Index of the selected step: the user's choice, else the first problem of a complete trace, else the newest step. */
 export function selectedIndex(ui: Ui, steps: readonly TraceStep[], isOver: boolean): number {
   if (ui.selected !== undefined) {
     const found = steps.findIndex(({ number }) => number >= (ui.selected ?? 0));
@@ -89,7 +89,7 @@ export function selectedIndex(ui: Ui, steps: readonly TraceStep[], isOver: boole
   return isOver ? stepToShow(steps) : steps.length - 1;
 }
 
-/** What a key does: to the screen, or for the program. */
+/** Applies a key to the screen, or returns an action. */
 export function press(
   ui: Ui,
   key: Key,
@@ -181,7 +181,7 @@ function nextProblem(ui: Ui, view: TraceView): Ui {
 }
 
 function another(ui: Ui, { traces, phase }: TraceView, amount: number): Ui {
-  // While the next request is waited for, the traces that are complete are all before it.
+  // While the command waits for the next request, all existing traces are complete and precede it.
   const isWaiting = phase === 'waiting' || phase === 'connecting';
   const index = Math.max(0, (ui.trace ?? traces.length - (isWaiting ? 0 : 1)) + amount);
   const trace = index < traces.length ? index : undefined;

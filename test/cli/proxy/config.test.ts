@@ -311,15 +311,15 @@ describe('`proxy config routes` and `backends`', () => {
 describe('a dump that is none is exit code 2, and says what it is', () => {
   test.each<[string, string | Buffer, string]>([
     ['empty', '', 'is empty'],
-    ['half', '{"binds":[{"key":', 'is not JSON: it ends in the middle'],
+    ['half', '{"binds":[{"key":', 'is not JSON: it ends unexpectedly'],
     ['broken', '{\n "binds": [] "x"\n}', 'is not JSON: line 2, column 14'],
     ['bytes', Buffer.from('{"binds":"\xff"}', 'latin1'), 'is not UTF-8 text'],
-    ['list', '[]', 'an object with binds, routes, policies and backends is expected'],
+    ['list', '[]', 'expected an object with binds, routes, policies and backends'],
     ['other', '{"a":1}', 'it has none of binds'],
     [
       'config',
       '# yaml-language-server: $schema=x\ngateways:\n  default: {}\n',
-      'is a gateway configuration, not a dump\n  = help: agctl config validate -f',
+      'is a gateway configuration, not a dump\n  = help: run agctl config validate -f',
     ],
     ['deep', `{"binds":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'nested deeper than 200 levels'],
   ])('%s', async (name, text, message) => {
@@ -375,14 +375,14 @@ describe('a gateway', () => {
       [],
       'which gateway?\n  = help: --local for the one on this machine (127.0.0.1:15000), or --admin <host:port>',
     ],
-    [['--local', '--admin', 'x:1'], '--admin and --local name two gateways'],
+    [['--local', '--admin', 'x:1'], '--admin and --local name two different gateways'],
     [
       ['--admin', 'x'],
-      '--admin "x" is not an address of an admin server\n  = help: host:port, unix:/path, or http://host:port',
+      '--admin "x" is not an address of an admin server\n  = help: expected host:port, unix:/path, or http://host:port',
     ],
     [['--admin', 'http://u:secret@x'], 'is not an address'],
     [['--proxy-admin-port', '70000'], '--proxy-admin-port 70000 is not a port'],
-    [['--local', '--file', 'x'], '--file and --local or --admin name two dumps'],
+    [['--local', '--file', 'x'], '--file and --local or --admin name two different dumps'],
   ])('%j is exit code 2', async (args, message) => {
     const { code, stderr } = await cli(['proxy', 'config', 'all', ...args]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
@@ -394,12 +394,12 @@ describe('a gateway', () => {
     const { code, stderr } = await cli(['proxy', 'config', 'all', '--admin', gone.address]);
     expect([code, stderr]).toEqual([
       3,
-      `error: no gateway at ${gone.address}: nothing listens there\n  = help: start the gateway (agctl serve -f gateway.yaml), or name its admin server: --admin <host:port>, as config.adminAddr says\n`,
+      `error: no gateway at ${gone.address}: nothing listens there\n  = help: start the gateway (agctl serve -f gateway.yaml), or select its admin server with --admin <host:port>, the address in config.adminAddr\n`,
     ]);
     const socket = await cli(['proxy', 'config', 'all', '--admin', 'unix:/nowhere/admin.sock']);
     expect([socket.code, socket.stderr]).toEqual([
       3,
-      expect.stringContaining('no gateway at unix:/nowhere/admin.sock: there is no such socket'),
+      expect.stringContaining('no gateway at unix:/nowhere/admin.sock: no such socket'),
     ]);
   });
 
@@ -420,7 +420,7 @@ describe('a gateway', () => {
       'one that wants a sign-in',
       says('sign in\u001b[2J first', 'text/plain', 401),
       4,
-      'refuses: 401 Unauthorized, sign in\\u{1b}[2J first',
+      'refused the request: 401 Unauthorized, sign in\\u{1b}[2J first',
     ],
     [
       'one that fails',
@@ -440,7 +440,7 @@ describe('a gateway', () => {
         setImmediate(() => response.destroy());
       },
       3,
-      'broke off in the middle of its answer',
+      'closed the connection in the middle of its response',
     ],
   ] as const)('%s', async (_, script, expected, message) => {
     await using admin = await fakeAdmin({ '/config_dump': script as never });

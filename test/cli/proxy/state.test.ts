@@ -59,8 +59,8 @@ describe('`proxy log`', () => {
     [['--set', 'm'], 'invalid --set value "m": expected module=level'],
     [['--set', 'm=x\u001b]0;t\u0007'], '--set m: unknown level "x\\u{1b}]0;t\\u{7}"'],
     [['--set', 'a=info', '--level', 'info'], '--level and --set are mutually exclusive'],
-    [['--for', '10m'], '--for needs a change that ends then'],
-    [['--level', 'info', '--for', 'soon'], '--for soon is not a time span\n  = help: such as 300ms'],
+    [['--for', '10m'], '--for requires a change that it can revert'],
+    [['--level', 'info', '--for', 'soon'], '--for soon is not a duration\n  = help: for example 300ms'],
   ])('%j is exit code 2', async (args, message) => {
     const { code, stderr } = await cli(['proxy', 'log', '--local', ...args]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
@@ -88,7 +88,9 @@ describe('`proxy log`', () => {
       '',
     ]);
     expect(knows.asked[0]?.url).toBe('/logging?level=mcp%3Ddebug&for=10m');
-    expect((await cli([...args, older.address])).stderr).toContain('does not say that it takes this back');
+    expect((await cli([...args, older.address])).stderr).toContain(
+      'did not confirm that it will revert this',
+    );
   });
 
   test('says what the gateway refuses, and when something else answers', async () => {
@@ -155,7 +157,7 @@ describe('`proxy profile`', () => {
     [['heap', '--seconds', '0'], 2, 'invalid --seconds 0; must be between 1 and 300'],
     [['cpu', '--seconds', '301'], 2, 'invalid --seconds 301; must be between 1 and 300'],
     [['cpu', '--seconds', '1', '-o', '/no/such/folder/x'], 2, 'cannot write /no/such/folder/x'],
-    [['heap'], 3, 'is not an admin server: what it sends is no heap profile'],
+    [['heap'], 3, 'is not an admin server: its response is not a heap profile'],
   ] as const)('%j', async (args, expected, message) => {
     await using server = await fakeAdmin({
       '/debug/pprof/profile': says(gzipSync('x')),

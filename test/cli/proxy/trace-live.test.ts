@@ -109,7 +109,7 @@ verifies(
     expect([good.code, good.stdout]).toEqual([0, expect.stringContaining('  200, answered by stdio:one')]);
     const failed = await traced(['--fail-on', 'error'], call({}));
     expect(failed.code).toBe(1);
-    expect(failed.stdout).toMatch(/ backend .*stdio:one the tool says that it failed/);
+    expect(failed.stdout).toMatch(/ backend .*stdio:one the tool reported an error/);
     expect(failed.stdout).toContain('200, the tool reported an error (isError), answered by stdio:one');
     const refused = await traced(['--fail-on', 'error'], call({ code: -32603, message: 'no disk' }));
     expect(refused.code).toBe(1);

@@ -86,7 +86,7 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
     await term.shows('● done');
     await term.press('n');
     const lost = await term.shows('✗ disconnected');
-    expect(lost).toContain('ended the trace after 3 events, before the request was done');
+    expect(lost).toContain('ended the trace after 3 events, before the request was complete');
     await term.press('w');
     await term.shows(/saved to trace-\d{14}\.jsonl/);
     await term.press('q');

@@ -287,15 +287,15 @@ describe('a request of our own', () => {
     ],
     [['--', 'http://a', '-H', 'a\u001b'], '-H "a\\u001b" is not a header'],
     [['--', 'http://a', '-H', 'a: b\u0007'], 'is not a header'],
-    [['--', 'http://a', '-d'], '-d needs a value'],
+    [['--', 'http://a', '-d'], '-d requires a value'],
     [['--', 'http://a', '-d', '@none'], 'cannot read none for the body: ENOENT'],
     [['--port', '3000'], '--port requires a request URL after --'],
     [['--port', 'x', '--', 'http://a'], 'invalid --port x'],
-    [['gateway/one'], 'gateway/one is a Kubernetes resource; that is not supported'],
+    [['gateway/one'], 'gateway/one is a Kubernetes resource, which is not supported'],
     [['--count', '0'], 'invalid --count 0'],
     [['--fail-on', 'eror'], 'unknown condition "eror"; did you mean error?'],
     [['--match', 'a', '--expression', 'b'], '--match and --expression are the same option'],
-    [['--timeout', 'x'], '--timeout x is not a time span'],
+    [['--timeout', 'x'], '--timeout x is not a duration'],
     [['--save', '/no/such/x'], 'cannot write /no/such/x: ENOENT'],
   ])('%j is exit code 2', async (args, message) => {
     const { code, stderr } = await cli(['proxy', 'trace', '--local', ...args], { cwd: '/' });
@@ -306,13 +306,17 @@ describe('a request of our own', () => {
 describe('faults', () => {
   const only = DENIED.slice(0, 3);
   test.each<[string, (string | Buffer)[], string]>([
-    ['no events', [': ready\n\n'], 'ended the trace before there was a request'],
-    ['nothing at all', [], 'ended the trace before there was a request'],
-    ['an end in the middle', [frames(only)], 'ended the trace after 3 events, before the request was done'],
+    ['no events', [': ready\n\n'], 'ended the trace before a request arrived'],
+    ['nothing at all', [], 'ended the trace before a request arrived'],
+    [
+      'an end in the middle',
+      [frames(only)],
+      'ended the trace after 3 events, before the request was complete',
+    ],
     [
       'half a line',
       [frames(only), 'data: {"eventEnd":1,"mess'],
-      'has an event that is not JSON, or not whole',
+      'has an event that is not JSON, or is incomplete',
     ],
     ['no JSON', [': ready\n\ndata: hello\n\n'], 'has an event that is not JSON'],
     [
@@ -358,9 +362,9 @@ describe('faults', () => {
   });
 
   test.each([
-    ['empty', '', 'has no trace in it'],
-    ['prose', 'hello\n', 'has no trace in it'],
-    ['half', '{"a":1', 'has an event that is not JSON, or not whole'],
+    ['empty', '', 'contains no trace'],
+    ['prose', 'hello\n', 'contains no trace'],
+    ['half', '{"a":1', 'has an event that is not JSON, or is incomplete'],
   ])('a saved trace that is %s: exit code 2', async (name, text, message) => {
     await writeFile(join(folder.path, name), text);
     expect(await cli(['proxy', 'trace', '--file', name], { cwd: folder.path })).toMatchObject({

@@ -2,28 +2,34 @@ import { Command, type Option } from 'commander';
 import { nearest } from '../core/suggest.ts';
 import type { Context } from './context.ts';
 
-/** A command that says first what is wrong with the words that it was given: Commander asks for what is missing first. */
-export class Words extends Command {
+/**
+ * A Commander command that reports a wrong option or operand before a missing one; Commander reports the missing one
+ * first.
+ */
+export class StrictCommand extends Command {
   override createCommand(name?: string): Command {
-    return new Words(name);
+    return new StrictCommand(name);
   }
 
-  /** Of an option that takes one value Commander uses the last and says nothing of the others: here it is an error. */
+  /** If an option that takes one value is repeated, Commander silently uses the last value; this makes it an error. */
   override addOption(option: Option): this {
     super.addOption(option);
     if (!option.required && !option.optional) return this;
     let isGiven = false;
     return this.on(`option:${option.name()}`, () => {
-      // One that may be repeated collects its values in a list.
+      // An option that may be repeated collects its values in a list.
       if (isGiven && !Array.isArray(this.getOptionValue(option.attributeName())))
-        this.error(`error: option '${option.flags}' is given twice, and takes one value`, {
+        this.error(`error: option '${option.flags}' is given twice, but takes one value`, {
           code: 'commander.conflictingOption',
         });
       isGiven = true;
     });
   }
 
-  /** Commander calls this. `serve --fiel x` lacks `--file`, and `--fiel` is why; `serve x` lacks the `-f` before it. */
+  /**
+   * Called by Commander. In `serve --fiel x`, `--file` is missing because of `--fiel`; in `serve x`, the `-f` before
+   * `x` is missing.
+   */
   missingMandatoryOptionValue(option: Option): void {
     const unknown = this.args.find((word) => word.length > 1 && word.startsWith('-'));
     if (unknown !== undefined && this.args.length > this.registeredArguments.length)
@@ -36,7 +42,7 @@ export class Words extends Command {
     });
   }
 
-  /** Commander calls this for `help <name>`, and prints the whole help for a name that it does not know. */
+  /** Called by Commander for `help <name>`; its own version prints the whole help for an unknown name. */
   _dispatchHelpCommand(name: string | undefined): void {
     if (name === undefined) this.help();
     const command = this.commands.find((one) => one.name() === name || one.aliases().includes(name));
@@ -46,9 +52,9 @@ export class Words extends Command {
   }
 }
 
-/** A group on its own prints its help; with a word that is none of its commands, the nearest one. */
+/** Makes a group without a subcommand print its help, and an unknown subcommand suggest the nearest one. */
 export function helpOrUnknown(group: Command, { stdout }: Context): void {
-  // Options behind a command that does not exist are not this group's: the command is what is wrong.
+  // The options of a nonexistent subcommand do not belong to the group; the subcommand is what is wrong.
   group
     .allowExcessArguments(true)
     .allowUnknownOption(true)
@@ -78,7 +84,7 @@ function unknownOption(command: Command, word: string): string {
 }
 
 function suggestion(word: string, names: readonly string[]): string {
-  // `valid` is more than a typing error away from `validate`, and yet its beginning.
+  // `valid` differs from `validate` by more than a typing error, but is a prefix of it.
   const near = nearest(word, names) ?? names.find((name) => word.length > 2 && name.startsWith(word));
   return near === undefined ? '' : `\n(Did you mean ${near}?)`;
 }

@@ -1,0 +1,93 @@
+import type { Command } from 'commander';
+import type { Bind } from './context.ts';
+
+/** The commands of the memory service; returns the groups. */
+export function memoryCommands(program: Command, run: Bind): readonly Command[] {
+  const url = '--memory-api-url <url>';
+  const allowUnauthenticated = [
+    '--allow-unauthenticated',
+    'listen beyond this machine without MEMORY_ADAPTER_KEY: everyone who can reach the port may use the tools',
+  ] as const;
+  const urlHelp = 'the memory backend (MEMORY_API_URL, http://memory-api:3006)';
+  const adapter = program
+    .command('memory-adapter')
+    .description('the MCP server that provides agents with a memory');
+  adapter
+    .command('serve')
+    .description('serve the memory tools over MCP, in front of a memory backend')
+    .option('-p, --port <port>', 'port to listen on (PORT, 8080)')
+    .option(
+      '--host <address>',
+      'address to listen on; beyond this machine, MEMORY_ADAPTER_KEY is required',
+      '127.0.0.1',
+    )
+    .option(...allowUnauthenticated)
+    .option(url, urlHelp)
+    .addHelpText(
+      'after',
+      helpText(ADAPTER_ENV, 'memory-adapter serve --memory-api-url http://127.0.0.1:3006'),
+    )
+    .action(run(() => import('./commands/memory-adapter-serve.ts')));
+  const stdio = adapter
+    .command('stdio')
+    .description('serve the memory tools on stdin and stdout, for MCP clients that start their servers')
+    .option('--embedded', 'with an embedded backend in this process')
+    .option(url, `without --embedded: ${urlHelp}`);
+  storeOptions(stdio)
+    .addHelpText(
+      'after',
+      helpText(`MEMORY_AGENT_ID, ${BACKEND_ENV}`, 'memory-adapter stdio --embedded --docs ./docs'),
+    )
+    .action(run(() => import('./commands/memory-adapter-stdio.ts')));
+
+  const backend = program
+    .command('memory-backend')
+    .description('the store of the memory, with its REST interface');
+  const backendServe = backend
+    .command('serve')
+    .description('serve the memory over REST at /api/memory, and its dashboard at /ui')
+    .option('-p, --port <port>', 'port to listen on (PORT, 3006)')
+    .option(
+      '--host <address>',
+      'address to listen on; beyond this machine, MEMORY_API_KEY is required',
+      '127.0.0.1',
+    );
+  storeOptions(backendServe)
+    .addHelpText('after', helpText(BACKEND_ENV, 'memory-backend serve --data ./memory --docs ./docs'))
+    .action(run(() => import('./commands/memory-backend-serve.ts')));
+
+  const memory = program.command('memory').description('memory adapter and backend together');
+  const memoryServe = memory
+    .command('serve')
+    .description('run the memory adapter and its backend in one process')
+    .option('-p, --port <port>', 'port of the adapter (PORT, 8080)')
+    .option('--backend-port <port>', 'port of the backend (MEMORY_BACKEND_PORT, 3006)')
+    .option(
+      '--host <address>',
+      'address of both; beyond this machine, MEMORY_API_KEY and MEMORY_ADAPTER_KEY are required',
+      '127.0.0.1',
+    )
+    .option(...allowUnauthenticated);
+  storeOptions(memoryServe)
+    .addHelpText('after', helpText(`MEMORY_ADAPTER_KEY, ${BACKEND_ENV}`, 'memory serve --docs ./docs'))
+    .action(run(() => import('./commands/memory-serve.ts')));
+  return [adapter, backend, memory];
+}
+
+const ADAPTER_ENV =
+  'MEMORY_API_URL, PORT, MEMORY_ADAPTER_KEY (bearer token that callers of /mcp must send), MEMORY_API_KEY (bearer ' +
+  'token of the backend), MEMORY_ALLOWED_HOSTS';
+const BACKEND_ENV =
+  'MEMORY_DATA_DIR, MEMORY_DOCS_DIR, MEMORY_DATABASE_URL (PostgreSQL instead of a folder), MEMORY_API_KEY, ' +
+  'MEMORY_ALLOWED_HOSTS, MEMORY_INDEX_CHAT (true: index chat turns for search), EMBEDDINGS_URL, EMBEDDING_MODEL, ' +
+  'EMBEDDING_API_KEY, EMBEDDING_SCORE_PIVOT, EMBEDDING_TRUNCATE';
+
+function helpText(environment: string, example: string): string {
+  return `\nEnvironment: ${environment}.\n\nExample:\n  agctl ${example}\n`;
+}
+
+function storeOptions(command: Command): Command {
+  return command
+    .option('--data <dir>', 'folder of the store (MEMORY_DATA_DIR, ~/.local/share/agctl/memory)')
+    .option('--docs <dir>', 'folder of Markdown to read at every start (MEMORY_DOCS_DIR, /app/docs)');
+}
