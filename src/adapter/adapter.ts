@@ -11,11 +11,11 @@ import { createMemoryServer } from './mcp-server.ts';
 export interface AdapterParts {
   readonly backend: Backend;
   readonly log: Log;
-  /** Bearer token that callers of `/mcp` must present; none where only trusted callers reach the port. */
+  /** Bearer token that callers of `/mcp` must send; undefined if only trusted callers can reach the port. */
   readonly key?: string | undefined;
-  /** Host names beside the loopback ones that local connections may say. */
+  /** Host names that local connections may use, in addition to loopback names. */
   readonly allowedHosts: ReadonlySet<string>;
-  /** Where people look at what is stored; clients and gateways are told. */
+  /** URL of the dashboard, which `initialize` reports to clients and gateways. */
   readonly website?: string;
 }
 
@@ -23,8 +23,8 @@ export const SERVICE_NAME = 'memory-adapter';
 export const AGENT_HEADER = 'x-agent-id';
 
 /**
- * The adapter: MCP at `/mcp`, a server for each POST that ends with its response, and `/health`. It keeps nothing
- * between requests and gives out no session id.
+ * Creates the adapter: MCP at `/mcp`, with a server per POST that ends with its response, and `/health`. It keeps no
+ * state between requests and issues no session ids.
  */
 export function createAdapter({ backend, log, key, allowedHosts, website }: AdapterParts): FastifyInstance {
   const app = fastify({
@@ -47,7 +47,7 @@ export function createAdapter({ backend, log, key, allowedHosts, website }: Adap
       onerror: (error) => log.debug('memory::adapter', 'request refused', { problem: error.message }),
     },
   );
-  // The SDK reads bodies itself, whatever they say to be, and words what is wrong with them as JSON-RPC.
+  // The SDK parses bodies itself, whatever their content type, and reports errors in them as JSON-RPC.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.addHook('onRequest', async ({ headers, socket, routeOptions }, reply) => {
@@ -57,7 +57,7 @@ export function createAdapter({ backend, log, key, allowedHosts, website }: Adap
     if (key === undefined || routeOptions.url === '/health') return;
     const refused = bearerProblem(headers.authorization, key);
     if (refused === undefined) return;
-    // RFC 9110 §15.5.2: a 401 names what it takes.
+    // RFC 9110 §15.5.2: a 401 response names the accepted scheme.
     return reply.code(401).header('www-authenticate', 'Bearer').send(rpcError(-32_000, refused));
   });
   app.addHook('onClose', () => handler.close());
@@ -83,17 +83,17 @@ export function createAdapter({ backend, log, key, allowedHosts, website }: Adap
   return app;
 }
 
-/** The request as the SDK takes it. Its signal ends the call at the backend when the client goes. */
+/** Converts the request for the SDK. Its signal aborts the backend call when the client disconnects. */
 function webRequest({ headers, body }: FastifyRequest, { raw }: FastifyReply): Request {
   const gone = new AbortController();
   raw.once('close', () => {
-    if (!raw.writableFinished) gone.abort(new Error('the client has gone'));
+    if (!raw.writableFinished) gone.abort(new Error('the client has disconnected'));
   });
   const copied = new Headers();
   for (const [name, value] of Object.entries(headers)) {
     if (typeof value === 'string') copied.set(name, value);
   }
-  // The authority is not the client's to choose: `hostProblem` has looked at Host.
+  // The client does not choose the authority: `hostProblem` has checked Host.
   return new Request('http://127.0.0.1/mcp', {
     method: 'POST',
     headers: copied,
@@ -102,7 +102,7 @@ function webRequest({ headers, body }: FastifyRequest, { raw }: FastifyReply): R
   });
 }
 
-/** Printable and of bounded length, or `unknown`: it is stored and shown. */
+/** The value if it is printable and not too long, since it is stored and displayed; otherwise `unknown`. */
 function agentId(value: string | null | undefined): string {
   return value !== null && value !== undefined && /^[\x21-\x7e]{1,128}$/.test(value) ? value : 'unknown';
 }

@@ -4,10 +4,10 @@ export const DEFAULT_MEMORY_API_URL = 'http://memory-api:3006';
 const API_PATH = '/api/memory';
 
 /**
- * Where the tools send their calls: the given address, with `/api/memory` behind it unless it already ends so (spec,
- * "Base URL resolution"). Slashes at the end do not count.
+ * The URL that the tools call: the given address followed by `/api/memory`, unless it already ends with it (spec, "Base
+ * URL resolution"). Trailing slashes are ignored.
  *
- * @throws CommandError (usage) for what is no http or https address, or has a query, fragment or password
+ * @throws CommandError with exit name `usage` if it is not an http or https URL, or has a query, fragment or password
  */
 export function memoryApiUrl(value: string = DEFAULT_MEMORY_API_URL): URL {
   const text = value.trim();
@@ -15,7 +15,7 @@ export function memoryApiUrl(value: string = DEFAULT_MEMORY_API_URL): URL {
     throw new CommandError(
       'usage',
       `MEMORY_API_URL ${why}`,
-      `give the address of the memory backend, such as ${DEFAULT_MEMORY_API_URL} or ${DEFAULT_MEMORY_API_URL}${API_PATH}`,
+      `set it to the address of the memory backend, such as ${DEFAULT_MEMORY_API_URL} or ${DEFAULT_MEMORY_API_URL}${API_PATH}`,
     );
   };
   if (text === '') refuse('is empty');
@@ -23,7 +23,7 @@ export function memoryApiUrl(value: string = DEFAULT_MEMORY_API_URL): URL {
   const url = new URL(text);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') refuse('must begin with http:// or https://');
   if (url.username !== '' || url.password !== '') {
-    refuse('must not hold a name or password: the key goes into MEMORY_API_KEY');
+    refuse('must not contain a name or password: set MEMORY_API_KEY instead');
   }
   if (text.includes('?') || text.includes('#')) refuse('must not have a query or fragment');
   const path = url.pathname.replace(/\/+$/, '');
@@ -31,7 +31,7 @@ export function memoryApiUrl(value: string = DEFAULT_MEMORY_API_URL): URL {
   return url;
 }
 
-/** Where people look at the memory behind that address. */
+/** URL of the dashboard of the backend at that address. */
 export function dashboardUrl({ href }: URL): string {
   return `${href.slice(0, -API_PATH.length)}/ui/`;
 }

@@ -1,9 +1,9 @@
-import { type CallToolResult, McpServer } from '@modelcontextprotocol/server';
+import { type CallToolResult, McpServer, type StandardSchemaWithJSON } from '@modelcontextprotocol/server';
+import type { z } from 'zod';
 import type { Log } from '../core/log.ts';
 import { VERSION } from '../core/version.ts';
 import type { Backend } from './backend/backend.ts';
-import { BackendFailure, unexpectedReply } from './backend/failure.ts';
-import { convertOnce } from './convert-once.ts';
+import { BackendError, unexpectedReply } from './backend/backend-error.ts';
 import type { Tool, ToolContext } from './tool.ts';
 import { tools } from './tools/index.ts';
 
@@ -11,9 +11,9 @@ export interface McpServerParts {
   readonly backend: Backend;
   readonly agentId: string;
   readonly log: Log;
-  /** Where people look at what is stored. */
+  /** URL of the dashboard. */
   readonly website?: string | undefined;
-  /** Aborted when whoever asked has gone. */
+  /** Aborted when the caller has disconnected. */
   readonly gone?: AbortSignal | undefined;
 }
 
@@ -27,7 +27,7 @@ const registered = tools.map((tool) => ({
   outputSchema: convertOnce(tool.output),
 }));
 
-/** One MCP server with the four tools, for one request over HTTP or one connection over stdio. */
+/** Creates an MCP server with the four tools, for one request over HTTP or one connection over stdio. */
 export function createMemoryServer({ backend, agentId, log, gone, website }: McpServerParts): McpServer {
   const server = new McpServer(
     {
@@ -71,12 +71,36 @@ async function call(tool: Tool, args: never, context: ToolContext, log: Log): Pr
     const result = tool.shorten?.(reply.data as never) ?? reply.data;
     return {
       structuredContent: result,
-      // The same for clients that know no structured content (MCP 2025-06-18, "Structured Content": SHOULD).
+      // The same content for clients without support for structured content (MCP 2025-06-18, "Structured Content":
+      // SHOULD).
       content: [{ type: 'text', text: JSON.stringify(result) }],
     };
   } catch (error) {
-    if (!(error instanceof BackendFailure)) throw error;
+    if (!(error instanceof BackendError)) throw error;
     log.warn('memory::adapter', 'tool failed', { tool: tool.name, problem: error.message });
     return { isError: true, content: [{ type: 'text', text: error.message }] };
   }
+}
+
+type Direction = 'input' | 'output';
+
+/**
+ * Caches the JSON Schema of a schema. The SDK requests it for every server, which here means for every request;
+ * converting it each time was most of the time of `tools/list`.
+ */
+function convertOnce(schema: z.ZodObject): StandardSchemaWithJSON {
+  const standard = schema['~standard'] as StandardSchemaWithJSON['~standard'];
+  const made = new Map<Direction, Record<string, unknown>>();
+  const make =
+    (direction: Direction) =>
+    (options: { readonly target: never }): Record<string, unknown> => {
+      const known = made.get(direction);
+      if (known !== undefined) return known;
+      const converted = standard.jsonSchema[direction](options);
+      made.set(direction, converted);
+      return converted;
+    };
+  return {
+    '~standard': { ...standard, jsonSchema: { input: make('input'), output: make('output') } },
+  } as never;
 }

@@ -1,10 +1,10 @@
 import type { z } from 'zod';
 import type { Backend } from './backend/backend.ts';
 
-/** What a call of a tool knows beside its arguments. */
+/** What a tool call knows in addition to its arguments. */
 export interface ToolContext {
   readonly backend: Backend;
-  /** Who calls: what the gateway says in `X-Agent-Id`, or `unknown`. */
+  /** The caller, from the gateway's `X-Agent-Id`, or `unknown`. */
   readonly agentId: string;
   readonly signal: AbortSignal;
 }
@@ -14,13 +14,13 @@ interface ToolParts<Input extends z.ZodObject, Output extends z.ZodObject> {
   readonly title: string;
   readonly description: string;
   readonly input: Input;
-  /** What the backend must answer; members beyond it are passed on. */
+  /** Schema of the backend's response; further members are passed on. */
   readonly output: Output;
   readonly readOnly: boolean;
   readonly idempotent: boolean;
-  /** Returns what the backend answered. Throws `BackendFailure`. */
+  /** Returns the backend's response. Throws `BackendError`. */
   run(args: z.output<Input>, context: ToolContext): Promise<unknown>;
-  /** Shortens a valid answer to what a model can use. */
+  /** Shortens a valid response to what a model can use. */
   shorten?(reply: z.output<Output>): z.output<Output>;
 }
 

@@ -41,7 +41,7 @@ describe('a backend that', () => {
 
   test('cuts the connection', async () => {
     expect(await told(SEARCH, cut)).toEqual({
-      text: 'The connection to the memory backend broke at ORIGIN.',
+      text: 'The connection to the memory backend was lost at ORIGIN.',
       calls: 2,
     });
     expect((await told(STORE, cut)).text).toContain(
@@ -92,7 +92,7 @@ describe('a backend that', () => {
 
   test('says through a proxy that this is too large', async () => {
     const { text } = await told(INGEST, reply(413, '<h1>Request Entity Too Large</h1>'));
-    expect(text).toBe('This is larger than the memory backend takes.');
+    expect(text).toBe('The document or text is larger than the memory backend accepts.');
   });
 
   test('is busy', async () => {

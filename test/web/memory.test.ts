@@ -242,7 +242,7 @@ browserTest('a backend with a key asks for it once, and keeps it out of the addr
   await page.goto(`${closed.url}/ui/`);
   await page.getByLabel('Key').fill('wrong-key');
   await page.keyboard.press('Enter');
-  await page.getByText('the bearer token is not the right one').waitFor();
+  await page.getByText('the bearer token is wrong').waitFor();
   await expectAccessible(page);
   await page.getByLabel('Key').fill('right-key');
   await page.keyboard.press('Enter');

@@ -1,34 +1,42 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
-import { BackendFailure, failureOf, timedOut, unexpectedReply, unreachable, type Write } from './failure.ts';
+import {
+  BackendError,
+  failureOf,
+  timedOut,
+  unexpectedReply,
+  unreachable,
+  type Write,
+} from './backend-error.ts';
 import { type BackendReply, type BackendRequest, ReplyTooLongError, type Transport } from './transport.ts';
 
 export interface BackendCall {
   readonly method: 'GET' | 'POST';
-  /** Below `/api/memory`. */
+  /** Path below `/api/memory`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: object;
-  /** Set when the call stores something. */
+  /** Set if the call stores data. */
   readonly write?: Write;
-  /** For the whole call, its retry included, in ms. */
+  /** Timeout of the whole call including its retry, in ms. */
   readonly timeout: number;
-  /** Aborted when the client has gone or cancelled. */
+  /** Aborted when the client disconnects or cancels. */
   readonly signal: AbortSignal;
 }
 
-/** The memory backend, as the tools see it. */
+/** The memory backend, as used by the tools. */
 export interface Backend {
   /**
-   * Calls an endpoint, once more after a failure that may have been the connection's, and returns the JSON of its reply.
+   * Calls an endpoint, retries once after a failure that may have been the connection's, and returns the JSON of the
+   * response.
    *
-   * @throws BackendFailure with a text for the client; the signal's reason when it was aborted
+   * @throws BackendError with a text for the client; the signal's reason when it was aborted
    */
   call(call: BackendCall): Promise<unknown>;
 }
 
-/** Failures before a request was sent: it cannot have had an effect. */
+/** Failures before a request was sent, which therefore had no effect. */
 const NOT_ARRIVED = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -39,9 +47,7 @@ const NOT_ARRIVED = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/**
- * @param key bearer token of the backend, if it wants one
- */
+/** @param key bearer token of the backend, if it requires one */
 export function createBackend(transport: Transport, key?: string): Backend {
   return {
     async call({ method, path, query, body, write, timeout, signal }) {
@@ -59,7 +65,7 @@ export function createBackend(transport: Transport, key?: string): Backend {
         if (failure !== undefined) throw failure;
         return JSON.parse(reply.text) as unknown;
       } catch (error) {
-        if (error instanceof BackendFailure) throw error;
+        if (error instanceof BackendError) throw error;
         signal.throwIfAborted();
         if (late.aborted) throw timedOut(timeout, write);
         const cause = error instanceof MayHaveArrivedError ? error.cause : error;
@@ -70,7 +76,7 @@ export function createBackend(transport: Transport, key?: string): Backend {
   };
 }
 
-/** The key makes the second attempt of a write harmless: the backend knows it and stores nothing again. */
+/** The key makes the retry of a write harmless: the backend recognizes it and stores nothing twice. */
 function headersOf(body: object | undefined, write: Write | undefined, key: string | undefined) {
   return {
     accept: 'application/json',
@@ -81,7 +87,7 @@ function headersOf(body: object | undefined, write: Write | undefined, key: stri
   };
 }
 
-/** Sends, and once more when that may help. Rejects with the second error. */
+/** Sends the request, and retries once if that may help. Rejects with the second error. */
 async function sendTwice(transport: Transport, request: BackendRequest): Promise<BackendReply> {
   let first: unknown;
   try {
@@ -96,7 +102,7 @@ async function sendTwice(transport: Transport, request: BackendRequest): Promise
   try {
     return await transport.send(request);
   } catch (error) {
-    // A refused second attempt does not undo what the first one may have done.
+    // A refused connection in the second attempt does not undo what the first one may have done.
     throw first === undefined || !notArrived(first) ? new MayHaveArrivedError('', { cause: error }) : error;
   }
 }
@@ -104,7 +110,7 @@ async function sendTwice(transport: Transport, request: BackendRequest): Promise
 class MayHaveArrivedError extends Error {}
 
 function notArrived(error: unknown): boolean {
-  // Node wraps the failures of several addresses of one name.
+  // Node.js wraps the failures of several addresses of one name.
   const errors = error instanceof AggregateError ? error.errors : [error];
   return errors.every((each) => NOT_ARRIVED.has((each as NodeJS.ErrnoException | undefined)?.code ?? ''));
 }

@@ -2,12 +2,12 @@ import { Pool } from 'undici';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import { type BackendReply, type BackendRequest, ReplyTooLongError, type Transport } from './transport.ts';
 
-/** A backend behind an address, as `memoryApiUrl` gives it. Connections are made on use and kept. */
+/** Transport to a backend at an address from `memoryApiUrl`. Connections are opened on demand and kept alive. */
 export function httpTransport(base: URL): Transport {
   const pool = new Pool(base.origin, {
     connections: MEMORY_API_LIMITS.backendConnections,
     connect: { timeout: MEMORY_API_LIMITS.connectTimeout },
-    // The caller's signal carries the time of the whole call.
+    // The caller's signal limits the duration of the whole call.
     headersTimeout: 0,
     bodyTimeout: 0,
     pipelining: 1,

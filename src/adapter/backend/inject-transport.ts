@@ -1,7 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { BackendReply, BackendRequest, Transport } from './transport.ts';
 
-/** A backend in this process: the same requests, without a socket. `prefix` is where its endpoints begin. */
+/**
+ * Transport to a backend in this process: the same requests, without a socket. `prefix` precedes the paths of its
+ * endpoints.
+ */
 export function injectTransport(app: FastifyInstance, prefix: string): Transport {
   return {
     origin: 'this process',

@@ -1,7 +1,7 @@
 /** One request to the memory backend. */
 export interface BackendRequest {
   readonly method: 'GET' | 'POST';
-  /** Below `/api/memory`, with the query. */
+  /** Path below `/api/memory`, with the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
@@ -14,14 +14,14 @@ export interface BackendReply {
   readonly text: string;
 }
 
-/** How requests reach the backend: over HTTP, or in the same process. */
+/** How requests reach the backend: over HTTP, or within the same process. */
 export interface Transport {
-  /** For messages: where the backend is. */
+  /** The address of the backend, for messages. */
   readonly origin: string;
   /** Rejects with the error of the connection, or with the reason of the signal. */
   send(request: BackendRequest): Promise<BackendReply>;
   close(): Promise<void>;
 }
 
-/** A reply that is longer than any of ours. */
+/** A response longer than any that the backend sends. */
 export class ReplyTooLongError extends Error {}

@@ -4,8 +4,9 @@ import { chatMessageId, workspaceId } from './ids.ts';
 import type { NewEntity, Turn } from './store.ts';
 
 /**
- * Makes a stored turn findable by `search_knowledge`. Only with MEMORY_INDEX_CHAT: what agents recall and say again
- * would otherwise fill the store with itself. The turn is durable before; a failure here loses no turn.
+ * Indexes a stored turn for `search_knowledge`. Only with MEMORY_INDEX_CHAT, because agents that recall and repeat
+ * texts would otherwise fill the store with copies. The turn is already durable, so a failure here loses no data.
+ *
  * @throws AppError of the embedder
  */
 export async function indexTurn(

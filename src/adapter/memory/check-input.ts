@@ -11,26 +11,27 @@ import {
   ROLES,
 } from './store.ts';
 
-/** How far from 1 the length of a vector may be: what Float32 loses over 128 numbers is far below. */
+/** Tolerance for the length of a unit vector: the rounding error of Float32 over 128 numbers is far smaller. */
 const UNIT_TOLERANCE = 1e-3;
 
 /**
- * What no store can keep is refused before anything is sent: both engines then accept the same, and a text that is
- * accepted comes back as it was. Every function throws `memory_invalid` with the field, what is wrong, what to do.
+ * Refuses input that a store cannot keep, before anything is sent: both engines then accept the same input, and
+ * accepted text is returned unchanged. Every function throws `memory_invalid` with the field, the problem and its
+ * solution.
  */
 function refuse(where: string, problem: string): never {
   throw new AppError('memory_invalid', { message: `${where}: ${problem}` });
 }
 
-/** PostgreSQL keeps no NUL, and UTF-8 has no half of a surrogate pair. */
+/** PostgreSQL cannot store NUL, and UTF-8 cannot encode half of a surrogate pair. */
 export function checkText(value: string, where: string): void {
   if (typeof value !== 'string') refuse(where, 'expected a text');
-  if (value.includes('\0')) refuse(where, 'holds a NUL character, which cannot be stored: remove it');
+  if (value.includes('\0')) refuse(where, 'contains a NUL character, which cannot be stored: remove it');
   if (!value.isWellFormed())
-    refuse(where, 'holds half of a surrogate pair, which cannot be stored: remove or replace it');
+    refuse(where, 'contains half of a surrogate pair, which cannot be stored: remove or replace it');
 }
 
-/** Texts by which something is looked up, wherever they stand in the arguments. */
+/** Checks all texts in the arguments of a lookup, however deeply they are nested. */
 export function checkLookups(args: readonly unknown[], where: string): void {
   for (const arg of args) {
     if (typeof arg === 'string') checkText(arg, where);
@@ -58,7 +59,7 @@ export function checkVector(vector: Float32Array, where: string): void {
     refuse(where, `has ${vector.length} numbers, expected ${DIMENSIONS}: use an embedder of that size`);
   let square = 0;
   for (const value of vector) square += value * value;
-  // NaN fails this comparison as well.
+  // NaN fails this comparison too.
   if (!(Math.abs(Math.sqrt(square) - 1) <= UNIT_TOLERANCE))
     refuse(where, 'is not of length 1: divide it by its length');
 }
@@ -92,12 +93,12 @@ export function checkRelation(relation: Relation, where: string): void {
   if (!Number.isFinite(relation.weight)) refuse(`${where}.weight`, 'expected a finite number');
 }
 
-/** Entities and relations of one write. The same id twice would make the outcome depend on order. */
+/** Checks the entities and relations of one write. If an id occurred twice, the result would depend on the order. */
 export function checkGraph(entities: readonly NewEntity[], relations: readonly Relation[]): void {
   const ids = new Set<string>();
   for (const [index, entity] of entities.entries()) {
     checkEntity(entity, `entities[${index}]`);
-    if (ids.has(entity.id)) refuse(`entities[${index}].id`, 'is the id of another entity of this call');
+    if (ids.has(entity.id)) refuse(`entities[${index}].id`, 'is also the id of another entity in this call');
     ids.add(entity.id);
   }
   for (const [index, relation] of relations.entries()) checkRelation(relation, `relations[${index}]`);

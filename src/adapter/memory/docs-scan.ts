@@ -7,9 +7,9 @@ import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
 import { checkDocumentSize } from './documents.ts';
 
 export interface DocsFile {
-  /** In the docs folder, with `/` on every system: the document's key. */
+  /** Path in the docs folder, with `/` on every system; the key of the document. */
   readonly path: string;
-  /** Where it really is. */
+  /** The real path of the file. */
   readonly file: string;
 }
 
@@ -17,7 +17,7 @@ export interface DocsScan {
   /** Sorted by path. */
   readonly files: readonly DocsFile[];
   readonly errors: readonly { readonly path: string; readonly message: string }[];
-  /** Every folder could be read: a file that is not listed is gone. */
+  /** Whether every folder could be read; only then is a file that is not listed known to be deleted. */
   readonly isComplete: boolean;
 }
 
@@ -41,7 +41,7 @@ class Scan {
     this.#root = root;
   }
 
-  /** Real files first: a symbolic link to one of them is not a second document. */
+  /** Real files come first: a symbolic link to one of them is not a second document. */
   async run(signal: AbortSignal | undefined): Promise<void> {
     await this.#folders([{ path: '', file: this.#root, depth: 0 }], signal);
     for (let link = this.#links.shift(); link !== undefined; link = this.#links.shift()) {
@@ -64,7 +64,7 @@ class Scan {
         this.isComplete = false;
         this.#fail(
           folder.path,
-          `more than ${MEMORY_STORE_LIMITS.folderDepth} folders in each other are not read`,
+          `folders nested deeper than ${MEMORY_STORE_LIMITS.folderDepth} levels are not read`,
         );
         continue;
       }
@@ -72,13 +72,13 @@ class Scan {
     }
   }
 
-  /** Takes the folder's documents; returns the folders in it. */
+  /** Collects the documents of a folder and returns its subfolders. */
   async #folder({ path, file, depth }: Folder): Promise<Folder[]> {
     let entries: Dirent[];
     try {
       entries = await readdir(file, { withFileTypes: true });
     } catch (error) {
-      // The docs folder itself is the caller's to report.
+      // The caller reports an unreadable docs folder.
       if (path === '') throw error;
       this.isComplete = false;
       this.#fail(path, `the folder cannot be read: ${messageOf(error)}`);
@@ -86,7 +86,7 @@ class Scan {
     }
     const folders: Folder[] = [];
     for (const entry of entries.sort((left, right) => (left.name < right.name ? -1 : 1))) {
-      // Hidden ones: `.git`, and the `..data` folders that Kubernetes puts behind mounted files.
+      // Skips hidden entries: `.git`, and the `..data` folders that Kubernetes creates for mounted files.
       if (entry.name.startsWith('.') || entry.name === 'node_modules') continue;
       const inside = {
         path: path === '' ? entry.name : `${path}/${entry.name}`,
@@ -103,7 +103,7 @@ class Scan {
     if (!DOCUMENT.test(path) || this.#seen.has(file)) return;
     if (this.files.length >= MEMORY_STORE_LIMITS.documents) {
       if (this.isComplete)
-        this.#fail(path, `more than ${MEMORY_STORE_LIMITS.documents} documents are not read`);
+        this.#fail(path, `documents beyond the first ${MEMORY_STORE_LIMITS.documents} are not read`);
       this.isComplete = false;
       return;
     }
@@ -117,7 +117,7 @@ class Scan {
       const kind = await stat(file);
       if (!kind.isDirectory() && !DOCUMENT.test(link.path)) return;
       if (file !== this.#root && !file.startsWith(this.#root + sep)) {
-        this.#fail(link.path, 'a symbolic link that leads out of the docs folder is not followed');
+        this.#fail(link.path, 'a symbolic link that leads outside of the docs folder is not followed');
       } else if (kind.isDirectory()) await this.#folders([{ ...link, file }], signal);
       else if (kind.isFile()) this.#document({ path: link.path, file });
     } catch (error) {
@@ -128,8 +128,10 @@ class Scan {
 }
 
 /**
- * Lists the documents of a folder: `.md` and `.mdx`, hidden files left out, symbolic links followed only inside it.
- * @throws the system's error when the folder itself cannot be read, and the signal's reason
+ * Lists the documents of a folder: `.md` and `.mdx` files that are not hidden. Follows symbolic links only within the
+ * folder.
+ *
+ * @throws the system's error if the folder itself cannot be read, and the signal's reason
  */
 export async function scanDocs(folder: string, signal?: AbortSignal): Promise<DocsScan> {
   const scan = new Scan(await realpath(folder));
@@ -139,14 +141,15 @@ export async function scanDocs(folder: string, signal?: AbortSignal): Promise<Do
 
 /**
  * Reads a document as text.
- * @throws AppError `body_too_large`, an error for what is not UTF-8, and the system's errors
+ *
+ * @throws AppError `body_too_large`, an error if it is not UTF-8, and the system's errors
  */
 export async function readDocument(file: string): Promise<string> {
-  // What was a file when listed may be a link or a pipe by now.
+  // A file may have been replaced by a link or a pipe since it was listed.
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const status = await handle.stat();
-    if (!status.isFile()) throw new Error('it is not a file any more');
+    if (!status.isFile()) throw new Error('it is no longer a file');
     checkDocumentSize(status.size);
     const bytes = await handle.readFile();
     if (!isUtf8(bytes)) throw new Error('it is not UTF-8 text: save it as UTF-8');

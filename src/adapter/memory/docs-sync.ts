@@ -3,23 +3,23 @@ import { SyncRun } from './sync-run.ts';
 import { noSync, type SyncStatus } from './sync-status.ts';
 
 export interface DocsSync {
-  /** Reads the folder and brings the store in line. A call while one runs gets the result of that one. Never rejects. */
+  /** Reads the folder and updates the store. If a sync is already running, returns its result. Never rejects. */
   run(): Promise<SyncStatus>;
   status(): SyncStatus;
-  /** Stops a running one between two writes and waits for its end. */
+  /** Stops a running sync between two writes and waits until it has ended. */
   close(): Promise<void>;
 }
 
 export interface DocsSyncOptions {
-  /** The docs folder; without one only the embedder is looked after. */
+  /** The docs folder; without one, a sync only re-embeds texts for a new embedder. */
   readonly folder: string | undefined;
-  /** Called on every document and every batch of embeddings. */
+  /** Called for every document and every batch of embeddings. */
   readonly progress?: (status: SyncStatus) => void;
 }
 
 export const SYNC_NOTE = 'docs-sync';
 const LOCK = 'docs-sync';
-/** The sync of a docs folder; see `DocsSync`. */
+/** Creates the sync of a docs folder; see `DocsSync`. */
 export function createDocsSync(backend: Backend, { folder, progress }: DocsSyncOptions): DocsSync {
   const stop = new AbortController();
   let last: SyncRun | undefined;
@@ -35,7 +35,7 @@ export function createDocsSync(backend: Backend, { folder, progress }: DocsSyncO
         await backend.store.setNote(SYNC_NOTE, run.status());
         return true;
       });
-      // Another process is at it.
+      // Another process is running a sync.
       if (isDone === undefined) return run.status();
     } catch (error) {
       run.end(error);

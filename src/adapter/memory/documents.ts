@@ -11,16 +11,16 @@ export interface Backend {
   readonly embedder: Embedder;
 }
 
-/** A document to be stored. */
+/** A document to store. */
 export interface Source {
   readonly origin: Origin;
-  /** What makes it the same document the next time. */
+  /** Identifies the document when it is stored again. */
   readonly key: string;
-  /** Undefined: of the document itself. */
+  /** Default: the title in the document itself. */
   readonly title?: string | undefined;
-  /** Whence, as told by who ingested it. */
+  /** Origin of the document, as given by the caller. */
   readonly source?: string | undefined;
-  /** In the docs folder; decides whether it is MDX. */
+  /** Path in the docs folder; its extension decides whether the document is MDX. */
   readonly path?: string | undefined;
   readonly content: string;
   /** Id of the folder's workspace. */
@@ -37,35 +37,41 @@ export interface StoredDocument {
 
 export interface PutOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Told how many of the document's chunks are embedded. */
+  /** Called with the number of chunks embedded so far. */
   readonly embedded?: (count: number) => void;
-  /** Only when the document has changed. */
+  /** Called only if the document has changed. */
   readonly beforeWrite?: () => Promise<void>;
 }
 
-/** What the document is made of, without what the product makes of it. */
+/** Hash of the document's input, independent of how it is processed. */
 export function contentHash({ title, source, path, content }: Source): string {
   const head = JSON.stringify([title ?? null, source ?? null, path ?? null]);
   return createHash('sha256').update(head).update('\0').update(content).digest('hex');
 }
 
-/** Changes with the document, with how it is cut, and with the embedder. */
+/** Hash that changes with the document, with the chunking and with the embedder. */
 export function documentHash(content: string, embedder: string): string {
   return createHash('sha256').update(`${content}\0${CHUNKER_VERSION}\0${embedder}`).digest('hex');
 }
 
-/** Refuses a document that is too long. */
+/**
+ * Refuses a document that is too large.
+ *
+ * @throws AppError `body_too_large`, answered with status 413
+ */
 export function checkDocumentSize(bytes: number): void {
   if (bytes <= MEMORY_STORE_LIMITS.documentBytes) return;
   throw new AppError('body_too_large', {
-    message: `the document has ${bytes} bytes, at most ${MEMORY_STORE_LIMITS.documentBytes} are taken: split it`,
+    message: `the document has ${bytes} bytes, the maximum is ${MEMORY_STORE_LIMITS.documentBytes}: split it`,
   });
 }
 
 /**
- * Stores one document: cut, embedded, replaced as a whole. Without a change nothing is embedded or written.
- * Its links become relations later (`references.ts`), when the documents that they lead to are there.
- * @throws AppError `body_too_large`, or of the embedder; nothing is stored then
+ * Stores one document: splits it into chunks, embeds them, and replaces the old version as a whole. An unchanged
+ * document is neither embedded nor written. Its links become relations later (`references.ts`), when their targets
+ * exist.
+ *
+ * @throws AppError `body_too_large`, or an error of the embedder; nothing is stored then
  */
 export async function putDocument(
   { store, embedder }: Backend,
@@ -114,7 +120,9 @@ async function unchanged(
 }
 
 /**
- * Stores what a call brought. The same source, or without one the same title, replaces what was there.
+ * Stores a document from a call. It replaces the document with the same source, or without a source the one with the
+ * same title.
+ *
  * @throws AppError as `putDocument`
  */
 export function ingestDocument(
@@ -135,7 +143,7 @@ export function ingestDocument(
   );
 }
 
-/** Not every store can keep NUL and lone surrogates. */
+/** Replaces NUL and lone surrogates, which not every store can keep. */
 function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }
@@ -156,7 +164,7 @@ function fileEntity(source: Source, document: MarkdownDocument, content: string)
       contentHash: content,
       links: Object.fromEntries(document.links),
     },
-    // Its chunks are searched; the file beside them would only be found twice.
+    // Its chunks are searched; searching the file entity too would return duplicates.
     embedding: undefined,
     searchText: '',
   };

@@ -3,13 +3,13 @@ import type { Backend } from './documents.ts';
 import { workspaceId } from './ids.ts';
 import type { NewEntity, Relation } from './store.ts';
 
-/** The folders of documents as workspaces: a document belongs to its folder, a folder to the one around it. */
+/** Stores the folders of documents as workspaces: a document belongs to its folder, a folder to its parent. */
 export class FolderWorkspaces {
   readonly #backend: Backend;
   readonly #name: string;
   readonly #stored = new Map<string, Promise<void>>();
 
-  /** @param folder the docs folder; its last part names the outermost workspace */
+  /** @param folder the docs folder; its last path segment names the root workspace */
   constructor(backend: Backend, folder: string) {
     this.#backend = backend;
     this.#name = posix.basename(folder.replaceAll('\\', '/')) || 'docs';
@@ -19,7 +19,7 @@ export class FolderWorkspaces {
     return workspaceId('folder', folderOf(path));
   }
 
-  /** Stores the folders around a document, each once, the outer ones first. Resolves when they are there. */
+  /** Stores the parent folders of a document, each once, from the root downwards. Resolves when they are stored. */
   store(path: string): Promise<void> {
     return this.#store(folderOf(path));
   }
@@ -28,7 +28,7 @@ export class FolderWorkspaces {
     let stored = this.#stored.get(folder);
     if (stored === undefined) {
       stored = this.#put(folder).catch((error: unknown) => {
-        // The next document of it tries again.
+        // The next document of the folder tries again.
         this.#stored.delete(folder);
         throw error;
       });

@@ -3,13 +3,15 @@ import { ENTITY_TYPES, type Entity, type EntityType, type Relation, type Store }
 
 export type Direction = 'out' | 'in' | 'both';
 
-/** What is asked. Depth and limit are cut to `MEMORY_STORE_LIMITS.graphDepth` and `MEMORY_STORE_LIMITS.graphNodes`. */
+/**
+ * A graph query. Depth and limit are capped at `MEMORY_STORE_LIMITS.graphDepth` and `MEMORY_STORE_LIMITS.graphNodes`.
+ */
 export interface GraphRequest {
   /** An id, an exact name, or the path or source of a document. */
   readonly entityId: string;
   readonly maxDepth: number;
   readonly direction?: Direction | undefined;
-  /** Nodes, the root counted. */
+  /** Maximum number of nodes including the root. Default: `MEMORY_STORE_LIMITS.graphNodesDefault`. */
   readonly limit?: number | undefined;
 }
 
@@ -19,24 +21,24 @@ export interface GraphNode {
   readonly type: EntityType;
   /** Hops from the root. */
   readonly depth: number;
-  /** How its text begins. */
+  /** The beginning of its text. */
   readonly snippet?: string;
 }
 
 export interface GraphResponse {
   readonly root: { readonly id: string; readonly name: string; readonly type: EntityType };
-  /** The root first, then by depth. */
+  /** The root first, then sorted by depth. */
   readonly nodes: readonly GraphNode[];
-  /** Only between the nodes above. */
+  /** Edges between these nodes only. */
   readonly edges: readonly Relation[];
   readonly maxDepth: number;
-  /** There is more than the limits let through. */
+  /** Whether the limits cut the result. */
   readonly truncated: boolean;
-  /** Others of the same name; ask for their id to begin there. */
+  /** Other entities with the same name, which can be queried by id. */
   readonly ambiguous?: readonly { readonly id: string; readonly name: string; readonly type: EntityType }[];
 }
 
-/** Nothing has the id or name; names that look like it. */
+/** No entity has the id or name; contains similar names. */
 export interface GraphMissing {
   readonly root: undefined;
   readonly nearNames: readonly string[];
@@ -44,10 +46,12 @@ export interface GraphMissing {
 
 const SNIPPET = 160;
 const NEAR_NAMES = 5;
-/** Entities of one name that are looked at and told. */
+/** Maximum number of entities with the same name that are reported. */
 const SAME_NAME = 20;
 
-/** Workspace before file before chunk before message: the wider one is meant. */
+/**
+ * A workspace takes precedence over a file, chunk and message of the same name, because the wider one is usually meant.
+ */
 const ORDER = new Map(ENTITY_TYPES.map((type, index) => [type, index]));
 
 interface Walk {
@@ -57,8 +61,8 @@ interface Walk {
 }
 
 /**
- * Walks from an entity along its relations, level by level, each entity once. Bounded in depth, nodes and edges: a
- * walk that would be larger ends and says so.
+ * Traverses the graph from an entity, level by level, visiting each entity once. Depth, nodes and edges are bounded: a
+ * larger traversal stops and sets `truncated`.
  */
 export async function walkGraph(store: Store, request: GraphRequest): Promise<GraphResponse | GraphMissing> {
   const found = await candidatesFor(store, request.entityId);
@@ -111,7 +115,7 @@ async function nextLevel(
     direction,
   }: { readonly depth: number; readonly limit: number; readonly direction: Direction },
 ): Promise<readonly string[]> {
-  // One more than fits, to know whether there are more; those already taken may come again.
+  // One more than fits, to detect truncation; edges that are already in the result may occur again.
   const edges = await store.edges(level, direction, MEMORY_STORE_LIMITS.graphEdges + 1);
   if (edges.length > MEMORY_STORE_LIMITS.graphEdges) walk.isTruncated = true;
   const fresh = new Set<string>();

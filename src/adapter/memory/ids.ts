@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { EntityType, Origin } from './store.ts';
 
-/** 24 hex digits from what makes an entity the same one: ids survive a new sync, and so do relations to them. */
+/** 24 hex digits derived from the identity of an entity: ids, and relations to them, survive a new sync. */
 function idOf(...parts: readonly string[]): string {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part.toWellFormed());

@@ -7,37 +7,37 @@ import type { Embedder } from './embed/embedder.ts';
 import type { Store, Turn } from './store.ts';
 import type { SyncStatus } from './sync-status.ts';
 
-/** What the endpoints work with. */
+/** The components that the endpoints use. */
 export interface Memory {
   readonly store: Store;
   readonly embedder: Embedder;
   readonly sync: DocsSync;
   /** How long an ingestion waits for the sync before it answers, in ms. */
   readonly syncWait: number;
-  /** The first sync of this process has ended. */
+  /** Whether the first sync of this process has ended. */
   readonly isReady: boolean;
-  /** Of the sync that runs or ran last, also in a former process. */
+  /** Status of the current or last sync, which may have run in an earlier process. */
   syncStatus(): Promise<SyncStatus>;
-  /** Makes a stored turn findable, if that is wanted. Failing costs nothing but that. */
+  /** Indexes a stored turn, if that is enabled. A failure has no other effect. */
   index(turn: Turn): Promise<void>;
-  /** The first sync. Does not reject. */
+  /** Runs the first sync. Does not reject. */
   start(): Promise<void>;
-  /** Stops a running sync, finishes what was begun, and closes the store. */
+  /** Stops a running sync, completes calls in progress, and closes the store. */
   close(): Promise<void>;
 }
 
 export interface MemoryOptions {
   readonly store: Store;
   readonly embedder: Embedder;
-  /** Undefined: there is none. */
+  /** Undefined if there is none. */
   readonly docsFolder: string | undefined;
-  /** MEMORY_INDEX_CHAT */
+  /** Value of MEMORY_INDEX_CHAT. */
   readonly indexesChat: boolean;
   readonly log: Log;
   readonly syncWait?: number;
 }
 
-/** A store with what searches, fills and reads it. Closing it closes the store and the embedder. */
+/** A store with its search, sync and ingestion. Closing it closes the store and the embedder. */
 export function createMemory(options: MemoryOptions): Memory {
   const { store, embedder, docsFolder, indexesChat, log, syncWait = MEMORY_API_LIMITS.syncWait } = options;
   const sync = createDocsSync({ store, embedder }, { folder: docsFolder, progress: reporter(log) });
@@ -67,7 +67,7 @@ export function createMemory(options: MemoryOptions): Memory {
         )
         .finally(() => indexing.delete(task));
       indexing.add(task);
-      // A slow embedder slows the writers down instead of filling the memory.
+      // A slow embedder delays the writers instead of filling the memory.
       if (indexing.size > MEMORY_API_LIMITS.turnsIndexing) await Promise.race(indexing);
     },
     async start() {
@@ -84,7 +84,7 @@ export function createMemory(options: MemoryOptions): Memory {
   };
 }
 
-/** Says now and then how far a sync has come, and how it ended. */
+/** Logs the progress of a sync at intervals, and its result. */
 function reporter(log: Log): (status: SyncStatus) => void {
   let saidAt = 0;
   return (status) => {

@@ -5,15 +5,19 @@ import type { Store } from './store.ts';
 export interface StoreOptions {
   /** Folder of the embedded store; created if missing. */
   readonly dataDir: string;
-  /** `MEMORY_DATABASE_URL`: PostgreSQL instead. */
+  /** `MEMORY_DATABASE_URL`: selects PostgreSQL. */
   readonly databaseUrl?: string | undefined;
   readonly log: Log;
 }
 
-/** Opens the store that the options name. Rejects with `memory_not_opened`, whose message never holds a password. */
+/**
+ * Opens the store that the options select.
+ *
+ * @throws AppError `memory_not_opened`, whose message never contains a password
+ */
 export async function openStore({ dataDir, databaseUrl, log }: StoreOptions): Promise<Store> {
   if (databaseUrl === undefined || databaseUrl === '') return openSqliteStore({ dataDir, log });
-  // `pg` is loaded by those who use it.
+  // `pg` is loaded only when it is used.
   const { openPostgresStore } = await import('./postgres/open.ts');
   return openPostgresStore({ url: databaseUrl, log });
 }

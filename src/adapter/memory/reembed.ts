@@ -6,15 +6,15 @@ import type { DocumentRecord, Entity, NewEntity } from './store.ts';
 const PAGE = 200;
 const NOTE = 'embedder';
 
-/** Of whose texts the vectors are remade. */
+/** The texts to embed again. */
 interface Texts {
   readonly done: (count: number) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Embeds again what does not come from the docs folder, after the embedder was changed: ingested documents and
- * indexed chat turns. Begins where it stopped when it was interrupted.
+ * Embeds texts again that do not come from the docs folder, after the embedder was changed: ingested documents and
+ * indexed chat turns. Continues where it was interrupted.
  */
 export async function embedAgain(backend: Backend, texts: Texts): Promise<void> {
   const { store, embedder } = backend;

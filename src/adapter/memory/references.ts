@@ -1,12 +1,13 @@
 import { linkedDocument } from './markdown/links.ts';
 import type { DocumentRecord, NewEntity, Relation, Store } from './store.ts';
 
-/** Documents looked at together. */
+/** Documents processed together. */
 const PAGE = 200;
 
 /**
- * Makes relations of the links between documents of the docs folder. A link to a document that is not there becomes
- * one when it is: the links stand in the metadata of the `doc_file`.
+ * Creates relations for the links between documents of the docs folder. A link to a missing document becomes a relation
+ * once the document exists: the metadata of the `doc_file` contains the links.
+ *
  * @param changed keys of documents that are new or have new links; undefined for all
  */
 export async function relateLinks(
@@ -36,7 +37,7 @@ export async function relateLinks(
   }
 }
 
-/** `guide` and `guide.md` are two links and one relation. */
+/** `guide` and `guide.md` are two links but one relation. */
 function joined(relations: readonly Relation[]): Relation[] {
   const byEnds = new Map<string, Relation>();
   for (const relation of relations) {

@@ -1,6 +1,6 @@
 /**
- * What the memory backend keeps, and how it is asked for it. Two stores implement this, SQLite and PostgreSQL, and
- * one contract suite holds both to it. A promise that resolves means: on disk.
+ * The store of the memory backend. Two engines implement it, SQLite and PostgreSQL, and one contract test suite covers
+ * both. When a promise resolves, the data is on disk.
  */
 
 import type { Entity, EntityType, Relation, Role, Session, Stats, Turn } from '../../core/memory-model.ts';
@@ -20,11 +20,11 @@ export { ENTITY_TYPES, RELATION_TYPES, ROLES } from '../../core/memory-model.ts'
 /** Length of every embedding (spec, Collection `entities`). */
 export const DIMENSIONS = 128;
 
-/** An entity to be stored. Vectors of different embedders are never compared. */
+/** An entity to store. Vectors of different embedders are never compared. */
 export interface NewEntity extends Entity {
-  /** Of unit length, `DIMENSIONS` numbers; none for what is not searched by meaning. */
+  /** A unit vector of `DIMENSIONS` numbers; undefined for an entity that is not searched by meaning. */
   readonly embedding: Float32Array | undefined;
-  /** What is searched by words: title and headings beside the content. */
+  /** The text that is searched by words: title and headings in addition to the content. */
   readonly searchText: string;
 }
 
@@ -37,15 +37,15 @@ export interface NewTurn {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Where a document came from: the docs folder, which a sync may remove again, or a call, which it may not. */
+/** Where a document came from: the docs folder, from which a sync may remove it again, or a call. */
 export type Origin = 'docs_dir' | 'ingest';
 
-/** A document with its chunks, replaced as one. */
+/** A document with its chunks, replaced as a whole. */
 export interface NewDocument {
-  /** Identity: source or title, or the path in the docs folder. One document per origin and key. */
+  /** Identity of the document: source or title, or the path in the docs folder. Unique per origin. */
   readonly key: string;
   readonly origin: Origin;
-  /** Of its bytes, the chunker's version and the embedder: unchanged means nothing is to be done. */
+  /** Hash of its bytes, the chunker's version and the embedder; if unchanged, nothing has to be done. */
   readonly hash: string;
   readonly embedder: string;
   /** The `doc_file` first, then its `doc_chunk`s in order. */
@@ -71,59 +71,64 @@ export interface Store {
   readonly kind: 'sqlite' | 'postgres';
 
   appendTurn(turn: NewTurn): Promise<{ readonly turn: Turn; readonly deduplicated: boolean }>;
-  /** Latest first; `cursor` is what the previous page gave. */
+  /** Most recent first; `cursor` comes from the previous page. */
   sessions(page: {
     readonly limit: number;
     readonly cursor?: string | undefined;
   }): Promise<{ readonly sessions: readonly Session[]; readonly nextCursor: string | null }>;
-  /** Oldest first; undefined for a session that has no turn. */
+  /** Oldest first; undefined for a session without turns. */
   turns(
     sessionId: string,
     page: { readonly after: number; readonly limit: number },
   ): Promise<{ readonly turns: readonly Turn[]; readonly nextAfter: number | null } | undefined>;
 
-  /** Creates or updates entities outside documents (workspaces, chat messages) and their relations, in one transaction. */
+  /**
+   * Creates or updates entities outside of documents (workspaces, chat messages) and their relations, in one
+   * transaction.
+   */
   putEntities(
     entities: readonly NewEntity[],
     relations: readonly Relation[],
     embedder: string,
   ): Promise<void>;
-  /** Replaces all of a document in one transaction; relations of others to its `doc_file` stay. */
+  /** Replaces a whole document in one transaction; relations of others to its `doc_file` are kept. */
   putDocument(document: NewDocument): Promise<void>;
   /** One document, or undefined. */
   document(origin: Origin, key: string): Promise<DocumentRecord | undefined>;
   documents(origin: Origin): Promise<readonly DocumentRecord[]>;
-  /** Removes documents with their chunks and relations; returns how many there were. */
+  /** Removes documents with their chunks and relations; returns their number. */
   removeDocuments(origin: Origin, keys: readonly string[]): Promise<number>;
 
-  /** Best first. Only vectors of this embedder; cosine in -1..1. */
+  /** Best first. Compares only vectors of this embedder; cosine in -1..1. */
   nearest(
     vector: Float32Array,
     embedder: string,
     scope: SearchScope,
   ): Promise<readonly { readonly id: string; readonly cosine: number }[]>;
-  /** Best first, by words; `rank` is the engine's own and only orders. Terms are plain words, never query syntax. */
+  /**
+   * Best first, by words; `rank` is specific to the engine and only orders. Terms are plain words, never query syntax.
+   */
   lexical(
     terms: readonly string[],
     scope: SearchScope,
   ): Promise<readonly { readonly id: string; readonly rank: number }[]>;
-  /** In how many searchable entities each term occurs, and how many of those there are. */
+  /** Number of searchable entities that contain each term, and of all searchable entities. */
   frequencies(
     terms: readonly string[],
   ): Promise<{ readonly total: number; readonly counts: ReadonlyMap<string, number> }>;
 
-  /** In the order of the ids; unknown ones are left out. */
+  /** In the order of the ids, without unknown ones. */
   entities(ids: readonly string[]): Promise<readonly (Entity & { readonly searchText: string })[]>;
-  /** Cosine of these entities to the vector, for candidates that only words found. */
+  /** Cosine of these entities to the vector, for candidates that were found by words only. */
   cosines(
     vector: Float32Array,
     embedder: string,
     ids: readonly string[],
   ): Promise<ReadonlyMap<string, number>>;
   byName(name: string, limit: number): Promise<readonly Entity[]>;
-  /** Names that look like the one asked for, best first. */
+  /** Names similar to the requested one, best first. */
   nearNames(name: string, limit: number): Promise<readonly string[]>;
-  /** Edges that leave (`out`), enter (`in`) or touch (`both`) any of the ids, heaviest first. */
+  /** Edges that leave (`out`), enter (`in`) or touch (`both`) any of the ids, highest weight first. */
   edges(
     ids: readonly string[],
     direction: 'out' | 'in' | 'both',
@@ -140,9 +145,9 @@ export interface Store {
   }>;
   stats(): Promise<Stats>;
 
-  /** Runs the task unless another process runs one under the same name; then resolves to undefined. */
+  /** Runs the task, or resolves to undefined if another process is running a task of the same name. */
   exclusively<T>(name: string, task: () => Promise<T>): Promise<T | undefined>;
-  /** A small value that survives restarts, such as the result of the last sync. */
+  /** Stores a small value that survives restarts, such as the result of the last sync. */
   setNote(key: string, value: unknown): Promise<void>;
   note(key: string): Promise<unknown>;
   close(): Promise<void>;

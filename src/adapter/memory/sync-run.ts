@@ -7,9 +7,9 @@ import { embedAgain } from './reembed.ts';
 import { relateLinks } from './references.ts';
 import { noSync, noteError, type SyncCounts, type SyncStatus } from './sync-status.ts';
 
-/** Set while links may be missing, so that a sync that was killed is made good by the next. */
+/** Set while links may be missing, so that the next sync repairs one that was killed. */
 const LINKS_NOTE = 'docs-links';
-/** So many documents in a row that a remote embedder fails end the sync: the rest would only wait. */
+/** Failures of a remote embedder in a row that abort the sync, because further documents would only wait. */
 const EMBEDDER_FAILURES = 3;
 
 const REMOVED_TOGETHER = 200;
@@ -24,7 +24,7 @@ export class SyncRun {
   readonly #workspaces: FolderWorkspaces;
   readonly #changed = new Set<string>();
   #embedderFailures = 0;
-  /** Links of what was stored since may be missing. */
+  /** Set when links of documents stored since then may be missing. */
   #linksMarked: Promise<void> | undefined;
 
   constructor(
@@ -58,7 +58,7 @@ export class SyncRun {
     counts.state = error === undefined ? 'done' : 'failed';
     if (error === undefined) return;
     const message = this.#signal.aborted
-      ? 'stopped before its end; the next sync goes on from here'
+      ? 'stopped before its end; the next sync continues from here'
       : messageOf(error);
     counts.errors.unshift({ path: '', message });
   }
@@ -71,7 +71,7 @@ export class SyncRun {
       return scan;
     } catch (error) {
       this.#signal.throwIfAborted();
-      this.#note('', `the docs folder cannot be read, nothing was removed: ${messageOf(error)}`);
+      this.#note('', `the docs folder cannot be read, so nothing was removed: ${messageOf(error)}`);
       return undefined;
     }
   }
@@ -82,15 +82,18 @@ export class SyncRun {
     await this.#each(scan.files);
     await this.#remove(scan);
     if (!wasBehind && this.#linksMarked === undefined) return;
-    // Those of a sync that was cut short are not known any more: then all links are looked at.
+    // After an interrupted sync, the changed documents are unknown, so all links are processed.
     const all = await store.documents('docs_dir');
     await relateLinks(store, all, wasBehind ? undefined : this.#changed, embedder.id, this.#signal);
     await store.setNote(LINKS_NOTE, 'complete');
   }
 
-  /** Some at a time: while one waits for the disk the next is cut and embedded, and what waits together shares an fsync. */
+  /**
+   * Processes several documents concurrently: while one waits for the disk, the next is split and embedded, and waiting
+   * writes share an fsync.
+   */
   async #each(files: readonly DocsFile[]): Promise<void> {
-    // One list for all; what throws out of a `for` ends it for the others as well.
+    // A shared iterator: an exception in one `for` loop ends it for the others too.
     const left = (function* () {
       yield* files;
     })();
@@ -125,7 +128,7 @@ export class SyncRun {
     } catch (error) {
       this.#signal.throwIfAborted();
       const isOfEmbedder = error instanceof AppError && error.code.startsWith('upstream_');
-      // Those that were on their way when the sync was given up say nothing new.
+      // Documents in progress when the sync was aborted report nothing new.
       if (isOfEmbedder && this.#embedderFailures >= EMBEDDER_FAILURES) throw error;
       this.#failed(path, messageOf(error));
       if (!isOfEmbedder) return;
@@ -135,15 +138,15 @@ export class SyncRun {
   }
 
   async #put(path: string, content: string): Promise<StoredDocument> {
-    let told = 0;
+    let reported = 0;
     const document = await putDocument(
       this.#backend,
       { origin: 'docs_dir', key: path, path, content, workspace: this.#workspaces.idFor(path) },
       {
         signal: this.#signal,
         embedded: (count) => {
-          this.counts.embedded += count - told;
-          told = count;
+          this.counts.embedded += count - reported;
+          reported = count;
           this.#report();
         },
         beforeWrite: async () => {
@@ -156,7 +159,7 @@ export class SyncRun {
     return document;
   }
 
-  /** Documents whose file is gone. A folder that is empty, or that was not read to its end, removes nothing. */
+  /** Removes documents whose file is gone. A folder that is empty, or that was not read completely, removes nothing. */
   async #remove(scan: DocsScan): Promise<void> {
     const { store } = this.#backend;
     const known = await store.documents('docs_dir');
@@ -164,9 +167,9 @@ export class SyncRun {
     const gone = known.map(({ key }) => key).filter((key) => !there.has(key));
     if (gone.length === 0) return;
     if (there.size === 0)
-      this.#note('', `the docs folder has no documents: the ${gone.length} known ones were kept`);
+      this.#note('', `the docs folder has no documents: the ${gone.length} stored ones were kept`);
     else if (!scan.isComplete)
-      this.#note('', `the docs folder was not read to its end: ${gone.length} missing documents were kept`);
+      this.#note('', `the docs folder was not read completely: ${gone.length} missing documents were kept`);
     else
       for (let start = 0; start < gone.length; start += REMOVED_TOGETHER) {
         this.#signal.throwIfAborted();

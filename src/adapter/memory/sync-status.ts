@@ -23,7 +23,7 @@ export function noSync(): SyncCounts {
   };
 }
 
-/** Keeps the first errors; more are counted only. */
+/** Keeps the first errors; further ones are only counted. */
 export function noteError(counts: SyncCounts, path: string, message: string): void {
   if (counts.errors.length < MEMORY_STORE_LIMITS.syncErrors) counts.errors.push({ path, message });
 }

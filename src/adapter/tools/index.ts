@@ -4,5 +4,5 @@ import { queryGraph } from './query-graph.ts';
 import { searchKnowledge } from './search-knowledge.ts';
 import { storeEpisodic } from './store-episodic.ts';
 
-/** The tools, in the order in which `tools/list` gives them. */
+/** The tools, one file each, in the order of `tools/list`. */
 export const tools: readonly Tool[] = [searchKnowledge, storeEpisodic, queryGraph, ingestDocument];

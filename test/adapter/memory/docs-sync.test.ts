@@ -130,12 +130,12 @@ describe('a sync', () => {
       const missing = await sync().run();
       expect(missing).toMatchObject({ state: 'done', scanned: 0, removed: 0 });
       expect(missing.errors[0]?.message).toMatch(
-        /^the docs folder cannot be read, nothing was removed: ENOENT/,
+        /^the docs folder cannot be read, so nothing was removed: ENOENT/,
       );
       await mkdir(folder);
       const empty = await sync().run();
       expect(empty).toMatchObject({ state: 'done', scanned: 0, removed: 0 });
-      expect(empty.errors[0]?.message).toBe('the docs folder has no documents: the 2 known ones were kept');
+      expect(empty.errors[0]?.message).toBe('the docs folder has no documents: the 2 stored ones were kept');
       expect(await store.documents('docs_dir')).toHaveLength(2);
     });
   });
@@ -159,7 +159,7 @@ describe('a sync', () => {
         removed: 0,
       });
       expect(result.errors).toEqual([
-        { path: 'a.md', message: 'the document has 10485760 bytes, at most 2097152 are taken: split it' },
+        { path: 'a.md', message: 'the document has 10485760 bytes, the maximum is 2097152: split it' },
         { path: 'binary.md', message: 'it is not UTF-8 text: save it as UTF-8' },
       ]);
       expect(await store.documents('docs_dir')).toHaveLength(3);

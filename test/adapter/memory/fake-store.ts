@@ -7,7 +7,7 @@ import type {
   Relation,
   Store,
 } from '../../../src/adapter/memory/store.ts';
-import { stemOf, wordsOf } from '../../../src/adapter/memory/words.ts';
+import { stemOf, wordsOf } from '../../../src/adapter/memory/tokenizer.ts';
 
 interface Kept extends NewEntity {
   readonly embedder: string;

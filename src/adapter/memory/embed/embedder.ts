@@ -1,30 +1,33 @@
-/** How similar a cosine of an embedder's vectors is: the number that becomes 0.7, and what it stands for. */
+/** How scores are derived from the cosines of an embedder. */
 export interface Scoring {
-  /** `words`: cosine and shared words together, because the vectors alone are too coarse. `cosine`: the cosine alone. */
+  /**
+   * `words`: cosine and shared words together, because the vectors alone are too imprecise. `cosine`: the cosine alone.
+   */
   readonly by: 'words' | 'cosine';
-  /** What counts as "similar enough" and is shown as 0.7, the default threshold of the specification. In 0..1. */
+  /** The value in 0..1 that counts as "similar enough" and becomes 0.7, the default threshold of the specification. */
   readonly pivot: number;
 }
 
 /** Turns texts into vectors. Vectors of different ids are never compared. */
 export interface Embedder {
-  /** Kind, model and length, such as `hash-v1/128`. Anything that changes the vectors changes the id. */
+  /** Kind, model and length, such as `hash-v1/128`. Every change that affects the vectors must change the id. */
   readonly id: string;
   readonly scoring: Scoring;
   /**
-   * One unit vector of `DIMENSIONS` numbers for each text, in order; a text without any word gives zeros.
-   * @throws AppError `upstream_unreachable`, `upstream_timeout` or `upstream_invalid` of a remote service
+   * Returns a unit vector of `DIMENSIONS` numbers for each text, in order; zeros for a text without words.
+   *
+   * @throws AppError `upstream_unreachable`, `upstream_timeout` or `upstream_invalid` for a remote service
    */
   embed(
     texts: readonly string[],
     signal?: AbortSignal,
-    /** Called with how many texts are done, at least once for each call to a service. */
+    /** Called with the number of embedded texts, at least once per call to a service. */
     progress?: (done: number) => void,
   ): Promise<Float32Array[]>;
   close(): Promise<void>;
 }
 
-/** Scales to length 1 in place; zeros stay zeros. */
+/** Scales a vector to length 1 in place; a zero vector stays unchanged. */
 export function normalise(vector: Float32Array): Float32Array {
   let sum = 0;
   for (const value of vector) sum += value * value;
@@ -34,7 +37,7 @@ export function normalise(vector: Float32Array): Float32Array {
   return vector;
 }
 
-/** The vector, unless it has no direction: that of a text without words, which nothing is similar to. */
+/** The vector, or undefined for a zero vector, which is similar to nothing. */
 export function searchable(vector: Float32Array | undefined): Float32Array | undefined {
   return vector?.some((value) => value !== 0) ? vector : undefined;
 }

@@ -5,33 +5,33 @@ import { createRemoteEmbedder } from './remote-embedder.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Variables that choose the embedder, for help texts and manual pages. */
+/** Variables that select the embedder, for help texts and manual pages. */
 export const EMBEDDER_VARIABLES = {
   EMBEDDINGS_URL:
-    'OpenAI-compatible service that embeds, such as https://api.openai.com; without it a built-in embedder is used, offline',
-  EMBEDDING_MODEL: 'its model; by default text-embedding-3-small',
+    'OpenAI-compatible embedding service, such as https://api.openai.com; without it, a built-in offline embedder is used',
+  EMBEDDING_MODEL: 'its model (default: text-embedding-3-small)',
   EMBEDDING_API_KEY: 'its key',
-  EMBEDDING_SCORE_PIVOT: 'the cosine that counts as similar and is shown as score 0.7; by default 0.4',
-  EMBEDDING_TRUNCATE: 'true: cut longer vectors of a model that does not know "dimensions"',
+  EMBEDDING_SCORE_PIVOT: 'the cosine that becomes score 0.7 (default: 0.4)',
+  EMBEDDING_TRUNCATE: 'true: truncate longer vectors of a model without support for "dimensions"',
 } as const;
 
 const MODEL = 'text-embedding-3-small';
-/** Of text-embedding-3-small, as reported by its users; not measured here. */
+/** For text-embedding-3-small, as reported by its users; not measured here. */
 const PIVOT = 0.4;
-/** What may stand in a header. */
+/** Characters allowed in a header. */
 const KEY = /^[\x21-\x7e]+$/;
 
 function wrong(name: keyof typeof EMBEDDER_VARIABLES, problem: string): AppError {
   return new AppError('bad_request', { message: `${name}: ${problem}` });
 }
 
-/** `https://host`, `https://host/v1` and the whole address are all taken. */
+/** Accepts `https://host`, `https://host/v1` and the full URL. */
 function embeddingsUrl(text: string): URL {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
     throw wrong('EMBEDDINGS_URL', 'expected an http or https address, such as https://api.openai.com');
   if (url.username !== '' || url.password !== '')
-    throw wrong('EMBEDDINGS_URL', 'holds a name or password: put the key into EMBEDDING_API_KEY');
+    throw wrong('EMBEDDINGS_URL', 'contains a name or password: set EMBEDDING_API_KEY instead');
   url.hash = '';
   const path = url.pathname.replace(/\/+$/, '');
   if (path.endsWith('/embeddings')) url.pathname = path;
@@ -53,7 +53,8 @@ function truth(text: string | undefined): boolean {
 }
 
 /**
- * The embedder that the environment asks for. Empty variables count as unset.
+ * The embedder that the environment selects. Empty variables count as unset.
+ *
  * @throws AppError `bad_request` that names the variable
  */
 export function embedderFrom(env: Environment): Embedder {
@@ -66,7 +67,7 @@ export function embedderFrom(env: Environment): Embedder {
   }
   const apiKey = value('EMBEDDING_API_KEY');
   if (apiKey !== undefined && !KEY.test(apiKey))
-    throw wrong('EMBEDDING_API_KEY', 'holds a space or another character that no key has');
+    throw wrong('EMBEDDING_API_KEY', 'contains a space or another character that a key cannot have');
   return createRemoteEmbedder({
     url: embeddingsUrl(address),
     model: value('EMBEDDING_MODEL') ?? MODEL,

@@ -1,15 +1,17 @@
 import { DIMENSIONS } from '../store.ts';
-import { isStopWord, stemOf, wordsOf } from '../words.ts';
+import { isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
 import { type Embedder, normalise } from './embedder.ts';
 
-/** Texts embedded before other work gets its turn: 9,000 chunks a second go through one core. */
-const TURN = 32;
-/** What the letters of a word count beside the word itself: typing errors and word forms still meet. */
+/** Texts embedded before other work gets a turn: one core embeds 9,000 chunks per second. */
+const YIELD_AFTER = 32;
+/**
+ * Weight of a word's letter sequences relative to the word itself, so that typing errors and word forms still match.
+ */
 const LETTERS = 0.3;
-/** The first line of a chunk is its title and headings: what it is about. Does nothing to a one-line query. */
+/** Weight of a chunk's first line, which contains its title and headings. Has no effect on a one-line query. */
 const FIRST_LINE = 2;
 const STOP_WORD = 0.1;
-/** A word goes to so many of the numbers: two words then seldom look the same. */
+/** Number of dimensions per word, so that two words rarely collide. */
 const PLACES = 2;
 const PIVOT = 0.33;
 
@@ -33,7 +35,7 @@ function add(vector: Float32Array, feature: string, weight: number, seed: number
   }
 }
 
-/** How often each word occurs, the first line counted for more. */
+/** Occurrences of each word; the first line has more weight. */
 function counts(text: string): Map<string, number> {
   const found = new Map<string, number>();
   const lineEnd = text.indexOf('\n');
@@ -45,7 +47,7 @@ function counts(text: string): Map<string, number> {
   return found;
 }
 
-/** The vector of one text. Integers, sums and roots only: every machine gives the same numbers. */
+/** The vector of one text. Uses only integers, sums and roots, so that every machine computes the same numbers. */
 export function hashVector(text: string): Float32Array {
   const vector = new Float32Array(DIMENSIONS);
   for (const [word, count] of counts(text)) {
@@ -62,8 +64,8 @@ export function hashVector(text: string): Float32Array {
 }
 
 /**
- * Words and their letters, hashed into 128 numbers: no model, no network, nothing to download. It knows no synonyms,
- * so search never relies on it alone.
+ * Embeds texts by hashing their words and letter sequences into 128 numbers: no model, no network, no download. It
+ * knows no synonyms, so search never relies on it alone.
  */
 export function createHashEmbedder(): Embedder {
   return {
@@ -73,7 +75,7 @@ export function createHashEmbedder(): Embedder {
       const vectors: Float32Array[] = [];
       for (const text of texts) {
         vectors.push(hashVector(text));
-        if (vectors.length % TURN !== 0) continue;
+        if (vectors.length % YIELD_AFTER !== 0) continue;
         await new Promise((resolve) => setImmediate(resolve));
         signal?.throwIfAborted();
         progress?.(vectors.length);

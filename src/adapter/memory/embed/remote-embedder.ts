@@ -8,39 +8,39 @@ import type { Embedder } from './embedder.ts';
 import { vectorsIn } from './remote-response.ts';
 
 export interface RemoteOptions {
-  /** Where `embeddings` is posted, whole. */
+  /** Full URL of the `embeddings` endpoint. */
   readonly url: URL;
   readonly model: string;
-  /** Goes into Authorization and nowhere else. */
+  /** Sent in the Authorization header and nowhere else. */
   readonly apiKey: string | undefined;
-  /** The cosine that is shown as 0.7. */
+  /** The cosine that becomes score 0.7. */
   readonly pivot: number;
-  /** Longer vectors than asked for are cut instead of refused. */
+  /** Whether vectors longer than requested are truncated instead of refused. */
   readonly truncate: boolean;
 }
 
-/** Statuses that another attempt may not meet. */
+/** Statuses after which another attempt may succeed. */
 const PASSING = new Set([408, 409, 425, 429, 500, 502, 503, 504]);
 const FIRST_WAIT = 200;
 
-/** What to look at, for the statuses that a wrong configuration gives. */
+/** Advice for statuses that a wrong configuration causes. */
 const ADVICE: Readonly<Record<number, string>> = {
   400: ': check EMBEDDING_MODEL, and whether the model takes "dimensions"',
   401: ': check EMBEDDING_API_KEY',
   403: ': check EMBEDDING_API_KEY',
   404: ': check EMBEDDINGS_URL and EMBEDDING_MODEL',
-  429: ': its rate limit is reached',
+  429: ': its rate limit is exceeded',
 };
 
 interface Failure {
   readonly error: AppError;
-  /** ms to wait before another attempt; undefined when there is no use in one. */
+  /** Delay before another attempt in ms; undefined if another attempt is useless. */
   readonly wait: number | undefined;
 }
 
 /**
- * An OpenAI-compatible embeddings service. 64 texts a call, one call at a time; each answer is checked and brought
- * to length 1.
+ * An OpenAI-compatible embedding service. Sends 64 texts per call, one call at a time; each response is validated and
+ * normalized to length 1.
  */
 export function createRemoteEmbedder(options: RemoteOptions): Embedder {
   const agent = new Agent({
@@ -53,7 +53,7 @@ export function createRemoteEmbedder(options: RemoteOptions): Embedder {
     id: `${options.model}/${DIMENSIONS}`,
     scoring: { by: 'cosine', pivot: options.pivot },
     async embed(texts, signal, progress) {
-      // A service refuses an empty text; it has no direction anyway.
+      // A service refuses an empty text, whose vector is zero anyway.
       const wanted = [...texts.keys()].filter((index) => (texts[index] ?? '').trim() !== '');
       const vectors: Float32Array[] = texts.map(() => new Float32Array(DIMENSIONS));
       for (let start = 0; start < wanted.length; start += MEMORY_STORE_LIMITS.embeddingInputs) {
@@ -145,7 +145,7 @@ function unanswered(url: URL, cause: unknown, isLate: boolean): Failure {
   };
 }
 
-/** The whole body, or undefined when it is too long. */
+/** The whole body, or undefined if it is too long. */
 async function read(body: Dispatcher.ResponseData['body']): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;

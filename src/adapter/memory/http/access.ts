@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { bearerProblem } from '../../bearer.ts';
 import { hostProblem } from '../../host-check.ts';
-import { MemoryFailure } from './failure.ts';
+import { MemoryError } from './memory-error.ts';
 
 export interface Access {
-  /** Bearer token that callers must have; none is fine on a loopback address only. */
+  /** Bearer token that callers must send; may be undefined only on a loopback address. */
   readonly key: string | undefined;
-  /** Host names beside the loopback ones that local connections may say. */
+  /** Host names that local connections may use, in addition to loopback names. */
   readonly allowedHosts: ReadonlySet<string>;
 }
 
@@ -16,9 +16,9 @@ interface Caller {
 }
 
 /**
- * Refuses pages of other sites on local connections, and callers without the key.
+ * Refuses web pages of other sites on local connections, and callers without the key.
  *
- * @throws MemoryFailure `host_not_allowed` or `memory_unauthorized`
+ * @throws MemoryError `host_not_allowed` or `memory_unauthorized`
  */
 export function checkAccess(
   { localAddress, headers }: Caller,
@@ -26,8 +26,8 @@ export function checkAccess(
   isOpen: boolean,
 ): void {
   const problem = hostProblem(localAddress, headers, allowedHosts);
-  if (problem !== undefined) throw new MemoryFailure('host_not_allowed', problem);
+  if (problem !== undefined) throw new MemoryError('host_not_allowed', problem);
   if (key === undefined || isOpen) return;
   const refused = bearerProblem(headers.authorization, key);
-  if (refused !== undefined) throw new MemoryFailure('memory_unauthorized', refused);
+  if (refused !== undefined) throw new MemoryError('memory_unauthorized', refused);
 }

@@ -8,14 +8,14 @@ import type { Memory } from '../memory.ts';
 import { type Access, checkAccess } from './access.ts';
 import type { Endpoint } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
-import { checked, errorBody, MemoryFailure } from './failure.ts';
+import { checked, errorBody, MemoryError } from './memory-error.ts';
 import { addPages } from './page.ts';
 
 export interface AppParts {
   readonly memory: Memory;
   readonly access: Access;
   readonly log: Log;
-  /** Folder of the built dashboard, if not the one of this package. */
+  /** Folder of the built dashboard. Default: the one in this package. */
   readonly pages?: string | undefined;
 }
 
@@ -50,13 +50,13 @@ export async function createMemoryApp({ memory, access, log, pages }: AppParts):
   });
   boundRequests(app);
   app.addHook('onRequest', async ({ headers, socket, routeOptions }) => {
-    // What was matched, not what was written: `/api//memory` is nobody's way around the key.
+    // Checks the matched route, not the URL as sent: `/api//memory` must not bypass the key.
     const isOpen = routeOptions.url?.startsWith(PREFIX) !== true;
     checkAccess({ localAddress: socket.localAddress, headers }, access, isOpen);
   });
   app.setErrorHandler<Error>((error, request, reply) => answerError(error, request, reply, log));
   app.setNotFoundHandler((_request, reply) =>
-    reply.code(404).send(errorBody('not_found', 'there is no such endpoint')),
+    reply.code(404).send(errorBody('not_found', 'unknown endpoint')),
   );
   app.get('/health', () => ({ status: 'healthy', service: SERVICE_NAME }));
   for (const endpoint of endpoints) addEndpoint(app, endpoint, memory);
@@ -72,7 +72,7 @@ function addEndpoint(app: FastifyInstance, endpoint: Endpoint, memory: Memory): 
     handler: async (request, reply) => {
       const gone = new AbortController();
       reply.raw.once('close', () => {
-        if (!reply.raw.writableFinished) gone.abort(new Error('the caller has gone'));
+        if (!reply.raw.writableFinished) gone.abort(new Error('the caller has disconnected'));
       });
       const answer = await endpoint.run({
         params: (params === undefined ? undefined : checked(params, request.params, 'path')) as never,
@@ -87,7 +87,7 @@ function addEndpoint(app: FastifyInstance, endpoint: Endpoint, memory: Memory): 
   });
 }
 
-/** `POST /ingest/docs` is made without a body, with or without a content type. */
+/** `POST /ingest/docs` may be sent without a body, with or without a content type. */
 function acceptEmptyBodies(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
@@ -97,12 +97,12 @@ function acceptEmptyBodies(app: FastifyInstance): void {
   });
 }
 
-/** More than `requestsInFlight` at a time are refused at once rather than kept waiting. */
+/** Requests beyond `requestsInFlight` are refused immediately rather than queued. */
 function boundRequests(app: FastifyInstance): void {
   let inFlight = 0;
   app.addHook('onRequest', (_request, { raw }, done) => {
     if (inFlight >= MEMORY_API_LIMITS.requestsInFlight) {
-      done(new MemoryFailure('memory_busy', 'too many requests at a time, try again in a second'));
+      done(new MemoryError('memory_busy', 'too many concurrent requests, try again in a second'));
       return;
     }
     inFlight += 1;
@@ -132,7 +132,7 @@ function answerError(
     if (status === 503) reply.header('retry-after', '1');
     return reply
       .code(status)
-      .send(errorBody(code, message, error instanceof MemoryFailure ? error.details : {}));
+      .send(errorBody(code, message, error instanceof MemoryError ? error.details : {}));
   }
   const { statusCode = 500 } = error;
   if (statusCode < 500) return reply.code(statusCode).send(errorBody(codeOf(statusCode), error.message));
@@ -140,7 +140,7 @@ function answerError(
   return reply.code(500).send(errorBody('internal', 'internal error'));
 }
 
-/** What fastify refuses itself: bodies too large, of another type, or no JSON. */
+/** Errors that Fastify raises itself: a body that is too large, has another type, or is not JSON. */
 function codeOf(status: number): string {
   if (status === 413) return 'body_too_large';
   return status === 415 ? 'unsupported_media_type' : 'invalid';

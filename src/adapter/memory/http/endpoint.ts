@@ -1,31 +1,31 @@
 import type { z } from 'zod';
 import type { Memory } from '../memory.ts';
 
-/** One request, checked. */
+/** One validated request. */
 export interface Call<Params, Query, Body> {
   readonly params: Params;
   readonly query: Query;
   readonly body: Body;
-  /** Lower-case names. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly memory: Memory;
-  /** Aborted when the caller has gone. */
+  /** Aborted when the caller has disconnected. */
   readonly signal: AbortSignal;
 }
 
 export interface Answer {
-  /** 200 if not given. */
+  /** Default: 200. */
   readonly status?: number;
   readonly body: object;
 }
 
 interface EndpointParts<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> {
   readonly method: 'GET' | 'POST';
-  /** Below `/api/memory`. */
+  /** Path below `/api/memory`. */
   readonly path: string;
   readonly params?: Params;
   readonly query?: Query;
-  /** A request without a body is checked as undefined. */
+  /** A request without a body is validated as undefined. */
   readonly body?: Body;
   /** @throws AppError */
   run(call: Call<z.output<Params>, z.output<Query>, z.output<Body>>): Promise<Answer>;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS } from '../../../core/memory-limits.ts';
 import { ENTITY_TYPES } from '../store.ts';
 
-// Fields that several endpoints take.
+// Fields used by several endpoints.
 
 /** A whole number in a query string. */
 export function wholeNumber(min: number, max: number, fallback: number): z.ZodType<number> {

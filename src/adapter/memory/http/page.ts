@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
 
-/** Where the built dashboard is, beside the compiled program. */
+/** The built dashboard, next to the compiled program. */
 const BUILT = fileURLToPath(new URL('../../../web/memory', import.meta.url));
 
 const PAGE = `<!doctype html>
@@ -11,7 +11,7 @@ const PAGE = `<!doctype html>
 <head><meta charset="utf-8"><title>Memory</title></head>
 <body>
 <h1>Memory</h1>
-<p>The dashboard is not part of this build. What it shows is at:</p>
+<p>The dashboard is not part of this build. Its data is available at:</p>
 <ul>
 <li><a href="/api/memory/stats">/api/memory/stats</a></li>
 <li><a href="/api/memory/graph">/api/memory/graph</a></li>
@@ -23,9 +23,8 @@ const PAGE = `<!doctype html>
 `;
 
 /**
- * The dashboard at `/ui`, or a page with links where it was not built. Holds no data, so it needs no key. Its pages
- * have addresses of their own below `/ui`, which all get the same document; its files have names that change with
- * their content.
+ * Serves the dashboard at `/ui`, or a page with links if it was not built. It contains no data, so it requires no key.
+ * Every page below `/ui` gets the same document; names of files change with their content.
  */
 export async function addPages(app: FastifyInstance, folder: string = BUILT): Promise<void> {
   app.get('/', (_request, reply) => reply.redirect('/ui/'));
@@ -35,7 +34,7 @@ export async function addPages(app: FastifyInstance, folder: string = BUILT): Pr
       root: `${folder}/assets`,
       prefix: '/ui/assets/',
       immutable: true,
-      // They stand there compressed as well.
+      // The folder also contains compressed files.
       preCompressed: true,
       maxAge: '365d',
     });

@@ -1,19 +1,19 @@
 import { Lexer, type Token, Tokenizer, type Tokens } from 'marked';
 
-/** A top-level piece of a document: a heading, a paragraph, a fence with its content, a table, one list item. */
+/** A top-level element of a document: a heading, a paragraph, a fence with its content, a table, one list item. */
 export interface Block {
-  /** As written, with the line breaks that follow it. */
+  /** The source text, including the line breaks that follow it. */
   readonly raw: string;
   readonly heading: { readonly depth: number; readonly text: string } | undefined;
 }
 
-/** Longest heading that is kept as one. */
+/** Maximum length of a heading; a longer one is treated as text. */
 const HEADING = 200;
 
 const IMAGE = /!\[([^\]]{0,400})\](?:\([^)\s]{0,400}(?:\s[^)]{0,400})?\)|\[[^\]]{0,400}\])/g;
 const LINK = /\[([^\]]{0,400})\](?:\([^)\s]{0,400}(?:\s[^)]{0,400})?\)|\[[^\]]{0,400}\])/g;
 
-/** A heading as it is read: without marks, and without the badges beside it; a logo alone is its description. */
+/** The text of a heading, without markup and badges; for a logo alone, its description. */
 function plain(text: string): string {
   const start = text.slice(0, 4 * HEADING);
   return words(start.replace(IMAGE, '')) || words(start.replace(IMAGE, '$1'));
@@ -30,7 +30,10 @@ function words(text: string): string {
     .slice(0, HEADING);
 }
 
-/** Link definitions are paragraphs here: the lexer's search for their titles is quadratic, 10 s for 250 kB of them. */
+/**
+ * Link definitions are treated as paragraphs, because the lexer's search for their titles is quadratic: 10 s for 250 kB
+ * of them.
+ */
 class PlainTokenizer extends Tokenizer {
   override def(): undefined {
     return undefined;
@@ -38,8 +41,8 @@ class PlainTokenizer extends Tokenizer {
 }
 
 /**
- * The top level only. What lies inside quotes and list items is never looked at, which keeps a document of 5,000
- * nested quotes, on which the lexer overflows the stack, and one of 1,000 nested lists, 12 s, at milliseconds.
+ * Parses the top level only. Content of quotes and list items is never parsed, which keeps a document with 5,000 nested
+ * quotes (stack overflow in the lexer) or 1,000 nested lists (12 s) at milliseconds.
  */
 function topLevel(text: string): Token[] {
   const lexer = new Lexer({ tokenizer: new PlainTokenizer() });
@@ -58,7 +61,10 @@ function topLevel(text: string): Token[] {
   return lexer.blockTokens(text, []);
 }
 
-/** The whole text as blocks, in order: their `raw` put together is the text. Line ends must be `\n`. */
+/**
+ * Splits the text into blocks, in order; the concatenation of their `raw` is the text. Line breaks must be `
+ * `.
+ */
 export function blocksOf(text: string, longList: number): Block[] {
   const blocks: Block[] = [];
   for (const token of topLevel(text)) {

@@ -1,28 +1,28 @@
 import { type Block, blocksOf } from './blocks.ts';
 import { splitBlock } from './split-block.ts';
 
-/** A part of a document that is embedded, found and shown by itself. */
+/** A part of a document that is embedded, found and displayed by itself. */
 export interface Chunk {
   readonly text: string;
-  /** Headings above and of it, outermost first; without the document's title when that is its first heading. */
+  /** Its headings, outermost first, without the document's title if that is the first heading. */
   readonly headings: readonly string[];
 }
 
-/** Characters of a chunk, when the document's structure allows it. */
+/** Characters per chunk, if the structure of the document permits. */
 const TARGET = 1_200;
-/** A section shorter than this shares a chunk with the next. */
+/** A section shorter than this shares a chunk with the next one. */
 const SMALL = 200;
-/** A block is kept whole up to this: half a table or half a program helps nobody. */
+/** Maximum length of a block that is kept whole: half a table or half a program is useless. */
 const WHOLE = 8 * 1024;
 
 interface Open {
   text: string;
   headings: readonly string[];
-  /** Where the text begins that is only headings, at its end. */
+  /** Where the trailing headings of the text begin. */
   headingsFrom: number | undefined;
 }
 
-/** Puts blocks together to chunks: new ones at headings and when the target is reached. */
+/** Groups blocks into chunks: a new one begins at a heading and when the target length is reached. */
 class Packer {
   readonly chunks: Chunk[] = [];
   readonly #path: { depth: number; text: string }[] = [];
@@ -67,7 +67,7 @@ class Packer {
     if (raw.trim() !== '') this.#open.headingsFrom = undefined;
   }
 
-  /** Ends the chunk; headings at its end go with what follows them. */
+  /** Ends the chunk; trailing headings move to the next one. */
   #breakBefore(open: Open): void {
     const from = open.headingsFrom;
     if (from === 0) return;
@@ -90,15 +90,17 @@ class Packer {
   }
 }
 
-/** Without empty lines at the beginning and white space at the end; the first line keeps its indent. */
+/** Removes leading empty lines and trailing white space; the first line keeps its indentation. */
 function trimLines(text: string): string {
   return text.replace(/^(?:[ \t]*\n)+/, '').trimEnd();
 }
 
 /**
- * Cuts Markdown into chunks along its structure: about 1,200 characters, a block whole up to 8 KiB, fences never
- * broken, no chunk of headings alone unless nothing follows them. All text stays, in order.
- * @param text line ends `\n`, without front matter
+ * Splits Markdown into chunks along its structure: about 1,200 characters each, blocks up to 8 KiB whole, fences never
+ * broken, no chunk of headings alone unless nothing follows them. Keeps all text, in order.
+ *
+ * @param text with line breaks `
+ * `, without front matter
  */
 export function chunksOf(text: string): Chunk[] {
   const packer = new Packer();

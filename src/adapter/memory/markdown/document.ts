@@ -3,21 +3,24 @@ import { frontMatter } from './front-matter.ts';
 import { linksOf } from './links.ts';
 import { withoutJsx } from './mdx.ts';
 
-/** Changes whenever the same document would give other chunks: then every document is read again. */
+/** Increase this when the same document would yield different chunks, so that every document is read again. */
 export const CHUNKER_VERSION = 2;
 
 export interface MarkdownDocument {
   readonly title: string;
-  /** What the document is about, at most 500 characters: its description, or its first paragraph. */
+  /** Its description or first paragraph, at most 500 characters. */
   readonly summary: string;
   readonly chunks: readonly Chunk[];
-  /** Paths in the docs folder and how often each is linked. */
+  /** Linked paths in the docs folder, with the number of links to each. */
   readonly links: ReadonlyMap<string, number>;
 }
 
 const SUMMARY = 500;
 
-/** Line ends as `\n`; NUL and lone surrogates, which not every store can keep, as the replacement character. */
+/**
+ * Normalizes line breaks to `
+ * `, and replaces NUL and lone surrogates, which not every store can keep.
+ */
 function cleaned(text: string): string {
   return text
     .replace(/^\ufeff/, '')
@@ -26,7 +29,7 @@ function cleaned(text: string): string {
     .toWellFormed();
 }
 
-/** Without the document's title, which stands before the headings anyway. */
+/** Removes the document's title, which precedes the headings anyway. */
 function withoutTitle({ text, headings }: Chunk, title: string): Chunk {
   return { text, headings: headings[0] === title ? headings.slice(1) : headings };
 }
@@ -44,10 +47,11 @@ function cut(text: string): string {
 }
 
 /**
- * Reads Markdown or MDX. Never fails: what is not well-formed is text. Time grows with the length only; the length
- * is the caller's to bound (`MEMORY_STORE_LIMITS.documentBytes`).
- * @param path in the docs folder, or the name of the document; `.mdx` at its end means MDX
- * @param title known from elsewhere; otherwise of the front matter, the first heading or the file name
+ * Parses Markdown or MDX. Never fails: malformed parts are treated as text. The time is linear in the length, which the
+ * caller must bound (`MEMORY_STORE_LIMITS.documentBytes`).
+ *
+ * @param path in the docs folder, or the name of the document; the extension `.mdx` means MDX
+ * @param title if known from elsewhere; default: from the front matter, the first heading or the file name
  */
 export function markdownDocument(source: string, path: string, title?: string): MarkdownDocument {
   const matter = frontMatter(cleaned(source));

@@ -1,13 +1,13 @@
 import { parse } from 'yaml';
 
-/** More is text that happens to begin with a rule. */
+/** Maximum length; anything longer is text that happens to begin with a rule. */
 const FRONT_MATTER = 64 * 1024;
 const OPENING = /^(---|\+\+\+)[ \t]*\n/;
 
 export interface FrontMatter {
   readonly title: string | undefined;
   readonly description: string | undefined;
-  /** What follows it. */
+  /** The text after the front matter. */
   readonly body: string;
 }
 
@@ -17,7 +17,7 @@ function words(value: unknown): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/** What a document says of itself before its text. Front matter that is not valid YAML is left out, not refused. */
+/** Parses the metadata in front of a document's text. Front matter that is not valid YAML is ignored. */
 export function frontMatter(text: string): FrontMatter {
   const none = { title: undefined, description: undefined, body: text };
   const opening = OPENING.exec(text);

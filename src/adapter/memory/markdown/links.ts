@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { type Fence, fenceAfter } from './split-block.ts';
 
-/** Links kept of one document; further ones are not followed. */
+/** Maximum number of links per document; further ones are ignored. */
 const LINKS = 500;
 const INLINE = /\]\(\s{0,5}<?([^\s()<>]{1,500})/g;
 const DEFINITION = /^ {0,3}\[[^\]]{1,200}\]:\s{0,5}<?([^\s<>]{1,500})/;
@@ -22,7 +22,7 @@ function decoded(path: string): string {
   }
 }
 
-/** Where a link leads inside the folder, or undefined for other sites, anchors and paths that leave it. */
+/** The target of a link inside the folder, or undefined for other sites, anchors and paths outside of the folder. */
 function resolved(target: string, folder: string): string | undefined {
   if (SCHEME.test(target) || target.startsWith('//')) return undefined;
   const path = decoded(target.replace(/[?#].*$/s, ''));
@@ -33,8 +33,8 @@ function resolved(target: string, folder: string): string | undefined {
 }
 
 /**
- * Other documents that a document links to: paths in the docs folder as written, without fragment, and how often.
- * Code is not looked at.
+ * Links from a document to others: paths in the docs folder without fragment, with their number. Code is ignored.
+ *
  * @param path of the document in the docs folder, with `/`
  */
 export function linksOf(text: string, path: string): Map<string, number> {
@@ -57,7 +57,7 @@ export function linksOf(text: string, path: string): Map<string, number> {
   return links;
 }
 
-/** The document that a link means, of those that there are: `guide` may be `guide.md`, `guide.mdx`, `guide/index.md`. */
+/** The existing document that a link refers to: `guide` may be `guide.md`, `guide.mdx`, `guide/index.md`. */
 export function linkedDocument(link: string, exists: (path: string) => boolean): string | undefined {
   const bare = link.replace(/\.html?$/, '');
   const candidates = [

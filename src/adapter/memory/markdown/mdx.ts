@@ -1,12 +1,12 @@
 import { type Fence, fenceAfter } from './split-block.ts';
 
-/** A tag is looked for so far; a longer one stays as text. */
+/** Maximum length of a tag; a longer one stays text. */
 const TAG = 1_000;
 const TAG_BEGINS = /[A-Za-z/>]/;
 const MODULE_LINE = /^(?:import\s|export\s)/;
 const LETTER = /[\p{L}\p{N}]/u;
 
-/** The end of the tag that begins at `<`, or -1. Quotes and braces of attributes are passed over. */
+/** The end of the tag that begins at `<`, or -1. Skips quotes and braces of attributes. */
 function tagEnd(text: string, start: number): number {
   if (!TAG_BEGINS.test(text[start + 1] ?? '')) return -1;
   let quote: string | undefined;
@@ -26,7 +26,7 @@ function tagEnd(text: string, start: number): number {
   return -1;
 }
 
-/** Text between fences without tags and comments; inline code stays. */
+/** Removes tags and comments from text between fences; inline code is kept. */
 function withoutTags(text: string): string {
   let kept = '';
   let from = 0;
@@ -42,7 +42,7 @@ function withoutTags(text: string): string {
       if (close !== -1) end = index + close + 3;
     }
     if (end === -1) continue;
-    // The text before the tag, not what was kept: looking into a growing string copies it each time.
+    // Inspects the source before the tag, not the result: reading a growing string copies it each time.
     const isBetweenWords = LETTER.test(text[index - 1] ?? '') && LETTER.test(text[end] ?? '');
     kept += text.slice(from, index) + (isBetweenWords ? ' ' : '');
     from = end;
@@ -52,8 +52,8 @@ function withoutTags(text: string): string {
 }
 
 /**
- * MDX as Markdown: `import` and `export` statements at the beginning of a paragraph, JSX tags and comments go, what
- * stands between tags stays, fences and inline code are not touched. Never fails: what does not look like MDX is text.
+ * Converts MDX to Markdown: removes `import` and `export` statements at the beginning of a paragraph, JSX tags and
+ * comments; keeps the text between tags, fences and inline code. Never fails: anything that is not MDX is text.
  */
 export function withoutJsx(text: string): string {
   const done: string[] = [];

@@ -1,6 +1,6 @@
-/** A fence that begins, with what stands before it in its line (quotes, list markers) and after it. */
+/** An opening fence, with the text before it on its line (quotes, list markers) and after it. */
 const FENCE = /^([ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(`{3,}|~{3,})(.*)$/;
-/** Before a fence only so much is looked at: a longer line is none. */
+/** Longest line that can be a fence. */
 const FENCE_LINE = 500;
 
 export interface Fence {
@@ -9,7 +9,7 @@ export interface Fence {
   readonly info: string;
 }
 
-/** The fence that is open after the line, given the one before it. */
+/** The fence that is open after the line, given the one that was open before it. */
 export function fenceAfter(line: string, open: Fence | undefined): Fence | undefined {
   if (line.length > FENCE_LINE) return open;
   const match = FENCE.exec(line);
@@ -23,7 +23,7 @@ export function fenceAfter(line: string, open: Fence | undefined): Fence | undef
   return isEnd ? undefined : open;
 }
 
-/** Where to cut a line that is too long: at a space of its last quarter, never inside a character. */
+/** Where to cut a line that is too long: at a space in its last quarter, never inside a character. */
 function cutAt(line: string, limit: number): number {
   const space = line.lastIndexOf(' ', limit);
   if (space > limit * 0.75) return space + 1;
@@ -44,9 +44,10 @@ function* pieces(raw: string, limit: number): Generator<string> {
 }
 
 /**
- * Cuts a block that is too long, between lines where it can. A fence that is cut ends in its piece and is opened
+ * Splits a block that is too long, between lines if possible. A fence that is split is closed in its piece and opened
  * again, with its language, in the next one.
- * @param limit characters of a piece, the fence lines that are added not counted
+ *
+ * @param limit characters per piece, not counting the added fence lines
  */
 export function splitBlock(raw: string, limit: number): string[] {
   const done: string[] = [];

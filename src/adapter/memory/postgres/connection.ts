@@ -1,13 +1,13 @@
 import pg from 'pg';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 
-/** The part of `pg` that the store uses, so that tests can put another server behind it. */
+/** The part of `pg` that the store uses, so that tests can substitute another server. */
 export interface Connection {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount?: number | null }>;
 }
 
 export interface Client extends Connection {
-  /** Back to the pool, or, with true, closed: its state is not known. */
+  /** Returns the connection to the pool; `destroy` closes it, because its state is unknown. */
   release(destroy?: boolean): void;
 }
 
@@ -17,9 +17,9 @@ export interface Pool extends Connection {
 }
 
 /**
- * Run once for each connection. Acknowledged means flushed, also where the server's default is not to wait; the graph
- * of vectors is searched widely enough to miss next to nothing (recall 1.0 at 100, 0.985 at 40), and on until enough
- * rows pass a filter.
+ * Settings of every connection. A commit is acknowledged after the flush, even if the server's default is not to wait.
+ * The vector index is searched widely enough to miss almost nothing (recall 1.0 at 100, 0.985 at 40), and continues
+ * until enough rows pass a filter.
  */
 export const SETTINGS = [
   `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
@@ -27,7 +27,7 @@ export const SETTINGS = [
   `SET hnsw.iterative_scan = 'strict_order'`,
 ] as const;
 
-/** A bounded pool; `onError` hears of connections that broke while nobody used them. */
+/** A bounded pool; `onError` is called for connections that fail while idle. */
 export function createPool(url: string, onError: (error: Error) => void): Pool {
   const pool = new pg.Pool({
     connectionString: url,
@@ -44,7 +44,7 @@ export function createPool(url: string, onError: (error: Error) => void): Pool {
   return pool;
 }
 
-/** Host, port and database of a URL, for messages: never the user, the password or options. */
+/** Host, port and database of a URL, for messages; never the user, the password or options. */
 export function serverName(url: string): string {
   const parsed = URL.parse(url);
   if (parsed === null) return 'the PostgreSQL server of MEMORY_DATABASE_URL';

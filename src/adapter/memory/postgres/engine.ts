@@ -1,17 +1,16 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { selectiveTerms } from '../sql/selective-terms.ts';
 import { ENTITY_COLUMNS, type Engine, entityValues, type Insert, type Row, type Value } from '../sql/sql.ts';
-import { tellingTerms } from '../sql/telling-terms.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
-import { plainWords } from './words.ts';
 
-/** Rows of one INSERT: a statement may have 65,535 parameters. */
+/** Rows per INSERT: a statement may have 65,535 parameters. */
 const INSERT_ROWS = 500;
 
-/** The statements on a pool, or on the one connection of a transaction. */
+/** Statements on a pool, or on the single connection of a transaction. */
 export class PostgresEngine implements Engine {
   readonly #connection: Connection;
-  /** Under way, by their terms: a search asks twice at once, for the candidates and for their scores. */
+  /** Queries in progress by their terms: a search asks twice concurrently, for the candidates and for their scores. */
   readonly #asked = new Map<string, Promise<Frequencies>>();
   #total: { readonly count: number; readonly at: number } | undefined;
 
@@ -124,7 +123,10 @@ export class PostgresEngine implements Engine {
     return { total: await this.#searchable(), counts };
   }
 
-  /** Counting is 40 ms for 100,000; what others add meanwhile makes words rarer or commoner by next to nothing. */
+  /**
+   * Counting takes 40 ms for 100,000 rows; changes by other processes in the meantime have a negligible effect on word
+   * rarity.
+   */
   async #searchable(): Promise<number> {
     const known = this.#total;
     if (known !== undefined && performance.now() - known.at < MEMORY_STORE_LIMITS.countAge)
@@ -136,21 +138,21 @@ export class PostgresEngine implements Engine {
     return count;
   }
 
-  /** This backend has written. */
+  /** Called after this backend has written. */
   changed(): void {
     this.#total = undefined;
   }
 
-  /** PostgreSQL ranks without knowing how rare a word is: the weight of each comes from its frequency, as in BM25. */
+  /** PostgreSQL ranks without word rarity, so each word's weight is computed from its frequency, as in BM25. */
   async lexical(terms: readonly string[], scope: SearchScope): Promise<{ id: string; rank: number }[]> {
     const { total, counts } = await this.frequencies([...new Set(terms)]);
-    const used = tellingTerms(total, counts);
+    const used = selectiveTerms(total, counts);
     if (used.length === 0) return [];
     const weights = used.map(([, count]) => Math.log(1 + (total - count + 0.5) / (count + 0.5)));
     const types = scope.types === undefined ? [] : [scope.types];
     const rows = await this.all(
-      // Materialised, or the query would be made again for every row. Only the best by weight alone are ranked: reading
-      // the words of a row is most of what it costs.
+      // Materialized, because the query would otherwise be built again for every row. Only the best rows by weight
+      // alone are ranked, because reading the words of a row is most of the cost.
       `WITH t AS MATERIALIZED (SELECT phraseto_tsquery('memory_words', term) AS query, weight
          FROM unnest($1::text[], $2::float8[]) AS listed (term, weight)),
        hits AS MATERIALIZED (SELECT e.row, t.query, t.weight FROM t JOIN memory_entities AS e ON e.words @@ t.query
@@ -177,4 +179,23 @@ type Frequencies = { total: number; counts: Map<string, number> };
 
 function vectorText(vector: Float32Array): string {
   return `[${vector.join(',')}]`;
+}
+
+/** PostgreSQL refuses a text whose words take more than a megabyte; this many characters never do. */
+const MOST_CHARACTERS = 200_000;
+const LONGEST_WORD = 255;
+
+/**
+ * Splits a text into plain words like FTS5's `unicode61`: letters and digits, without case and accents. PostgreSQL's
+ * own parser would keep `mcp.host` as a host name, which a search for `host` does not find.
+ */
+function plainWords(text: string): string {
+  return text
+    .slice(0, MOST_CHARACTERS)
+    .normalize('NFD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}\p{Co}]+/u)
+    .filter((word) => word !== '' && word.length <= LONGEST_WORD)
+    .join(' ');
 }

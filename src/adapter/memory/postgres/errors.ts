@@ -6,12 +6,12 @@ function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : '';
 }
 
-/** Two backends wrote the same at once; the transaction left nothing behind and may be tried again. */
+/** Whether two backends wrote the same rows concurrently; the transaction was rolled back and may be retried. */
 export function isConflict(error: unknown): boolean {
   return ['40001', '40P01', '23505'].includes(codeOf(error));
 }
 
-/** A failure of a call, as its caller may see it. */
+/** Converts the failure of a call to an error for its caller. */
 export function callError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const code = codeOf(error);
@@ -19,17 +19,17 @@ export function callError(error: unknown): AppError {
   if (code === '53100') return new AppError('memory_full', options);
   const message = CALL_MESSAGES.get(code);
   if (message !== undefined) return new AppError('memory_unavailable', { ...options, message });
-  // No SQLSTATE: the connection failed, perhaps between a commit and its answer.
+  // No SQLSTATE: the connection failed, perhaps between a commit and its acknowledgment.
   const known = /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E') && !code.startsWith('08');
   return new AppError('memory_unavailable', {
     ...options,
     message: known
       ? 'the memory store failed: nothing was stored'
-      : 'the memory store cannot be reached; whether a write arrived is not known',
+      : 'the memory store cannot be reached; it is unknown whether the write was stored',
   });
 }
 
-/** No connection could be had, so nothing was sent. */
+/** No connection was available, so nothing was sent. */
 export function connectError(error: unknown): AppError {
   return new AppError('memory_unavailable', {
     message: 'the memory store cannot be reached: nothing was stored',
@@ -44,7 +44,7 @@ const CALL_MESSAGES = new Map([
   ['53300', 'the memory store has no connection left: nothing was stored'],
 ]);
 
-/** A failure to open, for the operator: which server, what is wrong, what to do. */
+/** Converts a failure to open the store to an error for the operator: which server, what is wrong, what to do. */
 export function openError(server: string, error: unknown): AppError {
   if (error instanceof AppError) return error;
   const hint = OPEN_HINTS.get(codeOf(error));
@@ -55,13 +55,13 @@ export function openError(server: string, error: unknown): AppError {
 }
 
 const OPEN_HINTS = new Map([
-  ['ECONNREFUSED', 'refuses connections: is it running, and are host and port right?'],
-  ['ENOTFOUND', 'the host is not known: check its name in MEMORY_DATABASE_URL'],
+  ['ECONNREFUSED', 'refuses connections: is it running, and are host and port correct?'],
+  ['ENOTFOUND', 'unknown host: check its name in MEMORY_DATABASE_URL'],
   ['28P01', 'the password is wrong: check user and password in MEMORY_DATABASE_URL'],
-  ['28000', 'does not let this user in: check MEMORY_DATABASE_URL and pg_hba.conf'],
+  ['28000', 'refuses this user: check MEMORY_DATABASE_URL and pg_hba.conf'],
   ['3D000', 'the database does not exist: create it (createdb)'],
-  ['42501', 'the user lacks a right: it must be able to create tables in its schema'],
-  ['42P07', 'has tables named memory_… that are not ours: use another database or schema'],
+  ['42501', 'the user lacks a privilege: it must be able to create tables in its schema'],
+  ['42P07', 'has tables named memory_… that belong to another program: use another database or schema'],
   ['57P03', 'is starting up: try again in a moment'],
   ['53300', 'has no connection left: raise max_connections or use fewer backends'],
 ]);

@@ -1,3 +1,4 @@
+import { AppError } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { exclusiveNames } from '../exclusive-names.ts';
@@ -6,24 +7,27 @@ import type { Store } from '../store.ts';
 import { type Client, createPool, type Pool, serverName } from './connection.ts';
 import { PostgresEngine } from './engine.ts';
 import { callError, connectError, isConflict, openError } from './errors.ts';
-import { gate } from './gate.ts';
 import { migrate } from './schema.ts';
 
 const SCOPE = 'memory::postgres';
-/** Tries of a write that met another one; each waits a little longer, in ms. */
-const TRIES = 5;
+/** Attempts for a write that conflicts with another one; the delay grows with each, in ms. */
+const ATTEMPTS = 5;
 const WAIT = 5;
-/** Of the connections; those left over are for tasks that run under a lock. */
+/** Connections for writes; the rest are for tasks that run under a lock. */
 const WRITERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.5);
 const READERS = Math.floor(MEMORY_STORE_LIMITS.connections * 0.3);
 
-/** Opens the store on a server with pgvector. Rejects with `memory_not_opened`; its message holds no secret. */
+/**
+ * Opens the store on a server with pgvector.
+ *
+ * @throws AppError `memory_not_opened`, whose message contains no secret
+ */
 export async function openPostgresStore({ url, log }: { url: string; log: Log }): Promise<Store> {
   const server = serverName(url);
   let pool: Pool;
   try {
     pool = createPool(url, (error) =>
-      log.warn(SCOPE, 'a connection broke', { server, error: error.message }),
+      log.warn(SCOPE, 'a connection was lost', { server, error: error.message }),
     );
   } catch (error) {
     throw openError(server, error);
@@ -31,7 +35,7 @@ export async function openPostgresStore({ url, log }: { url: string; log: Log })
   return openStoreOn(pool, server, log);
 }
 
-/** The store over a pool, which it ends when it is closed or cannot be opened. `server` names it in messages. */
+/** The store on a pool, which it ends when it is closed or cannot be opened. `server` names it in messages. */
 export async function openStoreOn(pool: Pool, server: string, log: Log): Promise<Store> {
   try {
     const client = await pool.connect();
@@ -45,8 +49,8 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
     throw openError(server, error);
   }
   const engine = new PostgresEngine(pool);
-  const writing = gate(WRITERS);
-  const reading = gate(READERS);
+  const writing = limitConcurrency(WRITERS);
+  const reading = limitConcurrency(READERS);
   const inProcess = exclusiveNames();
   let closing: Promise<void> | undefined;
   return {
@@ -68,13 +72,13 @@ export async function openStoreOn(pool: Pool, server: string, log: Log): Promise
   };
 }
 
-/** One transaction. What met a write of another backend left nothing behind, and is tried again. */
+/** Runs one transaction. After a conflict with another backend it was rolled back, and is retried. */
 async function write(pool: Pool, name: Operation, args: readonly unknown[]): Promise<unknown> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await transaction(pool, name, args);
     } catch (error) {
-      if (!isConflict(error) || attempt === TRIES) throw error;
+      if (!isConflict(error) || attempt === ATTEMPTS) throw error;
       await new Promise((resolve) => setTimeout(resolve, WAIT * attempt * (1 + Math.random())));
     }
   }
@@ -108,7 +112,7 @@ async function connect(pool: Pool): Promise<Client> {
   }
 }
 
-/** The lock belongs to a connection: a backend that dies gives it back. */
+/** The lock belongs to a connection, so it is released when the backend dies. */
 async function underLock<T>(pool: Pool, name: string, task: () => Promise<T>): Promise<T | undefined> {
   const key = `agctl-memory:${name}`;
   const client = await connect(pool);
@@ -130,4 +134,27 @@ async function underLock<T>(pool: Pool, name: string, task: () => Promise<T>): P
       );
     client.release(!whole);
   }
+}
+
+/**
+ * Limits the number of concurrent tasks to `width`; up to `MEMORY_STORE_LIMITS.queue` others wait in order, further
+ * ones fail with `memory_busy`. Used in front of the pool, whose own queue counts waiting as a connection failure.
+ */
+function limitConcurrency(width: number): <T>(task: () => Promise<T>) => Promise<T> {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  return async (task) => {
+    if (running >= width) {
+      if (waiting.length >= MEMORY_STORE_LIMITS.queue) throw new AppError('memory_busy');
+      // A finished task hands its slot to the next one, so `running` does not change.
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    } else running++;
+    try {
+      return await task();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
+  };
 }

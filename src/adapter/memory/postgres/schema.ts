@@ -2,7 +2,7 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Client } from './connection.ts';
 
-/** Each list brings the tables from the version before to its own, counted from 1. Never changed once released. */
+/** Each list migrates the tables from the preceding version to its own, counted from 1. Never changed once released. */
 const MIGRATIONS: readonly (readonly string[])[] = [
   [
     `CREATE TABLE memory_sessions (
@@ -41,7 +41,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
       chunks integer NOT NULL,
       UNIQUE (origin, key)
     )`,
-    // Stems as FTS5's porter has them, and no stop words: a rare name may look like one.
+    // Stems like those of FTS5's porter tokenizer, and no stop words: a rare name may look like one.
     'CREATE TEXT SEARCH DICTIONARY memory_stems (TEMPLATE = snowball, LANGUAGE = english)',
     'CREATE TEXT SEARCH CONFIGURATION memory_words (COPY = simple)',
     'ALTER TEXT SEARCH CONFIGURATION memory_words ALTER MAPPING FOR asciiword, word WITH memory_stems',
@@ -76,15 +76,15 @@ const MIGRATIONS: readonly (readonly string[])[] = [
   ],
 ];
 
-/** From this version on, a filtered search goes on until it has enough. */
+/** Since this version, a filtered search continues until it has enough rows. */
 const ITERATIVE_SCAN = [0, 8];
 
-/** Creates or updates the tables; several backends that start at once do it one after the other. */
+/** Creates or migrates the tables; several backends that start concurrently do it one after another. */
 export async function migrate(client: Client, server: string, log: Log): Promise<void> {
   await client.query('BEGIN');
   try {
     await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('agctl-memory:migrate', 0))`);
-    // Building an index over many rows takes longer than any call may.
+    // Building an index over many rows takes longer than the timeout of a call.
     await client.query('SET LOCAL statement_timeout = 0');
     await requireVectors(client, server, log);
     await client.query('CREATE TABLE IF NOT EXISTS memory_schema (version integer NOT NULL)');
@@ -93,8 +93,8 @@ export async function migrate(client: Client, server: string, log: Log): Promise
     if (version > MIGRATIONS.length)
       throw new AppError('memory_not_opened', {
         message:
-          `${server}: its tables are of a newer agctl (version ${version}, this one knows ${MIGRATIONS.length}): ` +
-          'install that one, or use another database',
+          `${server}: its tables were created by a newer agctl (version ${version}, this one supports ${MIGRATIONS.length}): ` +
+          'install that version, or use another database',
       });
     for (const [index, statements] of MIGRATIONS.entries()) {
       if (index < version) continue;
@@ -127,7 +127,7 @@ async function requireVectors(client: Client, server: string, log: Log): Promise
   }
   const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
   if (major === ITERATIVE_SCAN[0] && minor < (ITERATIVE_SCAN[1] as number))
-    log.warn('memory::postgres', 'pgvector is older than 0.8: searches by type may find too few', {
+    log.warn('memory::postgres', 'pgvector is older than 0.8: searches by type may return too few results', {
       version: version ?? '',
     });
 }

@@ -1,20 +1,20 @@
 import type { Scoring } from '../embed/embedder.ts';
-import { isStopWord, stemOf, wordsOf } from '../words.ts';
+import { isStopWord, stemOf, wordsOf } from '../tokenizer.ts';
 
-/** The default threshold of the specification; a similarity at the embedder's pivot is shown as this. */
+/** The default threshold of the specification; a similarity at the embedder's pivot gets this score. */
 export const SIMILAR = 0.7;
-/** How much meaning and how much shared words weigh, for an embedder that scores by `words`. */
+/** Weights of meaning and shared words, for an embedder that scores by `words`. */
 const BY_COSINE = 0.3;
 const BY_WORDS = 0.7;
 
-/** A word of a query and how much it tells: rare words tell more. */
+/** A word of a query and its weight: rare words have more weight. */
 export interface QueryWord {
-  /** As looked up in the store. */
+  /** In the form used for lookups in the store. */
   readonly word: string;
   readonly stem: string;
 }
 
-/** The words of a query that count, without repetition. A query of stop words only keeps them all. */
+/** The distinct words of a query, without stop words unless it has no others. */
 export function queryWords(query: string, limit: number): QueryWord[] {
   const all = new Map<string, QueryWord>();
   for (const word of wordsOf(query)) {
@@ -26,20 +26,20 @@ export function queryWords(query: string, limit: number): QueryWord[] {
   return (telling.length > 0 ? telling : words).slice(0, limit);
 }
 
-/** How much a word tells that occurs in `count` of `total` entities; 0 only when there are none. */
+/** Weight of a word that occurs in `count` of `total` entities; 0 only if there are none. */
 export function rarity(count: number, total: number): number {
   const known = Math.min(Math.max(count, 0), total);
   return Math.log(1 + (total - known + 0.5) / (known + 0.5));
 }
 
-/** Words of a text up to which one occurrence counts in full; a long table has every word once. */
+/** Number of words up to which one occurrence counts in full; a long table contains every word once. */
 const PLAIN_LENGTH = 100;
 const LENGTH_DISCOUNT = 0.6;
-/** What the words of a query that stand side by side in the text add, when they all do. */
+/** Bonus if all neighboring words of the query are neighbors in the text. */
 const BY_NEIGHBOURS = 0.3;
 /**
- * Words are compared when they begin as one of the query does: cutting the ending of every word is slow. A stem always
- * begins with the first two letters of its word: `flies` is `fly`.
+ * Only words with the same first letters as one of the query are compared, because stemming every word is slow. A stem
+ * always keeps the first two letters of its word: `flies` becomes `fly`.
  */
 const BEGINNING = 2;
 
@@ -49,14 +49,14 @@ function beginningsOf(stems: Iterable<string>): ReadonlySet<string> {
 
 interface Occurrences {
   readonly counts: ReadonlyMap<string, number>;
-  /** In the first line: the title and the headings. */
+  /** Words in the first line, which contains the title and the headings. */
   readonly named: ReadonlySet<string>;
-  /** Words that follow one another in the query and are neighbours here, by the first one's stem. */
+  /** Consecutive words of the query that are neighbors in the text, by the stem of the first. */
   readonly neighbours: ReadonlySet<string>;
   readonly length: number;
 }
 
-/** The stem after each in the query, by that. */
+/** Maps each stem to the next one in the query. */
 function followersOf(stems: Iterable<string>): ReadonlyMap<string, string> {
   const all = [...stems];
   return new Map(all.slice(1).map((stem, index) => [all[index] as string, stem]));
@@ -77,7 +77,7 @@ function occurrencesOf(weights: ReadonlyMap<string, number>, text: string): Occu
       length += 1;
       const stem = beginnings.has(word.slice(0, BEGINNING)) ? stemOf(word) : '';
       if (!weights.has(stem)) {
-        // `string of a connection` has them side by side.
+        // In `string of a connection`, `string` and `connection` are neighbors.
         if (previous !== '' && word.length > 1 && !isStopWord(word)) previous = '';
         continue;
       }
@@ -92,8 +92,10 @@ function occurrencesOf(weights: ReadonlyMap<string, number>, text: string): Occu
 }
 
 /**
- * The share of a query that a text has, its words weighed by rarity. Words of the first line count in full; in a long
- * text one occurrence counts for less. Words side by side, as in the query, count for more.
+ * The share of a query that a text contains, with words weighted by rarity. Words in the first line count in full; in a
+ * long text, a single occurrence counts less. Neighboring words of the query count more if they are neighbors in the
+ * text.
+ *
  * @param weights by stem, in the order of the query
  * @returns 0..1; 0 for a query without words
  */
@@ -109,7 +111,7 @@ export function coverage(weights: ReadonlyMap<string, number>, text: string): nu
   return Math.min(1, found / total + BY_NEIGHBOURS * neighbourShare(weights, neighbours));
 }
 
-/** Share of the query's pairs of neighbours; one tells as much as the commoner word of it. */
+/** The share of neighboring pairs of the query; a pair has the weight of its more common word. */
 function neighbourShare(weights: ReadonlyMap<string, number>, neighbours: ReadonlySet<string>): number {
   if (neighbours.size === 0) return 0;
   let [found, total] = [0, 0];
@@ -126,8 +128,9 @@ function neighbourShare(weights: ReadonlyMap<string, number>, neighbours: Readon
 }
 
 /**
- * The one number that results are ranked, filtered and shown by. Grows with the cosine and with the coverage, and
- * is 0.7 at the embedder's pivot, so that the default threshold means "similar enough" for every embedder.
+ * The score by which results are ranked, filtered and displayed. Increases with cosine and coverage, and is 0.7 at the
+ * embedder's pivot, so that the default threshold means "similar enough" for every embedder.
+ *
  * @param cosine -1..1
  * @param covered 0..1
  * @returns 0..1
@@ -140,7 +143,7 @@ export function scoreOf({ by, pivot }: Scoring, cosine: number, covered: number)
   return Math.min(1, Math.max(0, score));
 }
 
-/** Down to four digits, so that a shown score is never above the threshold that it failed. */
+/** Rounds down to four digits, so that a displayed score is never above the threshold that it failed. */
 export function rounded(value: number): number {
   return Math.floor(value * 10_000) / 10_000;
 }

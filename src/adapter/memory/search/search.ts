@@ -1,18 +1,18 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
+import { counted } from '../../../core/render/counted.ts';
 import { selectResults } from '../../../core/search-results.ts';
 import type { Embedder } from '../embed/embedder.ts';
 import type { Entity, EntityType, Store } from '../store.ts';
-import { hintFor } from './hint.ts';
 import { coverage, type QueryWord, queryWords, rarity, rounded, scoreOf } from './score.ts';
 
-/** What is asked. Bounds are the caller's to check: `MEMORY_STORE_LIMITS.queryLength`, `MEMORY_STORE_LIMITS.results`. */
+/** A search. The caller validates the bounds: `MEMORY_STORE_LIMITS.queryLength`, `MEMORY_STORE_LIMITS.results`. */
 export interface SearchRequest {
   readonly query: string;
   readonly limit: number;
   /** 0..1, inclusive. */
   readonly minScore: number;
   readonly types?: readonly EntityType[] | undefined;
-  /** Adds `lexical`, the share of the query's words that the text has. */
+  /** Adds `lexical`, the share of the query's words that the text contains. */
   readonly debug?: boolean | undefined;
 }
 
@@ -22,11 +22,11 @@ export interface SearchResult {
   readonly type: EntityType;
   /** At most 2,000 characters. */
   readonly content: string;
-  /** Present when the content was cut. */
+  /** Present if the content was cut. */
   readonly truncated?: true;
-  /** 0..1: what results are ranked and filtered by. */
+  /** 0..1, by which results are ranked and filtered. */
   readonly score: number;
-  /** -1..1: of the vectors alone. */
+  /** -1..1, from the vectors alone. */
   readonly cosine: number;
   readonly lexical?: number;
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -35,19 +35,19 @@ export interface SearchResult {
 export interface SearchResponse {
   readonly results: readonly SearchResult[];
   readonly count: number;
-  /** Candidates that were looked at and scored below `minScore`. */
+  /** Candidates with a score below `minScore`. */
   readonly filtered: number;
-  /** Of all candidates, also of those below `minScore`; null when there are none. */
+  /** The best score of all candidates, including those below `minScore`; null if there are none. */
   readonly bestScore: number | null;
   readonly minScore: number;
-  /** In plain words, why nothing was found and what to do. */
+  /** Explains why nothing was found and what to do. */
   readonly hint?: string;
   /** Id of the embedder that was used. */
   readonly embedder: string;
   readonly tookMs: number;
 }
 
-/** A candidate with its score; best first everywhere. */
+/** A candidate with its score; lists are sorted best first. */
 export interface Scored {
   readonly entity: Entity;
   readonly score: number;
@@ -56,7 +56,8 @@ export interface Scored {
 }
 
 /**
- * Searches by meaning and by words: candidates of both ways, then one score for ranking and filtering.
+ * Searches by meaning and by words: collects candidates both ways, then ranks and filters them by one score.
+ *
  * @throws AppError of a remote embedder, and the signal's reason
  */
 export async function search(
@@ -92,7 +93,7 @@ async function scored(
   const scope = { types, limit: MEMORY_STORE_LIMITS.candidates };
   const words = queryWords(query, MEMORY_STORE_LIMITS.queryWords);
   const terms = words.map(({ word }) => word);
-  // In one line: the first line of a text weighs more, and a query has none.
+  // On one line, because the first line of a text has more weight and a query has no first line.
   const [vector = new Float32Array()] = await embedder.embed([query.replace(/\s+/g, ' ').trim()], signal);
   signal?.throwIfAborted();
   const hasMeaning = vector.some((value) => value !== 0);
@@ -123,7 +124,7 @@ function documentOf({ entity: { id, metadata } }: Scored): unknown {
   return metadata['source'] ?? id;
 }
 
-/** Equal scores by cosine, then by id: the order is the same every time. */
+/** Sorts equal scores by cosine and then by id, so that the order is deterministic. */
 function bestFirst(left: Scored, right: Scored): number {
   return (
     right.score - left.score || right.cosine - left.cosine || (left.entity.id < right.entity.id ? -1 : 1)
@@ -150,4 +151,55 @@ function shown({ entity, score, cosine, covered }: Scored, isDebug: boolean): Se
     ...(isDebug ? { lexical: rounded(covered) } : {}),
     metadata,
   };
+}
+
+/** Types of entities that are embedded; the others are only found through the graph. */
+const SEARCHED: ReadonlySet<EntityType> = new Set(['doc_chunk', 'chat_message']);
+
+/** Best scores of unrelated queries are usually below this (docs/memory.md, Retrieval). */
+const UNRELATED = 0.35;
+
+/** Explains why a search found nothing, and what to do about it. */
+async function hintFor(
+  store: Store,
+  embedder: string,
+  request: SearchRequest,
+  candidates: readonly Scored[],
+): Promise<string | undefined> {
+  const { entities, turns } = await store.stats();
+  const hint = reasonOf(entities, embedder, request, candidates);
+  // A user who has stored turns of a conversation will search for them here first.
+  if (turns === 0 || entities.chat_message > 0) return hint;
+  return `${hint}. Conversations (${counted(turns, 'turn')}) are stored, but not searched: MEMORY_INDEX_CHAT=true indexes new turns`;
+}
+
+function reasonOf(
+  entities: Readonly<Record<EntityType, number>>,
+  embedder: string,
+  { query, minScore, types }: SearchRequest,
+  candidates: readonly Scored[],
+): string {
+  const [best] = candidates;
+  if (best !== undefined) {
+    const name = best.entity.name.slice(0, 200);
+    const start = `nothing reaches minScore ${minScore}; the best was ${rounded(best.score)}, of "${name}" (${best.entity.type}).`;
+    return best.score < UNRELATED
+      ? `${start} Nothing stored seems to be related`
+      : `${start} Lower minScore to see it, or use words that occur in the documents`;
+  }
+  if (queryWords(query, 1).length === 0) return 'the query has no words';
+  const searchable = entities.doc_chunk + entities.chat_message;
+  if (searchable === 0)
+    return 'nothing is stored yet: ingest a document, or add .md files to the docs folder and start a sync';
+  if (types !== undefined) return typesHint(types, entities);
+  return `nothing was embedded with ${embedder}, and no word of the query occurs: sync the documents again if the embedder was changed`;
+}
+
+function typesHint(types: readonly EntityType[], entities: Readonly<Record<EntityType, number>>): string {
+  const others = [...SEARCHED].filter((type) => !types.includes(type) && entities[type] > 0);
+  const elsewhere = others.map((type) => `${entities[type]} ${type}`).join(', ');
+  const where = elsewhere === '' ? '' : `; other types have entities: ${elsewhere}`;
+  if (!types.some((type) => SEARCHED.has(type)))
+    return `${types.join(', ')} is not searched by meaning, only traversed in the graph${where}`;
+  return `no ${types.join(', ')} matches${where}`;
 }

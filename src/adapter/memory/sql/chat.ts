@@ -6,8 +6,8 @@ import { number, type Row, type Sql, text } from './sql.ts';
 const TURN = 'seq, id, session_id, agent_id, role, content, created_at';
 
 /**
- * The row of the session comes first: on PostgreSQL it is locked by that until the transaction ends, so that turns of
- * one session get their numbers in the order in which they become visible, and a reader that follows `seq` misses none.
+ * The session's row comes first: on PostgreSQL that locks it until the transaction ends. Turns of one session thus get
+ * their numbers in the order in which they become visible, and a reader that follows `seq` misses none.
  */
 export async function appendTurn(sql: Sql, turn: NewTurn): Promise<{ turn: Turn; deduplicated: boolean }> {
   const at = new Date().toISOString();

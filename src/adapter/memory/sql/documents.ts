@@ -4,10 +4,10 @@ import { number, type Row, type Sql, text } from './sql.ts';
 
 const RECORD = 'key, origin, hash, file_id, chunks';
 
-/** Replaces all of a document. The caller's transaction makes it one step. */
+/** Replaces a whole document. The caller's transaction makes that atomic. */
 export async function putDocument(sql: Sql, document: NewDocument): Promise<void> {
   const file = document.entities[0] as NewEntity;
-  // On PostgreSQL this locks the row, so that two backends replace one document one after the other.
+  // On PostgreSQL this locks the row, so that two backends replace the same document one after another.
   const [stored] = await sql.all(
     `INSERT INTO memory_documents (origin, key, hash, embedder, file_id, chunks) VALUES ($1, $2, $3, $4, $5, $6)
      ON CONFLICT (origin, key) DO UPDATE SET hash = excluded.hash, embedder = excluded.embedder,
@@ -30,13 +30,13 @@ export async function putDocument(sql: Sql, document: NewDocument): Promise<void
   );
   if (taken !== undefined)
     throw new AppError('memory_invalid', {
-      message: `entities: the id ${JSON.stringify(text(taken, 'id'))} belongs to something else: ids must be unique`,
+      message: `entities: the id ${JSON.stringify(text(taken, 'id'))} belongs to another entity: ids must be unique`,
     });
   await sql.run(
     `DELETE FROM memory_relations WHERE from_id IN (SELECT id FROM memory_entities WHERE document = $1)`,
     [row],
   );
-  // What others say about parts that stay is theirs.
+  // Relations from other documents to remaining parts are kept.
   await sql.run(
     `DELETE FROM memory_relations WHERE to_id IN
        (SELECT id FROM memory_entities WHERE document = $1 AND NOT (${sql.among('id', '$2')}))`,
@@ -47,7 +47,7 @@ export async function putDocument(sql: Sql, document: NewDocument): Promise<void
   await insertRelations(sql, document.relations);
 }
 
-/** Creates or replaces entities that belong to no document. */
+/** Creates or replaces entities outside of documents. */
 export async function putEntities(
   sql: Sql,
   entities: readonly NewEntity[],
@@ -69,7 +69,7 @@ export async function putEntities(
 }
 
 async function insertRelations(sql: Sql, relations: readonly Relation[]): Promise<void> {
-  // PostgreSQL refuses to update one row twice in one statement: the last one counts.
+  // PostgreSQL refuses to update a row twice in one statement; the last value counts.
   const distinct = new Map(
     relations.map((relation) => [
       JSON.stringify([relation.fromId, relation.toId, relation.relationType]),
@@ -105,7 +105,7 @@ export async function documents(sql: Sql, origin: Origin): Promise<DocumentRecor
 }
 
 export async function removeDocuments(sql: Sql, origin: Origin, keys: readonly string[]): Promise<number> {
-  // Deleted first: who else removes or replaces these waits for this transaction.
+  // Deleted first, so that other transactions that remove or replace the same documents wait for this one.
   const gone = await sql.all(
     `DELETE FROM memory_documents WHERE origin = $1 AND ${sql.among('key', '$2')} RETURNING document`,
     [origin, sql.list(keys)],

@@ -5,7 +5,7 @@ import { number, type Row, type Sql, text } from './sql.ts';
 
 const ENTITY = 'id, name, type, content, metadata';
 const RELATION = 'from_id, to_id, relation_type, weight';
-/** What a person most likely means by a name comes first. */
+/** The type that is most likely meant by a name comes first. */
 const BY_TYPE = `CASE type WHEN 'workspace' THEN 0 WHEN 'doc_file' THEN 1 WHEN 'doc_chunk' THEN 2 ELSE 3 END`;
 
 export async function entities(
@@ -31,8 +31,8 @@ export async function byName(sql: Sql, name: string, limit: number): Promise<Ent
 }
 
 /**
- * Names that hold most of the three-letter pieces of the one asked for, then those with the fewest letters changed.
- * Chunks are left out: there are many, and they are named after their document.
+ * Names that share the most trigrams with the requested one, then those with the smallest edit distance. Chunks are
+ * excluded: there are many, and they are named after their document.
  */
 export async function nearNames(sql: Sql, name: string, limit: number): Promise<string[]> {
   const wanted = name.toLowerCase().slice(0, 64);
@@ -66,7 +66,7 @@ export async function edges(
 ): Promise<Relation[]> {
   const leaving = `SELECT ${RELATION} FROM memory_relations WHERE ${sql.among('from_id', '$1')}`;
   const entering = `SELECT ${RELATION} FROM memory_relations WHERE ${sql.among('to_id', '$1')}`;
-  // UNION, not OR: each half uses its index on both engines, and an edge inside the set appears once.
+  // UNION instead of OR: each half uses its index on both engines, and an edge within the set is returned once.
   const touching = { out: leaving, in: entering, both: `${leaving} UNION ${entering}` }[direction];
   const rows = await sql.all(`${touching} ORDER BY weight DESC, from_id, to_id, relation_type LIMIT $2`, [
     sql.list(ids),

@@ -15,7 +15,7 @@ import { byName, edges, entities, nearNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
 import type { Engine } from './sql.ts';
 
-/** The part of a store that is statements. */
+/** The methods of a store that consist of SQL statements. */
 export type Operations = Omit<Store, 'kind' | 'exclusively' | 'close'>;
 export type Operation = keyof Operations;
 
@@ -25,9 +25,9 @@ type Run<Name extends Operation> = (
 ) => ReturnType<Operations[Name]>;
 
 interface Entry<Name extends Operation> {
-  /** Runs in a transaction and waits for the disk. */
+  /** Whether it runs in a transaction and waits for the disk. */
   readonly writes: boolean;
-  /** Throws `memory_invalid`, before anything is sent. */
+  /** Throws `memory_invalid` before anything is sent. */
   readonly check: (...args: Parameters<Operations[Name]>) => void;
   readonly run: Run<Name>;
 }
@@ -44,7 +44,7 @@ const write = <Name extends Operation>(check: Entry<Name>['check'], run: Run<Nam
 });
 const nothing = (): void => undefined;
 
-/** Every statement-backed method of a store, for both engines. */
+/** Every statement-based method of a store, for both engines. */
 export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
   appendTurn: write<'appendTurn'>(checkTurn, appendTurn),
   sessions: read<'sessions'>((page) => checkLimit(page.limit), sessions),
@@ -88,7 +88,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
 
 export type Call = (name: Operation, args: readonly unknown[]) => Promise<unknown>;
 
-/** A store's methods over one function that runs them somewhere. Arguments are checked here. */
+/** Creates a store's methods from one function that runs operations. Validates the arguments first. */
 export function operationsOver(call: Call): Operations {
   const methods = Object.entries(OPERATIONS).map(([name, { check }]) => [
     name,
@@ -101,7 +101,7 @@ export function operationsOver(call: Call): Operations {
   return Object.fromEntries(methods) as Operations;
 }
 
-/** Runs one operation by name, as `operationsOver` hands it on. */
+/** Runs one operation by the name that `operationsOver` passes on. */
 export function runOperation(engine: Engine, name: Operation, args: readonly unknown[]): Promise<unknown> {
   return (OPERATIONS[name].run as (engine: Engine, ...all: readonly unknown[]) => Promise<unknown>)(
     engine,

@@ -5,19 +5,23 @@ import { damaged, openError, RESULT, resultCode } from './errors.ts';
 import { inUse, removeOwner, wasLeftOpen, writeOwner } from './owner.ts';
 import { migrate } from './schema.ts';
 
-/** How long another process may hold the file at our start: one that ends takes a moment to let go, in ms. */
-const PATIENCE = 300;
+/**
+ * How long another process may hold the file when we start, in ms: a process that ends takes a moment to release it.
+ */
+const LOCK_TIMEOUT = 300;
 
 export interface OpenDatabase {
   readonly database: DatabaseSync;
-  /** The last owner did not close it; its pages were checked. */
+  /** The last owner did not close the file; its pages were checked. */
   readonly recovered: boolean;
   close(): void;
 }
 
 /**
- * Opens or creates the file and owns it until it is closed or this process ends. Throws `memory_not_opened` with the
- * file, the reason and what to do: in use (by whom), damaged, of a newer version, not ours, not writable.
+ * Opens or creates the file and owns it until it is closed or the process ends.
+ *
+ * @throws AppError `memory_not_opened` with the file, the reason and the solution: in use (by which process), damaged,
+ * newer version, another program's file, not writable
  */
 export function openDatabase(path: string): OpenDatabase {
   let database: DatabaseSync | undefined;
@@ -25,7 +29,7 @@ export function openDatabase(path: string): OpenDatabase {
   let recovered = false;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    database = new DatabaseSync(path, { timeout: PATIENCE });
+    database = new DatabaseSync(path, { timeout: LOCK_TIMEOUT });
     own(database, path);
     owned = true;
     recovered = wasLeftOpen(path);
@@ -48,16 +52,19 @@ export function openDatabase(path: string): OpenDatabase {
   };
 }
 
-/** The exclusive lock is taken with the first write transaction and held from then on (sqlite.org/pragma.html#pragma_locking_mode). */
+/**
+ * The exclusive lock is acquired by the first write transaction and then kept
+ * (sqlite.org/pragma.html#pragma_locking_mode).
+ */
 function own(database: DatabaseSync, path: string): void {
   database.exec('PRAGMA locking_mode = EXCLUSIVE');
-  // A first statement that only reads would leave a read-only file unnoticed.
+  // A first statement that only reads would not detect a read-only file.
   database.exec('BEGIN IMMEDIATE; COMMIT');
   const mode = Object.values(database.prepare('PRAGMA journal_mode = WAL').get() ?? {})[0];
   if (mode !== 'wal')
     throw new Error(`${path}: the file system does not support a write-ahead log (mode ${mode})`);
   database.exec('PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384');
-  // 16 MiB of log: written back four times less often than by default, an insertion takes a quarter less time.
+  // 16 MiB of log: checkpoints are four times rarer than by default, and an insertion takes a quarter less time.
   database.exec('PRAGMA wal_autocheckpoint = 4000');
   database.exec('BEGIN IMMEDIATE; COMMIT');
 }

@@ -30,10 +30,10 @@ const MODULE =
 
 const PAGE = 65_536;
 const VECTOR_BYTES = DIMENSIONS * Float32Array.BYTES_PER_ELEMENT;
-/** Where the vectors begin; the query lies before them. */
+/** Where the vectors begin; the query precedes them. */
 const VECTORS_AT = VECTOR_BYTES;
 
-// The compiler has no types of WebAssembly without those of a browser.
+// The compiler has no WebAssembly types without those of a browser.
 interface Wasm {
   Memory: new (options: {
     initial: number;
@@ -44,7 +44,7 @@ interface Wasm {
 }
 const { Memory, Module, Instance } = (globalThis as unknown as { WebAssembly: Wasm }).WebAssembly;
 
-/** Room for vectors in slots from 0 on, side by side, and their scalar products with a query. */
+/** Memory for vectors in consecutive slots, and their dot products with a query. */
 export class DotProducts {
   readonly #memory = new Memory({ initial: 1, maximum: PAGE });
   readonly #dots: (...addresses: number[]) => void;
@@ -61,11 +61,11 @@ export class DotProducts {
     return this.#memory.buffer.byteLength;
   }
 
-  /** Makes room for so many vectors; what is there stays. Views from before are no longer valid. */
+  /** Makes room for `count` vectors and keeps the existing ones. Invalidates earlier views. */
   reserve(count: number): void {
     if (count <= this.#capacity) return;
     const capacity = Math.max(count, Math.ceil(this.#capacity * 1.5));
-    // Behind the vectors: one score for each.
+    // Behind the vectors: one score per vector.
     const bytes = VECTORS_AT + capacity * (VECTOR_BYTES + Float32Array.BYTES_PER_ELEMENT);
     const missing = Math.ceil((bytes - this.#memory.buffer.byteLength) / PAGE);
     if (missing > 0) this.#memory.grow(missing);
@@ -73,7 +73,7 @@ export class DotProducts {
     this.#capacity = capacity;
   }
 
-  /** The numbers in one slot, to be read or written. */
+  /** The numbers in one slot, for reading or writing. */
   slot(index: number): Float32Array {
     const start = (index + 1) * DIMENSIONS;
     return this.#floats.subarray(start, start + DIMENSIONS);
@@ -83,7 +83,7 @@ export class DotProducts {
     this.slot(to).set(this.slot(from));
   }
 
-  /** The products of the first `count` slots with the query; valid until the next call of anything here. */
+  /** The dot products of the first `count` slots with the query; valid until the next call of any method. */
   with(query: Float32Array, count: number): Float32Array {
     this.#floats.set(query, 0);
     const scores = VECTORS_AT + this.#capacity * VECTOR_BYTES;

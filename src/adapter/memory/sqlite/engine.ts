@@ -2,9 +2,9 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
 import { ENTITY_COLUMNS, type Engine, entityValues, type Insert, type Row, type Value } from '../sql/sql.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
 import { blobOf, cosine, type Progress, VectorCache, vectorOf } from './vectors.ts';
-import { WordIndex } from './words.ts';
+import { WordIndex } from './word-index.ts';
 
-/** The statements on one open file. Everything here is synchronous inside; it runs in the store's own thread. */
+/** Statements on one open file. All methods are synchronous inside; they run in the store's own thread. */
 export class SqliteEngine implements Engine {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
@@ -12,12 +12,12 @@ export class SqliteEngine implements Engine {
   readonly #words: WordIndex;
   readonly #onLoad: (embedder: string) => Progress;
 
-  /** `onLoad` hears how far the vectors of an embedder are read, when they are first needed. */
+  /** `onLoad` reports progress when the vectors of an embedder are first read. */
   constructor(database: DatabaseSync, onLoad: (embedder: string) => Progress) {
     this.#database = database;
     this.#onLoad = onLoad;
     this.#words = new WordIndex(database);
-    // In memory, and undone with the transaction that deleted.
+    // In memory, and rolled back together with the transaction that deleted the rows.
     database.exec(`
       CREATE TEMP TABLE gone (row INTEGER PRIMARY KEY) STRICT;
       CREATE TEMP TRIGGER note_gone AFTER DELETE ON main.memory_entities WHEN old.embedder IS NOT NULL BEGIN
@@ -26,7 +26,7 @@ export class SqliteEngine implements Engine {
     `);
   }
 
-  /** Statements are the code's own texts: few, so all of them are kept. */
+  /** Statement texts are constants in the code, so there are few and all of them are cached. */
   #prepare(text: string): StatementSync {
     let statement = this.#statements.get(text);
     if (statement === undefined) {
@@ -75,7 +75,7 @@ export class SqliteEngine implements Engine {
     });
   }
 
-  /** After a commit: what was deleted leaves the caches, what is new is read when it is searched. */
+  /** After a commit: removes deleted vectors from the caches; new ones are read by the next search. */
   committed(): void {
     this.#words.changed();
     const gone = this.#prepare('SELECT row FROM gone').all() as { row: number }[];
@@ -106,7 +106,7 @@ export class SqliteEngine implements Engine {
     if (cache === undefined) {
       cache = new VectorCache(this.#database, embedder);
       cache.follow(this.#onLoad(embedder));
-      // One embedder is in use; the other cache, if any, belongs to what it replaces.
+      // One embedder is in use; a second cache can only belong to the embedder that it replaces.
       const oldest = this.#caches.keys().next().value;
       if (this.#caches.size >= 2 && oldest !== undefined) this.#caches.delete(oldest);
       this.#caches.set(embedder, cache);

@@ -12,13 +12,13 @@ export const RESULT = {
   notadb: 26,
 } as const;
 
-/** The primary result code of what `node:sqlite` threw, or undefined for anything else. */
+/** The primary result code of an error of `node:sqlite`, or undefined for any other error. */
 export function resultCode(error: unknown): number | undefined {
   const code = (error as { errcode?: unknown } | undefined)?.errcode;
   return typeof code === 'number' ? code & 0xff : undefined;
 }
 
-/** A failure of a call, as its caller may see it. */
+/** Converts the failure of a call to an error for its caller. */
 export function callError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const detail = messageOf(error);
@@ -44,7 +44,7 @@ export function callError(error: unknown): AppError {
   }
 }
 
-/** A failure to open a file, for the operator: which file, what is wrong, what to do. */
+/** Converts a failure to open a file to an error for the operator: which file, what is wrong, what to do. */
 export function openError(path: string, error: unknown): AppError {
   if (error instanceof AppError) return error;
   const say = (message: string): AppError =>
@@ -53,11 +53,11 @@ export function openError(path: string, error: unknown): AppError {
     case RESULT.full:
       return say('the disk is full: free space on it and start again');
     case RESULT.readonly:
-      return say('cannot be written: give this user the right to write the file and its folder');
+      return say('cannot be written: allow this user to write the file and its folder');
     case RESULT.cantopen:
       return say('cannot be opened: the folder must exist and this user must be able to read and write it');
     case RESULT.notadb:
-      return say('is not a database of agctl: move the file away, or name another folder with --data');
+      return say('is not a database of agctl: move the file away, or use another folder with --data');
     case RESULT.corrupt:
       return damaged(path, messageOf(error));
     case RESULT.ioerr:
@@ -70,7 +70,7 @@ export function openError(path: string, error: unknown): AppError {
 export function damaged(path: string, finding: string): AppError {
   return new AppError('memory_not_opened', {
     message:
-      `${path}: the file is damaged (${finding}). It was left as it is: restore it from a backup, or move it and the ` +
-      'files beside it (-wal) away to begin with an empty store',
+      `${path}: the file is damaged (${finding}). It was left unchanged: restore it from a backup, or move it and the ` +
+      'accompanying files (-wal) away to start with an empty store',
   });
 }

@@ -12,7 +12,7 @@ const SCOPE = 'memory::sqlite';
 export const DATABASE_FILE = 'memory.db';
 
 export interface SqliteOptions {
-  /** The file, or the folder that holds `memory.db`; one of the two. Created if missing. */
+  /** The file; alternatively `dataDir`, the folder with `memory.db`. Created if missing. */
   readonly path?: string;
   readonly dataDir?: string;
   readonly log: Log;
@@ -25,8 +25,8 @@ interface Waiting {
 }
 
 /**
- * Opens the embedded store: one file, owned by this process until `close`, in a thread of its own so that a scan or
- * an fsync never holds up the caller's event loop. Rejects with `memory_not_opened` (see `openDatabase`).
+ * Opens the embedded store: one file, owned by this process until `close`, in a thread of its own so that a scan or an
+ * fsync never blocks the caller's event loop. Rejects with `memory_not_opened` (see `openDatabase`).
  */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const path = resolve(options.path ?? join(options.dataDir ?? '.', DATABASE_FILE));
@@ -40,13 +40,13 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   };
 }
 
-/** The caller's side of `worker.ts`. What waits is bounded in number and bytes. */
+/** The caller's side of `worker.ts`. The queue is bounded in number and bytes. */
 class StoreThread {
   readonly opened: Promise<void>;
   readonly #worker: Worker;
   readonly #waiting = new Map<number, Waiting>();
   readonly #log: Log;
-  readonly #settleOpened: { resolve: () => void; reject: (error: AppError) => void };
+  readonly #openPromise: { resolve: () => void; reject: (error: AppError) => void };
   #nextId = 1;
   #bytes = 0;
   #gone: AppError | undefined;
@@ -56,13 +56,13 @@ class StoreThread {
     this.#log = log;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.opened = promise;
-    this.#settleOpened = { resolve, reject };
-    // Written as .ts, published as .js.
+    this.#openPromise = { resolve, reject };
+    // The source is .ts, the published file .js.
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js';
     this.#worker = new Worker(new URL(file, import.meta.url), {
       workerData: { path },
       name: 'agctl-memory',
-      // Older Node versions call node:sqlite experimental at every start.
+      // Older Node.js versions warn at every start that node:sqlite is experimental.
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
     this.#worker.on('message', (answer: Answer) => this.#take(answer));
@@ -89,13 +89,13 @@ class StoreThread {
   }
 
   #take(answer: Answer): void {
-    if (answer.kind === 'opened') this.#settleOpened.resolve();
-    else if (answer.kind === 'refused') this.#settleOpened.reject(errorOf(answer.failure));
+    if (answer.kind === 'opened') this.#openPromise.resolve();
+    else if (answer.kind === 'refused') this.#openPromise.reject(errorOf(answer.failure));
     else if (answer.kind === 'log') this.#log[answer.level](SCOPE, answer.message, answer.fields);
-    else this.#settle(answer);
+    else this.#complete(answer);
   }
 
-  #settle(answer: Extract<Answer, { id: number }>): void {
+  #complete(answer: Extract<Answer, { id: number }>): void {
     const waiting = this.#waiting.get(answer.id);
     if (waiting === undefined) return;
     this.#waiting.delete(answer.id);
@@ -106,13 +106,13 @@ class StoreThread {
 
   #end(detail: string): void {
     this.#gone ??= this.#closing === undefined ? new AppError('memory_unavailable', { detail }) : closed();
-    this.#settleOpened.reject(this.#gone);
+    this.#openPromise.reject(this.#gone);
     for (const waiting of this.#waiting.values()) waiting.reject(this.#gone);
     this.#waiting.clear();
     this.#bytes = 0;
   }
 
-  /** What was called before still runs. A second call waits for the first. */
+  /** Calls made before still run. A second call waits for the first. */
   close(): Promise<void> {
     this.#closing ??= this.#shut();
     return this.#closing;
@@ -134,7 +134,7 @@ function errorOf({ code, message, detail }: Failure): AppError {
   return new AppError(code, detail === undefined ? { message } : { message, detail });
 }
 
-/** Bytes of what a call carries, roughly: texts and vectors are nearly all of it. */
+/** Approximate size of a call in bytes: texts and vectors are almost all of it. */
 function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length * 2;
   if (ArrayBuffer.isView(value)) return value.byteLength;

@@ -3,9 +3,9 @@ import { hostname } from 'node:os';
 import { AppError, messageOf } from '../../../core/errors.ts';
 
 /**
- * A note beside the database that says whose it is. It does not lock: SQLite's exclusive lock does, which the kernel
- * takes back however the owner dies. A note that is there when nobody holds the lock means that the last owner did
- * not close the file.
+ * A file next to the database that identifies its owner. It is not the lock: that is SQLite's exclusive lock, which the
+ * kernel releases however the owner dies. If the file exists while nobody holds the lock, the last owner did not close
+ * the database.
  */
 export interface Owner {
   readonly pid: number;
@@ -26,7 +26,7 @@ export function readOwner(database: string): Owner | undefined {
   }
 }
 
-/** Whether a note is there, readable or not. */
+/** Whether such a file exists, readable or not. */
 export function wasLeftOpen(database: string): boolean {
   try {
     readFileSync(ownerFile(database));
@@ -40,7 +40,7 @@ export function writeOwner(database: string): void {
   const owner: Owner = { pid: process.pid, host: hostname(), since: new Date().toISOString() };
   const file = ownerFile(database);
   try {
-    // Whole or not at all: somebody may read it now.
+    // Written atomically, because another process may read it at any time.
     writeFileSync(`${file}.new`, `${JSON.stringify(owner)}\n`, { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch (error) {
@@ -63,7 +63,7 @@ export function inUse(database: string): AppError {
       : `process ${owner.pid} on ${owner.host}, since ${owner.since} (${ownerFile(database)})`;
   return new AppError('memory_not_opened', {
     message:
-      `${database}: in use by ${who}. One process owns a memory file: stop that one, name another folder with --data, ` +
+      `${database}: in use by ${who}. Only one process can own a memory file: stop that one, use another folder with --data, ` +
       'or use PostgreSQL (MEMORY_DATABASE_URL) for several',
   });
 }

@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { AppError } from '../../../core/errors.ts';
 
-/** "agcm": marks the file as ours (`PRAGMA application_id`). */
+/** "agcm": identifies the file as ours (`PRAGMA application_id`). */
 export const APPLICATION_ID = 0x6167636d;
 
-/** Each brings a file from the version before to its own, counted from 1. Never changed once released. */
+/** Each script migrates a file from the preceding version to its own, counted from 1. Never changed once released. */
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE memory_sessions (
@@ -86,21 +86,21 @@ export const MIGRATIONS: readonly string[] = [
 ];
 
 /**
- * Brings an open file to the newest version. A file of a newer agctl, or of something else, is refused and left
- * untouched; before an older one is changed, a copy is put beside it.
+ * Migrates an open file to the newest version. A file of a newer agctl, or of another program, is refused and left
+ * unchanged; before an older file is changed, it is copied.
  */
 export function migrate(database: DatabaseSync, path: string, migrations = MIGRATIONS): void {
   const version = pragma(database, 'user_version');
   const tables = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get() as { n: number };
   if (pragma(database, 'application_id') !== APPLICATION_ID && (tables.n > 0 || version !== 0))
     throw new AppError('memory_not_opened', {
-      message: `${path}: is a database of another program: name another folder with --data`,
+      message: `${path}: is a database of another program: use another folder with --data`,
     });
   if (version > migrations.length)
     throw new AppError('memory_not_opened', {
       message:
-        `${path}: was written by a newer agctl (version ${version}, this one knows ${migrations.length}): ` +
-        'install that one again, or name another folder with --data',
+        `${path}: was written by a newer agctl (version ${version}, this one supports ${migrations.length}): ` +
+        'install that version again, or use another folder with --data',
     });
   if (version > 0 && version < migrations.length)
     database.prepare('VACUUM INTO ?').run(`${path}.v${version}.${Date.now()}.backup`);

@@ -6,12 +6,12 @@ import { DotProducts } from './dot-products.ts';
 
 const ALL_TYPES = 0xff;
 
-/** Called while a cache is filled, with how many of how many vectors are in. */
+/** Called while a cache is filled, with the number of vectors read and in total. */
 export type Progress = (done: number, total: number) => void;
 
 /**
- * All vectors of one embedder in memory, for the exact scan. It follows the database instead of being told: rows only
- * grow, and a temporary trigger notes the deleted ones, so a transaction that is rolled back needs no undoing here.
+ * All vectors of one embedder in memory, for the exact scan. It follows the database by itself: row numbers only grow,
+ * and a temporary trigger records deleted rows, so a transaction that is rolled back needs no undo here.
  */
 export class VectorCache {
   readonly #database: DatabaseSync;
@@ -32,7 +32,7 @@ export class VectorCache {
     return this.#products.bytes;
   }
 
-  /** Takes in what was stored since the last time. */
+  /** Reads the vectors that were stored since the last call. */
   follow(progress?: Progress): void {
     const { n: total } = this.#database
       .prepare('SELECT count(*) AS n FROM memory_entities WHERE row > ? AND embedder = ?')
@@ -74,7 +74,7 @@ export class VectorCache {
     this.#last = row;
   }
 
-  /** The last vector moves to the place of the one that went. */
+  /** Moves the last vector to the slot of the removed one. */
   remove(row: number): void {
     const slot = this.#slots.get(row);
     if (slot === undefined) return;
@@ -87,7 +87,7 @@ export class VectorCache {
     this.#slots.set(this.#rows[slot] as number, slot);
   }
 
-  /** Rows with the highest cosine, best first; the older row of equal ones. */
+  /** Rows with the highest cosine, best first; of equal ones, the older row first. */
   nearest(query: Float32Array, scope: SearchScope): { row: number; cosine: number }[] {
     const wanted =
       scope.types === undefined ? ALL_TYPES : scope.types.reduce((bits, type) => bits | typeBit(type), 0);
@@ -105,7 +105,7 @@ export class VectorCache {
       if (best.length > scope.limit) best.pop();
       if (best.length === scope.limit) floor = (best.at(-1) as typeof candidate).cosine;
     }
-    // Float32 of two equal vectors may say 1.0000001.
+    // Rounding in Float32 can make the cosine of two equal vectors 1.0000001.
     return best.map(({ row, cosine }) => ({ row, cosine: clamp(cosine) }));
   }
 }
@@ -122,7 +122,7 @@ function clamp(cosine: number): number {
   return Math.max(-1, Math.min(1, cosine));
 }
 
-/** Little-endian on every platform that Node runs on except s390x, where the bytes are turned. */
+/** Node.js is little-endian on every platform except s390x, where the bytes are swapped. */
 const LITTLE_ENDIAN = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1;
 
 export function blobOf(vector: Float32Array): Uint8Array {

@@ -7,8 +7,8 @@ import { type OpenDatabase, openDatabase } from './database.ts';
 import { SqliteEngine } from './engine.ts';
 import { callError, openError, RESULT, resultCode } from './errors.ts';
 
-// The thread that owns the file. Calls come in as messages and are answered in order; writes that wait together are
-// made durable together and acknowledged after the commit.
+// The thread that owns the file. Calls arrive as messages and are answered in order; queued writes are committed
+// together and acknowledged after the commit.
 
 export interface Call {
   readonly id: number;
@@ -49,7 +49,10 @@ class Owner {
   readonly #engine: SqliteEngine;
   readonly #queue: Call[] = [];
   #draining = false;
-  /** Set when the disk failed: what an fsync that failed left in the page cache is not known, so nothing more is written. */
+  /**
+   * Set when the disk has failed: the state of the page cache after a failed fsync is unknown, so nothing more is
+   * written.
+   */
   #broken: AppError | undefined;
 
   constructor(file: OpenDatabase, engine: SqliteEngine) {
@@ -61,7 +64,7 @@ class Owner {
     this.#queue.push(call);
     if (this.#draining) return;
     this.#draining = true;
-    // Whatever else has arrived by then belongs to the same batch.
+    // Everything else that has arrived by then belongs to the same batch.
     setImmediate(() => void this.#drain());
   }
 
@@ -70,7 +73,7 @@ class Owner {
       if (call.name === 'close') return this.#close(call);
       if (OPERATIONS[call.name].writes) await this.#write(this.#batch(call));
       else await this.#read(call);
-      // Lets messages in, so that the next batch is not of one.
+      // Lets messages arrive, so that the next batch is larger than one.
       await new Promise((resolve) => setImmediate(resolve));
     }
     this.#draining = false;
@@ -106,7 +109,7 @@ class Owner {
       this.#engine.committed();
       for (const message of answers) answer(message);
     } catch (error) {
-      // One call may be what does not fit on the disk; the others get their own chance.
+      // The failure may be due to a single call that does not fit on the disk, so each call is retried alone.
       if (batch.length > 1 && this.#broken === undefined) {
         for (const call of batch) await this.#write([call]);
         return;
@@ -116,7 +119,7 @@ class Owner {
     }
   }
 
-  /** Resolves to what may be acknowledged once this returns: everything is on disk, or this throws. */
+  /** Resolves to the answers once everything is on disk; otherwise throws. */
   async #transaction(batch: readonly Call[]): Promise<Answer[]> {
     const { database } = this.#file;
     const answers: Answer[] = [];
@@ -132,7 +135,7 @@ class Owner {
     }
   }
 
-  /** One call of a batch: refused, it leaves nothing behind and the rest goes on. */
+  /** One call of a batch: if it is refused, it is rolled back and the others continue. */
   async #step(call: Call): Promise<Answer> {
     const { database } = this.#file;
     database.exec('SAVEPOINT step');
@@ -173,13 +176,13 @@ function start(path: string): void {
   try {
     const file = openDatabase(path);
     if (file.recovered)
-      log('warn', 'was not closed by its last owner; checked, nothing is missing', {
+      log('warn', 'was not closed by its last owner; the check found no damage', {
         path,
         ms: Math.round(performance.now() - started),
       });
     const engine = new SqliteEngine(
       file.database,
-      (embedder) => (done, total) => log('info', 'vectors are read', { embedder, done, total }),
+      (embedder) => (done, total) => log('info', 'reading vectors', { embedder, done, total }),
     );
     const owner = new Owner(file, engine);
     port?.on('message', (call: Call) => owner.take(call));

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createHashEmbedder, hashVector } from '../../../../src/adapter/memory/embed/hash-embedder.ts';
-import { stemOf, wordsOf } from '../../../../src/adapter/memory/words.ts';
+import { stemOf, wordsOf } from '../../../../src/adapter/memory/tokenizer.ts';
 
 function cosine(left: string, right: string): number {
   const [a, b] = [hashVector(left), hashVector(right)];

@@ -7,7 +7,7 @@ import {
   SIMILAR,
   scoreOf,
 } from '../../../../src/adapter/memory/search/score.ts';
-import { stemOf } from '../../../../src/adapter/memory/words.ts';
+import { stemOf } from '../../../../src/adapter/memory/tokenizer.ts';
 
 const part = fc.double({ min: 0, max: 1, noNaN: true });
 const cosine = fc.double({ min: -1, max: 1, noNaN: true });

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS } from '../../../../core/memory-limits.ts';
 import { ROLES } from '../../store.ts';
 import { defineEndpoint } from '../endpoint.ts';
-import { MemoryFailure } from '../failure.ts';
 import { sessionId } from '../fields.ts';
+import { MemoryError } from '../memory-error.ts';
 
 const turn = z
   .strictObject({
@@ -19,10 +19,10 @@ const turn = z
   })
   .refine(
     ({ sessionId: id, conversationId: alias }) => id === undefined || alias === undefined || id === alias,
-    { path: ['conversationId'], message: 'is another name of `sessionId`: give one of them' },
+    { path: ['conversationId'], message: 'is another name for `sessionId`: use only one of them' },
   );
 
-/** Stores one turn; answers when it is on disk. `Idempotency-Key` makes a repetition harmless. */
+/** Stores one turn; answers when it is on disk. `Idempotency-Key` makes a retry harmless. */
 export const chat = defineEndpoint({
   method: 'POST',
   path: '/chat',
@@ -30,9 +30,9 @@ export const chat = defineEndpoint({
   async run({ body, headers, memory }) {
     const bytes = Buffer.byteLength(body.content);
     if (bytes > LIMITS.turnBytes) {
-      throw new MemoryFailure(
+      throw new MemoryError(
         'body_too_large',
-        `\`content\` has ${bytes} bytes, at most ${LIMITS.turnBytes} are taken: store a document with ingest/docs`,
+        `\`content\` has ${bytes} bytes, the maximum is ${LIMITS.turnBytes}: store a document with ingest/docs`,
       );
     }
     const { turn: stored, deduplicated } = await memory.store.appendTurn({
@@ -51,7 +51,7 @@ export const chat = defineEndpoint({
 function oneHeader(value: string | string[] | undefined, name: string): string | undefined {
   if (value === undefined) return undefined;
   if (typeof value === 'string' && /^[\x21-\x7e]{1,200}$/.test(value)) return value;
-  throw new MemoryFailure(
+  throw new MemoryError(
     'memory_invalid',
     `header \`${name}\`: expected 1 to 200 printable characters without spaces`,
   );

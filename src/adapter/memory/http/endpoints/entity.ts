@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS } from '../../../../core/memory-limits.ts';
 import { defineEndpoint } from '../endpoint.ts';
-import { MemoryFailure } from '../failure.ts';
+import { MemoryError } from '../memory-error.ts';
 
 /** One entity with its whole content. */
 export const entity = defineEndpoint({
@@ -10,7 +10,7 @@ export const entity = defineEndpoint({
   params: z.strictObject({ id: z.string().min(1).max(LIMITS.nameLength) }),
   async run({ params: { id }, memory }) {
     const [found] = await memory.store.entities([id]);
-    if (found === undefined) throw new MemoryFailure('memory_not_found', 'no entity has this id');
+    if (found === undefined) throw new MemoryError('memory_not_found', 'no entity has this id');
     const { searchText: _words, ...shown } = found;
     return { body: shown };
   },

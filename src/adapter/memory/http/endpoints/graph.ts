@@ -3,8 +3,8 @@ import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-
 import { walkGraph } from '../../graph.ts';
 import type { Memory } from '../../memory.ts';
 import { type Answer, defineEndpoint } from '../endpoint.ts';
-import { MemoryFailure } from '../failure.ts';
 import { cursor, entityTypes, wholeNumber } from '../fields.ts';
+import { MemoryError } from '../memory-error.ts';
 
 const query = z.strictObject({
   entityId: z.string().min(1).max(MEMORY_API_LIMITS.nameLength).optional(),
@@ -15,7 +15,7 @@ const query = z.strictObject({
   cursor,
 });
 
-/** What is connected to an entity; without one, a page of the whole graph for an overview. */
+/** The entities connected to an entity; without an entity, a page of the whole graph for an overview. */
 export const graph = defineEndpoint({
   method: 'GET',
   path: '/graph',
@@ -28,13 +28,13 @@ export const graph = defineEndpoint({
   },
 });
 
-function unknown(entityId: string, near: readonly string[]): MemoryFailure {
+function unknown(entityId: string, near: readonly string[]): MemoryError {
   const shown = entityId.length > 100 ? `${entityId.slice(0, 100)}…` : entityId;
   const hint = near.length === 0 ? 'No name is close to it.' : `Close names: ${near.join(', ')}`;
-  return new MemoryFailure('memory_not_found', `No entity '${shown}'. ${hint}`, { near });
+  return new MemoryError('memory_not_found', `No entity '${shown}'. ${hint}`, { near });
 }
 
-/** Nodes by id, with the edges that leave them: over all pages, each edge comes once. */
+/** Nodes by id, with their outgoing edges: over all pages, each edge is returned once. */
 async function topology({ store }: Memory, page: Omit<z.output<typeof query>, 'entityId'>): Promise<Answer> {
   const { types, limit, cursor: after } = page;
   const { nodes, nextCursor } = await store.topology({ types, limit, cursor: after });

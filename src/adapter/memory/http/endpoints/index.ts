@@ -9,7 +9,10 @@ import { sessionTurns } from './session-turns.ts';
 import { sessions } from './sessions.ts';
 import { stats } from './stats.ts';
 
-/** Everything below `/api/memory`: the four of the specification, then what the dashboard needs. */
+/**
+ * Every endpoint below `/api/memory`, each in its own file: the four of the specification, then those for the
+ * dashboard.
+ */
 export const endpoints: readonly Endpoint[] = [
   search,
   chat,

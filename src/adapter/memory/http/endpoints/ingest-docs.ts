@@ -5,7 +5,7 @@ import { ingestDocument } from '../../documents.ts';
 import type { Memory } from '../../memory.ts';
 import type { SyncStatus } from '../../sync-status.ts';
 import { defineEndpoint } from '../endpoint.ts';
-import { checked } from '../failure.ts';
+import { checked } from '../memory-error.ts';
 
 const document = z.strictObject({
   title: z.string().min(1).max(MEMORY_API_LIMITS.nameLength),
@@ -14,15 +14,15 @@ const document = z.strictObject({
 });
 
 /**
- * Reads the docs folder again; with a document in the body, indexes that first. 202 when the sync goes on after the
- * answer.
+ * Starts a sync of the docs folder; indexes the document in the body first, if there is one. Answers with status 202 if
+ * the sync continues after the response.
  */
 export const ingestDocs = defineEndpoint({
   method: 'POST',
   path: '/ingest/docs',
   body: z.looseObject({}).optional(),
   async run({ body = {}, memory }) {
-    // A repetition of what was stored changes nothing, so the caller's leaving need not stop it.
+    // Repeating it changes nothing, so it continues when the caller disconnects.
     const stored =
       Object.keys(body).length === 0
         ? undefined

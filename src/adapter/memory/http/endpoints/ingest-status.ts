@@ -1,6 +1,6 @@
 import { defineEndpoint } from '../endpoint.ts';
 
-/** How the sync of the docs folder is going, or went. */
+/** Status of the current or last sync of the docs folder. */
 export const ingestStatus = defineEndpoint({
   method: 'GET',
   path: '/ingest/status',

@@ -26,10 +26,10 @@ export const search = defineEndpoint({
   },
 });
 
-/** Why something may be missing that the documents have: they are still being read. */
+/** A notice while the first sync is running, because results may be missing. */
 function firstSync({ isReady, sync }: Memory): string | undefined {
   const { state, scanned, total } = sync.status();
   if (isReady || state !== 'running') return undefined;
   const far = total === 0 ? '' : ` (${scanned} of ${total})`;
-  return `the first sync of the documents is still running${far}: ask again later for what is missing`;
+  return `the first sync of the documents is still running${far}: search again later for missing results`;
 }

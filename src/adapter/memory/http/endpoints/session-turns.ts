@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../endpoint.ts';
-import { MemoryFailure } from '../failure.ts';
 import { pageLimit, sessionId, wholeNumber } from '../fields.ts';
+import { MemoryError } from '../memory-error.ts';
 
 /** The turns of one chat thread, oldest first. */
 export const sessionTurns = defineEndpoint({
@@ -11,7 +11,7 @@ export const sessionTurns = defineEndpoint({
   query: z.strictObject({ after: wholeNumber(0, Number.MAX_SAFE_INTEGER, 0), limit: pageLimit }),
   async run({ params: { id }, query, memory }) {
     const page = await memory.store.turns(id, query);
-    if (page === undefined) throw new MemoryFailure('memory_not_found', 'no session has this id');
+    if (page === undefined) throw new MemoryError('memory_not_found', 'no session has this id');
     return { body: page };
   },
 });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../endpoint.ts';
 import { cursor, pageLimit } from '../fields.ts';
 
-/** The chat threads, latest first. */
+/** The chat threads, most recent first. */
 export const sessions = defineEndpoint({
   method: 'GET',
   path: '/sessions',

@@ -1,7 +1,7 @@
 import { VERSION } from '../../../../core/version.ts';
 import { defineEndpoint } from '../endpoint.ts';
 
-/** How much there is, and whether the first sync has ended. */
+/** Counts of everything stored, and whether the first sync has ended. */
 export const stats = defineEndpoint({
   method: 'GET',
   path: '/stats',

@@ -1,56 +1,57 @@
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
 import type { BackendReply } from './transport.ts';
 
-/** What came of a write that failed. */
+/** The effect of a write that failed. */
 export type Outcome = 'nothing stored' | 'unknown';
 
-/** A call that did not work. The message is for the model: what happened, and whether to try again. */
-export class BackendFailure extends Error {}
+/** A failed call. The message is for the model: what happened, and whether to retry. */
+export class BackendError extends Error {}
 
-/** What a call wants to change, for the words about a failure; undefined when it only reads. */
+/** Properties of a write, for the message about a failure; undefined for a call that only reads. */
 export interface Write {
-  /** Whether sending it once more does no harm. */
+  /** Whether repeating the call is harmless. */
   readonly repeatable: boolean;
 }
 
-export function unreachable(origin: string, arrived: boolean, write: Write | undefined): BackendFailure {
-  const what = arrived ? 'The connection to the memory backend broke' : 'Memory backend unreachable';
-  return new BackendFailure(
+export function unreachable(origin: string, arrived: boolean, write: Write | undefined): BackendError {
+  const what = arrived ? 'The connection to the memory backend was lost' : 'Memory backend unreachable';
+  return new BackendError(
     `${what} at ${origin}.${consequence(write, arrived ? 'unknown' : 'nothing stored')}`,
   );
 }
 
-export function timedOut(milliseconds: number, write: Write | undefined): BackendFailure {
-  return new BackendFailure(
+export function timedOut(milliseconds: number, write: Write | undefined): BackendError {
+  return new BackendError(
     `Memory backend did not answer within ${milliseconds / 1000} s.${consequence(write, 'unknown')}`,
   );
 }
 
-export function unexpectedReply(write: Write | undefined): BackendFailure {
-  return new BackendFailure(
-    `Memory backend gave an unexpected reply.${consequence(write, 'unknown')} Is MEMORY_API_URL the address of a memory backend?`,
+export function unexpectedReply(write: Write | undefined): BackendError {
+  return new BackendError(
+    `Memory backend sent an unexpected response.${consequence(write, 'unknown')} Is MEMORY_API_URL the address of a memory backend?`,
   );
 }
 
-/** The failure that a status says, or undefined for a success. */
-export function failureOf(reply: BackendReply, write: Write | undefined): BackendFailure | undefined {
+/** The failure that a status indicates, or undefined for a success. */
+export function failureOf(reply: BackendReply, write: Write | undefined): BackendError | undefined {
   const { status } = reply;
   if (status >= 200 && status < 300) return undefined;
   if (status === 401 || status === 403) {
-    return new BackendFailure(
+    return new BackendError(
       "Memory backend refused the adapter's credentials. MEMORY_API_KEY of adapter and backend must be the same.",
     );
   }
-  if (status === 429) return new BackendFailure(`Memory backend is busy.${retryAfter(reply)}`);
+  if (status === 429) return new BackendError(`Memory backend is busy.${retryAfter(reply)}`);
   if (status >= 500) {
     const id = reply.headers['x-request-id'];
     const named =
       typeof id === 'string' && /^[\w.:-]{1,100}$/.test(id) ? `${status}, request id ${id}` : `${status}`;
-    return new BackendFailure(`Memory backend failed (${named}).${consequence(write, 'unknown')}`);
+    return new BackendError(`Memory backend failed (${named}).${consequence(write, 'unknown')}`);
   }
   const message = messageOf(reply.text);
-  if (message !== undefined) return new BackendFailure(message);
-  if (status === 413) return new BackendFailure('This is larger than the memory backend takes.');
+  if (message !== undefined) return new BackendError(message);
+  if (status === 413)
+    return new BackendError('The document or text is larger than the memory backend accepts.');
   return unexpectedReply(write);
 }
 
@@ -69,7 +70,10 @@ function retryAfter({ headers }: BackendReply): string {
     : ' Retry in a moment.';
 }
 
-/** `error.message` of an error body of ours; never the text of anything else, which may be a page or a stack. */
+/**
+ * `error.message` of the backend's own error bodies; never the text of anything else, which may be a page or a stack
+ * trace.
+ */
 function messageOf(text: string): string | undefined {
   try {
     const body = JSON.parse(text) as { error?: { message?: unknown; details?: { near?: unknown } } } | null;

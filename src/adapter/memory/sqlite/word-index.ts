@@ -1,12 +1,14 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { tellingTerms } from '../sql/telling-terms.ts';
+import { selectiveTerms } from '../sql/selective-terms.ts';
 import type { SearchScope } from '../store.ts';
 
-/** Search by words over the FTS5 index. */
+/** Search by words with the FTS5 index. */
 export class WordIndex {
   readonly #stems = new Map<string, readonly string[]>();
-  /** Until the next commit: a search asks for the same numbers twice, and all entities are 3 ms per 100,000. */
+  /**
+   * Valid until the next commit: a search needs the same numbers twice, and counting takes 3 ms per 100,000 entities.
+   */
   readonly #counts = new Map<string, number>();
   #entities: number | undefined;
   readonly #probe: StatementSync;
@@ -17,7 +19,7 @@ export class WordIndex {
   readonly #search: StatementSync;
 
   constructor(database: DatabaseSync) {
-    // FTS5 does not say how it cuts a word; a table of one text does.
+    // FTS5 does not expose its tokenizer; a table with a single text does.
     database.exec(`
       CREATE VIRTUAL TABLE temp.probe USING fts5 (word, tokenize = 'porter unicode61');
       CREATE VIRTUAL TABLE temp.probe_words USING fts5vocab ('probe', 'instance');
@@ -33,7 +35,7 @@ export class WordIndex {
       ORDER BY w.rank LIMIT ?3`);
   }
 
-  /** The stems that a term is found by: several for `well-known`, none for `…`. */
+  /** The stems that a term is indexed by: several for `well-known`, none for `…`. */
   #stemsOf(term: string): readonly string[] {
     let stems = this.#stems.get(term);
     if (stems === undefined) {
@@ -47,7 +49,7 @@ export class WordIndex {
   }
 
   #frequency(term: string): number {
-    // A term of several stems is at most as frequent as its rarest one.
+    // A term of several stems is at most as frequent as its rarest stem.
     const counts = this.#stemsOf(term).map((stem) => this.#countOf(stem));
     return counts.length === 0 ? 0 : Math.min(...counts);
   }
@@ -62,7 +64,7 @@ export class WordIndex {
     return count;
   }
 
-  /** To be called after every commit. */
+  /** Must be called after every commit. */
   changed(): void {
     this.#counts.clear();
     this.#entities = undefined;
@@ -78,9 +80,9 @@ export class WordIndex {
 
   search(terms: readonly string[], scope: SearchScope): { id: string; rank: number }[] {
     const { total, counts } = this.frequencies([...new Set(terms)]);
-    const used = tellingTerms(total, counts);
+    const used = selectiveTerms(total, counts);
     if (used.length === 0) return [];
-    // Quoted, a term is a phrase of plain words, whatever stands in it.
+    // When quoted, a term is a phrase of plain words, whatever it contains.
     const query = used.map(([term]) => `"${term.replaceAll('"', '""')}"`).join(' OR ');
     const types = scope.types === undefined ? null : JSON.stringify(scope.types);
     return this.#search

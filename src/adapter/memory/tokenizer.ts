@@ -1,8 +1,11 @@
-/** Words of a text, the same on every machine and for every language; used by the built-in embedder and the score. */
+/**
+ * Splits texts into words, identically on every machine and for every language; used by the built-in embedder and the
+ * score.
+ */
 
 /**
- * English words that carry no subject. They weigh next to nothing in a vector and nothing in the score; a query made
- * of nothing else is taken as it is.
+ * English words without subject matter. They have almost no weight in a vector and none in the score; a query of stop
+ * words only keeps them.
  */
 const STOP_WORDS = new Set(
   (
@@ -15,16 +18,16 @@ const STOP_WORDS = new Set(
   ).split(' '),
 );
 
-/** Longest word that is looked at; longer ones are hashes, base64 and the like. Their beginning counts. */
+/** Maximum length of a word; longer ones are hashes, base64 and the like, of which only the beginning counts. */
 const WORD_LENGTH = 40;
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
-/** Scripts that put no spaces between words. */
+/** Scripts without spaces between words. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 const ASCII_ONLY = /^[\0-\x7f]*$/;
 const ASCII_WORD = /[A-Za-z0-9]+/g;
-/** `aB`, `ABc` somewhere in a word: what most words with a capital do not have. */
+/** Detects `aB` or `ABc` inside a word, which most words with a capital do not contain. */
 const HAS_BORDER = /[a-z0-9][A-Z]|[A-Z][A-Z][a-z]/;
 const CASE_BORDER = /(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/;
 const LATIN_MARKS = /[\u0300-\u036f]/g;
@@ -33,7 +36,7 @@ export function isStopWord(word: string): boolean {
   return STOP_WORDS.has(word);
 }
 
-/** Lower case, without accents, compatibility forms joined: `Éﬁ` is `efi`. */
+/** Folds to lower case without accents and compatibility forms: `Éﬁ` becomes `efi`. */
 function fold(text: string): string {
   if (ASCII_ONLY.test(text)) return text.toLowerCase();
   return text.toWellFormed().normalize('NFKD').replace(LATIN_MARKS, '').normalize('NFKC').toLowerCase();
@@ -47,8 +50,8 @@ function addPairs(word: string, words: string[]): void {
 }
 
 /**
- * The words of a text in order, folded. `maxSessions` gives itself, `max` and `sessions`; text of a script without
- * spaces gives its pairs of letters. Most texts are ASCII, and those are cut in a third of the time.
+ * The folded words of a text, in order. `maxSessions` yields itself, `max` and `sessions`; text in a script without
+ * spaces yields its pairs of letters. ASCII texts, which are the most common, take a third of the time.
  */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
@@ -104,7 +107,10 @@ const ENDINGS: readonly (readonly [ending: string, put: string, stays: number])[
 const PLAIN_WORD = /^[a-z]{4,}$/;
 const DOUBLED = /([bdfgmnprt])\1$/;
 
-/** Cuts English endings, so that `limits`, `limited` and `limiting` meet. Other words stay. Not a dictionary. */
+/**
+ * Removes English suffixes, so that `limits`, `limited` and `limiting` match. Other words are unchanged. Uses no
+ * dictionary.
+ */
 export function stemOf(word: string): string {
   if (!PLAIN_WORD.test(word) || word.endsWith('ss') || word.endsWith('us') || word.endsWith('is'))
     return word;

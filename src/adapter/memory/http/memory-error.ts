@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import { AppError, type ErrorCode } from '../../../core/errors.ts';
 
-/** A refusal with details for programs, such as the names close to one that does not exist. */
-export class MemoryFailure extends AppError {
+/** A refusal with details for programs, such as names similar to one that does not exist. */
+export class MemoryError extends AppError {
   readonly details: object;
 
   constructor(code: ErrorCode, message: string, details: object = {}) {
@@ -12,10 +12,10 @@ export class MemoryFailure extends AppError {
 }
 
 /**
- * The value that a schema makes of what came in.
+ * Validates input against a schema and returns the parsed value.
  *
- * @param where what it was, for the message: `body`, `query` or `path`
- * @throws MemoryFailure `memory_invalid` that names every field that is wrong
+ * @param where the kind of input, for the message: `body`, `query` or `path`
+ * @throws MemoryError `memory_invalid` that names every invalid field
  */
 export function checked<Schema extends z.ZodType>(
   schema: Schema,
@@ -29,7 +29,7 @@ export function checked<Schema extends z.ZodType>(
     message: message.replace(/^Invalid input: /, ''),
   }));
   const text = problems.map(({ field, message }) => `\`${field}\`: ${message}`).join('; ');
-  throw new MemoryFailure('memory_invalid', text, { problems });
+  throw new MemoryError('memory_invalid', text, { problems });
 }
 
 /** The body of every refusal: `{"error":{code,message,details}}`. */
