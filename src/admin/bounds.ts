@@ -5,19 +5,19 @@ import type { Bound } from '../server/kernel/inspection.ts';
 import { hostLookup } from '../server/transport/host-lookup.ts';
 import type { Admin } from './sources.ts';
 
-/** A bounded buffer, queue, cache or count, as `/memory` lists it. */
+/** A bounded buffer, queue, cache or count, as listed by `/memory`. */
 export interface ShownBound {
   readonly name: string;
-  /** Which one of several; `each …` where there is one a request, a message or a stream. */
+  /** Identifies one of several; `each …` if every request, message or stream has its own. */
   readonly at?: string;
-  /** Absent where it is not counted. */
+  /** Absent if it is not counted. */
   readonly used?: number;
   readonly max: number;
-  /** Lost at the cap. */
+  /** Items dropped at the bound. */
   readonly dropped?: number;
 }
 
-/** All of them, each with its cap, and with its use where that lasts for longer than one request. */
+/** All bounds, with their maximum, and their current use if it outlasts a single request. */
 export async function boundsOf(admin: Admin): Promise<ShownBound[]> {
   const { gateway, sinks } = admin;
   const connections = await gateway.connections();
@@ -48,13 +48,13 @@ const shown = ({ name, at, max, used }: Bound): ShownBound => ({
   max,
 });
 
-/** What all configurations of the process share. */
+/** Bounds that all configurations of the process share. */
 const PROCESS: readonly Bound[] = [
   { name: 'upstream.hosts', max: LIMITS.lookedUpHosts, used: () => hostLookup.remembered },
   { name: 'cel.patterns', max: CEL_LIMITS.patterns, used: keptPatterns },
 ];
 
-/** Those of the admin server. Of what is capped a stream, the fullest one counts. */
+/** Bounds of the admin server. For a bound per stream, the fullest stream counts. */
 async function ownBounds({ gateway, requests, streams, connections }: Admin): Promise<ShownBound[]> {
   const queued = [...streams].flatMap((stream) => stream.queued?.() ?? []);
   return [
@@ -76,7 +76,7 @@ async function ownBounds({ gateway, requests, streams, connections }: Admin): Pr
   ];
 }
 
-/** Buffers that live no longer than what they serve. Counting them would cost every request. */
+/** Buffers that live only as long as a request or message. Counting them would cost every request. */
 const EACH: readonly ShownBound[] = [
   { name: 'request.headerBytes', at: 'each request', max: LIMITS.headerBytes },
   { name: 'request.bodyBytes', at: 'each request', max: LIMITS.requestBodyBytes },

@@ -12,13 +12,13 @@ export interface Checked {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** What `agctl config validate` says of a text: opens no port, starts no process, sends nothing. */
+/** Validates a text like `agctl config validate`: opens no port, starts no process, sends nothing. */
 export async function checkText(text: string, { served, folder, env }: Admin): Promise<Checked> {
   const loaded = loadConfigText(text, served().source.file, env);
   return { source: loaded.source, diagnostics: await findProblems(loaded, { folder, env }) };
 }
 
-/** The answer to that, without secrets; `range` moves places to the text that the page has. */
+/** The report as JSON, without secrets; `range` maps places to the text that the page displays. */
 export function checkedJson(
   { source, diagnostics }: Checked,
   { env }: Admin,

@@ -8,21 +8,21 @@ import { redactorOf } from '../server/config/redact.ts';
 import { maskSecrets } from './secret-masks.ts';
 import type { Admin } from './sources.ts';
 
-/** The configuration file as a page may see it. */
+/** The configuration file in the form that a page may see. */
 export interface ConfigFile {
-  /** With placeholders for secrets; undefined when there is a `problem`. */
+  /** The text with placeholders for secrets; undefined if there is a `problem`. */
   readonly text: string | undefined;
-  /** Why the file cannot be shown. */
+  /** Why the file cannot be displayed. */
   readonly problem: string | undefined;
-  /** What serves, with the same placeholders for the same secrets. */
+  /** The active configuration, with the same placeholders for the same secrets. */
   readonly loaded: string | undefined;
-  /** SHA-256 of the bytes of the file: proves later that nobody has changed it. */
+  /** SHA-256 of the bytes of the file, to detect later changes. */
   readonly hash: string | undefined;
-  /** What the placeholders stand for. Never leaves this process. */
+  /** The secrets behind the placeholders. They never leave this process. */
   readonly secrets: readonly string[];
 }
 
-/** Reads the file that serves, anew. Throws nothing: what is wrong is its `problem`. */
+/** Reads the current configuration file. Never throws: an error becomes its `problem`. */
 export async function readConfigFile(admin: Admin): Promise<ConfigFile> {
   const { source } = admin.served();
   const secrets: string[] = [];
@@ -36,9 +36,9 @@ export async function readConfigFile(admin: Admin): Promise<ConfigFile> {
   if (bytes === undefined) file = { ...none, problem: 'the configuration came from standard input' };
   else if (typeof bytes === 'string') file = { ...none, problem: `the file cannot be read: ${bytes}` };
   else if (bytes.length > LIMITS.adminBody)
-    file = { ...none, problem: 'the file is larger than what the editor takes (1 MiB)' };
+    file = { ...none, problem: 'the file is larger than the editor supports (1 MiB)' };
   else file = mask(bytes, admin, secrets);
-  // After the file, whose placeholders count from 1.
+  // After the file, so that the file's placeholders count from 1.
   return { ...file, loaded: maskSecrets(source, admin.redactor(), secrets) };
 }
 
@@ -47,12 +47,12 @@ function mask(bytes: Buffer, { env, served }: Admin, secrets: string[]): Omit<Co
   const none = { text: undefined, hash: undefined, secrets };
   if (!Buffer.from(text).equals(bytes)) return { ...none, problem: 'the file is not UTF-8' };
   const { source } = YamlSource.parse(text, served().source.file, env);
-  // Without its structure there is no telling which values are secrets.
+  // Without valid YAML, it is unknown which values are secrets.
   if (source.value === undefined)
-    return { ...none, problem: 'the file on disk is not valid YAML any more: mend it with another editor' };
+    return { ...none, problem: 'the file on disk is not valid YAML any more: repair it with another editor' };
   const masked = maskSecrets(source, redactorOf(source, env), secrets);
   if (masked === undefined)
-    return { ...none, problem: 'its secrets cannot be hidden one by one: change it with another editor' };
+    return { ...none, problem: 'its secrets cannot be masked individually: edit it with another editor' };
   return { text: masked, problem: undefined, hash: hashOf(bytes), secrets };
 }
 
@@ -60,7 +60,9 @@ export function hashOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Why a page may not write the file; undefined when it may. `localAddress` is where its request arrived. */
+/**
+ * Why a page may not write the file; undefined if it may. `localAddress` is the address on which the request arrived.
+ */
 export function writeRefusal(
   { configFile, isConfigWritable }: Admin,
   localAddress: string | undefined,
@@ -68,9 +70,9 @@ export function writeRefusal(
   if (configFile === undefined)
     return 'the configuration came from standard input: there is no file to write';
   if (isConfigWritable !== true)
-    return 'this gateway does not let pages write its configuration: start it with `agctl serve --ui-write`';
-  // The admin server knows no users.
+    return 'pages may not write the configuration of this gateway: start it with `agctl serve --ui-write`';
+  // The admin server has no users, so any machine that can reach it could write.
   if (localAddress !== undefined && !isLoopback(localAddress))
-    return 'the configuration is written from this machine only: use 127.0.0.1';
+    return 'the configuration can be written from this machine only: use 127.0.0.1';
   return undefined;
 }

@@ -3,7 +3,7 @@ import type { ProblemsView } from '../core/overview.ts';
 import type { Redactor } from '../core/redact.ts';
 import { renderJson } from '../core/render/machine.ts';
 
-/** Diagnostics as `agctl config validate -o json` prints them, in the order of the file, without secrets. */
+/** Diagnostics in the form of `agctl config validate -o json`, in source order, without secrets. */
 export function diagnosticsJson(diagnostics: readonly Diagnostic[], redactor: Redactor): ProblemsView {
   const ordered = diagnostics
     .toSorted((a, b) => a.range.start.offset - b.range.start.offset)

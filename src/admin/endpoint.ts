@@ -3,14 +3,14 @@ import type { Admin } from './sources.ts';
 
 export type Method = 'GET' | 'POST';
 
-/** One path of the admin server. The file of an endpoint exports one; `endpoints/index.ts` lists them. */
+/** One path of the admin server. An endpoint is one file and one line in `endpoints/index.ts`. */
 export interface Endpoint {
   readonly path: string;
   readonly methods: readonly Method[];
-  /** Answers only after a while, so that a silent connection says nothing. */
+  /** Whether the response may take a while, so that a silent connection is no sign of a failure. */
   readonly isSlow?: boolean;
   /**
-   * Answers through `reply`, or returns what `reply.send` takes. An error thrown here becomes 500 with its message
+   * Answers through `reply`, or returns what `reply.send` accepts. A thrown error becomes status 500 with its message
    * as text.
    */
   handle(request: FastifyRequest, reply: FastifyReply, admin: Admin): unknown;
@@ -20,13 +20,13 @@ export function defineEndpoint(endpoint: Endpoint): Endpoint {
   return endpoint;
 }
 
-/** A query parameter: the first of several, undefined when it is not there. */
+/** A query parameter: the first of several values, or undefined. */
 export function parameter(request: FastifyRequest, name: string): string | undefined {
   const value = (request.query as Readonly<Record<string, string | string[] | undefined>>)[name];
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** Pretty JSON of two spaces without a line break at its end, as upstream's endpoints write it. */
+/** Sends JSON indented by two spaces without a trailing line break, as upstream's endpoints do. */
 export function sendJson(reply: FastifyReply, value: unknown): FastifyReply {
   return reply.type('application/json').send(JSON.stringify(value, null, 2));
 }

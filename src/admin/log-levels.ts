@@ -2,20 +2,20 @@ import { LIMITS } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
 import { type Directive, directiveKey, parseDirectives } from '../core/log-directives.ts';
 
-/** A clause that is in force for a while only. */
+/** A clause that is temporarily in effect. */
 interface Temporary {
-  /** What comes back; undefined when there was no such clause. */
+  /** The clause to restore; undefined if there was none. */
   readonly before: Directive | undefined;
-  /** When, in ms since 1970, and in ms as of `performance.now()`, which no change of the clock moves. */
+  /** When it ends, in ms since 1970, and in ms of `performance.now()`, which clock changes do not affect. */
   readonly until: number;
   readonly due: number;
 }
 
-/** Log levels as `/logging` changes them; a change can be for a while only. */
+/** Log levels that `/logging` changes, permanently or temporarily. */
 export class LogLevels {
   readonly #log: Log;
   #timer: NodeJS.Timeout | undefined;
-  /** By key of the clause: no more than there are clauses now, or were before a reset. */
+  /** By key of the clause: at most as many as there are clauses now, or were before a reset. */
   readonly #temporary = new Map<string, Temporary>();
 
   constructor(log: Log) {
@@ -26,7 +26,7 @@ export class LogLevels {
     return this.#log.directives.current;
   }
 
-  /** When the last of the levels from before come back, in ms since 1970. */
+  /** When the last temporary change ends, in ms since 1970. */
   get until(): number | undefined {
     return this.#temporary.size === 0
       ? undefined
@@ -34,10 +34,10 @@ export class LogLevels {
   }
 
   /**
-   * Adds directives, after a reset if wanted. With `milliseconds` the clauses from before come back after that long:
-   * those that this call changes, and no others. A clause that is changed for good in the meantime stays so.
+   * Adds directives, optionally after a reset. With `milliseconds`, the clauses that this call changes, and no others,
+   * are restored after that time. A clause that is changed permanently in the meantime keeps that change.
    *
-   * @throws InvalidDirectives, and nothing has changed
+   * @throws InvalidDirectives without changing anything
    */
   change(directives: string | undefined, reset: boolean, milliseconds: number | undefined): void {
     const now = this.current;
@@ -68,7 +68,7 @@ export class LogLevels {
     clearTimeout(this.#timer);
   }
 
-  /** Keys of the clauses that a change is about; a reset is about all. */
+  /** Keys of the clauses that a change affects; a reset affects all. */
   #touched(
     directives: string | undefined,
     reset: boolean,

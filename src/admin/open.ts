@@ -3,7 +3,7 @@ import { LIMITS } from '../core/limits.ts';
 import type { ListenAddress } from '../core/listen.ts';
 import { ListenError, openAddresses } from '../core/listening-server.ts';
 
-/** An address of the admin server that could not be opened. The message says which and why. */
+/** An address of the admin server could not be opened. The message names the address and the reason. */
 export class AdminAddressError extends Error {
   readonly code: string;
 
@@ -14,19 +14,19 @@ export class AdminAddressError extends Error {
   }
 }
 
-/** An address that is open. */
+/** One open address. */
 export interface OpenAddress {
   readonly server: Server;
-  /** As people write it: `127.0.0.1:15000`, `[::1]:15000`, `unix:/path`. */
+  /** Formatted for display: `127.0.0.1:15000`, `[::1]:15000`, `unix:/path`. */
   readonly text: string;
   readonly url: string | undefined;
 }
 
-/** Of a socket: only the user of this process may connect. There is no other protection on the path. */
+/** Mode of a socket file: only the user of this process may connect. There is no other protection. */
 const OWNER_ONLY = 0o600;
 
 /**
- * Opens all of an address, or nothing.
+ * Opens all hosts of an address, or none.
  *
  * @throws AdminAddressError
  */
@@ -46,7 +46,7 @@ export async function openAddress(
   }
 }
 
-/** All addresses are reached by loopback, too. */
+/** A server on all addresses is also reachable by loopback. */
 const reachable = (text: string): string => text.replace(/^(?:0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1');
 
 function createAdminServer(handle: RequestListener): Server {
@@ -62,7 +62,7 @@ function createAdminServer(handle: RequestListener): Server {
     handle,
   );
   server.maxConnections = LIMITS.ownServerConnections;
-  // A reader that takes nothing of its answer.
+  // Ends the connection of a client that does not read its response.
   server.setTimeout(LIMITS.writeStall);
   return server;
 }

@@ -79,7 +79,7 @@ function routeView(gateway: GatewayPlan, plan: RoutePlan, admin: Admin): RouteVi
     line: source.keyRange(plan.path).start.line,
     backends: backends.map((backend, index) => {
       const place = plan.backendPath ?? [...plan.path, 'backends', index];
-      // A short form is the backend itself; in a route its kind stands between.
+      // In a short form the path leads to the backend itself; in a route, to an object with its kind as key.
       const at = plan.backendPath === undefined ? kindOf(backend) : undefined;
       const state = runtime.inspection.backend([...place, ...(at === undefined ? [] : [at])].join('.'));
       return backendView(backend, state);

@@ -4,8 +4,8 @@ import { messageOf } from '../core/errors.ts';
 import { LIMITS } from '../core/limits.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
 
-/** A request that may be sent: to a port of ours, with headers that a client may send. */
-export interface Asked {
+/** A request that may be sent: to one of our ports, with headers that a client may set. */
+export interface PlaygroundRequest {
   readonly host: string;
   readonly port: number;
   readonly method: string;
@@ -26,7 +26,7 @@ interface Problem {
 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
 
-/** They belong to the connection, or are computed here. */
+/** Headers that belong to the connection, or are computed here. */
 const NOT_PASSED = new Set([
   'connection',
   'content-length',
@@ -39,8 +39,11 @@ const NOT_PASSED = new Set([
   'upgrade',
 ]);
 
-/** Checks what a page asks for. Only the ports of this gateway can be reached. */
-export function readAsked(text: unknown, listeners: Gateway['listeners']): Asked | Problem {
+/** Validates a page's request. Only the ports of this gateway can be reached. */
+export function readPlaygroundRequest(
+  text: unknown,
+  listeners: Gateway['listeners'],
+): PlaygroundRequest | Problem {
   let value: Readonly<Record<string, unknown>> | null;
   try {
     value = JSON.parse(typeof text === 'string' ? text : '') as typeof value;
@@ -87,11 +90,11 @@ function readHeaders(headers: unknown): { readonly headers: Record<string, strin
 }
 
 /**
- * Sends it. The answer ends when the gateway ends it, when the page leaves (`reader` closes), when it is too long, or
- * when the admin server closes `streams`.
+ * Sends the request. The response ends when the gateway ends it, when the page disconnects (`reader` closes), when it
+ * is too long, or when the admin server closes `streams`.
  */
 export function sendToGateway(
-  { host, port, method, path, headers, body }: Asked,
+  { host, port, method, path, headers, body }: PlaygroundRequest,
   reader: ServerResponse,
   streams: Set<{ end(): void }>,
 ): Promise<Answer | Problem> {
@@ -106,7 +109,10 @@ export function sendToGateway(
       maxHeaderSize: LIMITS.adminHeaderBytes,
     });
     const entry = { end: () => void sent.destroy() };
-    const timer = setTimeout(() => sent.destroy(new Error('it took too long')), LIMITS.playgroundTime);
+    const timer = setTimeout(
+      () => sent.destroy(new Error('the request took too long')),
+      LIMITS.playgroundTime,
+    );
     streams.add(entry);
     reader.once('close', () => sent.destroy());
     sent.once('close', () => {

@@ -1,40 +1,40 @@
 import { LIMITS } from '../core/limits.ts';
 import type { Field, FieldValue } from '../server/observe/request-fields.ts';
 
-/** One request that has ended, with its access-log fields. */
+/** One finished request, with its access-log fields. */
 export interface RecentRequest {
-  /** Counts from 1; grows by one with each request. */
+  /** Counts from 1 and increases by one with each request. */
   readonly id: number;
-  /** When it ended, RFC 3339. */
+  /** When it finished, RFC 3339. */
   readonly time: string;
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
 /**
- * The last requests, at most `LIMITS.recentRequests` of them and `LIMITS.recentRequestBytes` of their text.
+ * The last requests: at most `LIMITS.recentRequests` of them, with at most `LIMITS.recentRequestBytes` of text.
  *
- * Their text stands in one buffer outside the JavaScript heap, written round and round. Kept as objects, they survived
- * every collection of young objects, which made a collection six times as long and a plain GET up to twice as expensive.
+ * Their texts are in a ring buffer outside of the JavaScript heap. As objects, they survived every collection of the
+ * young generation, which made a collection six times as long and a plain GET up to twice as expensive.
  */
 export class RecentRequests {
   readonly #text = Buffer.allocUnsafeSlow(LIMITS.recentRequestBytes);
-  /** Of the request `id`, at `id % LIMITS.recentRequests`. */
+  /** Start of request `id`, at index `id % LIMITS.recentRequests`. */
   readonly #starts = new Uint32Array(LIMITS.recentRequests);
   readonly #ends = new Uint32Array(LIMITS.recentRequests);
   readonly #endedAt = new Float64Array(LIMITS.recentRequests);
-  /** Ids of the oldest request kept, and of the newest one; equal to `#newest + 1` when none is kept. */
+  /** Id of the oldest request that is kept, and of the newest one; `#newest + 1` if none is kept. */
   #oldest = 1;
   #newest = 0;
-  /** Where the next text goes. */
+  /** Where the next text is written. */
   #next = 0;
   readonly #watchers = new Set<(request: RecentRequest) => void>();
 
-  /** Requests kept. */
+  /** Number of requests that are kept. */
   get length(): number {
     return this.#newest - this.#oldest + 1;
   }
 
-  /** Bytes of text of the requests kept. */
+  /** Bytes of their text. */
   get size(): number {
     let size = 0;
     for (let id = this.#oldest; id <= this.#newest; id += 1) {
@@ -44,7 +44,7 @@ export class RecentRequests {
     return size;
   }
 
-  /** Keeps the fields of a request that has just ended. */
+  /** Adds the fields of a request that has just finished. */
   add(fields: readonly Field[]): void {
     const text = JSON.stringify(shortened(fields));
     const start = this.#makeRoom(text.length * UTF8_BYTES);
@@ -67,13 +67,15 @@ export class RecentRequests {
     );
   }
 
-  /** Calls `watcher` with every request from now on, until the returned function is called. `watcher` must not throw. */
+  /** Calls `watcher` for every further request, until the returned function is called. `watcher` must not throw. */
   watch(watcher: (request: RecentRequest) => void): () => void {
     this.#watchers.add(watcher);
     return () => void this.#watchers.delete(watcher);
   }
 
-  /** Forgets the oldest requests until there is a free slot and `bytes` free bytes in a row; returns where they start. */
+  /**
+   * Drops the oldest requests until there is a free slot and `bytes` consecutive free bytes; returns where those start.
+   */
   #makeRoom(bytes: number): number {
     if (this.length === LIMITS.recentRequests) this.#oldest += 1;
     let start = this.#next;
@@ -85,7 +87,7 @@ export class RecentRequests {
     return start;
   }
 
-  /** Texts stand in the order of their ids, so those in the way of the next one are the oldest. */
+  /** Texts are stored in the order of their ids, so the texts in the way of the next one are the oldest. */
   #forgetWithin(from: number, to: number): void {
     while (this.#oldest <= this.#newest) {
       const start = this.#starts[this.#oldest % LIMITS.recentRequests] as number;
@@ -104,17 +106,18 @@ export class RecentRequests {
   }
 }
 
-/** A UTF-16 code unit takes at most so many bytes in UTF-8. */
+/** Maximum UTF-8 bytes of a UTF-16 code unit. */
 const UTF8_BYTES = 3;
 
 /**
- * Names and values in turn, without those that are undefined: a flat list is the cheapest to write. A value longer than
- * `LIMITS.logFieldLength` is cut, and fields that exceed `LIMITS.recentRequestLength` together are left out.
+ * Alternating names and values, without undefined ones: a flat list is the cheapest to serialize. A value longer than
+ * `LIMITS.logFieldLength` is cut, and fields beyond `LIMITS.recentRequestLength` in total are left out.
  */
 function shortened(fields: readonly Field[]): unknown[] {
   const flat: unknown[] = [];
   let left: number = LIMITS.recentRequestLength;
-  // By index: to take each field apart in the head of the loop costs as much as the rest of it, and most are undefined.
+  // By index, because destructuring each field in the loop's head costs as much as the rest of it, and most fields are
+  // undefined.
   for (let index = 0; index < fields.length; index += 1) {
     const field = fields[index] as Field;
     const value = field[1];
@@ -123,7 +126,7 @@ function shortened(fields: readonly Field[]): unknown[] {
     const isLong = text.length > LIMITS.logFieldLength;
     left -= field[0].length + (isLong ? LIMITS.logFieldLength : text.length);
     if (left < 0) break;
-    // A short number, list or object stays what it is.
+    // A short number, list or object is kept unchanged.
     if (isLong) flat.push(field[0], `${text.slice(0, LIMITS.logFieldLength)}…`);
     else flat.push(field[0], value instanceof Uint8Array ? text : value);
   }

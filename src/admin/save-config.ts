@@ -22,10 +22,10 @@ import type { Admin } from './sources.ts';
 const CHANGED = 'the file has changed since the page read it: load it again';
 
 /**
- * Writes the configuration file: `{"text": the new text, "hash": that of the file it was made from}`. The text is
- * written as it is, comments included, with the secrets of the file where its placeholders stand. Refused with
- * 403 when pages may not write, 409 when the file has changed meanwhile, 422 when the text is no valid configuration.
- * A gateway that watches its file serves it within a second.
+ * Writes the configuration file: `{"text": the new text, "hash": of the file that it is based on}`. The text is written
+ * unchanged, comments included, except that placeholders are replaced by the secrets of the file. Answers with status
+ * 403 if pages may not write, 409 if the file has changed meanwhile, 422 if the text is not a valid configuration. A
+ * gateway that watches its file loads it within a second.
  */
 export async function saveConfig(
   request: FastifyRequest,
@@ -42,7 +42,7 @@ export async function saveConfig(
   if (file.hash !== asked.hash) return refuse(409, file.problem ?? CHANGED);
   const full = withSecrets(asked.text, file.secrets);
   if (full.unknown.length > 0)
-    return refuse(422, `${full.unknown[0]} stands for no secret of the file: write the value, or a variable`);
+    return refuse(422, `${full.unknown[0]} matches no secret of the file: write the value, or a variable`);
   const checked = await checkText(full.text, admin);
   if (checked.diagnostics.some(({ severity }) => severity === 'error'))
     return refuse(
@@ -53,7 +53,7 @@ export async function saveConfig(
   const bytes = Buffer.from(full.text);
   if (!replaceFile(admin.configFile as string, bytes, asked.hash)) return refuse(409, CHANGED);
   const isWatched = admin.reloadState?.().isWatching === true;
-  const how = isWatched ? 'it is reloaded' : 'a restart applies it';
+  const how = isWatched ? 'it will be reloaded' : 'restart to apply it';
   admin.log.warn('admin', `the configuration file was written from a page; ${how}`, {
     file: admin.configFile,
   });
@@ -66,9 +66,9 @@ export async function saveConfig(
   });
 }
 
-/** All or nothing: a file beside it that takes its place, with its mode. False when somebody else was faster. */
+/** Replaces the file atomically and keeps its mode. Returns false if the file has changed meanwhile. */
 function replaceFile(path: string, bytes: Uint8Array, hash: string): boolean {
-  // A link stays one.
+  // A symbolic link is kept; its target is replaced.
   const target = realpathSync(path);
   const { mode } = statSync(target);
   const temporary = join(dirname(target), `.agctl-${randomUUID()}.tmp`);
@@ -82,7 +82,7 @@ function replaceFile(path: string, bytes: Uint8Array, hash: string): boolean {
     } finally {
       closeSync(file);
     }
-    // Nothing of this process comes between this look and the next line.
+    // Synchronous, so nothing in this process runs between this check and the next line.
     if (hashOf(readFileSync(target)) === hash) {
       renameSync(temporary, target);
       return true;

@@ -4,16 +4,16 @@ import { LineIndex } from '../core/yaml/lines.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { secretPlaces } from '../server/config/redact.ts';
 
-/** Stands for the secret of that number, counted from 1. */
+/** Placeholder for the secret with that number, counted from 1. */
 const PLACEHOLDER = /<redacted:(\d{1,6})>/g;
 
 /**
- * The text of a configuration with a placeholder for every secret, so that a page can change the rest. `secrets` gets
- * those that it does not have yet; equal ones share their number. Undefined when they cannot be told apart from the rest.
+ * Replaces every secret in the text of a configuration by a placeholder, so that a page can edit the rest. Adds new
+ * secrets to `secrets`; equal ones share their number. Returns undefined if the secrets cannot be located.
  */
 export function maskSecrets(source: YamlSource, redactor: Redactor, secrets: string[]): string | undefined {
   const places = secretPlaces(source, redactor);
-  // A placeholder that somebody wrote into the file would become a secret.
+  // A placeholder that a user wrote into the file would be taken for a secret.
   if (places === undefined || source.text.search(PLACEHOLDER) !== -1) return undefined;
   let text = '';
   let at = 0;
@@ -28,13 +28,13 @@ export function maskSecrets(source: YamlSource, redactor: Redactor, secrets: str
 
 export interface FullText {
   readonly text: string;
-  /** Placeholders that stand for nothing. */
+  /** Placeholders without a secret. */
   readonly unknown: readonly string[];
-  /** The range in the text with placeholders. */
+  /** Maps a range to the text with placeholders. */
   readonly range: (range: Range) => Range;
 }
 
-/** The text with its secrets put back. */
+/** Replaces the placeholders by their secrets. */
 export function withSecrets(masked: string, secrets: readonly string[]): FullText {
   const moves: {
     readonly from: number;

@@ -17,18 +17,18 @@ import type { Admin, AdminSources } from './sources.ts';
 import { serveWebApp } from './web-app.ts';
 
 export interface AdminServer {
-  /** What is open, as people write it. */
+  /** The open addresses, formatted for display. */
   readonly addresses: readonly string[];
   /** Origin of the first address; undefined for a unix socket. */
   readonly url: string | undefined;
-  /** Ends its streams and answers, and closes. */
+  /** Ends streams and open responses, and closes the server. */
   close(): Promise<void>;
 }
 
 /**
  * Opens the admin server.
  *
- * @throws AdminAddressError when an address cannot be opened; nothing stays open then
+ * @throws AdminAddressError if an address cannot be opened, after closing the others
  */
 export async function startAdmin(
   address: Exclude<ListenAddress, { kind: 'off' }>,
@@ -79,7 +79,7 @@ async function connectionsOf(opened: readonly OpenAddress[]): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** One redactor per configuration that serves. */
+/** One redactor per active configuration. */
 function redactors({ served, env }: AdminSources): () => Redactor {
   const known = new WeakMap<CurrentConfig['source'], Redactor>();
   return () => {
@@ -90,7 +90,7 @@ function redactors({ served, env }: AdminSources): () => Redactor {
   };
 }
 
-/** On every answer: no page may frame, sniff or keep what is here, and pages load nothing from elsewhere. */
+/** On every response: no page may frame, sniff or cache it, and pages load nothing from other origins. */
 const HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy':
@@ -104,12 +104,12 @@ const HEADERS = {
 
 async function createApp(admin: Admin): Promise<FastifyInstance> {
   const app = fastify({ bodyLimit: LIMITS.adminBody, routerOptions: { ignoreTrailingSlash: true } });
-  // Endpoints read their text themselves, whatever a client says of it.
+  // Endpoints parse their bodies themselves, whatever the content type.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
   app.addHook('onRequest', async (_request, reply) => void reply.headers(HEADERS));
   const isBuilt = await serveWebApp(app, admin.webApp);
-  // Until the pages are built, the status page is all there is.
+  // If the pages have not been built, the status page replaces them.
   const served = isBuilt ? endpoints : [...endpoints, { ...statusPage, path: '/ui' }];
   for (const endpoint of served) addEndpoint(app, endpoint, admin);
   const methods = new Map(served.map(({ path, methods: allowed }) => [path, allowed]));
@@ -171,12 +171,12 @@ function announce(opened: readonly OpenAddress[], { log }: AdminSources): void {
     if (typeof address !== 'object' || address === null || isLoopback(address.address)) continue;
     log.warn('admin', 'the admin server has no authentication, and other machines can reach it', {
       address: text,
-      help: 'config.adminAddr: 127.0.0.1:15000, or keep others away from the port',
+      help: 'set config.adminAddr to 127.0.0.1:15000, or restrict access to the port',
     });
   }
 }
 
-/** Answers under way have a moment to end, streams as well: whoever reads them sees an orderly end. */
+/** Open responses and streams get a moment to end regularly. */
 function closeServer({ server }: OpenAddress): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), LIMITS.adminDrain);

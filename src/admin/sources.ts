@@ -6,44 +6,44 @@ import type { Gateway } from '../server/runtime/gateway.ts';
 import type { LogLevels } from './log-levels.ts';
 import type { RecentRequests } from './recent-requests.ts';
 
-/** What the admin server reads, and the little that it may do. */
+/** What the admin server reads, and the few actions that it may perform. */
 export interface AdminSources {
   readonly gateway: Gateway;
-  /** Asked anew each time: a reload changes it. */
+  /** The active configuration; a reload changes it. */
   served(): CurrentConfig;
-  /** How reading the configuration again goes; undefined where that is not done. */
+  /** State of reloading; undefined if the configuration cannot be reloaded. */
   reloadState?(): ReloadState;
-  /** Folder of the configuration file. */
+  /** Folder that paths of the configuration are relative to. */
   readonly folder: string;
-  /** The configuration file, absolute; undefined when it came from standard input. */
+  /** Absolute path of the configuration file; undefined if it came from standard input. */
   readonly configFile?: string;
-  /** Pages may write it. */
+  /** Whether pages may write the file. */
   readonly isConfigWritable?: boolean;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
-  /** Where lines go, by name. */
+  /** Log outputs by name. */
   readonly sinks: Readonly<Record<string, LineSink>>;
   /** Folder of the built pages, if there is one. */
   readonly webApp?: string;
-  /** Stops the gateway gracefully; resolves when open requests have ended. */
+  /** Stops the gateway gracefully; resolves when open requests have finished. */
   stop(): Promise<void>;
 }
 
-/** A stream that is open. `queued`: what waits for its reader, where that is bounded. */
+/** An open stream. `queued`: data that its reader has not read yet, if that is bounded. */
 export interface AdminStream {
   end(): void;
   queued?(): Queued;
 }
 
-/** What endpoints get: the sources, and what the admin server keeps itself. */
+/** What endpoints get: the sources, and the admin server's own state. */
 export interface Admin extends AdminSources {
-  /** Knows the secrets of the configuration that serves. */
+  /** Redacts the secrets of the active configuration. */
   redactor(): Redactor;
   readonly requests: RecentRequests;
   readonly levels: LogLevels;
-  /** Streams that are open; each is ended when the server closes. */
+  /** Open streams; each is ended when the server closes. */
   readonly streams: Set<AdminStream>;
-  /** Open connections of its own. */
+  /** Number of open connections to the admin server. */
   connections(): Promise<number>;
   /** Milliseconds since 1970. */
   readonly startedAt: number;

@@ -3,7 +3,7 @@ import type { BackendView, GatewayView, Overview, RouteView } from '../core/over
 import { counted } from '../core/render/counted.ts';
 import type { RecentRequest } from './recent-requests.ts';
 
-/** HTML that may stand in a page as it is. */
+/** HTML that needs no escaping. */
 class Html {
   readonly text: string;
 
@@ -13,8 +13,8 @@ class Html {
 }
 
 /**
- * Builds HTML from a template. Every value is escaped unless it is HTML already; lists are joined. Characters that
- * drive terminals or turn the direction of text are shown as such.
+ * Builds HTML from a template. Escapes every value unless it is HTML already, and joins lists. Characters that control
+ * terminals or reverse the direction of text are shown as escapes.
  */
 function html(parts: TemplateStringsArray, ...values: readonly unknown[]): Html {
   let text = parts[0] ?? '';
@@ -63,14 +63,14 @@ ${LINKS.map(([path, what]) => html`<li><a href="${path}">${path}</a> ${what}</li
 }
 
 const LINKS = [
-  ['/config_dump', 'the configuration that serves'],
+  ['/config_dump', 'the active configuration'],
   ['/api/overview', 'this page as JSON'],
   ['/api/requests', 'recent requests as JSON'],
   ['/api/config', 'the configuration file without secrets'],
   ['/memory', 'memory and every bounded buffer'],
   ['/metrics', 'metrics'],
   ['/logging', 'log levels'],
-  ['/debug/tasks', 'what runs now'],
+  ['/debug/tasks', 'tasks that are running now'],
   ['/debug/pprof/profile', 'a CPU profile of ten seconds'],
   ['/debug/pprof/heap', 'a heap profile of ten seconds'],
 ] as const;
@@ -116,7 +116,7 @@ ${targets.map(
 )}</ul>`;
 }
 
-/** Never colour alone. */
+/** Symbols, so that color is never the only distinction. */
 const MARKS = { ready: '✓', connecting: '…', idle: '·', failing: '✗' } as const;
 
 const SHOWN_FIELDS = ['http.method', 'http.path', 'route', 'http.status', 'protocol', 'duration'];
@@ -128,7 +128,7 @@ function recent(requests: readonly RecentRequest[]): Html {
 ${requests.map(requestRow)}</tbody></table>`;
 }
 
-/** What went wrong is not always in the status. */
+/** The status alone does not show every failure. */
 function requestRow({ time, fields }: RecentRequest): Html {
   const { outcome, problem } = outcomeOfFields(fields);
   return html`<tr><td>${time}</td>${SHOWN_FIELDS.map((name) => html`<td>${fields[name]}</td>`)}<td>${OUTCOMES[outcome]} ${problem ?? ''}</td></tr>\n`;

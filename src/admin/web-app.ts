@@ -3,8 +3,8 @@ import { fastifyStatic } from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
 
 /**
- * Serves the built pages at `/ui` when they are there. A path below it without a dot is a page of theirs and gets
- * `index.html`; files get what they are, or 404.
+ * Serves the built pages at `/ui`, if they exist. A path below it without a dot is a page and gets `index.html`; any
+ * other path is a file, or status 404.
  */
 export async function serveWebApp(app: FastifyInstance, folder: string | undefined): Promise<boolean> {
   if (folder === undefined || !existsSync(`${folder}/index.html`)) return false;
@@ -13,7 +13,7 @@ export async function serveWebApp(app: FastifyInstance, folder: string | undefin
     serve: false,
     cacheControl: false,
     dotfiles: 'deny',
-    // Scripts and style sheets stand there compressed as well.
+    // The folder also contains compressed scripts and style sheets.
     preCompressed: true,
   });
   app.get('/ui', { exposeHeadRoute: false }, (_request, reply) => reply.sendFile('index.html'));

@@ -11,8 +11,9 @@ import { defineEndpoint, sendJson } from '../endpoint.ts';
 const ALL_VARIABLES: readonly string[] = [...new Set(expressionScopes.flatMap(({ roots }) => roots))];
 
 /**
- * Evaluates an expression against a sample: `{"expression": "…", "requestState": {…}}` gives `{"result", "error"}`,
- * one of them null. 400 when it does not compile, with the place as offsets into it. Nothing of this process is read.
+ * Evaluates an expression with a sample: `{"expression": "…", "requestState": {…}}` returns `{"result", "error"}`, one
+ * of them null. If the expression does not compile, the status is 400 and the place is given as offsets into it.
+ * Nothing of this process is read.
  */
 export const cel = defineEndpoint({
   path: '/api/cel',

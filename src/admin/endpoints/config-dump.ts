@@ -3,7 +3,7 @@ import { writeConfigDump } from '../../server/config/dump/write.ts';
 import { redactConfig } from '../../server/config/redact.ts';
 import { defineEndpoint } from '../endpoint.ts';
 
-/** The configuration that serves, in upstream's shape (`core/config-dump.ts`). */
+/** The active configuration in upstream's format (`core/config-dump.ts`). */
 export const configDump = defineEndpoint({
   path: '/config_dump',
   methods: ['GET'],

@@ -2,8 +2,8 @@ import { readConfigFile, writeRefusal } from '../config-file.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
 
 /**
- * The configuration file as it is on disk now, beside what serves: `{path, text, loaded, problem, hash, readOnly, watching}`.
- * Secrets are placeholders, which `/api/config` and `/api/config/validate` understand.
+ * The configuration file as it is on disk, with the active configuration: `{path, text, loaded, problem, hash,
+ * readOnly, watching}`. Secrets are replaced by placeholders, which `/api/config` and `/api/config/validate` accept.
  */
 export const configFile = defineEndpoint({
   path: '/api/config/file',

@@ -4,8 +4,8 @@ import { defineEndpoint, sendJson } from '../endpoint.ts';
 import { withSecrets } from '../secret-masks.ts';
 
 /**
- * Checks the YAML text in the body as `agctl config validate` does: opens no port, starts no process, sends nothing.
- * Placeholders of `/api/config/file` stand for the secrets of the file. 200 whatever is found.
+ * Validates the YAML text in the body like `agctl config validate`: opens no port, starts no process, sends nothing.
+ * Placeholders of `/api/config/file` represent the secrets of the file. The status is 200 whatever is found.
  */
 export const configValidate = defineEndpoint({
   path: '/api/config/validate',

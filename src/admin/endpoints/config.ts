@@ -4,8 +4,8 @@ import { defineEndpoint, sendJson } from '../endpoint.ts';
 import { saveConfig } from '../save-config.ts';
 
 /**
- * The text of the configuration that serves, without secrets, and what the validator says of it. POST
- * `{"text", "hash"}` writes the file, see `save-config.ts`.
+ * The text of the active configuration without secrets, and the validator's report. POST `{"text", "hash"}` writes the
+ * file, see `save-config.ts`.
  */
 export const config = defineEndpoint({
   path: '/api/config',

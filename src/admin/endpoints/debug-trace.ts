@@ -1,7 +1,10 @@
 import { openTraceStream, TRACE_HEADERS } from '../../server/observe/trace-stream.ts';
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
 
-/** Streams what happens to the next request; with `count=n`, to the next n; with `follow=true`, to every one. Upstream's tool sends POST. */
+/**
+ * Streams a trace of the next request; with `count=n`, of the next n; with `follow=true`, of every request. Upstream's
+ * tool sends POST.
+ */
 export const debugTrace = defineEndpoint({
   path: '/debug/trace',
   methods: ['GET', 'POST'],

@@ -18,9 +18,9 @@ import { root } from './root.ts';
 import { statusPage, statusStyle } from './status.ts';
 import { tasks } from './tasks.ts';
 
-/** Every endpoint of the admin server. Adding one is its file and a line here. */
+/** Every endpoint of the admin server. An endpoint is one file and one line here. */
 export const endpoints: readonly Endpoint[] = [
-  // Upstream's, which its own `agctl` and people's scripts use.
+  // Upstream's endpoints, which its own `agctl` and users' scripts call.
   configDump,
   debugTrace,
   logging,
@@ -29,7 +29,7 @@ export const endpoints: readonly Endpoint[] = [
   pprofHeap,
   tasks,
   quitquitquit,
-  // For people, and for the pages they look at.
+  // For people, and for the pages that they use.
   root,
   statusPage,
   statusStyle,

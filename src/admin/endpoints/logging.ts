@@ -2,7 +2,7 @@ import { InvalidDirectives, LOG_LEVEL_HELP } from '../../core/log-directives.ts'
 import { durationSchema } from '../../core/schema/duration.ts';
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
 
-/** Shows the log levels, and changes them on POST; `for=10m` brings the ones from before back after that long. */
+/** Shows the log levels, and changes them on POST; `for=10m` reverts the change after that time. */
 export const logging = defineEndpoint({
   path: '/logging',
   methods: ['GET', 'POST'],
@@ -34,12 +34,12 @@ export const logging = defineEndpoint({
   },
 });
 
-/** The last of several values counts, as upstream has it. */
+/** The last of several values counts, as in upstream. */
 function last(query: unknown, name: string): string | undefined {
   return [(query as Record<string, string | string[] | undefined>)[name]].flat().at(-1);
 }
 
-/** What a client sent, short and on one line. */
+/** Text from a client, shortened and on one line. */
 function printable(text: string): string {
   return text.slice(0, 256).replace(/\p{C}/gu, '?');
 }

@@ -3,7 +3,7 @@ import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
 import { boundsOf } from '../bounds.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
 
-/** Memory of the process, and every bounded buffer with its use and its cap. Member names are upstream's. */
+/** Memory usage of the process, and every bounded buffer with its use and maximum. Member names are upstream's. */
 export const memory = defineEndpoint({
   path: '/memory',
   methods: ['GET'],
@@ -28,7 +28,7 @@ export const memory = defineEndpoint({
           active_bytes: heap.total_physical_size,
           resident_bytes: usage.rss,
           mapped_bytes: heap.total_heap_size,
-          // Held from the system, and free; V8's `total_available_size` counts up to the limit of the heap.
+          // Reserved from the system but free; V8's `total_available_size` counts up to the heap limit instead.
           retained_bytes: heap.total_heap_size - heap.used_heap_size,
           metadata_bytes: heap.malloced_memory,
           committed_bytes: heap.total_heap_size,
@@ -50,7 +50,7 @@ export const memory = defineEndpoint({
   },
 });
 
-/** `Rss:  1234 kB` becomes `rss: 1263616`. Null where there is no such file. */
+/** Converts `Rss:  1234 kB` to `rss: 1263616`. Null if the file does not exist. */
 async function smaps(): Promise<Readonly<Record<string, number>> | null> {
   const text = await optional('/proc/self/smaps_rollup');
   if (text === undefined) return null;
@@ -67,7 +67,7 @@ function snakeCase(name: string): string {
     .toLowerCase();
 }
 
-/** Memory of the control group (version 2), where the kernel bounds it. */
+/** Memory of the control group (version 2), if the kernel limits it. */
 async function cgroup(): Promise<Readonly<Record<string, number>> | null> {
   const group = /^0::(.*)$/m.exec((await optional('/proc/self/cgroup')) ?? '')?.[1];
   if (group === undefined) return null;

@@ -1,7 +1,7 @@
 import { contentType } from '../../server/observe/stats-server.ts';
 import { defineEndpoint } from '../endpoint.ts';
 
-/** The same metrics as on the address for scrapers, for the pages. */
+/** The metrics of the scrape address, for the pages. */
 export const metrics = defineEndpoint({
   path: '/metrics',
   methods: ['GET'],

@@ -1,19 +1,19 @@
 import { LIMITS } from '../../core/limits.ts';
 import { defineEndpoint, sendJson, sendText } from '../endpoint.ts';
-import { readAsked, sendToGateway } from '../playground.ts';
+import { readPlaygroundRequest, sendToGateway } from '../playground.ts';
 
 /**
  * Sends a request to one of this gateway's own ports, as any client could, so that pages need no CORS there. Body:
- * `{port, method, path, headers, body}`. The answer is passed on as it arrives, as `application/octet-stream`; its
- * status and headers are in `x-gateway-status` and `x-gateway-headers` (JSON, base64). Without these the answer is
- * this server's own.
+ * `{port, method, path, headers, body}`. The response is streamed as `application/octet-stream`; its status and headers
+ * are in `x-gateway-status` and `x-gateway-headers` (JSON, base64). A response without these headers comes from the
+ * admin server itself.
  */
 export const playground = defineEndpoint({
   path: '/api/playground/send',
   methods: ['POST'],
   isSlow: true,
   async handle(request, reply, admin) {
-    const asked = readAsked(request.body, admin.gateway.listeners);
+    const asked = readPlaygroundRequest(request.body, admin.gateway.listeners);
     if ('problem' in asked) return sendJson(reply.code(400), { error: { message: asked.problem } });
     if (admin.streams.size >= LIMITS.adminStreams)
       return sendText(reply, 503, `${LIMITS.adminStreams} streams are open already: close one of them\n`);

@@ -2,7 +2,7 @@ import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
 import { profileHeap } from '../profile/heap-profiler.ts';
 import { profileSeconds } from '../profile/parameters.ts';
 
-/** Where memory was allocated that was allocated in the next `seconds` and is in use after them, as gzipped pprof. */
+/** Profiles memory that is allocated within the next `seconds` and still in use afterwards, as gzipped pprof. */
 export const pprofHeap = defineEndpoint({
   path: '/debug/pprof/heap',
   methods: ['GET'],

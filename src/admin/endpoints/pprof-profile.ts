@@ -2,13 +2,13 @@ import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
 import { profileCpu } from '../profile/cpu-profiler.ts';
 import { cpuParameters } from '../profile/parameters.ts';
 
-/** A CPU profile as raw pprof. Parameters that are no whole number in their range count as absent, as upstream has it. */
+/** A CPU profile as raw pprof. Parameters that are not whole numbers in their range count as absent, as in upstream. */
 export const pprofProfile = defineEndpoint({
   path: '/debug/pprof/profile',
   methods: ['GET'],
   isSlow: true,
   async handle(request, reply) {
-    // The contract of the endpoint, and what tools expect to tell "not supported" by.
+    // The specified response, which tools interpret as "not supported".
     if (process.platform !== 'linux') return reply.code(404).send();
     const left = new AbortController();
     reply.raw.once('close', () => left.abort());
@@ -17,7 +17,7 @@ export const pprofProfile = defineEndpoint({
       signal: left.signal,
     });
     if (profile === undefined)
-      return sendText(reply, 409, 'another CPU profile is under way: try again when it has ended\n');
+      return sendText(reply, 409, 'another CPU profile is running: try again when it has ended\n');
     return reply.type('application/octet-stream').send(Buffer.from(profile));
   },
 });

@@ -4,8 +4,8 @@ import { defineEndpoint, parameter, sendJson, sendText } from '../endpoint.ts';
 import type { RecentRequest } from '../recent-requests.ts';
 
 /**
- * The last requests with their access-log fields, oldest first: `limit` of them, or those after the id `after`.
- * With `accept: text/event-stream` an event stream of them and of every further one.
+ * The last requests with their access-log fields, oldest first: `limit` of them, or those after the id `after`. With
+ * `accept: text/event-stream`, an event stream of them and of every further request.
  */
 export const requests = defineEndpoint({
   path: '/api/requests',
@@ -25,7 +25,7 @@ export const requests = defineEndpoint({
     const stream = new EventStream();
     let isPaused = false;
     streams.add(stream);
-    // A reader that is slow misses requests; their ids show which.
+    // A slow reader misses requests; the ids show which.
     const leave = recent.watch((entry) => {
       if (!isPaused) stream.send(JSON.stringify(clean(entry)), 'request');
     });

@@ -5,7 +5,7 @@ import { statusPage as render, STATUS_STYLE } from '../status-page.ts';
 /** Requests on the page; `/api/requests` has all that are kept. */
 const SHOWN = 20;
 
-/** The state of the gateway as a page that needs no script. */
+/** The state of the gateway as a page without scripts. */
 export const statusPage = defineEndpoint({
   path: '/ui/status',
   methods: ['GET'],

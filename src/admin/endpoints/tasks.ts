@@ -4,8 +4,8 @@ import { defineEndpoint } from '../endpoint.ts';
 import type { Admin } from '../sources.ts';
 
 /**
- * What runs, as trees of indented lines: `workload` for gateways with their open requests and MCP targets, `admin` for
- * this server. Compact JSON.
+ * Running tasks as trees of indented lines: `workload` for gateways with their open requests and MCP targets, `admin`
+ * for the admin server. Compact JSON.
  */
 export const tasks = defineEndpoint({
   path: '/debug/tasks',

@@ -10,8 +10,8 @@ export interface CpuProfileOptions extends MeasureTime {
 let isRunning = false;
 
 /**
- * Measures where this process spends its CPU time. Undefined when a measurement is under way already: V8 has one
- * profiler for all.
+ * Measures where this process spends CPU time. Returns undefined if a measurement is already running, because V8 has a
+ * single profiler.
  */
 export async function profileCpu(options: CpuProfileOptions): Promise<Uint8Array | undefined> {
   if (isRunning) return undefined;
@@ -32,7 +32,7 @@ export async function profileCpu(options: CpuProfileOptions): Promise<Uint8Array
   }
 }
 
-/** What the profiler reports as functions of its own; idle time is not CPU time. */
+/** Pseudo-functions of the profiler; idle time is not CPU time. */
 const NOT_RUNNING = new Set(['(idle)', '(root)']);
 
 function encode(profile: Profiler.Profile, startedAt: number, frequency: number): Promise<Uint8Array> {
@@ -43,7 +43,7 @@ function encode(profile: Profiler.Profile, startedAt: number, frequency: number)
     const stack = stacks.get(id);
     const name = stack?.[0]?.functionName;
     if (stack === undefined || stack.length === 0 || NOT_RUNNING.has(name ?? '')) continue;
-    // A sample stands for the time until the next one. Clocks of two cores can differ a little.
+    // A sample represents the time until the next one. Clocks of two cores can differ slightly.
     const micros = Math.max(0, timeDeltas[index + 1] ?? 1e6 / frequency);
     builder.add(stack, [1, Math.round(micros * 1000)]);
   }
@@ -58,12 +58,12 @@ function encode(profile: Profiler.Profile, startedAt: number, frequency: number)
   });
 }
 
-/** The stack of each node: itself first, without the root. */
+/** The stack of each node, from itself outwards, without the root. */
 function stacksOf({ nodes }: Profiler.Profile): Map<number, Stack> {
   const stacks = new Map<number, Stack>();
   const parents = new Map<number, number>();
   for (const { id, children } of nodes) for (const child of children ?? []) parents.set(child, id);
-  // Parents come before their children in the list.
+  // Parents precede their children in the list.
   for (const { id, callFrame } of nodes) {
     const parent = parents.get(id);
     stacks.set(id, parent === undefined ? [] : [callFrame, ...(stacks.get(parent) ?? [])]);

@@ -8,13 +8,13 @@ import { type CallFrame, PprofBuilder, type Stack } from './pprof.ts';
 let isRunning = false;
 
 /**
- * Finds out where memory was allocated that was allocated during the measurement and is still in use at its end: one
- * allocation in `LIMITS.heapSampleBytes` bytes is sampled, and what can be collected is collected first, which stops the
- * process for some milliseconds. Resolves to a gzipped profile; to undefined when another measurement is running, since V8
- * has one sampler.
+ * Profiles memory that is allocated during the measurement and still in use at its end: one allocation per
+ * `LIMITS.heapSampleBytes` bytes is sampled, and garbage is collected first, which pauses the process for some
+ * milliseconds. Resolves to a gzipped profile, or to undefined if another measurement is running, because V8 has a
+ * single sampler.
  *
- * Nothing is sampled before somebody asks: an open inspector session alone made a request cost a quarter more CPU time
- * (docs/decisions/0023). There is no `alloc_space`: the sampler knows either what is in use or all that was allocated.
+ * Sampling runs only on request: an open inspector session alone increased the CPU time of a request by a quarter
+ * (docs/decisions/0023). There is no `alloc_space`: the sampler reports either memory in use or all allocated memory.
  */
 export async function profileHeap(options: MeasureTime): Promise<Uint8Array | undefined> {
   if (isRunning) return undefined;
@@ -52,7 +52,7 @@ async function encode(profile: SamplingProfile, startedAt: number): Promise<Uint
   return promisify(gzip)(encoded);
 }
 
-/** As V8 gives it; the types of Node know fewer members. */
+/** The format of V8; the types of Node.js have fewer members. */
 interface SamplingProfile {
   readonly head: SamplingNode;
   readonly samples: readonly { readonly nodeId: number; readonly size: number }[];
@@ -65,13 +65,13 @@ interface SamplingNode {
   readonly children: readonly SamplingNode[];
 }
 
-/** Not recursive: a stack may be deeper than ours. */
+/** Not recursive, because a stack may be deeper than ours. */
 function addNode(builder: PprofBuilder, head: SamplingNode, counts: Counts): void {
   const pending: { node: SamplingNode; above: Stack }[] = [{ node: head, above: [] }];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { node, above } = next;
     const stack = node === head ? [] : [node.callFrame, ...above];
-    // V8 reports sizes already scaled up to all allocations; how many objects they were it does not tell.
+    // V8 reports sizes scaled up to all allocations, but not the number of objects.
     if (node.selfSize > 0 && stack.length > 0) builder.add(stack, [counts.get(node.id) ?? 1, node.selfSize]);
     for (const child of node.children) pending.push({ node: child, above: stack });
   }

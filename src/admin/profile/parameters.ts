@@ -1,6 +1,9 @@
 import { LIMITS } from '../../core/limits.ts';
 
-/** How long and how often to measure. A parameter that is no whole number in its range counts as absent (upstream). */
+/**
+ * Duration and frequency of a CPU profile. A parameter that is not a whole number in its range counts as absent
+ * (upstream).
+ */
 export function cpuParameters(
   seconds: string | undefined,
   frequency: string | undefined,
@@ -11,7 +14,7 @@ export function cpuParameters(
   };
 }
 
-/** How long to measure, in seconds, for both kinds of profile. */
+/** Duration of a profile in seconds. */
 export function profileSeconds(text: string | undefined): number {
   return inRange(text, LIMITS.profileSeconds);
 }

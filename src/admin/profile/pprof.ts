@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Location, Function as PprofFunction, Profile, Sample, StringTable, ValueType } from 'pprof-format';
 
-/** Where code runs, as the inspector tells it. Lines count from 0. */
+/** A code location from the inspector. Lines count from 0. */
 export interface CallFrame {
   readonly functionName: string;
   readonly scriptId: string;
@@ -18,17 +18,17 @@ interface Unit {
 }
 
 export interface PprofOptions {
-  /** Meaning of each value of a sample, in order; the last is what tools show first. */
+  /** Unit of each value of a sample, in order; tools display the last one first. */
   readonly values: readonly Unit[];
   readonly period: Unit & { readonly every: number };
-  /** Of the profile, in ms since 1970 and in ms. */
+  /** Start in ms since 1970, and duration in ms. */
   readonly startedAt: number;
   readonly duration: number;
 }
 
 /**
  * Collects samples into a pprof profile (`perftools.profiles.Profile` of github.com/google/pprof, proto/profile.proto).
- * Names of functions and files are all that it takes of a program: no values.
+ * A profile contains names of functions and files, but no values of the program.
  */
 export class PprofBuilder {
   readonly #strings = new StringTable();
@@ -36,7 +36,7 @@ export class PprofBuilder {
   readonly #locations = new Map<string, Location>();
   readonly #samples = new Map<string, Sample>();
 
-  /** Adds a stack with its values; equal stacks become one sample. */
+  /** Adds a stack with its values; equal stacks are merged into one sample. */
   add(stack: Stack, values: readonly number[]): void {
     const locationId = stack.map((frame) => this.#location(frame));
     const key = locationId.join(' ');

@@ -13,7 +13,7 @@ import { OperatorServerError, openSignalServers } from '../../server/observe/ope
 import { Readiness } from '../../server/observe/readiness.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
 import { type Gateway, startGateway } from '../../server/runtime/gateway.ts';
-import type { Served } from '../../server/runtime/loaded-config.ts';
+import type { CurrentConfig } from '../../server/runtime/current-config.ts';
 import { PortError, portDiagnostic } from '../../server/runtime/port.ts';
 import { LiveConfig } from '../../server/runtime/reload/live-config.ts';
 import { compileRuntime } from '../../server/runtime/runtime.ts';
@@ -76,7 +76,7 @@ type ValidConfig = LoadedConfig & { readonly config: Config };
 
 /** A compiled configuration, and where its logs go. */
 interface Built {
-  readonly served: Served;
+  readonly served: CurrentConfig;
   readonly log: Log;
   readonly sinks: { readonly log: LineSink; readonly accessLog: LineSink };
   /** Whether programs read the log: then nothing else is printed. */
