@@ -1,2 +1,2 @@
-// Style sheets are imported for their effect; Vite puts them into files of their own.
+// Style sheets are imported for their effect; Vite writes them to separate files.
 declare module '*.css';

@@ -113,7 +113,7 @@ browserTest('what somebody else wrote meanwhile is not overwritten', async (brow
   await page.getByRole('button', { name: 'Write the file' }).click();
   await page.getByRole('alert').getByText('has changed').waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
-  await page.getByRole('button', { name: 'Load the file again' }).click();
+  await page.getByRole('button', { name: 'Reload the file' }).click();
   await editorOf(page).getByText('# theirs').waitFor();
   expect(readFileSync(file, 'utf8')).toBe(`${YAML}# theirs\n`);
 });

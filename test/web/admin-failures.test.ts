@@ -25,9 +25,7 @@ browserTest('a tool that fails counts as an error on every page', async (browser
   await page.getByRole('button', { name: 'Arm' }).click();
   await until(() => ui.gate.running.watchers.active);
   await session.request('tools/call', { name: 'files_fail', arguments: {} });
-  const verdict = trace(page).getByText(
-    '200, the tool reported an error (isError), answered by stdio:files',
-  );
+  const verdict = trace(page).getByText('200, the tool reported an error (isError), answered by stdio:files');
   await verdict.waitFor();
   expect(await verdict.getAttribute('class')).toBe('bad');
   await session.request('tools/call', {

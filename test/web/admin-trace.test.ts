@@ -39,7 +39,7 @@ browserTest(
     await ui.get('/private/b', { 'x-team': 'red' });
 
     await trace(page).getByText('403, denied by authorization').waitFor();
-    const way = await trace(page).getByRole('list', { name: 'Way of the request' }).innerText();
+    const way = await trace(page).getByRole('list', { name: 'Stages of the request' }).innerText();
     expect(way.split('\n')).toEqual(expect.arrayContaining(['✗ authorization', '○ backend']));
     // The step that decided is the one shown, with its rules.
     const step = trace(page).getByRole('region', { name: /^Step/ });

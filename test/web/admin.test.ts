@@ -113,7 +113,7 @@ describe('system', () => {
     await page.goto(`${ui.url}/system`);
     const [file] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Record the heap' }).click(),
+      page.getByRole('button', { name: 'Record heap profile' }).click(),
     ]);
     expect(file.suggestedFilename()).toBe('heap.pprof');
     const bytes = readFileSync(await file.path());

@@ -59,7 +59,7 @@ browserTest('of several entities with one name, each can be chosen', async (brow
   const { page } = await watchedPage(browser, twins.url);
   await page.goto(`${twins.url}/ui/graph?entity=Same%20name&depth=1`);
   const { body } = await twins.get('graph?entityId=Same%20name');
-  const others = page.getByRole('navigation', { name: 'Others of this name' }).getByRole('link');
+  const others = page.getByRole('navigation', { name: 'Others with this name' }).getByRole('link');
   await others.first().waitFor();
   expect(await others.count()).toBe(body.ambiguous.length);
   await others.first().click();

@@ -225,7 +225,7 @@ browserTest('keys go to every page, can be listed and turned off', async (browse
   }
   await page.keyboard.press('?');
   await page.getByRole('row', { name: '? this list' }).waitFor();
-  await page.getByLabel('Letters and signs do something').uncheck();
+  await page.getByLabel('Single-key shortcuts are on').uncheck();
   await page.keyboard.press('Escape');
   await page.keyboard.press('g');
   await page.keyboard.press('p');

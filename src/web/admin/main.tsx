@@ -1,10 +1,9 @@
-// The smallest part of the application: it asks for the data and the page that the address wants, while the rest is
-// still on its way.
+// The first script of the application: requests the data and the page for the address while the rest is still loading.
 import { askEarly } from '../shared/api.ts';
 import { loadFirst } from '../shared/page.ts';
 import { currentPath } from '../shared/router.ts';
-import { followRequestsWhileSeen } from './model/follow.ts';
 import { OVERVIEW } from './model/paths.ts';
+import { followRequestsWhileSeen } from './model/requests.ts';
 import { pages } from './pages.ts';
 import '../shared/theme.css';
 import './admin.css';

@@ -1,6 +1,6 @@
 import type { Page } from '../shared/page.ts';
 
-/** All pages, in the order of the navigation. */
+/** All pages, in navigation order. */
 export const pages: readonly Page[] = [
   {
     path: '/',

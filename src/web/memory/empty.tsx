@@ -3,7 +3,7 @@ import { Command } from '../shared/problem.tsx';
 import { storedKey } from './key.ts';
 import { API } from './model.ts';
 
-/** Nothing is there yet: what makes something be there. */
+/** Shown if nothing is stored yet: how to store something. */
 export function Empty({
   title,
   children,
@@ -22,14 +22,14 @@ export function Empty({
   );
 }
 
-/** A call of the backend for a shell. A key stands in a variable, so that it gets into no history. */
+/** A shell command that calls the backend. A key is a variable, so that it does not enter the shell's history. */
 export function curl(path: string, body: object): string {
   const key = storedKey() === null ? '' : ` \\\n  -H "authorization: Bearer $MEMORY_API_KEY"`;
   const json = JSON.stringify(body).replaceAll("'", String.raw`'\''`);
   return `curl ${location.origin}${API}${path} \\\n  -H 'content-type: application/json'${key} \\\n  -d '${json}'`;
 }
 
-/** A call of a tool, as an MCP client sends it. */
+/** A tool call in the form that an MCP client sends. */
 export function toolCall(name: string, args: object): string {
   return JSON.stringify(
     { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } },

@@ -3,7 +3,7 @@ import { type ApiError, ask, sendAlways } from '../shared/api.ts';
 import { keyHeaders, storedKey, storeKey } from './key.ts';
 import { API } from './model.ts';
 
-/** Asks for the key of the backend if it has one, before anything else is shown. */
+/** Asks for the key of the backend, if it has one, before anything else is displayed. */
 export function KeyGate({ children }: { readonly children: ReactNode }): ReactNode {
   const [state, setState] = useState<'trying' | 'open' | 'closed'>('trying');
   const [problem, setProblem] = useState('');
@@ -15,7 +15,7 @@ export function KeyGate({ children }: { readonly children: ReactNode }): ReactNo
         setState('open');
       },
       ({ status, message }: ApiError) => {
-        // A backend that is down is for the pages to tell.
+        // The pages report a backend that does not respond.
         if (status !== 401) return setState('open');
         storeKey(null);
         setProblem(key === null ? '' : message);
@@ -35,13 +35,13 @@ export function KeyGate({ children }: { readonly children: ReactNode }): ReactNo
     event.preventDefault();
     const key = new FormData(event.currentTarget).get('key');
     if (typeof key !== 'string' || key.trim() === '') return;
-    // Nothing else can stand in a header.
+    // A header accepts no other characters.
     if (/^[\x21-\x7e]+$/.test(key.trim())) tryKey(key.trim());
-    else setProblem('a key has only letters, digits and signs');
+    else setProblem('a key contains only letters, digits and punctuation');
   };
   return (
     <main>
-      <h1>This memory has a key</h1>
+      <h1>A key is required</h1>
       <form className="panel" onSubmit={submit}>
         <p>
           It is the value of <code>MEMORY_API_KEY</code> that the backend was started with. This tab keeps it
@@ -50,7 +50,7 @@ export function KeyGate({ children }: { readonly children: ReactNode }): ReactNo
         <div className="row">
           <label>
             Key
-            {/* biome-ignore lint/a11y/noAutofocus: the only thing to do here. */}
+            {/* biome-ignore lint/a11y/noAutofocus: the only action on this page. */}
             <input name="key" type="password" autoComplete="off" required autoFocus />
           </label>
           <button type="submit" className="primary">

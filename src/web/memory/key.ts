@@ -1,7 +1,7 @@
-/** Lives as long as the tab, and is never part of an address. */
+/** Kept as long as the tab, and never part of an address. */
 const STORED = 'agctl-memory-key';
 
-/** The key of the backend that this tab was told. */
+/** The key of the backend that was entered in this tab. */
 export const storedKey = (): string | null => sessionStorage.getItem(STORED);
 
 export function storeKey(key: string | null): void {
@@ -9,7 +9,7 @@ export function storeKey(key: string | null): void {
   else sessionStorage.setItem(STORED, key);
 }
 
-/** Headers for it. */
+/** Headers with the key. */
 export function keyHeaders(key: string | null): Readonly<Record<string, string>> {
   return key === null ? {} : { authorization: `Bearer ${key}` };
 }

@@ -1,5 +1,4 @@
-// The smallest part of the application: it asks for the data and the page that the address wants, while the rest is
-// still on its way.
+// The first script of the application: requests the data and the page for the address while the rest is still loading.
 import { askEarly, sendAlways } from '../shared/api.ts';
 import { loadFirst } from '../shared/page.ts';
 import { currentPath } from '../shared/router.ts';

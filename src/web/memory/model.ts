@@ -1,4 +1,4 @@
-/** What the backend answers: the parts that the pages show. */
+/** Responses of the backend, reduced to what the pages display. */
 
 import type { Entity, Stats as StoreStats, SyncStatus } from '../../core/memory-model.ts';
 

@@ -1,11 +1,11 @@
 import type { ReactNode } from 'react';
+import { count, counted, duration, time } from '../shared/format.ts';
 import { useShortcuts } from '../shared/shortcuts.ts';
 import { visible } from '../shared/visible.ts';
-import { count, counted, duration, time } from '../shared/words.ts';
 import type { SyncStatus } from './model.ts';
 import type { Sync } from './use-sync.ts';
 
-/** The button that reads the docs folder again, how that goes, and how it went. */
+/** The button that starts a sync of the docs folder, its progress, and its result. */
 export function Resync({ sync }: { readonly sync: Sync }): ReactNode {
   const { status, isAsked, start } = sync;
   const isRunning = isAsked || status?.state === 'running';
@@ -14,7 +14,7 @@ export function Resync({ sync }: { readonly sync: Sync }): ReactNode {
     <section className="panel" aria-labelledby="sync">
       <h2 id="sync">Documents</h2>
       <p className="row">
-        {/* Not `disabled`: that would take the focus away from who has just pressed it. */}
+        {/* Not `disabled`, which would take the focus from the user who has just pressed it. */}
         <button
           type="button"
           className="primary"
@@ -26,7 +26,7 @@ export function Resync({ sync }: { readonly sync: Sync }): ReactNode {
         </button>
         {isRunning && status?.state === 'running' ? <Progress status={status} /> : null}
       </p>
-      {/* Only beginning and end are read out, not every document. */}
+      {/* Only start and end are announced, not every document. */}
       <p role="status">
         {isRunning
           ? 'Reading the docs folder. Documents that have not changed are skipped.'
@@ -50,7 +50,7 @@ function Progress({ status: { scanned, total, durationMs } }: { readonly status:
   );
 }
 
-/** `128 unchanged, 3 updated, 1 failed`: what there was none of is left out. */
+/** `128 unchanged, 3 updated, 1 failed`; zeros are left out. */
 export function summary(status: SyncStatus): string {
   const { state, unchanged, added, updated, removed, failed, startedAt, durationMs } = status;
   if (state === 'idle' || startedAt === null) return 'The docs folder has not been read yet.';

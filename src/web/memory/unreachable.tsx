@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { Problem } from '../shared/problem.tsx';
 
-/** A request to the backend that failed: what was asked, what came of it, what to do next. */
+/** A failed request to the backend: what was requested, what happened, what to do next. */
 export function Unreachable({
   error,
   retry,
@@ -12,7 +12,7 @@ export function Unreachable({
   if (error.status === 401)
     return <Problem title="The key was refused" error={error} retry={() => location.reload()} />;
   if (error.status !== undefined)
-    return <Problem title="The memory backend refused this" error={error} retry={retry} />;
+    return <Problem title="The memory backend refused the request" error={error} retry={retry} />;
   return (
     <Problem
       title={`The memory backend at ${location.origin} does not answer`}

@@ -2,23 +2,23 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { ask } from '../shared/api.ts';
 import { API, type SyncStatus } from './model.ts';
 
-/** How often to look, in ms: while one runs, and while none does. */
+/** Polling intervals in ms: during a sync, and otherwise. */
 const RUNNING = 500;
 const IDLE = 2_000;
 
 export interface Sync {
   readonly status: SyncStatus | undefined;
   readonly error: Error | undefined;
-  /** This page asked for one, and it has not ended. */
+  /** Whether this page started a sync that has not ended. */
   readonly isAsked: boolean;
   readonly start: () => void;
   readonly reload: () => void;
 }
 
 /**
- * The sync of the docs folder, whoever started it: the backend is asked again and again how it goes.
+ * The sync of the docs folder, whoever started it; polls the backend.
  *
- * @param ended called when a sync has ended, and with it what is stored may have changed
+ * @param ended called when a sync has ended, which may have changed what is stored
  */
 export function useSync(ended: () => void): Sync {
   const [status, setStatus] = useState<SyncStatus>();
@@ -37,7 +37,7 @@ export function useSync(ended: () => void): Sync {
     return isRunning;
   }, []);
   useEffect(() => {
-    // When it changes, everything begins again.
+    // A change of it starts the effect again.
     void round;
     const gone = new AbortController();
     let timer: ReturnType<typeof setTimeout>;
@@ -67,7 +67,7 @@ export function useSync(ended: () => void): Sync {
       .finally(() => {
         setAsked(false);
         reload();
-        // Also when it was over before anyone looked.
+        // Also if the sync ended before the first poll.
         onEnd.current();
       });
     setTimeout(reload, 50);

@@ -1,9 +1,9 @@
 import { LIMITS } from '../../core/limits.ts';
 
-/** A request that failed, in words for the page: what was asked, and what came back. */
+/** A failed request, with a message for the page: what was requested, and what came back. */
 export class ApiError extends Error {
   readonly status: number | undefined;
-  /** What the server says for programs. */
+  /** Details from the server, for programs. */
   readonly details: Readonly<Record<string, unknown>>;
 
   constructor(message: string, status?: number, details: Readonly<Record<string, unknown>> = {}) {
@@ -19,25 +19,28 @@ interface Ask {
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly signal?: AbortSignal;
-  /** How long to wait for the whole answer, in ms; without it, as long as our servers take for a request. */
+  /** Timeout of the whole response in ms. Default: the request timeout of our servers. */
   readonly within?: number;
 }
 
 let always: Readonly<Record<string, string>> = {};
 
-/** Headers that every request carries from now on, such as a key. They never are part of an address. */
+/** Headers that every request carries from now on, such as a key. They are never part of an address. */
 export function sendAlways(headers: Readonly<Record<string, string>>): void {
   if (JSON.stringify(headers) !== JSON.stringify(always)) early.clear();
   always = headers;
 }
 
-/** Answers on their way to parts of the application that are still being loaded. */
+/** Responses that were requested ahead, for parts of the application that are still loading. */
 const early = new Map<string, Promise<Response>>();
 
-/** Asks ahead: the first `ask` for this path gets the answer. For what the page that opens is sure to want. */
+/**
+ * Requests a path ahead of time: the first `ask` for it gets the response. For data that the first page certainly
+ * needs.
+ */
 export function askEarly(path: string): void {
   const answer = fetch(path, { headers: always, signal: AbortSignal.timeout(LIMITS.requestTimeout) });
-  // Whoever takes it hears of a failure.
+  // `ask` reports a failure to its caller.
   answer.catch(() => undefined);
   early.set(path, answer);
 }
@@ -48,7 +51,7 @@ function takeEarly(path: string): Promise<Response> | undefined {
   return answer;
 }
 
-/** Asks the server that this page came from. Throws `ApiError`, also when it cannot be reached. */
+/** Sends a request to the server of this page. Throws `ApiError`, also if the server cannot be reached. */
 export async function ask<T>(path: string, options: Ask = {}): Promise<T> {
   const { method = 'GET', body, signal, within = LIMITS.requestTimeout } = options;
   const late = AbortSignal.timeout(within);
@@ -78,15 +81,15 @@ export async function ask<T>(path: string, options: Ask = {}): Promise<T> {
   return JSON.parse(text) as T;
 }
 
-interface Told {
+interface ServerProblem {
   readonly message?: string | undefined;
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** What an error body says, in one of the forms that our servers give. */
-function problemIn(text: string): Told {
+/** The message of an error body, in one of the formats that our servers use. */
+function problemIn(text: string): ServerProblem {
   try {
-    const { error, message } = JSON.parse(text) as { error?: Told | string; message?: string };
+    const { error, message } = JSON.parse(text) as { error?: ServerProblem | string; message?: string };
     return typeof error === 'string' ? { message: error } : { message, ...error };
   } catch {
     return text === '' || text.startsWith('<') ? {} : { message: text.slice(0, 500) };

@@ -5,17 +5,17 @@ import './unseen.css';
 
 export interface Series {
   readonly name: string;
-  /** One a bucket; undefined where there is nothing to say. */
+  /** One per bucket; undefined without data. */
   readonly values: readonly (number | undefined)[];
 }
 
 interface ChartProps {
   readonly title: string;
-  /** Of the buckets, for the table and the ends of the axis. */
+  /** Labels of the buckets, for the table and the ends of the axis. */
   readonly labels: readonly string[];
   readonly series: readonly Series[];
   readonly kind: 'bars' | 'lines';
-  /** A value with its unit. */
+  /** Formats a value with its unit. */
   readonly show: (value: number) => string;
 }
 
@@ -23,7 +23,7 @@ const WIDTH = 600;
 const HEIGHT = 120;
 const SIGNS = ['■', '▨', '▤'];
 
-/** Numbers over time: as a picture, and as a table with the same numbers. */
+/** Numbers over time: as a chart, and as a table with the same numbers. */
 export function Chart(props: ChartProps): ReactNode {
   const [view, setView] = useState<'plot' | 'table'>('plot');
   const { title } = props;
@@ -103,7 +103,7 @@ function Bars({
     const height = (value / top) * HEIGHT;
     return (
       <rect
-        // biome-ignore lint/suspicious/noArrayIndexKey: a bucket is its place.
+        // biome-ignore lint/suspicious/noArrayIndexKey: a bucket is identified by its position.
         key={at}
         className={`series-${index}`}
         style={{ stroke: 'none' }}
@@ -116,7 +116,7 @@ function Bars({
   });
 }
 
-/** A line through the values; it breaks where there is none. A value alone is a short dash. */
+/** A line through the values, interrupted where there is none. A single value is a short dash. */
 function path(values: readonly (number | undefined)[], top: number): string {
   const step = WIDTH / Math.max(1, values.length);
   let isDrawing = false;

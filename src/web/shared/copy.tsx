@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useState } from 'react';
 
-/** Copies a text; says for a moment whether that worked. */
+/** Copies a text, and briefly reports whether that worked. */
 export function CopyButton({
   text,
   children,
@@ -16,7 +16,7 @@ export function CopyButton({
   }, [said]);
   const copy = (): void => {
     void copied(typeof text === 'string' ? text : text()).then((isDone) =>
-      setSaid(isDone ? 'Copied' : 'The browser did not let me copy'),
+      setSaid(isDone ? 'Copied' : 'The browser denied access to the clipboard'),
     );
   };
   return (
@@ -31,7 +31,7 @@ export function CopyButton({
   );
 }
 
-/** The clipboard interface exists on secure addresses only; the older way works on the others too. */
+/** The clipboard API exists in secure contexts only; the older method works elsewhere too. */
 async function copied(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -2,8 +2,8 @@ import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from 're
 import './drawer.css';
 
 /**
- * A modal dialog at the side: details of what was chosen. The browser keeps the focus inside, closes it on Escape,
- * and gives the focus back.
+ * A modal dialog at the side, with details of a selected item. The browser traps the focus, closes the dialog on
+ * Escape, and restores the focus.
  */
 export function Drawer({
   title,

@@ -3,15 +3,15 @@ import { ApiError } from './api.ts';
 
 export interface StreamHandler {
   event(data: string, name: string | undefined): void;
-  /** A comment, such as a sign of life. */
+  /** Called for a comment, such as a keepalive. */
   comment?(text: string): void;
-  /** The server has answered; events follow. */
+  /** Called when the server has responded; events follow. */
   opened?(): void;
 }
 
 /**
- * Reads one stream of server-sent events to its end. `EventSource` would do, but it tells neither comments, nor why a
- * server refused. Throws `ApiError` when the server refuses, does not answer, or breaks off.
+ * Reads one stream of server-sent events to its end. `EventSource` reports neither comments nor why a server refused.
+ * Throws `ApiError` if the server refuses, does not respond, or interrupts the stream.
  */
 export async function readEventStream(
   path: string,
@@ -38,7 +38,7 @@ export async function readEventStream(
   }
 }
 
-/** `lost` tells in how many ms the next attempt follows. */
+/** `lost` contains the time until the next attempt in ms. */
 export type StreamState =
   | { readonly kind: 'connecting' }
   | { readonly kind: 'open' }
@@ -47,7 +47,7 @@ export type StreamState =
 const FIRST_RETRY = 500;
 const LONGEST_RETRY = 5_000;
 
-/** Reads a stream for as long as `signal` lasts: whenever it ends it is opened again, with growing pauses. */
+/** Reads a stream until `signal` is aborted: whenever it ends, it is opened again, with growing delays. */
 export async function followEventStream(
   path: () => string,
   handler: StreamHandler & { state(state: StreamState): void },

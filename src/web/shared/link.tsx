@@ -10,7 +10,7 @@ interface LinkProps {
   readonly children: ReactNode;
 }
 
-/** A link to another page of the application: a real one, so that it can be opened in a tab of its own. */
+/** A link to another page of the application: a real one, so that it can be opened in a new tab. */
 export function Link({ to, query = {}, current = false, className, title, children }: LinkProps): ReactNode {
   const onClick = (event: MouseEvent): void => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -1,10 +1,13 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import './unseen.css';
 
-/** Someone who listens to a page can follow a change every few seconds, not every request. */
+/**
+ * Minimum interval between announcements in ms: a screen-reader user can follow a change every few seconds, not every
+ * request.
+ */
 const PAUSE = 5_000;
 
-/** Reads a text out when it changes, at most once every five seconds, and then its newest form. */
+/** Announces a text when it changes, at most every five seconds, and then its latest version. */
 export function LiveText({ text }: { readonly text: string }): ReactNode {
   const [said, setSaid] = useState('');
   const last = useRef(Number.NEGATIVE_INFINITY);

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { CopyButton } from './copy.tsx';
 
-/** Something failed: what, and what to do next. Read out when it appears. */
+/** Displays what failed and what to do next. Announced when it appears. */
 export function Problem({
   title,
   error,
@@ -10,7 +10,7 @@ export function Problem({
 }: {
   readonly title: string;
   readonly error: Error;
-  /** What to run in a terminal. */
+  /** A command to run in a terminal. */
   readonly command?: string;
   readonly retry?: () => void;
 }): ReactNode {
@@ -30,7 +30,7 @@ export function Problem({
   );
 }
 
-/** A command or call to be copied. */
+/** A command or call to copy. */
 export function Command({ text }: { readonly text: string }): ReactNode {
   return (
     <div className="command">

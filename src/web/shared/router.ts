@@ -1,8 +1,8 @@
 import { useSyncExternalStore } from 'react';
 
 /**
- * Where the page is: its path below the application's base, and its query. Addresses are real ones, so that they can
- * be opened, shared and reloaded; the server answers every page path with the same document.
+ * The location of a page: its path below the application's base, and its query. Addresses are real ones, so that they
+ * can be opened, shared and reloaded; the server answers every page path with the same document.
  */
 export interface Location {
   /** `/`, `/trace`, … */
@@ -23,7 +23,7 @@ const subscribe = (listener: () => void): (() => void) => {
   };
 };
 
-/** Base path of both applications, without a slash at its end. */
+/** Base path of both applications, without a trailing slash. */
 export const BASE = '/ui';
 
 export function useLocation(): Location {
@@ -34,7 +34,7 @@ export function useLocation(): Location {
 
 const pathBelowBase = (pathname: string): string => pathname.slice(BASE.length).replace(/\/+$/, '') || '/';
 
-/** Path of the page that the address names now. */
+/** Path of the current page. */
 export const currentPath = (): string => pathBelowBase(location.pathname);
 
 /** Address of a page, for links. */
@@ -43,7 +43,7 @@ export function href(path: string, query: Readonly<Record<string, string>> = {})
   return `${BASE}${path === '/' ? '/' : path}${search === '' ? '' : `?${search}`}`;
 }
 
-/** Goes to a page; `replace` changes the address without a new entry in the history. */
+/** Navigates to a page; `replace` changes the address without a new history entry. */
 export function navigate(
   path: string,
   query: Readonly<Record<string, string>> = {},

@@ -1,12 +1,11 @@
-import { type ReactNode, useEffect, useRef, useState } from 'react';
-import { Boundary } from './boundary.tsx';
+import { Component, type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link } from './link.tsx';
 import { contentOf, loadPage, type Page } from './page.ts';
 import { Problem } from './problem.tsx';
 import { useLocation } from './router.ts';
 import { ShortcutList } from './shortcut-list.tsx';
 
-/** Frame around every page: skip link, navigation, heading. Focus goes to the heading when the page changes. */
+/** Frame around every page: skip link, navigation, heading. The heading gets the focus when the page changes. */
 export function Shell({
   name,
   pages,
@@ -21,7 +20,7 @@ export function Shell({
   const title = page?.title ?? 'No such page';
   useEffect(() => {
     document.title = `${title} · ${name}`;
-    // Not on the first one: a browser starts reading at the top by itself.
+    // Not for the first page, where a browser starts reading at the top by itself.
     if (first.current) first.current = false;
     else heading.current?.focus();
   }, [title, name]);
@@ -64,7 +63,7 @@ export function Shell({
   );
 }
 
-/** What a page shows, loaded first if it is not there yet. */
+/** The content of a page, loaded first if necessary. */
 function Content({ page }: { readonly page: Page }): ReactNode {
   const [state, setState] = useState({ attempt: 0, error: undefined as Error | undefined });
   const Loaded = contentOf(page);
@@ -86,4 +85,32 @@ function Content({ page }: { readonly page: Page }): ReactNode {
       retry={() => setState({ attempt: attempt + 1, error: undefined })}
     />
   );
+}
+
+interface BoundaryProps {
+  readonly children: ReactNode;
+}
+
+/** Replaces a failed page by a message and a button to try again; the frame around it stays. */
+class Boundary extends Component<BoundaryProps, { readonly error: Error | undefined }> {
+  override state = { error: undefined as Error | undefined };
+
+  static getDerivedStateFromError(error: Error): { error: Error } {
+    return { error };
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    if (error === undefined) return this.props.children;
+    return (
+      <div role="alert" className="panel problem">
+        <p>
+          <strong>✗ This page has failed.</strong> The gateway is not affected. {error.message}
+        </p>
+        <button type="button" onClick={() => this.setState({ error: undefined })}>
+          Try again
+        </button>
+      </div>
+    );
+  }
 }

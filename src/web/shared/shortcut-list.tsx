@@ -3,7 +3,7 @@ import type { Page } from './page.ts';
 import { navigate } from './router.ts';
 import { useShortcuts, useShortcutsOn, useShownShortcuts } from './shortcuts.ts';
 
-/** The keys that work everywhere, and the list of all that work now (`?`). */
+/** The global keys, and the list of all keys that are currently active (`?`). */
 export function ShortcutList({ pages }: { readonly pages: readonly Page[] }): ReactNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const [isOn, setOn] = useShortcutsOn();
@@ -41,8 +41,8 @@ export function ShortcutList({ pages }: { readonly pages: readonly Page[] }): Re
         </table>
         <p>
           <label>
-            <input type="checkbox" checked={isOn} onChange={(event) => setOn(event.target.checked)} /> Letters
-            and signs do something
+            <input type="checkbox" checked={isOn} onChange={(event) => setOn(event.target.checked)} />{' '}
+            Single-key shortcuts are on
           </label>
         </p>
         <form method="dialog">

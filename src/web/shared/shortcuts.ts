@@ -1,17 +1,15 @@
 import { useEffect, useRef, useSyncExternalStore } from 'react';
 
-/**
- * What a key does on the page that is open.
- */
+/** The effect of a key on the current page. */
 export interface Shortcut {
-  /** A value of `KeyboardEvent.key`, or two with a space between: one after the other. Space is `Space`. */
+  /** A value of `KeyboardEvent.key`, or two separated by a space: pressed one after the other. Space is `Space`. */
   readonly keys: string;
-  /** For the list of shortcuts. */
+  /** Description for the list of shortcuts. */
   readonly what: string;
   readonly run: () => void;
 }
 
-/** After the first key of two, the second must come within this time, in ms. */
+/** Maximum time between the two keys of a sequence, in ms. */
 const SEQUENCE = 1_500;
 const SETTING = 'agctl-shortcuts';
 const NO_SHORTCUTS: readonly Shortcut[] = [];
@@ -23,7 +21,7 @@ let shown: readonly Shortcut[] = NO_SHORTCUTS;
 let pending = '';
 let pendingSince = 0;
 
-/** Makes keys work while the component is on the page. They are ignored in inputs and with Ctrl, Alt or Meta. */
+/** Activates keys while the component is on the page. They are ignored in inputs and with Ctrl, Alt or Meta. */
 export function useShortcuts(shortcuts: readonly Shortcut[]): void {
   const holder = useRef(shortcuts);
   const names = shortcuts.map(({ keys }) => keys).join(',');
@@ -44,12 +42,12 @@ export function useShortcuts(shortcuts: readonly Shortcut[]): void {
   }, [names]);
 }
 
-/** All that work now, in the order in which their components came. */
+/** All active keys, in the order in which their components were added. */
 export function useShownShortcuts(): readonly Shortcut[] {
   return useSyncExternalStore(subscribe, () => shown);
 }
 
-/** Whether single keys do something; kept by the browser. Space, arrows and the like always work. */
+/** Whether single-key shortcuts are enabled; stored by the browser. Space, arrows and the like always work. */
 export function useShortcutsOn(): readonly [boolean, (isOn: boolean) => void] {
   const isOn = useSyncExternalStore(subscribe, areOn);
   return [
@@ -90,7 +88,7 @@ function onKey(event: KeyboardEvent): void {
   }
 }
 
-/** Inputs keep their keys, and so do an open dialog and what Space and Enter press. */
+/** Inputs keep their keys, and so do an open dialog and elements that Space and Enter activate. */
 function mayAct(target: EventTarget | null, key: string): boolean {
   if (key.length === 1 && !areOn()) return false;
   if (!(target instanceof HTMLElement)) return true;

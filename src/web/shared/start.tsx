@@ -3,7 +3,7 @@ import { createRoot } from 'react-dom/client';
 import { loadFirst, loadOthers, type Page } from './page.ts';
 import { Shell } from './shell.tsx';
 
-/** Puts an application into its document; `Gate` may ask for something before the pages are shown. */
+/** Renders an application into its document; `Gate` may ask for something before the pages are displayed. */
 export async function start(
   name: string,
   pages: readonly Page[],

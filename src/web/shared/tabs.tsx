@@ -6,7 +6,7 @@ export interface Tab<Name extends string> {
   readonly label: string;
 }
 
-/** Tabs with one panel, as the ARIA practices have them: arrows, Home and End move, and choose. */
+/** Tabs with one panel, following the ARIA practices: arrows, Home and End move and select. */
 export function Tabs<Name extends string>({
   label,
   tabs,
@@ -53,7 +53,7 @@ export function Tabs<Name extends string>({
         role="tabpanel"
         id={`${id}-panel`}
         aria-labelledby={`${id}-${chosen}`}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a panel may have nothing else to focus, and may scroll.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a panel may have no focusable element, and may scroll.
         tabIndex={0}
         className="tabpanel"
       >

@@ -1,7 +1,7 @@
 import { type ReactNode, useSyncExternalStore } from 'react';
 import './toasts.css';
 
-/** What has just been done, for a moment at the edge of the page, with a way back where there is one. */
+/** A brief message about an action at the edge of the page, with a way to undo it if possible. */
 export interface Toast {
   readonly text: string;
   readonly isBad?: boolean;
@@ -13,7 +13,7 @@ interface Shown extends Toast {
 }
 
 const SHOWN_FOR = 10_000;
-/** More at once are no longer read. */
+/** Maximum number of messages at once. */
 const MOST = 4;
 
 let toasts: readonly Shown[] = [];
@@ -41,7 +41,10 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Shows what `say` was given. Once in an application; the region is there before its first text, so that it is read. */
+/**
+ * Displays the messages of `say`. Used once per application; the region exists before its first text, so that it is
+ * announced.
+ */
 export function Toasts(): ReactNode {
   const shown = useSyncExternalStore(subscribe, () => toasts);
   return (

@@ -7,13 +7,16 @@ export interface Loaded<T> {
   readonly reload: () => void;
 }
 
-/** Loads JSON of the server when the page opens, and again every `everyMs` if that is given. Keeps the last good one. */
+/**
+ * Loads JSON from the server when the page opens, and again every `everyMs` if given. Keeps the last successful
+ * response.
+ */
 export function useLoaded<T>(path: string, everyMs?: number): Loaded<T> {
   const [data, setData] = useState<T>();
   const [error, setError] = useState<Error>();
   const [round, setRound] = useState(0);
   const reload = useCallback(() => setRound((count) => count + 1), []);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `round` makes it load again.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a change of `round` loads it again.
   useEffect(() => {
     const gone = new AbortController();
     ask<T>(path, { signal: gone.signal }).then(

@@ -16,10 +16,10 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ReactNode;
   /** Share of the width. */
   readonly width: string;
-  /** Left out where there is little room. */
+  /** Hidden on narrow screens. */
   readonly isWide?: boolean;
   readonly isNumber?: boolean;
-  /** Where there is little room, it gets what the others leave. */
+  /** On narrow screens, it gets the remaining width. */
   readonly takesRest?: boolean;
 }
 
@@ -28,21 +28,21 @@ interface VirtualTableProps<Row> {
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
   readonly keyOf: (row: Row) => string;
-  /** Rows put before the others since the last time: what is looked at stays where it is. */
+  /** Key of the selected row, which keeps its position when rows are added above. */
   readonly chosen: string | undefined;
   readonly choose: (key: string) => void;
   readonly open: (row: Row) => void;
   readonly className?: (row: Row) => string;
 }
 
-/** Pixels; every row has one line. */
+/** In pixels; every row has one line. */
 const ROW = 32;
-/** Rows rendered above and below what can be seen. */
+/** Rows rendered above and below the visible ones. */
 const MARGIN = 12;
 
 /**
- * A table of any length of which only the rows in sight exist. The first cell of a row is a button that opens it; one
- * of them is in the order of the tab key, arrows go to the others.
+ * A table of any length of which only the visible rows exist. The first cell of a row is a button that opens it; one of
+ * them is in the tab order, arrow keys move to the others.
  */
 export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
   const { caption, rows, columns, keyOf, chosen, choose, open, className } = props;
@@ -58,10 +58,10 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>): ReactNode {
     event.preventDefault();
     choose(keyOf(row));
   };
-  // The row in the order of the tab key: the chosen one if it is in sight, otherwise the first in sight.
+  // The row in the tab order: the selected one if it is visible, otherwise the first visible one.
   const tabbed = at >= first && at < last ? at : first;
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: arrows move between the buttons inside.
+    // biome-ignore lint/a11y/noStaticElementInteractions: arrow keys move between the buttons inside.
     <div ref={box} className="virtual" onKeyDown={onKeyDown}>
       <table aria-rowcount={rows.length + 1}>
         <caption className="unseen">{caption}</caption>
@@ -125,7 +125,7 @@ const cellClass = (isWide = false, isNumber = false): string =>
   `${isWide ? 'wide' : ''}${isNumber ? ' number' : ''}`;
 
 function Space({ rows }: { readonly rows: number }): ReactNode {
-  // biome-ignore lint/a11y/noAriaHiddenOnFocusable: it stands for rows out of sight and cannot be focused.
+  // biome-ignore lint/a11y/noAriaHiddenOnFocusable: it replaces invisible rows and cannot be focused.
   return rows > 0 ? <tr aria-hidden="true" className="space" style={{ height: rows * ROW }} /> : null;
 }
 
@@ -155,7 +155,7 @@ function useRowsInSight(
   return { first, last: Math.min(range.last, count) };
 }
 
-/** New rows come at the top. Whoever has scrolled away from there keeps seeing the same ones. */
+/** New rows are added at the top. If the user has scrolled, the visible rows stay the same. */
 function useSteadyView<Row>(
   box: RefObject<HTMLDivElement | null>,
   rows: readonly Row[],
@@ -193,19 +193,19 @@ function useChosenInSight<Row>(
     if (element === null || at === -1) return;
     const top = at * ROW;
     if (top < element.scrollTop) element.scrollTop = top;
-    // The head of the table covers the first row's height.
+    // The head of the table covers the height of the first row.
     else if (top + 2 * ROW > element.scrollTop + element.clientHeight)
       element.scrollTop = top + 2 * ROW - element.clientHeight;
     wanted.current = chosen;
-    focusWanted(element, wanted);
+    focusRow(element, wanted);
   }, [box, keyOf, chosen]);
-  // A row far away comes into being a little later, when the box has scrolled.
+  // A distant row exists only after the box has scrolled.
   useEffect(() => {
-    if (box.current !== null) focusWanted(box.current, wanted);
+    if (box.current !== null) focusRow(box.current, wanted);
   });
 }
 
-function focusWanted(box: HTMLElement, wanted: RefObject<string | undefined>): void {
+function focusRow(box: HTMLElement, wanted: RefObject<string | undefined>): void {
   if (wanted.current === undefined) return;
   const button = box.querySelector<HTMLElement>(`[data-row="${CSS.escape(wanted.current)}"]`);
   if (button === null) return;

@@ -1,6 +1,7 @@
 /**
- * Text of strangers, made safe to look at: what would not be seen, or would change how the rest is read, gets a sign
- * of its own. Line ends and tabs stay. React shows the result as text, never as markup.
+ * Makes text from untrusted sources safe to display: characters that are invisible, or change how the rest is
+ * displayed, are replaced by visible symbols. Line breaks and tabs are kept. React renders the result as text, never as
+ * markup.
  */
 export function visible(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(UNSEEN, (sign) => {
@@ -13,5 +14,5 @@ export function visible(text: string): string {
 
 /** C0 without tab and line feed, DEL, C1, direction marks and overrides, invisible operators, tags, lone surrogates. */
 const UNSEEN =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern searches for them.
   /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]/gu;

@@ -1,10 +1,10 @@
-/** What a token says of itself. Nothing here is proven: only the gateway checks signatures. */
+/** The unverified content of a token: only the gateway verifies signatures. */
 export interface Jwt {
   readonly header: Readonly<Record<string, unknown>>;
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
-/** Reads a JWT in compact form (RFC 7519); undefined when the text is none. */
+/** Parses a JWT in compact form (RFC 7519); undefined if the text is not one. */
 export function readJwt(text: string): Jwt | undefined {
   const [first, second, signature, ...more] = text.split('.');
   if (signature === undefined || more.length > 0) return undefined;
@@ -26,7 +26,7 @@ function part(text: string): Readonly<Record<string, unknown>> | undefined {
   }
 }
 
-/** What stands out in a token by itself, at a time in ms since 1970. */
+/** Remarkable properties of a token at a time in ms since 1970. */
 export function remarksOn({ header, claims }: Jwt, now: number): string[] {
   const remarks: string[] = [];
   const { exp, nbf } = claims;
@@ -34,7 +34,7 @@ export function remarksOn({ header, claims }: Jwt, now: number): string[] {
     remarks.push(`it expired ${ago(now - exp * 1000)} ago (exp)`);
   if (typeof exp !== 'number') remarks.push('it never expires: it has no exp');
   if (typeof nbf === 'number' && nbf * 1000 > now)
-    remarks.push(`it begins to be valid in ${ago(nbf * 1000 - now)} (nbf)`);
+    remarks.push(`it becomes valid in ${ago(nbf * 1000 - now)} (nbf)`);
   if (header['alg'] === 'none') remarks.push('it is not signed (alg none)');
   return remarks;
 }

@@ -4,22 +4,22 @@ import { authorization } from '../playground/token.tsx';
 import { watchRequest } from '../playground/watch.ts';
 import type { KeptTrace } from '../trace/traces.ts';
 
-/** What a route said to a token. */
+/** The response of a route to a token. */
 export interface Tried {
   readonly verdict: 'let through' | 'refused' | 'unclear';
   readonly status: number;
-  /** The gateway's words; empty when it let the token through. */
+  /** The gateway's message; empty if the token was accepted. */
   readonly reason: string;
 }
 
-/** The statuses of requests that were let in, and then found to ask for nothing. */
-const LET_IN = [400, 406];
+/** Statuses of requests that passed the policies and were then found to be invalid. */
+const ACCEPTED = [400, 406];
 const REFUSED = [401, 403];
 const MOST = 10_000;
 
 /**
- * Sends a request that every policy of the route sees, and that reaches no MCP server and no model: it does not accept
- * what an MCP server answers, or names no model. Throws `ApiError` when the admin server does not answer.
+ * Sends a request that every policy of the route evaluates, but that reaches no MCP server and no model: it does not
+ * accept the content type of MCP responses, or names no model. Throws `ApiError` if the admin server does not respond.
  */
 export async function tryToken(
   { port, path, host, backends }: Endpoint,
@@ -46,7 +46,7 @@ export async function tryToken(
   );
   const text = await readText(answer.body, MOST);
   const { status } = answer;
-  if (LET_IN.includes(status)) return { verdict: 'let through', status, reason: '' };
+  if (ACCEPTED.includes(status)) return { verdict: 'let through', status, reason: '' };
   return { verdict: REFUSED.includes(status) ? 'refused' : 'unclear', status, reason: reasonIn(text) };
 }
 

@@ -1,14 +1,14 @@
-/** What the CEL page begins with next time: a step of a trace hands its variables over. */
-interface Handed {
+/** Initial content of the CEL page: a trace step passes its variables. */
+interface InitialContent {
   readonly expression: string;
   readonly state: Readonly<Record<string, unknown>>;
 }
 
-let handed: Handed | undefined;
+let handed: InitialContent | undefined;
 
-/** Gives variables to the CEL page; go to `/cel` afterwards. They stay in the memory of the page. */
+/** Passes variables to the CEL page; navigate to `/cel` afterwards. They are kept in the memory of the page only. */
 export function handToCel(expression: string, state: Readonly<Record<string, unknown>>): void {
   handed = { expression, state };
 }
 
-export const handedToCel = (): Handed | undefined => handed;
+export const handedToCel = (): InitialContent | undefined => handed;

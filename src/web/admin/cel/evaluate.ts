@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/api.ts';
 
-/** What an expression gave, or why it gave nothing. */
+/** The result of an expression, or why there is none. */
 export type Outcome =
   | { readonly kind: 'result'; readonly value: unknown }
   | {
@@ -19,7 +19,7 @@ interface Answer {
   readonly error: Omit<Extract<Outcome, { kind: 'error' }>, 'kind'> | null;
 }
 
-/** Evaluates it in the gateway. Throws `ApiError` when that is not possible. */
+/** Evaluates the expression in the gateway. Throws `ApiError` if that is not possible. */
 export async function evaluate(
   expression: string,
   requestState: unknown,
@@ -42,7 +42,7 @@ export async function evaluate(
   }
 }
 
-/** The expression as a YAML value: a double-quoted scalar takes what JSON takes. */
+/** The expression as a YAML value: a double-quoted scalar accepts the escapes of JSON. */
 export function yamlQuoted(expression: string): string {
   const hasControls = /\p{Cc}/u.test(expression);
   return hasControls ? JSON.stringify(expression) : `'${expression.replaceAll("'", "''")}'`;

@@ -1,4 +1,4 @@
-/** Variables to try expressions with, as a trace shows them. */
+/** Sample variables for expressions, in the form of a trace. */
 export const SAMPLES: readonly {
   readonly name: string;
   readonly state: Readonly<Record<string, unknown>>;
@@ -55,7 +55,7 @@ export const SAMPLES: readonly {
   },
 ];
 
-/** Expressions that people ask for, each with the sample that goes with it. */
+/** Common expressions, each with its sample. */
 export const EXAMPLES: readonly {
   readonly what: string;
   readonly expression: string;

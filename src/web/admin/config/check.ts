@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { ApiError } from '../../shared/api.ts';
 
-/** One problem that the validator found, with its place in the text of the page. */
+/** One problem from the validator, with its place in the text on the page. */
 export interface Found {
   readonly severity: 'error' | 'warning';
   readonly code: string;
@@ -12,7 +12,7 @@ export interface Found {
   readonly fix?: Fix;
 }
 
-/** Changes of the text that do away with a problem. */
+/** Edits of the text that fix a problem. */
 export interface Fix {
   readonly title: string;
   readonly edits: readonly {
@@ -33,10 +33,10 @@ export interface Verdict {
   readonly diagnostics: readonly Found[];
 }
 
-/** Typing goes on; a check takes a moment. */
-const PAUSE = 300;
+/** Delay after a keystroke before the text is validated, in ms. */
+const VALIDATION_DELAY = 300;
 
-/** What the validator says of the text, a moment after it has changed. */
+/** The validator's report on the text, updated shortly after it has changed. */
 export function useVerdict(text: string | undefined): {
   readonly verdict: Verdict | undefined;
   readonly error: Error | undefined;
@@ -53,7 +53,7 @@ export function useVerdict(text: string | undefined): {
           if (!gone.signal.aborted) setState({ text, error });
         },
       );
-    }, PAUSE);
+    }, VALIDATION_DELAY);
     return () => {
       gone.abort();
       clearTimeout(timer);

@@ -3,7 +3,7 @@ import type { Editor, Mark } from './editor.ts';
 
 const NOT_LOADED = 'The editor could not be loaded. Reload the page.';
 
-/** The YAML editor. `text` is what it begins with; a new one replaces what was written. */
+/** The YAML editor. `text` is its initial text; a new value replaces the edited text. */
 export function CodeEditor({
   label,
   text,
@@ -17,7 +17,7 @@ export function CodeEditor({
   readonly marks: readonly Mark[];
   readonly changed: (text: string) => void;
   readonly editor: RefObject<Editor | undefined>;
-  /** The editor is there. */
+  /** Called when the editor has been created. */
   readonly opened: () => void;
 }): ReactNode {
   const host = useRef<HTMLDivElement>(null);
@@ -60,7 +60,7 @@ export function CodeEditor({
   );
 }
 
-/** What differs from one text to another. */
+/** The differences between two texts. */
 export function Diff({
   label,
   before,

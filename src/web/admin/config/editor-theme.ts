@@ -3,8 +3,8 @@ import type { Extension } from '@codemirror/state';
 import { EditorView } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 
-// The colours of the page. Pictures that CodeMirror brings as `data:` addresses are replaced by text: the content
-// security policy forbids them.
+// The colors of the page. CodeMirror's `data:` images are replaced by text, because the content security policy forbids
+// them.
 const look = EditorView.theme({
   '&': {
     color: 'var(--text)',

@@ -1,5 +1,6 @@
-// CodeMirror, and all that needs it: loaded when a page wants an editor. It lives in a shadow root, where its styles
-// are adopted style sheets, which the content security policy allows; in the document they would be `<style>` elements.
+// CodeMirror and everything that requires it, loaded when a page needs an editor. It is in a shadow root, where its
+// styles are adopted style sheets, which the content security policy allows; in the document they would be `<style>`
+// elements.
 import { yaml } from '@codemirror/lang-yaml';
 import { type Diagnostic, lintGutter, setDiagnostics } from '@codemirror/lint';
 import { unifiedMergeView } from '@codemirror/merge';
@@ -8,7 +9,7 @@ import { drawSelection, EditorView, keymap, lineNumbers } from '@codemirror/view
 import { theme } from './editor-theme.ts';
 import { undoable } from './undo.ts';
 
-/** A place to mark, as offsets into the text. */
+/** A marked range, as offsets into the text. */
 export interface Mark {
   readonly from: number;
   readonly to: number;
@@ -16,7 +17,7 @@ export interface Mark {
   readonly message: string;
 }
 
-/** What stands at these offsets is replaced. */
+/** Replaces the text between these offsets. */
 export interface Change {
   readonly from: number;
   readonly to: number;
@@ -27,9 +28,9 @@ export interface Editor {
   readonly text: string;
   setText(text: string): void;
   setMarks(marks: readonly Mark[]): void;
-  /** Changes the text at offsets of what it is now; one step of undo. */
+  /** Edits the text at offsets of the current text, as one step of undo. */
   change(changes: readonly Change[]): void;
-  /** Puts the cursor there and the focus into the editor. */
+  /** Moves the cursor to the offset and focuses the editor. */
   goTo(offset: number): void;
   destroy(): void;
 }
@@ -37,7 +38,7 @@ export interface Editor {
 interface EditorOptions {
   readonly host: HTMLElement;
   readonly text: string;
-  /** What it is called for those who cannot see it. */
+  /** Name for assistive technology. */
   readonly label: string;
   readonly changed: (text: string) => void;
 }
@@ -81,7 +82,7 @@ export function createEditor({ host, text, label, changed }: EditorOptions): Edi
   };
 }
 
-/** Shows what differs from one text to another, for reading. Returns what takes it away. */
+/** Displays the differences between two texts, read-only. Returns a function that removes it. */
 export function createDiff(host: HTMLElement, label: string, before: string, after: string): () => void {
   const view = open(host, after, label, [
     EditorState.readOnly.of(true),
@@ -110,7 +111,7 @@ function open(host: HTMLElement, doc: string, label: string, more: Extension): E
   return new EditorView({ parent, root, state: EditorState.create({ doc, extensions }) });
 }
 
-/** Tab is left to the page, so that the keyboard can leave the editor. */
+/** Tab is not handled, so that keyboard users can leave the editor. */
 const keys = keymap.of([
   { key: 'Enter', run: newLine },
   { key: 'Mod-a', run: (view) => select(view, 0, view.state.doc.length) },
@@ -118,7 +119,7 @@ const keys = keymap.of([
   { key: 'Mod-End', run: (view) => select(view, view.state.doc.length, view.state.doc.length) },
 ]);
 
-/** A new line begins below the first word of the one before. */
+/** A new line gets the indentation of the previous one. */
 function newLine(view: EditorView): boolean {
   const { state } = view;
   if (state.readOnly) return false;

@@ -2,7 +2,7 @@ import { type ReactNode, useDeferredValue, useEffect, useState } from 'react';
 import { visible } from '../../shared/visible.ts';
 import type { Heading } from './outline.ts';
 
-/** The parts of the configuration; each leads to its place. */
+/** The sections of the configuration, as links to their places. */
 export function Outline({
   text,
   goTo,
@@ -18,7 +18,7 @@ export function Outline({
       ({ outlineOf }) => {
         if (!isGone) setHeadings(outlineOf(latest));
       },
-      // The editor beside it says that it could not be loaded.
+      // The editor next to it reports that it could not be loaded.
       () => undefined,
     );
     return () => {

@@ -1,9 +1,9 @@
 import { yamlLanguage } from '@codemirror/lang-yaml';
 
-/** A part of the configuration that has parts itself. */
+/** A section of the configuration. */
 export interface Heading {
   readonly label: string;
-  /** Of the parts around it. */
+  /** Number of enclosing sections. */
   readonly depth: number;
   readonly offset: number;
 }
@@ -15,7 +15,7 @@ const COLLECTIONS = new Set(['BlockMapping', 'BlockSequence']);
 
 type Node = ReturnType<typeof yamlLanguage.parser.parse>['topNode'];
 
-/** Keys with something below them, and entries of lists by their name, in the order of the text. */
+/** Keys with nested values, and list entries by their names, in source order. */
 export function outlineOf(text: string): Heading[] {
   const headings: Heading[] = [];
   const walk = (node: Node, depth: number): void => {

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { visible } from '../../shared/visible.ts';
 import { countText, type Fix, type Verdict } from './check.ts';
 
-/** The validator's findings; each leads to its place. */
+/** The validator's findings, as links to their places. */
 export function ProblemList({
   verdict,
   error,

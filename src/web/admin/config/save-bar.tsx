@@ -2,14 +2,28 @@ import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { ask } from '../../shared/api.ts';
 import { download } from '../../shared/download.ts';
 import { visible } from '../../shared/visible.ts';
-import type { ConfigFile } from '../pages/config.tsx';
 import { Diff } from './code.tsx';
+
+/** Response of `/api/config/file`. */
+export interface ConfigFile {
+  readonly path: string;
+  /** With placeholders for secrets. */
+  readonly text: string | null;
+  /** The active configuration. */
+  readonly loaded: string | null;
+  readonly problem: string | null;
+  readonly hash: string | null;
+  /** Why it cannot be saved. */
+  readonly readOnly: string | null;
+  /** Whether a change of the file is loaded within a second. */
+  readonly watching: boolean;
+}
 
 type Outcome =
   | { readonly kind: 'none' | 'saving' }
   | { readonly kind: 'saved' | 'failed'; readonly message: string };
 
-/** Saving, after a look at what changes; download; back to the file. */
+/** Saves after a review of the changes; downloads the text; reloads the file. */
 export function SaveBar({
   file,
   start,
@@ -58,10 +72,10 @@ export function SaveBar({
           Download
         </button>
         <button type="button" onClick={reload}>
-          Load the file again
+          Reload the file
         </button>
       </div>
-      {reason === null ? null : <p className="quiet">Not to be saved from here: {reason}.</p>}
+      {reason === null ? null : <p className="quiet">Cannot be saved from here: {reason}.</p>}
       {reason === null && isDirty && hasErrors ? (
         <p className="quiet">It can be saved once it has no errors.</p>
       ) : null}
@@ -115,8 +129,8 @@ function Review({
         <code>{path}</code>{' '}
         <span className="quiet">
           {isWatched
-            ? 'The gateway serves it as soon as it is written.'
-            : 'The gateway has to be restarted to serve it.'}
+            ? 'The gateway loads it as soon as it is written.'
+            : 'The gateway must be restarted to load it.'}
         </span>
       </p>
       <Diff label="What changes" before={before} after={after} />

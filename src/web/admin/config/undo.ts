@@ -8,7 +8,7 @@ import {
 } from '@codemirror/state';
 import { EditorView, keymap } from '@codemirror/view';
 
-/** What brings back the text and selection from before. */
+/** Restores an earlier text and selection. */
 interface Step {
   readonly changes: ChangeSet;
   readonly selection: EditorSelection;
@@ -20,8 +20,8 @@ interface History {
   readonly undone: readonly Step[];
 }
 
-/** Typing is undone in pieces of about this many ms. */
-const TOGETHER = 500;
+/** Keystrokes within this many ms are undone together. */
+const GROUP_WITHIN = 500;
 const MOST = 1_000;
 
 const direction = Annotation.define<'undo' | 'redo'>();
@@ -39,7 +39,7 @@ function next({ done, undone }: History, transaction: Transaction): History {
   if (way === 'redo') return { done: [...done, step], undone: undone.slice(0, -1) };
   const last = done.at(-1);
   const isTyping = transaction.isUserEvent('input.type') || transaction.isUserEvent('delete');
-  if (last !== undefined && isTyping && undone.length === 0 && step.at - last.at < TOGETHER) {
+  if (last !== undefined && isTyping && undone.length === 0 && step.at - last.at < GROUP_WITHIN) {
     const both = { ...last, changes: step.changes.compose(last.changes), at: step.at };
     return { done: [...done.slice(0, -1), both], undone: [] };
   }
@@ -63,7 +63,7 @@ function go(view: EditorView, way: 'undo' | 'redo'): boolean {
 const undo = (view: EditorView): boolean => go(view, 'undo');
 const redo = (view: EditorView): boolean => go(view, 'redo');
 
-/** Undo and redo for the editor; the one that CodeMirror offers is a package of its own. */
+/** Undo and redo for the editor; CodeMirror's implementation is a separate package. */
 export function undoable(): Extension {
   return [
     history,

@@ -1,9 +1,9 @@
 import type { Endpoint } from '../playground/endpoints.ts';
 
-/** Text as one word of a POSIX shell. */
+/** Quotes a text as one word for a POSIX shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** The request as a command. The token is a variable: it is not to be in a history. */
+/** The request as a command. The token is a variable, so that it does not enter the shell's history. */
 export function asCurl(
   { port, path, host }: Endpoint,
   body: Readonly<Record<string, unknown>>,

@@ -12,13 +12,13 @@ export interface Turn {
 export interface Settings {
   readonly model: string;
   readonly system: string;
-  /** As text; empty for the model's own. */
+  /** As text; empty for the model's default. */
   readonly temperature: string;
   readonly maxTokens: string;
   readonly isStreaming: boolean;
 }
 
-/** The body of the request, in OpenAI's form. */
+/** The request body in OpenAI's format. */
 export function requestBody(
   { model, system, temperature, maxTokens, isStreaming }: Settings,
   turns: readonly Turn[],
@@ -41,7 +41,7 @@ export interface ChatAnswer {
   readonly model: string | undefined;
   readonly usage: Usage | undefined;
   readonly finish: string | undefined;
-  /** Until the first piece of text, and until the end; ms. */
+  /** Time until the first piece of text and until the end, in ms. */
   readonly firstAfter: number | undefined;
   readonly took: number;
 }
@@ -57,10 +57,10 @@ interface Chunk {
   readonly error?: { readonly message?: string } | string;
 }
 
-/** What is shown of an answer, in characters. */
+/** Characters of an answer that are displayed. */
 const MOST = 1_000_000;
 
-/** Sends the conversation; `said` gets the answer as it grows. Throws `ApiError` in the gateway's words. */
+/** Sends the conversation; calls `said` with the answer as it grows. Throws `ApiError` with the gateway's message. */
 export async function chat(
   endpoint: Endpoint,
   token: string,

@@ -1,7 +1,7 @@
 import { type KeyboardEvent, type ReactNode, useState } from 'react';
 import { SendOrStop } from '../playground/send-or-stop.tsx';
 
-/** Where one writes; Ctrl or Cmd and Enter sends. */
+/** Input for a message; Ctrl+Enter or Cmd+Enter sends it. */
 export function Composer({
   isRunning,
   send,

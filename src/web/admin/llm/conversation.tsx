@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { visible } from '../../shared/visible.ts';
 import type { Turn } from './chat.ts';
 
-/** What was said. */
+/** The messages of a conversation. */
 export function Conversation({
   label,
   turns,
@@ -12,7 +12,7 @@ export function Conversation({
   readonly turns: readonly Turn[];
   readonly isRunning: boolean;
 }): ReactNode {
-  if (turns.length === 0) return <p className="quiet">Nothing has been said yet.</p>;
+  if (turns.length === 0) return <p className="quiet">No messages yet.</p>;
   return (
     <section
       role="log"
@@ -23,7 +23,7 @@ export function Conversation({
       tabIndex={0}
     >
       {turns.map(({ role, content }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a turn is its place.
+        // biome-ignore lint/suspicious/noArrayIndexKey: a turn is identified by its position.
         <div key={index} className={`turn ${role}`}>
           <strong>{role === 'user' ? 'You' : 'Model'}</strong>
           <pre>{visible(content)}</pre>

@@ -1,23 +1,23 @@
 import type { ReactNode } from 'react';
 import type { TraceModel } from '../../../core/trace-model.ts';
 import { visible } from '../../shared/visible.ts';
-import { actedOf, costOf } from './acted.ts';
+import { costOf, effectsOf } from './effects.ts';
 import type { ChatState } from './use-chat.ts';
 
-/** Tokens, price, times, and what the gateway did to the call. */
+/** Tokens, price, times, and the effects of the gateway on the call. */
 export function Outcome({ label, state }: { readonly label: string; readonly state: ChatState }): ReactNode {
   const { answer, trace } = state;
-  const acted = trace === undefined ? [] : actedOf(trace.model);
+  const acted = trace === undefined ? [] : effectsOf(trace.model);
   return (
     <section className="panel" aria-label={label}>
       {answer === undefined ? null : <Facts answer={answer} model={trace?.model} />}
       <h2>What the gateway did</h2>
       {acted.length === 0 ? (
-        <p className="quiet">No policy, transformation or guardrail did anything.</p>
+        <p className="quiet">No policy, transformation or guardrail had an effect.</p>
       ) : (
         <ul className="plain-list">
           {acted.map(({ what, where, tone }, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: what was done stays where it is.
+            // biome-ignore lint/suspicious/noArrayIndexKey: an effect keeps its position.
             <li key={index}>
               <span className={tone}>{SIGNS[tone]}</span> {visible(what)}{' '}
               <code className="quiet">{visible(where)}</code>
@@ -42,8 +42,8 @@ function Facts({
   const cost = model === undefined ? undefined : costOf(model);
   const facts: readonly (readonly [string, string])[] = [
     ['Model', visible(answer.model ?? '?')],
-    ['Tokens in', usage === undefined ? 'not told' : String(usage.input)],
-    ['Tokens out', usage === undefined ? 'not told' : String(usage.output)],
+    ['Tokens in', usage === undefined ? 'not reported' : String(usage.input)],
+    ['Tokens out', usage === undefined ? 'not reported' : String(usage.output)],
     ['Cost', cost === undefined ? 'no price known' : `$${Number(cost.toPrecision(4))}`],
     ['First text after', firstAfter === undefined ? '–' : `${firstAfter} ms`],
     ['All after', `${took} ms`],

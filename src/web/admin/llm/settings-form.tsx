@@ -2,7 +2,7 @@ import { type ReactNode, useId } from 'react';
 import { visible } from '../../shared/visible.ts';
 import type { Settings } from './chat.ts';
 
-/** Which model, and how it is asked. */
+/** Selects the model and its parameters. */
 export function SettingsForm({
   settings,
   models,
@@ -46,7 +46,7 @@ export function SettingsForm({
         />
       </label>
       <label>
-        Most tokens
+        Max tokens
         <input
           type="number"
           min={1}

@@ -4,7 +4,7 @@ import type { Endpoint } from '../playground/endpoints.ts';
 import { SettingsForm } from './settings-form.tsx';
 import type { Side } from './use-side.ts';
 
-/** Where a model is, and how it is asked. */
+/** Selects the endpoint, the model and its parameters. */
 export function SideForm({
   side: { endpoint, settings, change, chooseEndpoint },
   endpoints,

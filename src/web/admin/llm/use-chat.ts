@@ -41,7 +41,7 @@ export function useChat(): Chat {
     running.current?.abort();
     watched.current?.stop();
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the page is left.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once, when the page is left.
   useEffect(() => end, []);
   const send = (endpoint: Endpoint, token: string, settings: Settings, text: string): void => {
     end();

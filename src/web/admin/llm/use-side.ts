@@ -3,7 +3,7 @@ import type { Endpoint } from '../playground/endpoints.ts';
 import type { Settings } from './chat.ts';
 import { type Chat, useChat } from './use-chat.ts';
 
-/** A model that is talked to: where it is, how it is asked, and the conversation. */
+/** One side of a comparison: endpoint, model settings, and conversation. */
 export interface Side {
   readonly endpoint: Endpoint;
   readonly settings: Settings;
@@ -12,7 +12,7 @@ export interface Side {
   readonly change: (part: Partial<Settings>) => void;
 }
 
-/** @param place which of the models it begins with, counted from 0 over all endpoints */
+/** @param place index of the initial model, counted from 0 over all endpoints */
 export function useSide(endpoints: readonly [Endpoint, ...Endpoint[]], place: number): Side {
   const [key, setKey] = useState(() => startOf(endpoints, place).endpoint.key);
   const [settings, setSettings] = useState<Settings>(() => ({
@@ -47,7 +47,7 @@ function startOf(
   return all[place] ?? all[0] ?? { endpoint: endpoints[0], model: '' };
 }
 
-/** Models that can be asked for. `*` stands for any name. */
+/** Models that can be requested. `*` matches any name. */
 function namesOf({ backends }: Endpoint): string[] {
   return backends.flatMap(({ models = [] }) => models.map(({ name }) => name.replace('*', 'gpt-4o-mini')));
 }

@@ -5,7 +5,7 @@ import { CallTrace } from '../playground/call-trace.tsx';
 import type { Message, Reply } from './client.ts';
 import type { Call } from './use-calls.ts';
 
-/** What came of a call: its answer, the messages as they were sent, its trace. */
+/** The result of a call: its response, the messages as sent, its trace. */
 export function CallView({ call }: { readonly call: Call }): ReactNode {
   const { request, reply, error, took, trace, traceProblem } = call;
   return (
@@ -13,7 +13,7 @@ export function CallView({ call }: { readonly call: Call }): ReactNode {
       <div className="panel">
         <h2>Answer</h2>
         <p role="status">
-          {took === undefined ? <span className="quiet">Waiting for the answer …</span> : null}
+          {took === undefined ? <span className="quiet">Waiting for the response …</span> : null}
           {error === '' ? null : <span className="bad">✗ {visible(error)}</span>}
           {reply === undefined ? null : <Verdict reply={reply} took={took ?? 0} />}
         </p>
@@ -36,7 +36,7 @@ export function CallView({ call }: { readonly call: Call }): ReactNode {
   );
 }
 
-/** Characters that are put on the page; the whole can be copied. */
+/** Characters that are displayed; copying includes all of them. */
 const SHOWN = 200_000;
 
 const answerOf = ({ messages }: Reply): Message | undefined =>
@@ -49,7 +49,7 @@ function Verdict({ reply, took }: { readonly reply: Reply; readonly took: number
   return (
     <>
       {isBad ? <span className="bad">✗ {reply.status}</span> : null}
-      {!isBad && isFailed ? <span className="warn">! The tool says that it failed</span> : null}
+      {!isBad && isFailed ? <span className="warn">! The tool reported an error</span> : null}
       {isBad || isFailed ? null : <span className="good">✓ {reply.status}</span>}{' '}
       <span className="quiet">{took} ms</span>
     </>
@@ -71,7 +71,7 @@ function Content({ reply }: { readonly reply: Reply }): ReactNode {
   return (
     <>
       {content.map((part: Part, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a part is its place.
+        // biome-ignore lint/suspicious/noArrayIndexKey: a part is identified by its position.
         <PartView key={index} part={part} />
       ))}
       {structuredContent === undefined ? null : (
@@ -92,7 +92,7 @@ interface Part {
   readonly mimeType?: unknown;
 }
 
-/** Pictures and sounds of strangers are named, not shown. */
+/** Images and audio from servers are named, not displayed. */
 function PartView({ part }: { readonly part: Part }): ReactNode {
   if (typeof part.text === 'string') return <pre>{visible(part.text.slice(0, SHOWN))}</pre>;
   if (typeof part.data === 'string')

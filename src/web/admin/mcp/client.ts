@@ -5,9 +5,9 @@ import { parts, sendToGateway } from '../playground/send.ts';
 import { authorization } from '../playground/token.tsx';
 
 const PROTOCOL = '2025-06-18';
-/** What is kept of one answer, in characters. */
+/** Characters of one response that are kept. */
 const MOST = 2_000_000;
-/** Pages of one list. */
+/** Maximum number of pages of one list. */
 const MOST_PAGES = 20;
 
 export interface Message {
@@ -19,13 +19,13 @@ export interface Message {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
-/** What came back for one message. */
+/** The response to one message. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Every message of the server, in order. */
+  /** All messages from the server, in order. */
   readonly messages: readonly Message[];
-  /** As it was sent. */
+  /** The text as it was sent. */
   readonly text: string;
 }
 
@@ -34,16 +34,16 @@ export interface McpSession {
   readonly server: string;
   readonly instructions: string | undefined;
   readonly capabilities: Readonly<Record<string, unknown>>;
-  /** Sends a message as it is; `headers` are added. */
+  /** Sends a message unchanged; `headers` are added. */
   send(message: unknown, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Reply>;
-  /** Asks and gives the result. Throws `ApiError` in the server's words. */
+  /** Sends a request and returns its result. Throws `ApiError` with the server's message. */
   ask(method: string, params?: unknown): Promise<Readonly<Record<string, unknown>>>;
-  /** All of a list, page by page. */
+  /** Loads a complete list, page by page. */
   list<Item>(what: 'tools' | 'prompts' | 'resources'): Promise<readonly Item[]>;
   close(): void;
 }
 
-/** Begins a session. Throws `ApiError` when the gateway or the server does not want to. */
+/** Starts a session. Throws `ApiError` if the gateway or the server refuses. */
 export async function connect(endpoint: Endpoint, token: string, signal: AbortSignal): Promise<McpSession> {
   let session: Readonly<Record<string, string>> = {};
   let count = 0;
@@ -72,7 +72,7 @@ export async function connect(endpoint: Endpoint, token: string, signal: AbortSi
     const { text, messages } = await read(answer.body, isStream, (asked) => void refuse(asked, until));
     return { status: answer.status, headers: answer.headers, text, messages };
   };
-  /** What a server may ask of a client is not offered here. */
+  /** This client supports no requests from servers. */
   const refuse = async (asked: Message, until: AbortSignal): Promise<void> => {
     const error = { code: -32601, message: 'the playground does not answer this' };
     await post({ jsonrpc: '2.0', id: asked.id, error }, {}, until).catch(() => undefined);
@@ -162,7 +162,7 @@ async function read(
         if (message.method !== undefined && message.id !== undefined) asked(message);
       }
     } catch {
-      // Shown as text.
+      // Displayed as text.
     }
   };
   const parser = createParser({ onEvent: ({ data }) => add(data) });

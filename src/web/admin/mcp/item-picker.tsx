@@ -16,7 +16,7 @@ interface Sending {
 
 type View = ItemKind | 'raw';
 
-/** Everything that the servers offer, by kind, and messages of one's own. */
+/** All items that the servers offer, by kind, and custom messages. */
 export function ItemPicker({ items, ...sending }: { readonly items: Items } & Sending): ReactNode {
   const [view, setView] = useState<View>('tools');
   const tabs: readonly Tab<View>[] = [

@@ -1,6 +1,6 @@
 import type { Schema } from './schema.ts';
 
-/** A tool, prompt or resource, as a server lists it. */
+/** A tool, prompt or resource from a server's list. */
 export interface Item {
   readonly name: string;
   readonly title?: string;
@@ -16,7 +16,7 @@ export interface Item {
 
 export type ItemKind = 'tools' | 'prompts' | 'resources';
 
-/** How it is asked for, and with which arguments. */
+/** The request for each kind of item, and its arguments. */
 export const CALLS: Readonly<
   Record<ItemKind, { readonly method: string; readonly verb: string; readonly one: string }>
 > = {
@@ -27,7 +27,7 @@ export const CALLS: Readonly<
 
 export const idOf = ({ uri, name }: Item): string => uri ?? name;
 
-/** What a form needs to know of it. */
+/** The schema for the form of an item. */
 export function schemaOf(kind: ItemKind, item: Item): Schema | undefined {
   if (kind === 'tools') return item.inputSchema;
   if (kind === 'resources') return undefined;

@@ -1,4 +1,4 @@
-/** JSON schema, as far as a form shows it. */
+/** The subset of JSON Schema that the form supports. */
 export interface Schema {
   readonly type?: string | readonly string[];
   readonly description?: string;
@@ -20,7 +20,7 @@ export interface Field {
   readonly schema: Schema;
 }
 
-/** One field for each property; what has no simple form is JSON. */
+/** One field per property; a property without a simple input is edited as JSON. */
 export function fieldsOf(schema: Schema | undefined): Field[] {
   const properties =
     typeof schema?.properties === 'object' && schema.properties !== null ? schema.properties : {};
@@ -40,7 +40,7 @@ function kindOf({ type, enum: choices }: Schema): FieldKind {
   return 'json';
 }
 
-/** What a field begins with, as text. */
+/** The initial text of a field. */
 export function initialText({ schema, kind, isRequired }: Field): string {
   const { default: value } = schema;
   if (value !== undefined) return typeof value === 'string' ? value : JSON.stringify(value);
@@ -49,7 +49,7 @@ export function initialText({ schema, kind, isRequired }: Field): string {
   return '';
 }
 
-/** The arguments that the texts of the fields stand for. Throws an `Error` that names the field. */
+/** Converts the texts of the fields to arguments. Throws an `Error` that names the field. */
 export function argumentsOf(
   fields: readonly Field[],
   texts: Readonly<Record<string, string>>,
@@ -57,7 +57,7 @@ export function argumentsOf(
   const entries: [string, unknown][] = [];
   for (const { name, kind, isRequired } of fields) {
     const text = texts[name] ?? '';
-    // A field left empty is left out, unless an empty text is what is wanted.
+    // An empty field is left out, unless a text is required.
     if (text === '' && !(isRequired && kind === 'text')) continue;
     entries.push([name, parsedText(name, kind, text)]);
   }
@@ -69,6 +69,8 @@ function parsedText(name: string, kind: FieldKind, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error(`${name}: ${kind === 'json' ? 'this is not valid JSON' : `this is no ${kind}`}`);
+    throw new Error(
+      `${name}: ${kind === 'json' ? 'this is not valid JSON' : `this is not ${kind === 'integer' ? 'an' : 'a'} ${kind}`}`,
+    );
   }
 }

@@ -3,12 +3,12 @@ import { type Watched, watchRequest } from '../playground/watch.ts';
 import type { KeptTrace } from '../trace/traces.ts';
 import type { McpSession, Reply } from './client.ts';
 
-/** One message that was sent, and what came of it. */
+/** One message that was sent, and its response. */
 export interface Call {
   readonly request: unknown;
   readonly reply: Reply | undefined;
   readonly error: string;
-  /** Until the answer was there, ms. */
+  /** Time until the response in ms. */
   readonly took: number | undefined;
   readonly trace: KeptTrace | undefined;
   readonly traceProblem: string;

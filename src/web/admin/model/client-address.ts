@@ -2,7 +2,7 @@ import type { RouteView } from '../../../core/overview.ts';
 
 const CHAT = '/chat/completions';
 
-/** Where clients of a route find MCP or chat completions. `POST /mcp*` and `/mcp and 1 more` are about `/mcp`. */
+/** The client's path for MCP or chat completions on a route. `POST /mcp*` and `/mcp and 1 more` refer to `/mcp`. */
 export function pathTo(match: string, kind: 'mcp' | 'llm'): string {
   const path = match.includes('~') ? '/' : (/(\/[^\s*]*)/.exec(match)?.[1] ?? '/');
   if (kind === 'mcp') return path === '/' ? '/mcp' : path;
@@ -16,7 +16,7 @@ export interface ClientAddress {
   readonly url: string;
 }
 
-/** What a client of a route is to be told; undefined where any path will do. */
+/** The address that clients of a route need; undefined if any path works. */
 export function clientAddress(
   gatewayUrl: string,
   { hostnames, matches, backends }: RouteView,

@@ -1,11 +1,11 @@
 import { type Outcome, outcomeOfFields } from '../../../core/outcome.ts';
+import { duration } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
-import { duration } from '../../shared/words.ts';
 import type { Entry } from './requests.ts';
 
-// What pages read of an access-log line. Values are the gateway's: a text may hold what a client sent.
+// Accessors for the fields of an access-log line, whose texts may come from clients.
 
-/** A field as text that is safe to look at; empty when it is not there. */
+/** A field as text that is safe to display; empty if it is absent. */
 export function field({ fields }: Entry, name: string): string {
   const value = fields[name];
   if (value === undefined || value === null) return '';
@@ -14,7 +14,7 @@ export function field({ fields }: Entry, name: string): string {
 
 export function numberField({ fields }: Entry, name: string): number | undefined {
   const value = fields[name];
-  // Money is a text: its digits are exact.
+  // Money is a text, so that its digits are exact.
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined;
 }
@@ -37,10 +37,10 @@ export const routeOf = (entry: Entry): string => field(entry, 'route');
 export const modelOf = (entry: Entry): string =>
   field(entry, 'gen_ai.response.model') || field(entry, 'gen_ai.request.model');
 
-/** Something failed, also inside of an answer with a good status: what an operator looks for first. */
+/** Whether anything failed, including failures reported with a successful status: what an operator looks for first. */
 export const isError = ({ fields }: Entry): boolean => outcomeOfFields(fields).outcome === 'bad';
 
-/** What was asked for, in a word: the tool, the prompt, the resource, the model; and which of several servers has it. */
+/** The requested tool, prompt, resource or model, and the target if there are several. */
 export function subjectOf(entry: Entry): string {
   const method = field(entry, 'mcp.method.name');
   if (method === '') return modelOf(entry);
@@ -52,11 +52,11 @@ export function subjectOf(entry: Entry): string {
   return [method, what, target === '' ? '' : `on ${target}`].filter((part) => part !== '').join(' ');
 }
 
-/** `12 ms`, `3.4 s`; empty when it is not known. */
+/** `12 ms`, `3.4 s`; empty if unknown. */
 export function tookText(entry: Entry): string {
   const took = durationOf(entry);
   return took === undefined ? '' : duration(took);
 }
 
-/** Signs for outcomes, so that nothing depends on colour. */
+/** Symbols for outcomes, so that color is never the only distinction. */
 export const MARKS: Readonly<Record<Outcome, string>> = { good: '✓', warn: '!', bad: '✗' };

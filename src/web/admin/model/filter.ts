@@ -1,13 +1,13 @@
 import { field, isError, modelOf, statusOf } from './fields.ts';
 import type { Entry } from './requests.ts';
 
-/** What a list of requests is narrowed down to; it stands in the address of the page. */
+/** Filter of a list of requests, stored in the address of the page. */
 export interface Filter {
-  /** `2`, `3`, `4`, `5`: the first digit; `errors`: 5xx and no answer. */
+  /** `2`, `3`, `4`, `5`: the first digit; `errors`: 5xx and no response. */
   readonly status: string;
   readonly route: string;
   readonly model: string;
-  /** Anywhere in any field, whatever its case. */
+  /** Matches any field, ignoring case. */
   readonly text: string;
 }
 
@@ -18,7 +18,7 @@ export function readFilter(query: URLSearchParams): Filter {
   return { status, route, model, text };
 }
 
-/** Query for the address; what is not set is left out. */
+/** Query for the address, without unset values. */
 export function writeFilter(filter: Filter): Record<string, string> {
   return Object.fromEntries(
     NAMES.map((name) => [name, filter[name]] as const).filter(([, value]) => value !== ''),
@@ -42,7 +42,7 @@ function hasStatus(entry: Entry, status: string): boolean {
   return status === 'errors' ? isError(entry) : String(statusOf(entry)).startsWith(status);
 }
 
-/** Text to search, made once an entry. */
+/** Searchable text of each entry, built once. */
 const texts = new WeakMap<Entry, string>();
 
 function textOf(entry: Entry): string {
@@ -56,7 +56,7 @@ function textOf(entry: Entry): string {
   return text;
 }
 
-/** The values that a field has, most frequent first. */
+/** The values of a field, most frequent first. */
 export function valuesOf(entries: readonly Entry[], valueIn: (entry: Entry) => string, most = 100): string[] {
   const counts = new Map<string, number>();
   for (const entry of entries) {

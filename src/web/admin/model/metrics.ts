@@ -1,4 +1,4 @@
-/** One line of an exposition in Prometheus' text format. */
+/** One line in Prometheus' text format. */
 export interface Sample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -8,7 +8,7 @@ export interface Sample {
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/** The samples of a text; lines that are something else are passed over. */
+/** Parses the samples of a text; other lines are ignored. */
 export function readMetrics(text: string): Sample[] {
   const samples: Sample[] = [];
   for (const line of text.split('\n')) {
@@ -25,7 +25,7 @@ export function readMetrics(text: string): Sample[] {
 const unescaped = (text: string): string =>
   text.replace(/\\(.)/g, (_, sign: string) => (sign === 'n' ? '\n' : sign));
 
-/** Sum of all samples of a name with these labels. */
+/** Sum of all samples of a name with the given labels. */
 export function total(
   samples: readonly Sample[],
   name: string,

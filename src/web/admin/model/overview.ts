@@ -4,7 +4,7 @@ import { OVERVIEW } from './paths.ts';
 
 const EVERY = 5_000;
 
-/** The gateway as it is, looked at again every few seconds. */
+/** The state of the gateway, refreshed every few seconds. */
 export function useOverview(): Loaded<Overview> {
   return useLoaded<Overview>(OVERVIEW, EVERY);
 }
@@ -17,7 +17,7 @@ export function uptimeText(seconds: number): string {
   return seconds >= 60 ? `${Math.floor(seconds / 60)} min` : `${seconds} s`;
 }
 
-/** A command that sends a first request to a gateway; undefined when it has no route that one could guess. */
+/** A command that sends a first request to a gateway; undefined if no route is suitable. */
 export function firstRequest({ gateways }: Pick<Overview, 'gateways'>): string | undefined {
   for (const { url, routes } of gateways)
     for (const { matches, backends } of routes) {
@@ -31,7 +31,7 @@ export function firstRequest({ gateways }: Pick<Overview, 'gateways'>): string |
   return gateway === undefined ? undefined : `curl -sS ${gateway.url}/`;
 }
 
-/** `POST /mcp*` and `/mcp and 1 more` are about `/mcp`. */
+/** `POST /mcp*` and `/mcp and 1 more` refer to `/mcp`. */
 function pathOf(match: string): string {
   const path = /(\/[^\s*]*)/.exec(match)?.[1] ?? '/';
   return match.includes('~') ? '/' : path;

@@ -1,2 +1,2 @@
-/** What `/` of the pages asks for first. */
+/** The first request of the page at `/`. */
 export const OVERVIEW = '/api/overview';

@@ -2,9 +2,9 @@ import { useSyncExternalStore } from 'react';
 import { LIMITS } from '../../../core/limits.ts';
 import { followEventStream, type StreamState } from '../../shared/event-stream.ts';
 
-/** A request that has ended, with the fields of its access-log line. */
+/** A finished request, with the fields of its access-log line. */
 export interface Entry {
-  /** Unique on this page: ids of the gateway begin anew when it restarts. */
+  /** Unique on this page: ids of the gateway start again when it restarts. */
   readonly key: string;
   readonly id: number;
   /** RFC 3339. */
@@ -18,23 +18,25 @@ export interface Requests {
   /** Newest first. */
   readonly entries: readonly Entry[];
   readonly stream: StreamState;
-  /** How often the gateway has answered again after it was gone. */
+  /** How often the connection to the gateway was restored. */
   readonly reopened: number;
 }
 
-/** Showing more often than this is work that nobody sees. */
-const SHOWN_EVERY = 150;
+/** Minimum interval between two updates of the display, in ms. */
+const UPDATE_INTERVAL = 150;
 
 let state: Requests = { entries: [], stream: { kind: 'connecting' }, reopened: 0 };
 const listeners = new Set<() => void>();
 let waiting: Entry[] = [];
 let timer: ReturnType<typeof setTimeout> | undefined;
-let shownAt = -SHOWN_EVERY;
+let shownAt = -UPDATE_INTERVAL;
 let newest = 0;
 let newestAt = 0;
 let restarts = 0;
 
-/** Follows the requests of the gateway from now on. Once in an application; other pages then need not wait for them. */
+/**
+ * Follows the requests of the gateway from now on. Called once per application, so that pages need not wait for them.
+ */
 export function followRequests(signal: AbortSignal): void {
   void followEventStream(
     () => '/api/requests',
@@ -67,15 +69,17 @@ function take(data: string): void {
   if (read === undefined) return;
   const { id, at } = read;
   if (id <= newest) {
-    // Every connection begins with what the gateway has kept: what is known of it is older than the newest one.
+    // Every connection begins with the requests that the gateway has kept; those known already are not newer than the
+    // newest one.
     if (at <= newestAt) return;
     restarts += 1;
   }
   newest = id;
   newestAt = Math.max(at, newestAt);
   waiting.push({ ...read, key: `${restarts}-${id}` });
-  // The first ones at once: somebody waits for them.
-  if (timer === undefined) timer = setTimeout(flush, Math.max(0, shownAt + SHOWN_EVERY - performance.now()));
+  // The first ones are displayed immediately, because the user is waiting for them.
+  if (timer === undefined)
+    timer = setTimeout(flush, Math.max(0, shownAt + UPDATE_INTERVAL - performance.now()));
 }
 
 function flush(): void {
@@ -90,4 +94,31 @@ function readEntry(data: string): Omit<Entry, 'key'> | undefined {
   const { id, time, fields } = JSON.parse(data) as Partial<Entry>;
   if (typeof id !== 'number' || typeof time !== 'string' || typeof fields !== 'object') return undefined;
   return { id, time, at: Date.parse(time), fields };
+}
+
+/**
+ * A hidden page closes its stream after this time in ms: browsers open at most six connections to a server, over all
+ * tabs. The requests in between arrive when the stream reopens, as far as the gateway has kept them.
+ */
+const HIDDEN_FOR = 30_000;
+
+/** Follows the requests of the gateway while the application is open and visible. */
+export function followRequestsWhileSeen(): void {
+  let stream: AbortController | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const stop = (): void => {
+    stream?.abort();
+    stream = undefined;
+  };
+  const look = (): void => {
+    clearTimeout(timer);
+    if (document.visibilityState === 'hidden') {
+      timer = setTimeout(stop, HIDDEN_FOR);
+    } else if (stream === undefined) {
+      stream = new AbortController();
+      followRequests(stream.signal);
+    }
+  };
+  look();
+  document.addEventListener('visibilitychange', look);
 }

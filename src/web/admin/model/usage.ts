@@ -1,20 +1,20 @@
 import { costOf, durationOf, inputOf, isError, outputOf } from './fields.ts';
 import type { Entry } from './requests.ts';
 
-// Numbers over requests, computed in the page: the gateway keeps no history.
+// Statistics over requests, computed in the page: the gateway keeps no history.
 
 export interface Bucket {
-  /** Where it begins, ms since 1970. */
+  /** Start in ms since 1970. */
   readonly from: number;
   readonly entries: readonly Entry[];
 }
 
 const BUCKETS = 30;
 
-/** The time before `now`, in parts of the same length, oldest first. */
+/** Divides the time before `now` into buckets of equal length, oldest first. */
 export function bucketsOf(entries: readonly Entry[], span: number, now: number): readonly Bucket[] {
   const step = span / BUCKETS;
-  // Parts begin at whole steps, so that a bar does not change while it is looked at.
+  // Buckets begin at multiples of the step, so that a bar does not change while it is displayed.
   const end = Math.ceil(now / step) * step;
   const parts: Entry[][] = Array.from({ length: BUCKETS }, () => []);
   for (const entry of entries) {
@@ -29,7 +29,7 @@ export interface Figures {
   readonly errors: number;
   readonly input: number;
   readonly output: number;
-  /** US dollars; undefined when nothing had a price. */
+  /** US dollars; undefined if no request had a price. */
   readonly cost: number | undefined;
   /** ms; undefined without requests. */
   readonly p50: number | undefined;
@@ -53,12 +53,12 @@ export function figuresOf(entries: readonly Entry[]): Figures {
 
 const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
 
-/** Nearest rank, of sorted values. */
+/** Nearest-rank quantile of sorted values. */
 function quantile(sorted: readonly number[], part: number): number | undefined {
   return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)];
 }
 
-/** Figures by what `nameOf` says of an entry, most requests first; entries without a name are left out. */
+/** Statistics grouped by `nameOf`, most requests first; entries without a name are left out. */
 export function figuresBy(
   entries: readonly Entry[],
   nameOf: (entry: Entry) => string,

@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { visible } from '../../shared/visible.ts';
-import { time } from '../../shared/words.ts';
 import { type Jwt, readJwt, remarksOn } from '../auth/jwt.ts';
 import { type Tried, tryToken } from '../auth/try-token.ts';
 import { useOverview } from '../model/overview.ts';
@@ -11,7 +11,7 @@ import { TokenField, useToken } from '../playground/token.tsx';
 import type { KeptTrace } from '../trace/traces.ts';
 import '../playground/playground.css';
 
-/** What a token says, and what each route says to it. */
+/** Displays the content of a token, and the response of each route to it. */
 export function Auth(): ReactNode {
   const token = useToken();
   const jwt = readJwt(token);
@@ -24,17 +24,17 @@ export function Auth(): ReactNode {
         </div>
         {token === '' ? (
           <p className="quiet">
-            A JWT is taken apart here, in the page; nothing is sent before you ask for it. The playgrounds use
-            the same token.
+            A JWT is decoded here, in the page; nothing is sent until you request it. The playgrounds use the
+            same token.
           </p>
         ) : null}
         {token !== '' && jwt === undefined ? (
-          <p className="quiet">This is not a JWT. It can be tried all the same, as an API key for example.</p>
+          <p className="quiet">This is not a JWT. You can still try it, for example as an API key.</p>
         ) : null}
         {jwt === undefined ? null : <Remarks jwt={jwt} />}
       </div>
       {data === undefined && error !== undefined ? (
-        <Problem title="The gateway could not be asked" error={error} retry={reload} />
+        <Problem title="The gateway did not respond" error={error} retry={reload} />
       ) : null}
       {data === undefined ? null : (
         <Routes endpoints={[...endpointsOf(data, 'mcp'), ...endpointsOf(data, 'llm')]} token={token} />
@@ -44,10 +44,10 @@ export function Auth(): ReactNode {
   );
 }
 
-/** What stands out by itself. */
+/** Notable properties of the token. */
 function Remarks({ jwt }: { readonly jwt: Jwt }): ReactNode {
   return (
-    <ul className="plain-list" aria-label="What stands out">
+    <ul className="plain-list" aria-label="Notable properties">
       {remarksOn(jwt, Date.now()).map((remark) => (
         <li key={remark} className="warn">
           ! {remark}
@@ -62,7 +62,7 @@ const TIMES = new Set(['exp', 'iat', 'nbf', 'auth_time']);
 function Claims({ jwt }: { readonly jwt: Jwt }): ReactNode {
   return (
     <section className="panel" aria-labelledby="claims">
-      <h2 id="claims">What it says</h2>
+      <h2 id="claims">Content</h2>
       <table className="fields">
         <caption className="unseen">Header and claims of the token</caption>
         <tbody>
@@ -93,7 +93,7 @@ function named(
   ]);
 }
 
-/** What came of a try on a route. */
+/** The result of a try on a route. */
 interface Outcome {
   readonly tried?: Tried;
   readonly problem?: string;
@@ -112,7 +112,7 @@ function Routes({
     return <p className="panel">This gateway has no route to MCP servers or models.</p>;
   return (
     <section className="panel" aria-labelledby="routes">
-      <h2 id="routes">What each route says to it</h2>
+      <h2 id="routes">Response of each route</h2>
       <div className="row bar">
         <button type="button" className="primary" aria-disabled={isRunning} onClick={run}>
           {token === '' ? 'Try without a token' : 'Try it'}
@@ -128,7 +128,7 @@ function Routes({
               <strong>{visible(name)}</strong> <Verdict outcome={outcomes.get(key)} />
             </div>
             {policies.length === 0 ? (
-              <span className="quiet">no policies: everybody may use it</span>
+              <span className="quiet">no policies: everyone can use it</span>
             ) : (
               <ol className="chips" aria-label="Policies in the order of evaluation">
                 {policies.map((policy) => (
@@ -174,8 +174,8 @@ function useTries(
   const [outcomes, setOutcomes] = useState<ReadonlyMap<string, Outcome>>(new Map());
   const [isRunning, setRunning] = useState(false);
   const running = useRef<AbortController | undefined>(undefined);
-  // What was said of another token says nothing of this one.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another token is what it is about.
+  // Results for another token do not apply to this one.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect depends on the token only.
   useEffect(() => {
     setOutcomes(new Map());
     return () => running.current?.abort();

@@ -76,7 +76,7 @@ export function Cel(): ReactNode {
   );
 }
 
-/** The outcome, and for which expression it is. */
+/** The outcome, with the expression that it belongs to. */
 type Shown = (Outcome & { readonly expression: string }) | undefined;
 
 function useEvaluation(): {
@@ -225,7 +225,7 @@ function ContextField({
         onChange={(event) => change(event.target.value)}
       />
       <p className="quiet">
-        Those of a real request: record it on the Trace page, choose a step, and open it in the CEL page.
+        For those of a real request: record it on the Trace page, select a step, and open it in the CEL page.
       </p>
     </>
   );

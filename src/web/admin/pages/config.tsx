@@ -5,28 +5,14 @@ import { useLoaded } from '../../shared/use-loaded.ts';
 import { type Fix, useVerdict } from '../config/check.ts';
 import { CodeEditor, Diff } from '../config/code.tsx';
 import type { Change, Editor } from '../config/editor.ts';
-import { offsetOfLine } from '../config/lines.ts';
 import { Outline } from '../config/outline-list.tsx';
 import { ProblemList } from '../config/problem-list.tsx';
-import { SaveBar } from '../config/save-bar.tsx';
+import { type ConfigFile, SaveBar } from '../config/save-bar.tsx';
 import '../config/config.css';
 
-/** What `/api/config/file` answers. */
-export interface ConfigFile {
-  readonly path: string;
-  /** With placeholders for secrets. */
-  readonly text: string | null;
-  /** What serves. */
-  readonly loaded: string | null;
-  readonly problem: string | null;
-  readonly hash: string | null;
-  /** Why it cannot be saved. */
-  readonly readOnly: string | null;
-  /** A change of the file is loaded within a second. */
-  readonly watching: boolean;
-}
-
-/** The configuration file: its problems as one types, what differs from what serves, and saving it. */
+/**
+ * The configuration file: validates while the user types, shows differences from the active configuration, and saves.
+ */
 export function Config(): ReactNode {
   const { data, error, reload } = useLoaded<ConfigFile>('/api/config/file');
   if (data === undefined)
@@ -43,7 +29,7 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
   const [text, setText] = useState(start);
   const [isComparing, setComparing] = useState(false);
   const editor = useRef<Editor | undefined>(undefined);
-  // The file was loaded again on purpose: what was written is gone.
+  // The user reloaded the file, so the edits are discarded.
   useEffect(() => {
     const fresh = file.text ?? file.loaded ?? '';
     editor.current?.setText(fresh);
@@ -73,7 +59,7 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
         </span>
       </p>
       {file.problem === null ? null : (
-        <p className="panel warn">! This is the configuration that serves, not the file: {file.problem}.</p>
+        <p className="panel warn">! This is the active configuration, not the file: {file.problem}.</p>
       )}
       {isStale ? (
         <p className="panel warn">
@@ -125,7 +111,7 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
   );
 }
 
-/** In the order of the text; of changes at one place the first is made. */
+/** In source order; of several changes at one place, only the first is applied. */
 function changesOf(fixes: readonly Fix[]): Change[] {
   const changes = fixes
     .flatMap(({ edits }) => edits)
@@ -141,4 +127,15 @@ function useWarningBeforeLeaving(isDirty: boolean): void {
     addEventListener('beforeunload', warn);
     return () => removeEventListener('beforeunload', warn);
   }, [isDirty]);
+}
+
+/** The offset of a line, counted from 1. */
+function offsetOfLine(text: string, line: number): number {
+  let at = 0;
+  for (let count = 1; count < line; count += 1) {
+    const end = text.indexOf('\n', at);
+    if (end === -1) return at;
+    at = end + 1;
+  }
+  return at;
 }

@@ -14,14 +14,14 @@ import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
 import { TokenField, useToken } from '../playground/token.tsx';
 import '../playground/playground.css';
 
-/** Talk to the models behind the gateway, one or two at a time, and see what it does to each call. */
+/** Chat with the models behind the gateway, one or two at a time, and see the effects of the gateway on each call. */
 export function Llm(): ReactNode {
   const { data, error, reload } = useOverview();
   if (data === undefined)
     return error === undefined ? (
-      <p className="quiet">Looking at the gateway …</p>
+      <p className="quiet">Contacting the gateway …</p>
     ) : (
-      <Problem title="The gateway could not be asked" error={error} retry={reload} />
+      <Problem title="The gateway did not respond" error={error} retry={reload} />
     );
   const [first, ...others] = endpointsOf(data, 'llm');
   if (first === undefined)
@@ -50,7 +50,7 @@ function Playground({ endpoints }: { readonly endpoints: readonly [Endpoint, ...
   const each = (act: (side: Side) => void): void => sides.forEach(act);
   const compare = (isOn: boolean): void => {
     setComparing(isOn);
-    // Both are to have heard the same.
+    // Both models must get the same conversation.
     if (isOn) first.chat.clear();
     second.chat.clear();
   };
@@ -85,7 +85,7 @@ function Playground({ endpoints }: { readonly endpoints: readonly [Endpoint, ...
   );
 }
 
-/** The same of each model, beside each other where there is room; `name` tells two apart. */
+/** The same view for each model, side by side if there is room; `name` distinguishes them. */
 function Sides({
   sides,
   children,
@@ -119,7 +119,7 @@ function Said({ side, name }: { readonly side: Side; readonly name: string | und
   );
 }
 
-/** What came of the last message to a model. */
+/** The result of the last message to a model. */
 function Results({
   side: { chat, endpoint },
   name,
@@ -139,7 +139,7 @@ function Results({
         <CopyButton text={() => asSdk(endpoint, body, hasToken)}>Copy for the OpenAI SDK</CopyButton>
       </div>
       <Outcome label={labelled('Outcome', name)} state={state} />
-      {/* Two traces would leave little room for what is compared. */}
+      {/* Two traces would leave little room for the comparison. */}
       <CallTrace trace={state.trace} problem={state.traceProblem} isOpen={name === undefined} />
     </>
   );

@@ -11,14 +11,14 @@ import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
 import { TokenField, useToken } from '../playground/token.tsx';
 import '../playground/playground.css';
 
-/** Talk to the MCP servers behind the gateway as a client would, and see what happens to each call. */
+/** Call the MCP servers behind the gateway as a client would, and see how each call is processed. */
 export function Mcp(): ReactNode {
   const { data, error, reload } = useOverview();
   if (data === undefined)
     return error === undefined ? (
-      <p className="quiet">Looking at the gateway …</p>
+      <p className="quiet">Contacting the gateway …</p>
     ) : (
-      <Problem title="The gateway could not be asked" error={error} retry={reload} />
+      <Problem title="The gateway did not respond" error={error} retry={reload} />
     );
   const endpoints = endpointsOf(data, 'mcp');
   if (endpoints.length === 0)
@@ -75,7 +75,7 @@ function Playground({ endpoints }: { readonly endpoints: readonly Endpoint[] }):
           </label>
           <TokenField />
           <button type="submit" className="primary" disabled={state.kind === 'opening'}>
-            {state.kind === 'open' ? 'Connect anew' : 'Connect'}
+            {state.kind === 'open' ? 'Reconnect' : 'Connect'}
           </button>
         </div>
         <Targets endpoint={endpoint} />
@@ -115,7 +115,7 @@ function useSession(): {
     current.current?.gone.abort();
     current.current = undefined;
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the page is left.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once, when the page is left.
   useEffect(() => end, []);
   const open = (endpoint: Endpoint, token: string): void => {
     end();

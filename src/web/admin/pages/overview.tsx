@@ -1,9 +1,9 @@
 import type { ReactNode } from 'react';
 import type { Overview as Data, ProblemView } from '../../../core/overview.ts';
+import { clock, count } from '../../shared/format.ts';
 import { Link } from '../../shared/link.tsx';
 import { Problem } from '../../shared/problem.tsx';
 import { visible } from '../../shared/visible.ts';
-import { clock, count } from '../../shared/words.ts';
 import { field, isError, subjectOf, tookText } from '../model/fields.ts';
 import { uptimeText, useOverview } from '../model/overview.ts';
 import { useRequests } from '../model/requests.ts';
@@ -15,7 +15,7 @@ import { Topology } from '../parts/topology.tsx';
 
 const SHOWN = 20;
 
-/** What is served, how it is doing, and what has just happened. */
+/** Gateways and routes, their state, and the latest requests. */
 export function Overview(): ReactNode {
   const { data, error, reload } = useOverview();
   return (
@@ -67,8 +67,8 @@ function ReloadFailure({ overview }: { readonly overview: Data }): ReactNode {
     <section className="panel problem" aria-labelledby="not-loaded">
       <h2 id="not-loaded">The changed configuration is not loaded</h2>
       <p>
-        <span className="bad">✗</span> Read at {clock(Date.parse(failure.at))}. The gateway goes on with the
-        one before it.
+        <span className="bad">✗</span> Read at {clock(Date.parse(failure.at))}. The gateway continues with the
+        previous configuration.
       </p>
       <ul>
         {errors.map((diagnostic) => (

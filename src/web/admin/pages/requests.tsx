@@ -1,12 +1,11 @@
 import { type ReactNode, useDeferredValue, useMemo, useState } from 'react';
 import { counted } from '../../../core/render/counted.ts';
 import { download } from '../../shared/download.ts';
+import { clock, count } from '../../shared/format.ts';
 import { LiveText } from '../../shared/live-text.tsx';
 import { navigate, useLocation } from '../../shared/router.ts';
 import { useShortcuts } from '../../shared/shortcuts.ts';
 import { type Column, VirtualTable } from '../../shared/virtual-table.tsx';
-import { clock, count } from '../../shared/words.ts';
-import { csvLine } from '../model/csv.ts';
 import {
   costOf,
   field,
@@ -25,7 +24,7 @@ import { NoRequests } from '../parts/no-requests.tsx';
 import { RequestDrawer } from '../parts/request-drawer.tsx';
 import { Status } from '../parts/status.tsx';
 
-/** The access log as it is written, narrowed down to what one looks for. */
+/** The access log, updated continuously and filtered. */
 export function Requests(): ReactNode {
   const { entries } = useRequests();
   const [held, setHeld] = useState<readonly Entry[]>();
@@ -63,7 +62,7 @@ export function Requests(): ReactNode {
   );
 }
 
-/** Entries that came after those of a list. */
+/** Entries that are newer than those of a list. */
 function newer(entries: readonly Entry[], held: readonly Entry[]): number {
   const first = held[0]?.key;
   const at = first === undefined ? -1 : entries.findIndex(({ key }) => key === first);
@@ -150,7 +149,7 @@ function Choice({
   readonly value: string;
   readonly choose: (value: string) => void;
 }): ReactNode {
-  // What the address asks for stays, even when no request has it (yet).
+  // The value in the address is always offered, even if no request has it (yet).
   const shown = value === '' || values.includes(value) ? values : [...values, value];
   return (
     <label>
@@ -181,7 +180,7 @@ const COLUMNS: readonly Column<Entry>[] = [
   { name: 'Route', width: '18%', isWide: true, cell: (entry) => field(entry, 'route') },
 ];
 
-/** Only where models are called: otherwise they would take the room of the others. */
+/** Only for LLM calls: otherwise these columns would take room from the others. */
 const OF_MODELS: readonly Column<Entry>[] = [
   { name: 'Tokens', width: '6.2rem', isWide: true, isNumber: true, cell: tokens },
   { name: 'Cost', width: '6.8rem', isWide: true, isNumber: true, cell: (entry) => money(costOf(entry)) },
@@ -218,7 +217,7 @@ function RequestTable({
     { keys: 'Enter', what: 'open the chosen request', run: () => setOpened(chosen) },
   ]);
   const shown = opened === undefined ? undefined : rows.find(({ key }) => key === opened);
-  if (rows.length === 0) return <p className="panel">No request is like that. Change the filter above.</p>;
+  if (rows.length === 0) return <p className="panel">No request matches. Change the filter above.</p>;
   return (
     <>
       <VirtualTable
@@ -243,4 +242,20 @@ function RequestTable({
       )}
     </>
   );
+}
+
+/**
+ * One line of a table in CSV format (RFC 4180). Texts that a spreadsheet would interpret as a formula are escaped,
+ * because values may come from clients.
+ */
+function csvLine(values: readonly unknown[]): string {
+  return `${values.map(csvCell).join(',')}\r\n`;
+}
+
+function csvCell(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -1,9 +1,8 @@
 import type { ReactNode } from 'react';
+import { count, time } from '../../shared/format.ts';
 import { Problem } from '../../shared/problem.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
-import { count, time } from '../../shared/words.ts';
-import { bytesText } from '../model/bytes.ts';
 import { uptimeText, useOverview } from '../model/overview.ts';
 import { Connection } from '../parts/connection.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -13,7 +12,7 @@ import { Shutdown } from '../system/shutdown.tsx';
 
 const EVERY = 5_000;
 
-/** The process: what it is, what it uses of what it may use, and what can be asked of it. */
+/** The process: version, resource usage and limits, and diagnostics. */
 export function System(): ReactNode {
   return (
     <>
@@ -84,7 +83,7 @@ function Bounds({ bounds }: { readonly bounds: readonly Bound[] }): ReactNode {
   return (
     <div className="scroll">
       <table>
-        <caption>Everything that could grow, and where it ends</caption>
+        <caption>Everything that could grow, and its limit</caption>
         <thead>
           <tr>
             <th scope="col">What</th>
@@ -104,7 +103,7 @@ function Bounds({ bounds }: { readonly bounds: readonly Bound[] }): ReactNode {
             <tr key={`${name} ${at}`}>
               <th scope="row">
                 {visible(name)} <span className="quiet">{visible(at)}</span>
-                {dropped === 0 ? null : <div className="bad">✗ {count(dropped)} lost at the cap</div>}
+                {dropped === 0 ? null : <div className="bad">✗ {count(dropped)} dropped at the limit</div>}
               </th>
               <td className="number">{used === undefined ? '–' : amount(name, used)}</td>
               <td className="number">{amount(name, max)}</td>
@@ -144,4 +143,13 @@ function Tasks(): ReactNode {
       ))}
     </section>
   );
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB'];
+
+/** `512 B`, `3.2 MiB`. */
+function bytesText(bytes: number): string {
+  const unit = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(bytes) / 10));
+  const value = bytes / 1024 ** unit;
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 }

@@ -3,19 +3,19 @@ import { LIMITS } from '../../../core/limits.ts';
 import { requestLine } from '../../../core/trace/request-line.ts';
 import { verdictText } from '../../../core/trace/verdict.ts';
 import type { TraceModel } from '../../../core/trace-model.ts';
+import { clock } from '../../shared/format.ts';
 import { LiveText } from '../../shared/live-text.tsx';
 import { Command } from '../../shared/problem.tsx';
 import { useLocation } from '../../shared/router.ts';
 import { useShortcuts } from '../../shared/shortcuts.ts';
 import { say } from '../../shared/toasts.tsx';
 import { visible } from '../../shared/visible.ts';
-import { clock } from '../../shared/words.ts';
 import { firstRequest, useOverview } from '../model/overview.ts';
 import { Connection } from '../parts/connection.tsx';
 import { TraceView, toneOf } from '../trace/trace-view.tsx';
 import { type ArmState, arm, choose, disarm, type KeptTrace, load, useTraces } from '../trace/traces.ts';
 
-/** What happens to a request on its way: armed first, then recorded. */
+/** Arms a trace, then records how a request is processed. */
 export function Trace(): ReactNode {
   const { kept, arm: state, chosen } = useTraces();
   const shown = kept.find(({ id }) => id === chosen) ?? kept[0];
@@ -82,11 +82,11 @@ function ArmForm({ state }: { readonly state: ArmState }): ReactNode {
           />
         </label>
         <label className="choice">
-          <input type="checkbox" checked={again} onChange={(event) => setAgain(event.target.checked)} /> again
-          and again
+          <input type="checkbox" checked={again} onChange={(event) => setAgain(event.target.checked)} />{' '}
+          repeatedly
         </label>
         <button type="submit" className="primary" aria-keyshortcuts="n">
-          {isOn ? 'Arm anew' : 'Arm'}
+          {isOn ? 'Arm again' : 'Arm'}
         </button>
         {isOn ? (
           <button type="button" onClick={disarm} aria-keyshortcuts="Escape">
@@ -150,7 +150,7 @@ function Waiting({
         <span className="quiet">
           {Math.floor(waited / 60)}:{String(waited % 60).padStart(2, '0')}
         </span>{' '}
-        {isSilent ? <span className="warn">! no sign of life from the gateway for 5 s</span> : null}
+        {isSilent ? <span className="warn">! no data from the gateway for 5 s</span> : null}
       </p>
       {isFirst && command !== undefined ? (
         <>
@@ -176,7 +176,8 @@ function Nothing(): ReactNode {
     <section className="panel">
       <p>
         Nothing has been traced yet. <strong>Arm</strong>, send a request to the gateway, and see here which
-        route and policies it met, what their expressions read, what the backend answered, and who decided.
+        route and policies it matched, what their expressions read, what the backend answered, and who
+        decided.
       </p>
       <p className="quiet">
         Traces stay on this page until it is closed. Saved ones open in the terminal too:{' '}
@@ -218,7 +219,7 @@ function TraceList({
   );
 }
 
-/** It failed, and its status does not say so. */
+/** It failed, but its status does not show that. */
 const isHidden = ({ verdict }: TraceModel): boolean =>
   verdict?.error !== undefined && (verdict.status ?? 0) < 400;
 

@@ -1,8 +1,8 @@
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import { Chart } from '../../shared/chart.tsx';
+import { clock, count } from '../../shared/format.ts';
 import { Link } from '../../shared/link.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
-import { clock, count } from '../../shared/words.ts';
 import { field, modelOf } from '../model/fields.ts';
 import { readMetrics, total } from '../model/metrics.ts';
 import { useRequests } from '../model/requests.ts';
@@ -17,10 +17,10 @@ const SPANS = [
   { label: '1 h', span: 60 * MINUTE },
   { label: '24 h', span: 24 * 60 * MINUTE },
 ] as const;
-/** How often "now" moves on, and the counters are read again. */
+/** How often the time range and the counters are updated, in ms. */
 const EVERY = 10_000;
 
-/** Tokens, money, time and errors: over time, by model and by route. */
+/** Tokens, cost, time and errors: over time, by model and by route. */
 export function Usage(): ReactNode {
   const { entries } = useRequests();
   const [span, setSpan] = useState<number>(SPANS[0].span);
@@ -39,8 +39,8 @@ export function Usage(): ReactNode {
           </label>
         ))}
         <span className="quiet">
-          {count(recent.length)} requests in this time. The gateway keeps the last ones only; this page adds
-          what comes while it is open.
+          {count(recent.length)} requests in this time. The gateway keeps only the last ones; this page adds
+          those that arrive while it is open.
         </span>
       </fieldset>
       {entries.length === 0 ? (
@@ -61,7 +61,7 @@ export function Usage(): ReactNode {
   );
 }
 
-/** The time, moved on now and then, and never behind the newest request. */
+/** The current time, updated at intervals, and never older than the newest request. */
 function useNow(newest: number): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -71,7 +71,7 @@ function useNow(newest: number): number {
   return Math.max(now, newest);
 }
 
-/** What the gateway counts itself, since it started. */
+/** The gateway's own counters since its start. */
 function SinceStart(): ReactNode {
   const { data } = useLoaded<string>('/metrics', EVERY);
   const samples = useMemo(() => (data === undefined ? undefined : readMetrics(data)), [data]);
@@ -93,7 +93,7 @@ function SinceStart(): ReactNode {
       </dl>
       {isUnpriced ? (
         <p className="panel">
-          No prices are configured, so cost is not known. <code>agctl costs import</code> makes a price
+          No prices are configured, so cost is not known. <code>agctl costs import</code> creates a price
           catalog from a public list of models; name it in{' '}
           <Link to="/config">
             <code>config.modelCatalog</code>

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { LiveText } from '../../shared/live-text.tsx';
 import { useRequests } from '../model/requests.ts';
 
-/** Says when the gateway cannot be reached, and when it is there again. On every page. */
+/** Reports on every page when the gateway becomes unreachable, and when it responds again. */
 export function Connection(): ReactNode {
   const { stream, reopened } = useRequests();
   const lost = stream.kind === 'lost' ? stream : undefined;
@@ -11,11 +11,11 @@ export function Connection(): ReactNode {
       {lost === undefined ? null : (
         <div className="panel problem" data-state="lost">
           <p>
-            <strong>✗ The gateway does not answer at {location.origin}.</strong> What you see is the last that
-            was known. Trying again every few seconds.
+            <strong>✗ The gateway does not answer at {location.origin}.</strong> This is the last known state.
+            Trying again every few seconds.
           </p>
           <p className="quiet">
-            {lost.reason} <code>agctl check</code> finds out more; or start it:{' '}
+            {lost.reason} <code>agctl check</code> can diagnose the problem; or start the gateway:{' '}
             <code>agctl serve -f config.yaml</code>
           </p>
         </div>

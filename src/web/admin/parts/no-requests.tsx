@@ -2,13 +2,13 @@ import type { ReactNode } from 'react';
 import { Command } from '../../shared/problem.tsx';
 import { firstRequest, useOverview } from '../model/overview.ts';
 
-/** Nothing has happened yet: the command that makes something happen, with the addresses of this gateway. */
+/** Shown before the first request: a command that sends one, with the addresses of this gateway. */
 export function NoRequests(): ReactNode {
   const { data } = useOverview();
   const command = data === undefined ? undefined : firstRequest(data);
   return (
     <section className="panel">
-      <p>There has been no request yet. It shows up here as soon as there is one.</p>
+      <p>There has been no request yet. Requests appear here as soon as they arrive.</p>
       {command === undefined ? null : (
         <>
           <p>For example:</p>

@@ -1,12 +1,12 @@
 import { Fragment, type ReactNode } from 'react';
 import { CopyButton } from '../../shared/copy.tsx';
 import { Drawer } from '../../shared/drawer.tsx';
+import { time as timeText } from '../../shared/format.ts';
 import { Link } from '../../shared/link.tsx';
-import { time as timeText } from '../../shared/words.ts';
 import { field } from '../model/fields.ts';
 import type { Entry } from '../model/requests.ts';
 
-/** Fields of the specification that a request may lack: shown as absent, so that nobody has to look for them. */
+/** Specified fields that a request may lack: displayed as absent, so that users need not search for them. */
 const ALWAYS = [
   'gateway',
   'listener',
@@ -32,7 +32,7 @@ const OF_LLM = [
   'gw.ai.usage.cost.total',
 ];
 
-/** Everything that the access log says of a request. */
+/** All access-log fields of a request. */
 export function RequestDrawer({
   entry,
   close,
@@ -82,9 +82,9 @@ export function RequestDrawer({
           {names.map((name) => (
             <tr key={name}>
               <th scope="row">
-                {/* A long name goes on in the next line after a dot or underscore, not within a word. */}
+                {/* A long name is wrapped after a dot or underscore, not within a word. */}
                 {name.split(/(?<=[._])/).map((part, index) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: a part is its place.
+                  // biome-ignore lint/suspicious/noArrayIndexKey: a part is identified by its position.
                   <Fragment key={index}>
                     {part}
                     <wbr />
@@ -102,7 +102,7 @@ export function RequestDrawer({
   );
 }
 
-/** CEL that is true for requests to the same path. */
+/** A CEL expression that matches requests to the same path. */
 function expressionFor({ fields }: Entry): string {
   const path = String(fields['http.path'] ?? '/').replace(/\?.*/, '');
   return `request.method == ${JSON.stringify(fields['http.method'] ?? '')} && request.path == ${JSON.stringify(path)}`;

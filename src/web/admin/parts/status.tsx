@@ -4,7 +4,7 @@ import { visible } from '../../shared/visible.ts';
 import { MARKS, statusOf } from '../model/fields.ts';
 import type { Entry } from '../model/requests.ts';
 
-/** The status of a request with the mark of its outcome: an answer with status 200 may say that the call failed. */
+/** The status of a request with the symbol of its outcome: a response with status 200 may report a failed call. */
 export function Status({ entry }: { readonly entry: Entry }): ReactNode {
   const status = statusOf(entry);
   const { outcome, problem } = outcomeOfFields(entry.fields);

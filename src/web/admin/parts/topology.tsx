@@ -8,7 +8,7 @@ import { clientAddress } from '../model/client-address.ts';
 import { field, isError } from '../model/fields.ts';
 import { type Entry, useRequests } from '../model/requests.ts';
 
-/** Gateways, their routes, and what answers them, with its state. */
+/** Gateways, their routes and backends, with their state. */
 export function Topology({ overview }: { readonly overview: Overview }): ReactNode {
   const { entries } = useRequests();
   const counts = useMemo(() => countByRoute(entries), [entries]);
@@ -17,7 +17,9 @@ export function Topology({ overview }: { readonly overview: Overview }): ReactNo
       <h2>
         {visible(name)} <code className="quiet">{url}</code>
       </h2>
-      {routes.length === 0 ? <p>This gateway has no routes: every request gets 404.</p> : null}
+      {routes.length === 0 ? (
+        <p>This gateway has no routes: every request is answered with status 404.</p>
+      ) : null}
       <ul className="routes">
         {routes.map((route) => (
           <Route
@@ -99,7 +101,7 @@ function Route({
       )}
       <ul className="backends">
         {backends.map((backend, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a backend is its place in the configuration.
+          // biome-ignore lint/suspicious/noArrayIndexKey: a backend is identified by its position in the configuration.
           <Backend key={index} backend={backend} isOne={backends.length === 1} />
         ))}
       </ul>
@@ -107,7 +109,7 @@ function Route({
   );
 }
 
-/** CEL that is true for requests of a match, as far as its text says. */
+/** A CEL expression for the requests of a match, as far as its text tells. */
 function expressionFor(match = ''): Record<string, string> {
   const [, method, path = '', star] = /^(?:([A-Z]+) )?(\/[^\s*]*)(\*)?$/.exec(match) ?? [];
   const parts = [
@@ -188,7 +190,7 @@ function Model({ model }: { readonly model: ModelView }): ReactNode {
       <span className="quiet">
         {visible(provider)} {address === undefined ? null : <code>{visible(address)}</code>}
         {requests === 0 ? '' : ` ${counted(requests, 'request')}, ${latency} ms on average`}
-        {pending === 0 ? '' : `, ${pending} under way`}
+        {pending === 0 ? '' : `, ${pending} in progress`}
       </span>
     </li>
   );

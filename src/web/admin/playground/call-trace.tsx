@@ -3,7 +3,7 @@ import { visible } from '../../shared/visible.ts';
 import { TraceView } from '../trace/trace-view.tsx';
 import type { KeptTrace } from '../trace/traces.ts';
 
-/** What happened to a request of a playground on its way. */
+/** The trace of a request from a playground. */
 export function CallTrace({
   trace,
   problem,

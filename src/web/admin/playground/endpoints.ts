@@ -1,13 +1,13 @@
 import type { BackendView, Overview } from '../../../core/overview.ts';
 import { pathTo } from '../model/client-address.ts';
 
-/** Where a kind of backend can be reached: a port, and a path that leads to it. */
+/** How a kind of backend can be reached: a port, and a path that leads to it. */
 export interface Endpoint {
   readonly key: string;
   readonly name: string;
   readonly port: number;
   readonly path: string;
-  /** Name that the route is for. */
+  /** Host name that the route matches. */
   readonly host: string | undefined;
   readonly policies: readonly string[];
   readonly backends: readonly BackendView[];

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 
-/** Sends a form; while its call runs, it can be stopped. */
+/** Buttons that send a form, or stop its call while it is running. */
 export function SendOrStop({
   verb,
   isRunning,
@@ -10,7 +10,7 @@ export function SendOrStop({
   readonly verb: string;
   readonly isRunning: boolean;
   readonly stop: () => void;
-  /** Keys that send as well: only one call at a time then. */
+  /** Keyboard shortcut that also sends; only one call can run at a time then. */
   readonly shortcut?: string;
 }): ReactNode {
   return (

@@ -9,14 +9,16 @@ export interface GatewayRequest {
   readonly body?: string;
 }
 
-/** What the gateway answered; the body arrives as it is sent. */
+/** The gateway's response; the body is streamed. */
 export interface GatewayAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: ReadableStream<string>;
 }
 
-/** Sends it through the admin server: a page may not ask another port itself. Throws `ApiError` in words. */
+/**
+ * Sends the request through the admin server, because a page may not send requests to other ports. Throws `ApiError`.
+ */
 export async function sendToGateway(request: GatewayRequest, signal: AbortSignal): Promise<GatewayAnswer> {
   const response = await fetch('/api/playground/send', {
     method: 'POST',
@@ -46,14 +48,14 @@ async function problemOf(response: Response): Promise<string> {
   }
 }
 
-/** The whole body; what is longer than `most` characters is left out. */
+/** Reads the whole body; characters beyond `most` are dropped. */
 export async function readText(body: ReadableStream<string>, most: number): Promise<string> {
   let text = '';
   for await (const part of parts(body)) if (text.length < most) text += part;
   return text.slice(0, most);
 }
 
-/** Streams are not iterable in every browser. */
+/** Not every browser supports iteration over streams. */
 export async function* parts(body: ReadableStream<string>): AsyncGenerator<string> {
   const reader = body.getReader();
   for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;

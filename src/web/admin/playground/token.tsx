@@ -1,6 +1,6 @@
 import { type ReactNode, useSyncExternalStore } from 'react';
 
-// In the memory of this page alone: nothing is stored, and a reload forgets it.
+// Kept in the memory of this page only: it is not stored, and a reload clears it.
 let token = '';
 const listeners = new Set<() => void>();
 
@@ -11,12 +11,12 @@ function subscribe(listener: () => void): () => void {
 
 export const useToken = (): string => useSyncExternalStore(subscribe, () => token);
 
-/** Headers for that token. */
+/** Headers with that token. */
 export function authorization(value: string): Readonly<Record<string, string>> {
   return value === '' ? {} : { authorization: `Bearer ${value}` };
 }
 
-/** A bearer token for the gateway, shared by both playgrounds. */
+/** Input for a bearer token, shared by both playgrounds. */
 export function TokenField(): ReactNode {
   const value = useToken();
   return (

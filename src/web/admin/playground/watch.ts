@@ -3,11 +3,11 @@ import { addEvent, EMPTY_TRACE, type TraceModel } from '../../../core/trace-mode
 import { readEventStream } from '../../shared/event-stream.ts';
 import type { KeptTrace } from '../trace/traces.ts';
 
-/** The header by which the trace of a request is told from others. It goes on to the backend; it says nothing. */
+/** A header that identifies the trace of a request. It is forwarded to the backend and has no meaning there. */
 const HEADER = 'x-agctl-playground';
 
 export interface Watched {
-  /** To be sent along. */
+  /** To be sent with the request. */
   readonly headers: Readonly<Record<string, string>>;
   stop(): void;
 }
@@ -15,8 +15,8 @@ export interface Watched {
 let count = 0;
 
 /**
- * Watches for one request, and tells of its trace as it grows. Resolves when the gateway is ready. What goes wrong
- * with the watching is no reason not to send the request: `failed` says it.
+ * Watches one request and reports its trace as it grows. Resolves when the gateway is ready. A failure to watch does
+ * not prevent the request: it is reported in `failed`.
  */
 export function watchRequest(
   grown: (trace: KeptTrace) => void,

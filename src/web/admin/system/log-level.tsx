@@ -13,12 +13,12 @@ const TIMES = [
 ] as const;
 const EVERY = 5_000;
 
-/** `current log level is info (until 2026-…)` */
+/** Extracts the level from `current log level is info (until 2026-…)`. */
 function levelOf(text: string): string {
   return /^current log level is (\S*)/.exec(text)?.[1] ?? text;
 }
 
-/** Levels of the log, for everything or for parts of it; a change can end by itself. */
+/** Changes log levels for everything or for single modules, permanently or temporarily. */
 export function LogLevel(): ReactNode {
   const { data, reload } = useLoaded<string>('/logging', EVERY);
   const [level, setLevel] = useState('debug');

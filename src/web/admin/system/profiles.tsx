@@ -2,7 +2,7 @@ import { type FormEvent, type ReactNode, useState } from 'react';
 import { ApiError } from '../../shared/api.ts';
 import { download } from '../../shared/download.ts';
 
-/** Profiles of processor and heap, as files for pprof. */
+/** CPU and heap profiles, as files for pprof. */
 export function Profiles(): ReactNode {
   const [seconds, setSeconds] = useState('10');
   const [busy, setBusy] = useState('');
@@ -17,11 +17,7 @@ export function Profiles(): ReactNode {
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    take(
-      `Recording the processor for ${seconds} s …`,
-      `/debug/pprof/profile?seconds=${seconds}`,
-      'cpu.pprof',
-    );
+    take(`Recording the CPU for ${seconds} s …`, `/debug/pprof/profile?seconds=${seconds}`, 'cpu.pprof');
   };
   return (
     <section className="panel" aria-labelledby="profiles">
@@ -39,7 +35,7 @@ export function Profiles(): ReactNode {
           />
         </label>
         <button type="submit" disabled={busy !== ''}>
-          Record the processor
+          Record CPU profile
         </button>
         <button
           type="button"
@@ -52,7 +48,7 @@ export function Profiles(): ReactNode {
             )
           }
         >
-          Record the heap
+          Record heap profile
         </button>
       </form>
       <p role="status">{busy}</p>
@@ -62,7 +58,7 @@ export function Profiles(): ReactNode {
         </p>
       )}
       <p className="quiet">
-        To look at one: <code>go tool pprof -http=: cpu.pprof</code>, or drop it on speedscope.
+        To open one: <code>go tool pprof -http=: cpu.pprof</code>, or drop it on speedscope.
       </p>
     </section>
   );
@@ -70,8 +66,7 @@ export function Profiles(): ReactNode {
 
 async function fetched(path: string): Promise<ArrayBuffer> {
   const response = await fetch(path);
-  if (response.status === 404)
-    throw new ApiError('The gateway offers no profiles of the processor on this system.');
+  if (response.status === 404) throw new ApiError('The gateway cannot record CPU profiles on this system.');
   if (!response.ok)
     throw new ApiError((await response.text()).trim() || `${path} answered ${response.status}`);
   return await response.arrayBuffer();

@@ -4,14 +4,14 @@ import { say } from '../../shared/toasts.tsx';
 
 const WORD = 'shutdown';
 
-/** Stops the gateway; asked for twice, because nobody can start it again from here. */
+/** Stops the gateway, after a confirmation, because it cannot be started again from here. */
 export function Shutdown(): ReactNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const [typed, setTyped] = useState('');
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     dialog.current?.close();
-    say({ text: 'The gateway stops as soon as its open requests have ended' });
+    say({ text: 'The gateway stops as soon as its open requests have finished' });
     ask('/quitquitquit', { method: 'POST' }).catch((error: Error) =>
       say({ text: error.message, isBad: true }),
     );
@@ -19,7 +19,7 @@ export function Shutdown(): ReactNode {
   return (
     <section className="panel" aria-labelledby="stop">
       <h2 id="stop">Stop the gateway</h2>
-      <p>Open requests end first; new ones are refused. It cannot be started again from here.</p>
+      <p>Open requests finish first; new ones are refused. It cannot be started again from here.</p>
       <button
         type="button"
         onClick={() => {

@@ -11,10 +11,10 @@ export interface Change {
 
 type State = Readonly<Record<string, unknown>>;
 
-/** More than this is no longer read by anyone. */
+/** Maximum number of changes that are displayed. */
 const MOST = 500;
 
-/** What is different between two states, value by value; bodies are compared as what they say. */
+/** Compares two states value by value; bodies are compared in decoded form. */
 export function changesBetween(before: State | undefined, after: State | undefined): Change[] {
   const old = flattened(before);
   const now = flattened(after);

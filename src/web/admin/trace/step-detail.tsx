@@ -17,7 +17,7 @@ export const VIEWS: readonly (Tab<DetailView> & { readonly key: string })[] = [
   { name: 'changes', label: 'Changes', key: 'd' },
 ];
 
-/** What one step says: why it came out as it did, the event itself, and the variables after it. */
+/** Details of a step: its explanation, the event itself, and the variables after it. */
 export function StepDetail({
   step,
   view,
@@ -66,7 +66,7 @@ export function StepDetail({
   );
 }
 
-/** A text that long is cut: it would stop the page. The file has all of it. */
+/** A longer text is cut, because it would block the page. The file contains all of it. */
 const LONGEST = 200_000;
 
 function Json({ value }: { readonly value: unknown }): ReactNode {
@@ -74,7 +74,7 @@ function Json({ value }: { readonly value: unknown }): ReactNode {
   return (
     <pre>
       {text.slice(0, LONGEST)}
-      {text.length > LONGEST ? '\n… (all of it is in the file that Save writes)' : ''}
+      {text.length > LONGEST ? '\n… (the file that Save writes contains all of it)' : ''}
     </pre>
   );
 }
@@ -103,7 +103,7 @@ function Why({ step }: { readonly step: TraceStep }): ReactNode {
 
 type Message = TraceStep['message'];
 
-/** The expression, what each of its parts gave, and the variables that it read. */
+/** The expression, the results of its subexpressions, and the variables that it read. */
 function Expression({ message }: { readonly message: Message }): ReactNode {
   const expression = textOf(message['expr']);
   const parts = recordsOf(message['parts']);
@@ -111,7 +111,7 @@ function Expression({ message }: { readonly message: Message }): ReactNode {
     <>
       <pre>{visible(expression)}</pre>
       <table>
-        <caption className="unseen">Values of the expression and its parts</caption>
+        <caption className="unseen">Results of the expression and its parts</caption>
         <thead>
           <tr>
             <th scope="col">Part</th>
@@ -157,7 +157,7 @@ function Rules({ rules }: { readonly rules: readonly Readonly<Record<string, unk
         const { name, matched, mode, decided, problem } = rule;
         const { configLine, configColumn } = rule;
         return (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a rule is its place.
+          // biome-ignore lint/suspicious/noArrayIndexKey: a rule is identified by its position.
           <li key={index} className={decided === true ? 'decided' : ''}>
             <span className={matched === true ? 'good' : 'warn'}>
               {matched === true ? '✓ true' : '✗ false'}
@@ -181,7 +181,7 @@ function Rules({ rules }: { readonly rules: readonly Readonly<Record<string, unk
   );
 }
 
-/** Why the other routes were not taken. */
+/** Why the other routes did not match. */
 function WhyNot({ message }: { readonly message: Message }): ReactNode {
   const skipped = recordsOf(message['skippedRoutes']);
   const selected = message['selectedRoute'];

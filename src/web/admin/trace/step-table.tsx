@@ -3,10 +3,10 @@ import { durationText, lastMoment } from '../../../core/trace/verdict.ts';
 import type { TraceModel, TraceStep } from '../../../core/trace-model.ts';
 import { visible } from '../../shared/visible.ts';
 
-/** More steps than this are not put on the page. */
+/** Maximum number of steps on the page. */
 const MOST = 1_000;
 
-/** The steps of a trace in their order, each with when it was and how long it took. */
+/** The steps of a trace in order, with time and duration. */
 export function StepTable({
   model,
   steps,
@@ -24,7 +24,7 @@ export function StepTable({
     const list = box.current;
     const row = list?.querySelector<HTMLElement>(`[data-step="${chosen}"]`);
     if (list === null || !row) return;
-    // Only the list: the page stays where it is.
+    // Scrolls only the list; the page does not move.
     const bottom = row.offsetTop + row.offsetHeight;
     if (row.offsetTop < list.scrollTop) list.scrollTop = row.offsetTop;
     else if (bottom > list.scrollTop + list.clientHeight) list.scrollTop = bottom - list.clientHeight;
@@ -112,7 +112,7 @@ function Row({
   );
 }
 
-/** Of the column; a quarter of it is left for how long the last step took. */
+/** Share of the column's width; a quarter is reserved for the duration of the last step. */
 const share = (part: number, whole: number): string => `${(Math.min(1, part / whole) * 75).toFixed(2)}%`;
 
 export function signOf({ severity, isSkip }: Pick<TraceStep, 'severity' | 'isSkip'>): {

@@ -16,7 +16,7 @@ import { type DetailView, StepDetail, VIEWS } from './step-detail.tsx';
 import { StepTable } from './step-table.tsx';
 import type { KeptTrace } from './traces.ts';
 
-/** One trace: what came of the request and who decided that, its way, its steps. */
+/** One trace: its outcome and what decided it, its stages, its steps. */
 export function TraceView({ trace }: { readonly trace: KeptTrace }): ReactNode {
   const { model } = trace;
   const [isFolded, setFolded] = useState(false);
@@ -48,9 +48,9 @@ export function TraceView({ trace }: { readonly trace: KeptTrace }): ReactNode {
   return (
     <article aria-label="Trace">
       <Verdict trace={trace} />
-      <ol className="ribbon" aria-label="Way of the request">
+      <ol className="ribbon" aria-label="Stages of the request">
         {stagesOf(model).map(({ mark, text }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a stage is its place.
+          // biome-ignore lint/suspicious/noArrayIndexKey: a stage is identified by its position.
           <li key={index} className={TONES[mark] ?? ''}>
             {mark} {visible(text)}
           </li>
@@ -101,14 +101,14 @@ function Verdict({ trace }: { readonly trace: KeptTrace }): ReactNode {
       {detail === '' || verdict.includes(detail) ? null : <p>{visible(detail)}</p>}
       {state === 'cut' ? (
         <p className="warn">
-          ! The trace ended before the request did: the gateway stopped, or the file was cut.
+          ! The trace ended before the request did: the gateway stopped, or the file was truncated.
         </p>
       ) : null}
     </header>
   );
 }
 
-const STATES = { live: 'under way …', done: 'done', cut: 'no end seen' } as const;
+const STATES = { live: 'in progress …', done: 'done', cut: 'no end seen' } as const;
 
 export function toneOf({ verdict }: TraceModel): string {
   const { status = 0, error } = verdict ?? {};

@@ -8,12 +8,12 @@ import { readEventStream } from '../../shared/event-stream.ts';
 /** A trace of this visit. */
 export interface KeptTrace {
   readonly id: number;
-  /** When it began or was loaded, ms since 1970. */
+  /** When it began or was loaded, in ms since 1970. */
   readonly at: number;
-  /** File that it came from. */
+  /** The file that it was loaded from. */
   readonly file?: string;
   readonly model: TraceModel;
-  /** Events as they were sent, for files. */
+  /** Events as they were sent, for saving. */
   readonly lines: readonly string[];
   /** `cut`: the stream ended before the request did. */
   readonly state: 'live' | 'done' | 'cut';
@@ -25,12 +25,12 @@ export type ArmState =
   | { readonly kind: 'waiting'; readonly since: number; readonly alive: number }
   | { readonly kind: 'refused' | 'lost'; readonly reason: string };
 
-export interface Wanted {
-  /** CEL; empty for any request. */
+export interface TraceRequest {
+  /** A CEL expression; empty for any request. */
   readonly expression: string;
-  /** So many requests. */
+  /** Number of requests. */
   readonly count: number;
-  /** Begin again whenever they are done. */
+  /** Whether to start again when they are complete. */
   readonly again: boolean;
 }
 
@@ -78,16 +78,16 @@ export function disarm(): void {
   change({ arm: { kind: 'idle' } });
 }
 
-/** Waits for requests and records what happens to them, until they are done or `disarm` is called. */
-export async function arm(wanted: Wanted): Promise<void> {
+/** Waits for requests and records their traces, until all are complete or `disarm` is called. */
+export async function arm(request: TraceRequest): Promise<void> {
   disarm();
   const own = new AbortController();
   running = own;
   change({ arm: { kind: 'connecting' } });
   const isCurrent = (): boolean => running === own;
   try {
-    do await recordAgain(wanted, own);
-    while (wanted.again && isCurrent());
+    do await recordAgain(request, own);
+    while (request.again && isCurrent());
     if (isCurrent()) change({ arm: { kind: 'idle' } });
   } catch (error) {
     if (!isCurrent()) return;
@@ -103,22 +103,22 @@ const GONE: ArmState = {
 };
 const RETRY = 1_000;
 
-/** Whoever wants traces again and again also wants them after a restart of the gateway. */
-async function recordAgain(wanted: Wanted, own: AbortController): Promise<void> {
+/** Repeated tracing continues after a restart of the gateway. */
+async function recordAgain(request: TraceRequest, own: AbortController): Promise<void> {
   try {
-    await record(wanted, own);
+    await record(request, own);
   } catch (error) {
-    if (own.signal.aborted || !wanted.again || isRefusal(error)) throw error;
+    if (own.signal.aborted || !request.again || isRefusal(error)) throw error;
     change({ arm: GONE });
     await new Promise((resolve) => setTimeout(resolve, RETRY));
   }
 }
 
-/** One stream: of one request, or of several that it follows. */
-async function record({ expression, count: wanted }: Wanted, own: AbortController): Promise<void> {
+/** Reads one stream, of one request or of several. */
+async function record({ expression, count }: TraceRequest, own: AbortController): Promise<void> {
   const query = new URLSearchParams({
     ...(expression.trim() === '' ? {} : { expression }),
-    ...(wanted > 1 ? { count: String(wanted) } : {}),
+    ...(count > 1 ? { count: String(count) } : {}),
   });
   const sorter = createSorter();
   const ids: number[] = [];
@@ -140,7 +140,7 @@ async function record({ expression, count: wanted }: Wanted, own: AbortControlle
     for (const id of ids)
       update(id, (trace) => (trace.state === 'live' ? { ...trace, state: 'cut' } : trace));
   }
-  if (ids.length === 0) throw new ApiError('The gateway ended the stream before there was a request.');
+  if (ids.length === 0) throw new ApiError('The gateway ended the stream before a request arrived.');
 }
 
 function alive(): void {
@@ -153,7 +153,7 @@ function addLine(id: number, data: string): void {
   const json = parsed(data);
   update(id, (trace) => ({
     ...trace,
-    // What is beyond the bound is counted by the model, as lost.
+    // Events beyond the limit are counted by the model as lost.
     model: addEvent(trace.model, trace.lines.length < LIMITS.traceEvents ? json : undefined),
     lines: trace.lines.length < LIMITS.traceEvents ? [...trace.lines, data] : trace.lines,
     state: isLast(json) ? 'done' : trace.state,
@@ -172,8 +172,8 @@ const isLast = (json: unknown): boolean =>
   (json as { message?: { type?: unknown } } | null | undefined)?.message?.type === 'requestFinished';
 
 /**
- * Shows a saved trace: JSON Lines as `agctl proxy trace --save` writes them, or the stream as it was sent. Throws an
- * `Error` in words when there is none in it.
+ * Displays a saved trace: JSON Lines as written by `agctl proxy trace --save`, or the stream as it was sent. Throws an
+ * `Error` if the text contains no trace.
  */
 export function load(text: string, file: string): void {
   const lines = text
@@ -181,7 +181,7 @@ export function load(text: string, file: string): void {
     .map((line) => line.replace(/^data: ?/, '').trim())
     .filter((line) => line.startsWith('{'))
     .slice(0, LIMITS.traceEvents);
-  // A file may hold several requests.
+  // A file may contain several requests.
   const sorter = createSorter();
   const traces: { model: TraceModel; lines: string[]; isDone: boolean }[] = [];
   for (const line of lines) {
@@ -195,7 +195,7 @@ export function load(text: string, file: string): void {
   }
   if (!traces.some(({ model }) => model.steps.length > 0))
     throw new Error(
-      `${file} has no trace in it. A trace is what "Save" writes here, or agctl proxy trace --save.`,
+      `${file} contains no trace. "Save" on this page and agctl proxy trace --save write traces.`,
     );
   for (const { model, lines: own, isDone } of traces.reverse())
     keep({ at: Date.now(), file, model, lines: own, state: isDone ? 'done' : 'cut' });

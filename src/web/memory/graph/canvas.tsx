@@ -9,11 +9,11 @@ interface CanvasProps {
   readonly label: string;
   readonly onCurrent: (index: number | undefined) => void;
   readonly onOpen: (index: number) => void;
-  /** Where Esc goes. */
+  /** The element that Esc focuses. */
   readonly leave: RefObject<HTMLElement | null>;
 }
 
-/** The graph as a drawing, for pointer, finger and keyboard. The table shows the same in words. */
+/** The graph as a drawing for pointer, touch and keyboard. The table displays the same data as text. */
 export function GraphCanvas({ data, current, label, onCurrent, onOpen, leave }: CanvasProps): ReactNode {
   const canvas = useRef<HTMLCanvasElement>(null);
   const scene = useRef<Scene>(undefined);
@@ -46,7 +46,7 @@ export function GraphCanvas({ data, current, label, onCurrent, onOpen, leave }: 
       <div
         className="graph"
         data-settled={isSettled}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: an application takes keys.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: an application handles keys.
         tabIndex={0}
         role="application"
         aria-label={label}
@@ -67,7 +67,7 @@ export function GraphCanvas({ data, current, label, onCurrent, onOpen, leave }: 
         </button>
       </div>
       <p id="graph-keys" className="quiet">
-        In the drawing: arrow keys go to the nearest neighbour, Enter starts from it, + and − zoom, 0 shows
+        In the drawing: arrow keys move to the nearest neighbor, Enter starts from it, + and − zoom, 0 shows
         all, Esc leaves.
       </p>
     </>

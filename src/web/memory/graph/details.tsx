@@ -1,9 +1,9 @@
 import { type ReactNode, useState } from 'react';
 import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
+import { count } from '../../shared/format.ts';
 import { Link } from '../../shared/link.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
-import { count } from '../../shared/words.ts';
 import { API, type Entity } from '../model.ts';
 import { Unreachable } from '../unreachable.tsx';
 import { Mark } from './legend.tsx';
@@ -11,7 +11,7 @@ import type { GraphData } from './load.ts';
 
 const NEIGHBOURS = 50;
 
-/** The current entity: its content, metadata and relations. */
+/** The selected entity: its content, metadata and relations. */
 export function Details({
   data,
   current,
@@ -86,7 +86,7 @@ function Metadata({ entity: { metadata } }: { readonly entity: Entity }): ReactN
   );
 }
 
-/** A text of any length, as text; more of it on request, so that ten megabytes do not stop the page. */
+/** A text of any length, displayed in parts on request, so that ten megabytes do not block the page. */
 export function LongText({ text }: { readonly text: string }): ReactNode {
   const [length, setLength] = useState<number>(MEMORY_PAGE_LIMITS.shownText);
   if (text === '') return null;

@@ -7,9 +7,9 @@ export type ToLayout =
       readonly links: Uint32Array;
       readonly isInstant: boolean;
     }
-  /** The memory of a frame that has been drawn. */
+  /** The buffer of a frame that has been drawn. */
   | { readonly kind: 'back'; readonly positions: Float32Array<ArrayBuffer> }
-  /** Holds a node at a place, or lets it go. */
+  /** Fixes a node at a position, or releases it. */
   | {
       readonly kind: 'hold';
       readonly index: number;
@@ -24,15 +24,15 @@ export interface FromLayout {
 
 export interface Layout {
   hold(index: number, at: { readonly x: number; readonly y: number } | null): void;
-  /** The memory of a frame, for the next one. */
+  /** Returns the buffer of a frame for reuse. */
   giveBack(positions: Float32Array<ArrayBuffer>): void;
   close(): void;
 }
 
 /**
- * Places the nodes in a thread of its own.
+ * Lays out the nodes in a worker.
  *
- * @param isInstant only the end is shown, without motion
+ * @param isInstant displays only the final layout, without animation
  */
 export function startLayout(
   { nodes, edges }: GraphData,

@@ -9,19 +9,19 @@ import {
 } from 'd3-force';
 import type { FromLayout, ToLayout } from './layout.ts';
 
-// Runs beside the page. Frames are handed over when the page has given the memory of an earlier one back, so that a
-// slow page is sent fewer of them and none waits in a queue.
+// Runs in parallel to the page. A frame is sent only after the page has returned the buffer of an earlier one, so that
+// a slow page gets fewer frames and none are queued.
 
-/** How long to work before looking whether the page wants something, in ms. */
+/** How long to work before checking for messages of the page, in ms. */
 const SLICE = 12;
-/** More nodes settle in fewer, coarser steps. */
+/** Above this number of nodes, the layout uses fewer and coarser steps. */
 const MANY = 2_000;
 
 let simulation: Simulation<SimulationNodeDatum, undefined> | undefined;
 let free: Float32Array<ArrayBuffer>[] = [];
 let isInstant = false;
 let isLooping = false;
-/** The frame in which nothing moves any more was sent. */
+/** Whether the final frame has been sent. */
 let isDone = false;
 
 addEventListener('message', ({ data }: MessageEvent<ToLayout>) => {
@@ -47,7 +47,7 @@ function begin({ count, links, isInstant: instant }: Extract<ToLayout, { kind: '
     .stop();
 }
 
-/** A node that is held stays where it is put; the others follow. */
+/** A fixed node stays where it is put; the others follow. */
 function move({ index, at }: Extract<ToLayout, { kind: 'hold' }>): void {
   const node = simulation?.nodes()[index];
   if (node === undefined) return;
@@ -69,7 +69,7 @@ function step(): void {
   const until = performance.now() + SLICE;
   while (!isSettled() && (isInstant || performance.now() < until)) simulation.tick();
   const positions = free.pop();
-  // The page gives memory back when it has drawn, and that begins the next step of a layout that has come to rest.
+  // The page returns the buffer after drawing, which starts the next step of a finished layout.
   if (positions === undefined) {
     if (!isSettled()) loop();
     return;

@@ -1,10 +1,10 @@
 import type { ReactNode } from 'react';
-import { count } from '../../shared/words.ts';
+import { count } from '../../shared/format.ts';
 import { ENTITY_TYPES, type EntityType, RELATION_TYPES } from '../model.ts';
 import type { GraphData } from './load.ts';
 import { DASHES } from './paint.ts';
 
-/** What the shapes and lines of the drawing mean, and how many there are: of those that are in it. */
+/** The meaning of shapes and lines in the drawing, with the number of each. */
 export function Legend({ data: { nodes, edges } }: { readonly data: GraphData }): ReactNode {
   const entities = Map.groupBy(nodes, ({ type }) => type);
   const relations = Map.groupBy(edges, ({ type }) => type);
@@ -24,7 +24,7 @@ export function Legend({ data: { nodes, edges } }: { readonly data: GraphData })
           {type} <span className="quiet">{count(relations.get(type)?.length ?? 0)}</span>
         </li>
       ))}
-      {edges.length === 0 ? null : <li className="quiet">thicker: more weight</li>}
+      {edges.length === 0 ? null : <li className="quiet">thicker: higher weight</li>}
     </ul>
   );
 }
@@ -36,7 +36,7 @@ const POINTS: Readonly<Record<EntityType, string>> = {
   chat_message: '7,0 14,7 7,14 0,7',
 };
 
-/** The shape of a type, as the drawing has it. */
+/** The shape of a type, as in the drawing. */
 export function Mark({ type }: { readonly type: EntityType }): ReactNode {
   return (
     <svg width="14" height="14" aria-hidden="true" className={`mark ${type}`}>

@@ -1,27 +1,27 @@
 import { MEMORY_PAGE_LIMITS, MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { ask } from '../../shared/api.ts';
-import { count } from '../../shared/words.ts';
+import { count } from '../../shared/format.ts';
 import { API, type EntityType, type Relation } from '../model.ts';
 
 export interface GraphNode {
   readonly id: string;
   readonly name: string;
   readonly type: EntityType;
-  /** Hops from the start; none in the whole graph. */
+  /** Hops from the start; undefined for the whole graph. */
   readonly depth?: number;
 }
 
-/** What is drawn: the relations name nodes by their place in the list. */
+/** The data of the drawing; relations refer to nodes by index. */
 export interface GraphData {
-  /** Place of the start; undefined in the whole graph. */
+  /** Index of the start; undefined for the whole graph. */
   readonly root: number | undefined;
   readonly nodes: readonly GraphNode[];
   readonly edges: readonly GraphEdge[];
-  /** Places of the nodes that a node has relations with, by place. */
+  /** For each node, the indexes of the nodes that it has relations with. */
   readonly neighbours: readonly (readonly number[])[];
   /** What was left out, and why. */
   readonly notes: readonly string[];
-  /** Others of the same name as the start. */
+  /** Other entities with the same name as the start. */
   readonly namesakes: readonly GraphNode[];
 }
 
@@ -51,7 +51,7 @@ interface TopologyPage {
   readonly nextCursor: string | null;
 }
 
-/** What is connected to an entity (id or name). @throws ApiError */
+/** Loads the entities connected to an entity (id or name). @throws ApiError */
 export async function loadWalk(entityId: string, maxDepth: number, signal: AbortSignal): Promise<GraphData> {
   const query = new URLSearchParams({
     entityId,
@@ -62,12 +62,12 @@ export async function loadWalk(entityId: string, maxDepth: number, signal: Abort
   const notes: string[] = [];
   if (truncated)
     notes.push(
-      `There is more than shown: one walk takes at most ${count(MEMORY_STORE_LIMITS.graphNodes)} entities and ${count(MEMORY_STORE_LIMITS.graphEdges)} relations. Choose a smaller depth, or start elsewhere.`,
+      `There is more than shown: at most ${count(MEMORY_STORE_LIMITS.graphNodes)} entities and ${count(MEMORY_STORE_LIMITS.graphEdges)} relations are loaded. Choose a smaller depth, or start elsewhere.`,
     );
   return graphOf(nodes, edges, notes, { id: root.id, namesakes: ambiguous ?? [] });
 }
 
-/** The whole graph, as far as it can be drawn. @throws ApiError */
+/** Loads the whole graph, up to the limit of a drawing. @throws ApiError */
 export async function loadTopology(
   signal: AbortSignal,
   progress: (nodes: number) => void,
@@ -95,11 +95,11 @@ export async function loadTopology(
   const notes: string[] = [];
   if (cursor !== null)
     notes.push(
-      `Shown are ${count(nodes.length)} of ${count(total)} entities: one drawing takes at most ${count(MEMORY_PAGE_LIMITS.graphNodes)} entities and ${count(MEMORY_PAGE_LIMITS.graphEdges)} relations. Start from one entity to see what is around it.`,
+      `Shown are ${count(nodes.length)} of ${count(total)} entities: a drawing contains at most ${count(MEMORY_PAGE_LIMITS.graphNodes)} entities and ${count(MEMORY_PAGE_LIMITS.graphEdges)} relations. Start from one entity to see its surroundings.`,
     );
   if (isCut)
     notes.push(
-      `Some relations are left out: each part of the graph brings at most ${count(MEMORY_STORE_LIMITS.graphEdges)}.`,
+      `Some relations are left out: each part of the graph contains at most ${count(MEMORY_STORE_LIMITS.graphEdges)}.`,
     );
   return graphOf(nodes, edges, notes);
 }

@@ -7,9 +7,9 @@ export const DIRECTIONS = {
 export type Arrow = keyof typeof DIRECTIONS;
 
 /**
- * The nearest node in a direction: one of those that the current one has a relation with, or, if none lies there, any.
+ * The nearest node in a direction: preferably one that the current node has a relation with, otherwise any node.
  *
- * @param from place of the current node
+ * @param from index of the current node
  */
 export function nearest(
   positions: Float32Array,
@@ -37,7 +37,7 @@ function best(
     const ahead = x * right + y * down;
     const aside = Math.abs(x * down) + Math.abs(y * right);
     if (ahead <= 0 || aside > ahead) continue;
-    // What lies straight ahead is nearer than what lies aside.
+    // Sideways distance counts twice.
     const cost = ahead + 2 * aside;
     if (cost >= least) continue;
     least = cost;

@@ -2,7 +2,7 @@ import type { EntityType, RelationType } from '../model.ts';
 import type { GraphData, GraphEdge } from './load.ts';
 import { type Size, toPlane, toScreen, type View } from './view.ts';
 
-/** Colours of the theme, read from the style sheet: one place for light, dark and forced colours. */
+/** Colors of the theme, read from the style sheet, which defines light, dark and forced colors. */
 export interface Paint {
   readonly back: string;
   readonly text: string;
@@ -11,7 +11,7 @@ export interface Paint {
   readonly types: Readonly<Record<EntityType, string>>;
 }
 
-/** Never by colour alone: each type has a shape, each relation a line. */
+/** Each type has a shape and each relation a line style, so that color is never the only distinction. */
 export const SHAPES: Readonly<Record<EntityType, 'square' | 'circle' | 'triangle' | 'diamond'>> = {
   workspace: 'square',
   doc_file: 'circle',
@@ -34,21 +34,23 @@ export interface Picture {
 }
 
 /**
- * Measured without a graphics card, for 2,000 relations: lines of more than a pixel take 90 ms a frame, of one pixel in
- * one path 11 ms, and in paths of twenty 6 ms. So widths, dashes and arrows wait until nothing moves, and for a view of
- * fewer relations: between thousands nobody could see them.
+ * Measured without a graphics card, for 2,000 relations: lines wider than a pixel take 90 ms per frame, one-pixel lines
+ * in a single path 11 ms, in paths of twenty 6 ms. Therefore widths, dashes and arrows are only drawn when nothing
+ * moves and fewer relations are in view; among thousands nobody could see them.
  */
 const FINE_EDGES = 2_500;
 const FINE_EDGES_MOVING = 200;
 const COARSE_PATH = 20;
-/** More nodes than this are squares while they move; 5,000 of other shapes take longer than a frame. */
+/**
+ * Above this number of nodes, all are drawn as squares while they move; 5,000 other shapes take longer than a frame.
+ */
 const SHAPED_NODES = 2_000;
-/** Pixels from the middle of a node to its edge, at least. */
+/** Minimum distance from the center of a node to its border, in pixels. */
 const SEEN = 2.5;
-/** Names at a time: from afar fewer, so that the drawing stays in sight. */
+/** Maximum number of labels; fewer when zoomed out, so that the drawing stays visible. */
 const LABELS = 60;
 const LABELS_AFAR = 20;
-/** Below this zoom lines get thinner with the rest. */
+/** Below this zoom, lines get thinner. */
 const AFAR = 0.6;
 const LABEL_LENGTH = 32;
 
@@ -69,7 +71,7 @@ export function paintOf(element: Element): Paint {
   };
 }
 
-/** One frame. */
+/** Draws one frame. */
 export function draw(context: CanvasRenderingContext2D, picture: Picture, paint: Paint, ratio: number): void {
   const { size, view } = picture;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -104,7 +106,7 @@ function drawEdges(context: CanvasRenderingContext2D, picture: Picture, paint: P
   drawCoarseEdges(context, picture, near, paint.accent);
 }
 
-/** Those whose ends are not both beyond the same side. */
+/** Relations that are not entirely beyond one side of the view. */
 function edgesInSight({ data, positions, view, size }: Picture): GraphEdge[] {
   const { x: left, y: top } = toPlane(view, size, { x: 0, y: 0 });
   const { x: right, y: bottom } = toPlane(view, size, { x: size.width, y: size.height });
@@ -178,7 +180,7 @@ function addArrow(path: Path2D, x1: number, y1: number, x2: number, y2: number, 
   path.lineTo(tipX - x * 5 + y * 2.5, tipY - y * 5 - x * 2.5);
 }
 
-/** In units of the plane: what has many relations is larger. */
+/** In units of the plane; nodes with many relations are larger. */
 export function nodeRadius({ neighbours, root }: GraphData, index: number): number {
   const degree = neighbours[index]?.length ?? 0;
   return Math.min(12, 4 + Math.sqrt(degree)) + (index === root ? 4 : 0);
@@ -189,7 +191,7 @@ function drawNodes(context: CanvasRenderingContext2D, picture: Picture, paint: P
   const isCoarse = picture.isMoving && data.nodes.length > SHAPED_NODES;
   context.lineWidth = 1.5 / view.zoom;
   context.strokeStyle = paint.back;
-  // Each by itself: a path with all of one colour takes twice as long.
+  // One path per node: a single path for all nodes of one color takes twice as long.
   data.nodes.forEach(({ type }, index) => {
     const [x, y] = [positions[2 * index] as number, positions[2 * index + 1] as number];
     const radius = Math.max(nodeRadius(data, index), SEEN / view.zoom);
@@ -231,7 +233,7 @@ function addShape(path: CanvasPath, type: EntityType, x: number, y: number, radi
   }
 }
 
-/** The current node, its neighbours, the start and what has the most relations; none over another. */
+/** Labels the current node, its neighbors, the start and the nodes with the most relations, without overlaps. */
 function drawLabels(context: CanvasRenderingContext2D, picture: Picture, paint: Paint): void {
   const { data, positions, view, size, current, isMoving } = picture;
   const near = current === undefined ? [] : [current, ...(data.neighbours[current] ?? [])];
@@ -268,7 +270,7 @@ function drawLabels(context: CanvasRenderingContext2D, picture: Picture, paint: 
   }
 }
 
-/** Names of strangers: no line of a canvas is left to directions and controls in them. */
+/** Names come from documents, so direction marks and controls are removed. */
 function shortened(name: string): string {
   const plain = name.replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '␣').trim();
   return plain.length > LABEL_LENGTH ? `${plain.slice(0, LABEL_LENGTH - 1).toWellFormed()}…` : plain;

@@ -10,14 +10,14 @@ export interface SceneEvents {
   readonly onSettled: () => void;
 }
 
-/** So long after the last move of a hand the drawing gets its fine lines back, in ms. */
-const CALM = 150;
-/** How far from a node a finger or pointer still means it, in pixels. */
+/** Time after the last interaction before fine lines are drawn again, in ms. */
+const FINE_LINES_AFTER = 150;
+/** Hit distance of a pointer or finger around a node, in pixels. */
 const REACH = 14;
 
 /**
- * The drawing, outside React: frames come from the layout, are drawn when the browser asks for one, and only when
- * something has changed.
+ * The drawing, outside of React: frames come from the layout and are drawn in animation frames, only if something has
+ * changed.
  */
 export class Scene {
   positions: Float32Array<ArrayBuffer> = new Float32Array();
@@ -28,10 +28,10 @@ export class Scene {
   #layout: Layout;
   #current: number | undefined;
   #isMoving = true;
-  /** Somebody moves it. */
+  /** Whether the user is moving it. */
   #isHeld = false;
   #calming: ReturnType<typeof setTimeout> | undefined;
-  /** Everything is kept in sight until somebody moves it. */
+  /** Whether the view follows the whole graph, which ends when the user moves it. */
   #isFitting = true;
   #frame = 0;
   readonly #canvas: HTMLCanvasElement;
@@ -74,7 +74,7 @@ export class Scene {
     this.#events.onCurrent(index);
   }
 
-  /** @param factor above 1 comes nearer */
+  /** @param factor above 1 zooms in */
   zoom(factor: number, at: Point = { x: this.#size.width / 2, y: this.#size.height / 2 }): void {
     this.#touched();
     this.#view = zoomed(this.#view, this.#size, at, factor);
@@ -122,7 +122,7 @@ export class Scene {
     this.#calming = setTimeout(() => {
       this.#isHeld = false;
       this.redraw();
-    }, CALM);
+    }, FINE_LINES_AFTER);
   }
 
   #listen(): void {

@@ -1,12 +1,12 @@
 import { type ReactNode, useDeferredValue, useMemo, useState } from 'react';
 import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
+import { count, counted } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
-import { count, counted } from '../../shared/words.ts';
 import type { GraphData } from './load.ts';
 
 interface Row {
   readonly key: string;
-  /** The node that the row is about. */
+  /** Index of the row's node. */
   readonly index: number;
   readonly cells: readonly (string | number)[];
 }

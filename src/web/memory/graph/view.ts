@@ -1,4 +1,4 @@
-/** Which part of the plane is seen: the point in the middle, and pixels per unit. */
+/** The visible part of the plane: its center, and pixels per unit. */
 export interface View {
   readonly x: number;
   readonly y: number;
@@ -16,7 +16,7 @@ export interface Point {
 }
 
 const ZOOM = { least: 0.02, most: 8 };
-/** Room around everything, in pixels, for labels. */
+/** Margin around the graph for labels, in pixels. */
 const MARGIN = 48;
 
 export function toScreen({ x, y, zoom }: View, { width, height }: Size, at: Point): Point {
@@ -27,7 +27,7 @@ export function toPlane({ x, y, zoom }: View, { width, height }: Size, at: Point
   return { x: (at.x - width / 2) / zoom + x, y: (at.y - height / 2) / zoom + y };
 }
 
-/** Zooms so that what is under the point stays there. */
+/** Zooms so that the given point keeps its position. */
 export function zoomed(view: View, size: Size, at: Point, factor: number): View {
   const zoom = Math.min(ZOOM.most, Math.max(ZOOM.least, view.zoom * factor));
   const fixed = toPlane(view, size, at);
@@ -38,7 +38,7 @@ export function zoomed(view: View, size: Size, at: Point, factor: number): View 
   };
 }
 
-/** Everything, as large as it can be; few nodes are not blown up. */
+/** Fits everything into the view; a few nodes are not enlarged beyond a maximum. */
 export function fitted(positions: Float32Array, { width, height }: Size): View {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let index = 0; index < positions.length; index += 2) {

@@ -1,10 +1,10 @@
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { ApiError } from '../../shared/api.ts';
+import { count, counted } from '../../shared/format.ts';
 import { Link } from '../../shared/link.tsx';
 import { navigate, useLocation } from '../../shared/router.ts';
 import { visible } from '../../shared/visible.ts';
-import { count, counted } from '../../shared/words.ts';
 import { curl, Empty } from '../empty.tsx';
 import { GraphCanvas } from '../graph/canvas.tsx';
 import { Details } from '../graph/details.tsx';
@@ -15,7 +15,7 @@ import { Unreachable } from '../unreachable.tsx';
 
 const DEPTHS = Array.from({ length: MEMORY_STORE_LIMITS.graphDepth }, (_none, index) => index + 1);
 
-/** Entities and their relations: all of them, or what is around one. */
+/** Entities and their relations: all of them, or those around one entity. */
 export function Graph(): ReactNode {
   const { query } = useLocation();
   const entity = query.get('entity') ?? '';
@@ -138,8 +138,8 @@ function Shown({
         ))}
       </p>
       {data.namesakes.length === 0 ? null : (
-        <nav aria-label="Others of this name" className="namesakes">
-          Others of this name:
+        <nav aria-label="Others with this name" className="namesakes">
+          Others with this name:
           {data.namesakes.map(({ id, type }) => (
             <Link key={id} to="/graph" query={{ entity: id, depth }}>
               {type} <code>{visible(id.slice(0, 40))}</code>
@@ -174,7 +174,7 @@ function Shown({
               : `${visible(node.name)}, ${node.type}, ${count(data.neighbours[current ?? 0]?.length ?? 0)} relations`}
           </p>
           {current === undefined || node === undefined ? (
-            <p className="quiet">Choose an entity to see its content and metadata.</p>
+            <p className="quiet">Select an entity to see its content and metadata.</p>
           ) : (
             <Details key={node.id} data={data} current={current} depth={depth} choose={setCurrent} />
           )}
@@ -187,7 +187,7 @@ function Shown({
 interface LoadedGraph {
   readonly data: GraphData | undefined;
   readonly error: Error | undefined;
-  /** Entities so far. */
+  /** Entities loaded so far. */
   readonly loaded: number;
   readonly reload: () => void;
 }
@@ -198,7 +198,7 @@ function useGraph(entity: string, depth: string): LoadedGraph {
   const [loaded, setLoaded] = useState(0);
   const [round, setRound] = useState(0);
   useEffect(() => {
-    // When it changes, everything begins again.
+    // A change of it starts the effect again.
     void round;
     const gone = new AbortController();
     setData(undefined);

@@ -1,17 +1,17 @@
 import type { ReactNode } from 'react';
+import { count, size } from '../../shared/format.ts';
 import { Link } from '../../shared/link.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
-import { count, size } from '../../shared/words.ts';
 import { curl, Empty } from '../empty.tsx';
 import { API, ENTITY_TYPES, RELATION_TYPES, type Stats } from '../model.ts';
 import { Resync } from '../resync.tsx';
 import { Unreachable } from '../unreachable.tsx';
 import { useSync } from '../use-sync.ts';
 
-/** What is counted changes by calls of agents too. */
+/** Calls of agents change the counts too. */
 const REFRESH = 10_000;
 
-/** What is stored, and when the docs folder was read last. */
+/** What is stored, and when the docs folder was last read. */
 export function Overview(): ReactNode {
   const { data, error, reload } = useLoaded<Stats>(`${API}/stats`, REFRESH);
   const sync = useSync(reload);

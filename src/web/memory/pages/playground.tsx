@@ -3,8 +3,8 @@ import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { selectResults } from '../../../core/search-results.ts';
 import { ask } from '../../shared/api.ts';
 import { CopyButton } from '../../shared/copy.tsx';
+import { counted, duration } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
-import { counted, duration } from '../../shared/words.ts';
 import { curl, Empty, toolCall } from '../empty.tsx';
 import { API, type SearchReply, type SearchResult } from '../model.ts';
 import { Result } from '../playground/result.tsx';
@@ -13,11 +13,11 @@ import { Unreachable } from '../unreachable.tsx';
 interface Answer {
   readonly query: string;
   readonly reply: SearchReply;
-  /** Until the page had it, in ms. */
+  /** Time until the page received it, in ms. */
   readonly tookMs: number;
 }
 
-/** What `search_knowledge` finds, and what it would find with another `minScore`. */
+/** Results of `search_knowledge`, and the effect of another `minScore`. */
 export function Playground(): ReactNode {
   const [limit, setLimit] = useState(5);
   const [minScore, setMinScore] = useState(0.7);
@@ -29,7 +29,7 @@ export function Playground(): ReactNode {
     const query = asked.current;
     const startedAt = performance.now();
     setAsking(true);
-    // One call brings everything that could be shown, so that the threshold can be moved without another.
+    // One call loads everything that could be displayed, so that the threshold can be moved without another one.
     ask<SearchReply>(`${API}/search`, {
       method: 'POST',
       body: { query, limit: MEMORY_STORE_LIMITS.results, minScore: 0, debug: true },
@@ -86,8 +86,8 @@ export function Playground(): ReactNode {
       {error === undefined ? null : <Unreachable error={error} retry={run} />}
       {answer === undefined ? (
         <p className="quiet">
-          Ask what an agent would ask. Results below the threshold stay in sight, in grey, so that you see
-          what another one would let through.
+          Ask what an agent would ask. Results below the threshold remain visible, in gray, so that you see
+          the effect of another threshold.
         </p>
       ) : (
         <Results answer={answer} limit={limit} minScore={minScore} />
@@ -163,7 +163,7 @@ function Results({
         .
       </p>
       <p className="quiet">
-        Backend {duration(reply.tookMs)}, with the way here {duration(tookMs)}. Embedder {reply.embedder}.
+        Backend {duration(reply.tookMs)}, including the request {duration(tookMs)}. Embedder {reply.embedder}.
       </p>
       <div className="row">
         <CopyButton text={() => toolCall('search_knowledge', args)}>Copy MCP tool call</CopyButton>

@@ -3,7 +3,7 @@ import { useLocation } from '../../shared/router.ts';
 import { SessionPlayer } from '../replay/session-player.tsx';
 import { Sessions } from '../replay/sessions.tsx';
 
-/** What agents and users said, by session, turn by turn. */
+/** Conversations of agents and users, by session, turn by turn. */
 export function Replay(): ReactNode {
   const { query } = useLocation();
   const session = query.get('session') ?? '';

@@ -1,5 +1,5 @@
 export interface Piece {
-  /** Where in the text it begins. */
+  /** Its offset in the text. */
   readonly at: number;
   readonly text: string;
   readonly isMarked: boolean;
@@ -7,10 +7,10 @@ export interface Piece {
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 const ENDING = /(?:ations?|ings?|ed|es|s|e)$/;
-/** Shorter words are in every text; they count when there are no others. */
+/** Shorter words occur in every text; they are only marked if the query has no others. */
 const TELLING = 4;
 
-/** A text in pieces, those words marked that the query has, in whatever form. */
+/** Splits a text into pieces and marks the words of the query, in any form. */
 export function marked(text: string, query: string): Piece[] {
   const words = query.toLowerCase().match(WORD) ?? [];
   const telling = words.filter((word) => word.length >= TELLING || /\P{ASCII}|\d/u.test(word));

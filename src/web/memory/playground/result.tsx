@@ -4,7 +4,7 @@ import { visible } from '../../shared/visible.ts';
 import type { SearchResult } from '../model.ts';
 import { marked } from './marks.ts';
 
-/** One result: how good it is, where it comes from, and its text with the words of the query marked. */
+/** One result: its score, its source, and its text with the words of the query marked. */
 export function Result({
   result,
   query,
@@ -12,7 +12,7 @@ export function Result({
 }: {
   readonly result: SearchResult;
   readonly query: string;
-  /** `below`: under the threshold. `crowded`: above it, and not among those that the limit lets through. */
+  /** `below`: under the threshold. `crowded`: above it, but not within the limit. */
   readonly standing: 'given' | 'crowded' | 'below';
 }): ReactNode {
   const { id, name, type, content, truncated, score, cosine, lexical, metadata } = result;
@@ -45,7 +45,7 @@ export function Result({
         {marked(visible(content), query).map(({ at, text, isMarked }) =>
           isMarked ? <mark key={at}>{text}</mark> : text,
         )}
-        {truncated === true ? <span className="quiet"> … (cut; the graph shows all of it)</span> : null}
+        {truncated === true ? <span className="quiet"> … (truncated; the graph shows all of it)</span> : null}
       </p>
     </li>
   );

@@ -1,10 +1,10 @@
 import type { ReactNode } from 'react';
+import { time } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
-import { time } from '../../shared/words.ts';
 import { LongText } from '../graph/details.tsx';
 import type { Turn } from '../model.ts';
 
-/** Turns before the current one that stay in sight, and how much of each. */
+/** Number of earlier turns that are displayed, and how much of each. */
 const BEFORE = 4;
 const BEFORE_LENGTH = 400;
 

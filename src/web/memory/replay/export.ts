@@ -1,11 +1,11 @@
 import type { Turn } from '../model.ts';
 
-/** One turn per line, as the backend gave it. */
+/** One turn per line, as received from the backend. */
 export function jsonLines(turns: readonly Turn[]): string[] {
   return turns.map((turn) => `${JSON.stringify(turn)}\n`);
 }
 
-/** For reading. What was said stands in fences that it cannot close, so that it stays text there too. */
+/** For reading. Contents are in fences that they cannot close, so that they remain text. */
 export function markdown(session: string, turns: readonly Turn[]): string[] {
   const title = `# Session ${oneLine(session)}\n`;
   return [
@@ -20,12 +20,12 @@ export function markdown(session: string, turns: readonly Turn[]): string[] {
 const oneLine = (text: string): string =>
   text.replace(/\s+/g, ' ').replace(/[\\`*_[\]<>#|]/g, String.raw`\$&`);
 
-/** Hands a file to the browser. */
+/** Offers a file as download. */
 export function download(name: string, type: string, parts: readonly string[]): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([...parts], { type }));
   link.download = name.replace(/[^\w.-]+/g, '_').slice(0, 100);
   link.click();
-  // The browser has begun by then.
+  // The browser has started reading it by then.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

@@ -1,6 +1,6 @@
 import type { Role, Turn } from '../model.ts';
 
-/** Empty: every one. */
+/** Empty values match everything. */
 export interface Filter {
   readonly role: Role | '';
   readonly agent: string;
@@ -9,9 +9,9 @@ export interface Filter {
 
 export const NO_FILTER: Filter = { role: '', agent: '', text: '' };
 
-/** Places of the turns that pass, in order. */
+/** Indexes of the matching turns, in order. */
 export function passing(turns: readonly Turn[], { role, agent, text }: Filter): number[] {
-  // Without a copy in lower case: the turns may have many megabytes.
+  // Without a lower-case copy, because the turns may have many megabytes.
   const wanted =
     text === '' ? undefined : new RegExp(text.replace(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`), 'iu');
   const places: number[] = [];
@@ -23,7 +23,7 @@ export function passing(turns: readonly Turn[], { role, agent, text }: Filter): 
   return places;
 }
 
-/** Position of the first place that is not before `place`; the last one if all are. */
+/** Position of the first index that is not before `place`; the last position if all are. */
 export function positionOf(places: readonly number[], place: number): number {
   let [low, high] = [0, places.length];
   while (low < high) {

@@ -3,7 +3,7 @@ import { visible } from '../../shared/visible.ts';
 import { ROLES, type Role, type Turn } from '../model.ts';
 import type { Filter } from './filter.ts';
 
-/** Which turns are played: of a role, of an agent, with a text. */
+/** Filters the turns by role, agent and text. */
 export function Filters({
   turns,
   filter,

@@ -1,8 +1,8 @@
 import { type ReactNode, useEffect, useRef } from 'react';
-import { count, time } from '../../shared/words.ts';
+import { count, time } from '../../shared/format.ts';
 import { ROLES, type Role, type Turn } from '../model.ts';
 
-/** Goes through the turns by hand; below it stands where who said something, a row for each role. */
+/** A slider over the turns; below it, a row per role shows who said something when. */
 export function Scrubber({
   turns,
   places,

@@ -1,8 +1,8 @@
 import { type ReactNode, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
+import { count, counted } from '../../shared/format.ts';
 import { navigate, useLocation } from '../../shared/router.ts';
 import { useShortcuts } from '../../shared/shortcuts.ts';
 import { visible } from '../../shared/visible.ts';
-import { count, counted } from '../../shared/words.ts';
 import { Unreachable } from '../unreachable.tsx';
 import { Conversation } from './conversation.tsx';
 import { download, jsonLines, markdown } from './export.ts';
@@ -13,7 +13,7 @@ import { Timeline } from './timeline.tsx';
 import { SPEEDS, usePlayer } from './use-player.ts';
 import { type Turns, useTurns } from './use-turns.ts';
 
-/** One session, to be played turn by turn. */
+/** Plays one session turn by turn. */
 export function SessionPlayer({ session }: { readonly session: string }): ReactNode {
   const found = useTurns(session);
   const { turns, state, error, reload } = found;
@@ -45,7 +45,7 @@ export function SessionPlayer({ session }: { readonly session: string }): ReactN
         <Filters turns={turns} filter={filter} change={setFilter} />
       )}
       {places.length === 0 ? (
-        <p role="status">{turns.length === 0 ? '' : 'No turn passes the filter.'}</p>
+        <p role="status">{turns.length === 0 ? '' : 'No turn matches the filter.'}</p>
       ) : (
         <>
           <div className="row controls">
@@ -53,7 +53,7 @@ export function SessionPlayer({ session }: { readonly session: string }): ReactN
               type="button"
               onClick={() => step(-1)}
               aria-keyshortcuts="ArrowLeft"
-              aria-label="Turn before"
+              aria-label="Previous turn"
             >
               ←
             </button>
@@ -110,7 +110,8 @@ function Amount({ found: { turns, state } }: { readonly found: Turns }): ReactNo
   if (state === 'cut')
     return (
       <p className="note">
-        ! Only the first {counted(turns.length, 'turn')} are here: the session is larger than a page can hold.
+        ! Only the first {counted(turns.length, 'turn')} are loaded: the session is larger than a page can
+        hold.
       </p>
     );
   return null;
@@ -145,10 +146,12 @@ function Exports({
   );
 }
 
-/** How long the current turn stands before it gets into the address, in ms: browsers stop counting at too many changes. */
-const SETTLED = 300;
+/**
+ * How long a turn must be displayed before it is written to the address, in ms: browsers limit the number of changes.
+ */
+const ADDRESS_DELAY = 300;
 
-/** Place of the current turn, in step with `?turn=` of the address, which counts from 1. */
+/** Index of the current turn, synchronized with `?turn=` in the address, which counts from 1. */
 function useLinkedTurn(session: string): readonly [number, (place: number) => void] {
   const { query } = useLocation();
   const asked = query.get('turn') ?? '1';
@@ -165,7 +168,7 @@ function useLinkedTurn(session: string): readonly [number, (place: number) => vo
     const timer = setTimeout(() => {
       written.current = turn;
       navigate('/replay', { session, turn }, { replace: true });
-    }, SETTLED);
+    }, ADDRESS_DELAY);
     return () => clearTimeout(timer);
   }, [place, session]);
   return [place, setPlace];

@@ -1,9 +1,9 @@
 import { type ReactNode, useCallback, useEffect, useState } from 'react';
 import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
 import { ask } from '../../shared/api.ts';
+import { counted, times } from '../../shared/format.ts';
 import { Link } from '../../shared/link.tsx';
 import { visible } from '../../shared/visible.ts';
-import { counted, times } from '../../shared/words.ts';
 import { Empty, toolCall } from '../empty.tsx';
 import { API, type Session } from '../model.ts';
 import { Unreachable } from '../unreachable.tsx';
@@ -13,7 +13,7 @@ interface SessionPage {
   readonly nextCursor: string | null;
 }
 
-/** The sessions, latest first, a page at a time. */
+/** The sessions, most recent first, one page at a time. */
 export function Sessions({ open }: { readonly open: string }): ReactNode {
   const [sessions, setSessions] = useState<readonly Session[]>();
   const [next, setNext] = useState<string | null>(null);
@@ -32,7 +32,7 @@ export function Sessions({ open }: { readonly open: string }): ReactNode {
     );
   }, []);
   useEffect(() => {
-    // When it changes, everything begins again.
+    // A change of it starts the effect again.
     void round;
     const gone = new AbortController();
     load(null, gone.signal);

@@ -12,19 +12,21 @@ import type { Turn } from '../model.ts';
 
 /** Height of a row, as in the style sheet. */
 const ROW = 32;
-/** Rows beyond the edges, so that scrolling shows no gaps. */
+/** Rows rendered beyond the edges, so that scrolling shows no gaps. */
 const SPARE = 8;
 const BEGINNING = 120;
 
 interface TimelineProps {
   readonly turns: readonly Turn[];
-  /** Places of those that are listed. */
+  /** Indexes of the listed turns. */
   readonly places: readonly number[];
   readonly position: number;
   readonly go: (position: number) => void;
 }
 
-/** All turns, a line each. Only the lines in sight are in the document, so that fifty thousand are as fast as fifty. */
+/**
+ * All turns, one line each. Only the visible lines are in the document, so that fifty thousand are as fast as fifty.
+ */
 export function Timeline({ turns, places, position, go }: TimelineProps): ReactNode {
   const box = useRef<HTMLDivElement>(null);
   const id = useId();
@@ -78,8 +80,8 @@ export function Timeline({ turns, places, position, go }: TimelineProps): ReactN
           const turn = turns[place];
           const index = first + offset;
           return turn === undefined ? null : (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: the list takes the keys.
-            // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and says which is active.
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the list handles the keys.
+            // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and marks the active row.
             <div
               key={turn.id}
               id={`${id}${index}`}

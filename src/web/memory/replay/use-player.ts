@@ -17,11 +17,11 @@ export interface Player {
 }
 
 /**
- * Goes on by itself, at the pace of the conversation or faster.
+ * Advances automatically, at the pace of the conversation or faster.
  *
- * @param places of the turns that are played
+ * @param places indexes of the turns that are played
  * @param position of the current one among them
- * @param mayGrow more turns are coming: wait at the end
+ * @param mayGrow more turns are loading, so wait at the end
  */
 export function usePlayer(
   turns: readonly Turn[],
@@ -32,7 +32,7 @@ export function usePlayer(
 ): Player {
   const [isPlaying, setPlaying] = useState(false);
   const [speed, setSpeed] = useState<number>(1);
-  // More turns that come in the meantime do not begin the wait again.
+  // Turns that arrive in the meantime do not restart the wait.
   const latest = useRef({ turns, places, go });
   latest.current = { turns, places, go };
   const isAtEnd = position >= places.length - 1;
@@ -52,7 +52,7 @@ export function usePlayer(
     speed,
     setSpeed,
     toggle: () => {
-      // At the end, once more from the beginning.
+      // At the end, starts again from the beginning.
       if (!isPlaying && isAtEnd && !mayGrow) go(0);
       setPlaying(!isPlaying);
     },
@@ -60,7 +60,7 @@ export function usePlayer(
   };
 }
 
-/** Long silences are cut; none is so short that a turn could not be seen. */
+/** Long pauses are shortened; every turn is displayed long enough to be seen. */
 function pause(from: Turn | undefined, to: Turn | undefined, speed: number): number {
   const real = Date.parse(to?.createdAt ?? '') - Date.parse(from?.createdAt ?? '');
   const gap = Math.min(MEMORY_PAGE_LIMITS.replayGap, Math.max(0, Number.isNaN(real) ? 0 : real));

@@ -4,7 +4,7 @@ import { ask } from '../../shared/api.ts';
 import { API, type Turn } from '../model.ts';
 
 export interface Turns {
-  /** In order; a new list when more have come. */
+  /** In order; a new list when more have arrived. */
   readonly turns: readonly Turn[];
   readonly state: 'loading' | 'complete' | 'cut' | 'failed';
   readonly error: Error | undefined;
@@ -17,15 +17,18 @@ interface TurnPage {
 }
 
 const NOTHING = { turns: [], state: 'loading', error: undefined } as const;
-/** How often the page is told of more turns, in ms: drawing each part of a long session would take longer than loading. */
-const TELL = 150;
+/**
+ * Minimum interval between updates of the page, in ms: drawing every part of a long session would take longer than
+ * loading it.
+ */
+const UPDATE_INTERVAL = 150;
 
-/** All turns of a session, part by part; the first can be looked at while the others come. */
+/** All turns of a session, loaded in parts; the first can be displayed while the others are loading. */
 export function useTurns(session: string): Turns {
   const [found, setFound] = useState<Omit<Turns, 'reload'>>(NOTHING);
   const [round, setRound] = useState(0);
   useEffect(() => {
-    // When it changes, everything begins again.
+    // A change of it starts the effect again.
     void round;
     const gone = new AbortController();
     setFound(NOTHING);
@@ -57,7 +60,7 @@ async function load(
     characters += length;
     limit = length < 1_000 * limit ? LIMITS.turnsMore : LIMITS.turnsFirst;
     after = page.nextAfter;
-    if (after === null || performance.now() - toldAt < TELL) continue;
+    if (after === null || performance.now() - toldAt < UPDATE_INTERVAL) continue;
     toldAt = performance.now();
     tell({ turns: [...turns], state: 'loading', error: undefined });
   }

@@ -1,25 +1,25 @@
 import { isRecord, textOf } from '../../../core/trace/read-event.ts';
 import type { TraceModel, TraceStep } from '../../../core/trace-model.ts';
 
-/** Something that the gateway did to a call of a model, in words. */
-export interface Acted {
+/** An effect of the gateway on an LLM call, described in words. */
+export interface Effect {
   readonly what: string;
   readonly where: string;
   readonly tone: 'good' | 'warn' | 'bad';
 }
 
-/** Transformations, guardrails and policies that did something, in their order. */
-export function actedOf({ steps }: TraceModel): Acted[] {
-  return steps.flatMap((step): Acted[] => {
+/** Effects of transformations, guardrails and policies, in order. */
+export function effectsOf({ steps }: TraceModel): Effect[] {
+  return steps.flatMap((step): Effect[] => {
     const { message, severity } = step;
     const tone = severity === 'error' ? 'bad' : severity === 'warn' ? 'warn' : 'good';
-    const what = wordsOf(step);
+    const what = describe(step);
     const where = step.place?.configPath ?? textOf(message['configPath']);
     return what === undefined ? [] : [{ what, where, tone }];
   });
 }
 
-function wordsOf({ message, summary, isSkip, label }: TraceStep): string | undefined {
+function describe({ message, summary, isSkip, label }: TraceStep): string | undefined {
   const { type } = message;
   if (type === 'cel') {
     const field = /\.transformation\.(.+)$/.exec(textOf(message['configPath']))?.[1];
@@ -35,7 +35,7 @@ function wordsOf({ message, summary, isSkip, label }: TraceStep): string | undef
   return type === 'policy' && !isSkip ? summary : undefined;
 }
 
-/** The price in USD, when the gateway knows one. */
+/** The price in USD, if the gateway knows it. */
 export function costOf({ steps }: TraceModel): number | undefined {
   const found = steps.findLast(
     ({ message }) => message.type === 'policyEvent' && message['kind'] === 'llm_cost',

@@ -1,4 +1,4 @@
-// Numbers and times as all pages write them, whatever the language of the browser.
+// Formats numbers and times identically on all pages, whatever the language of the browser.
 
 /** `12,345.678` */
 export function count(value: number): string {
@@ -14,22 +14,22 @@ export function counted(value: number, one: string, many = `${one}s`): string {
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 const two = (value: number): string => String(value).padStart(2, '0');
 
-// By hand: the first page would wait for the browser's tables of all languages otherwise.
+// Implemented by hand, because the first page would otherwise wait for the browser's tables of all languages.
 
-/** Time of day to the second, in the reader's zone. @param at ms since 1970 */
+/** Time of day to the second, in the user's time zone. @param at ms since 1970 */
 export function clock(at: number): string {
   const date = new Date(at);
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
-/** A time of the server (RFC 3339), in the reader's zone; something else stays as it is. */
+/** A time of the server (RFC 3339), in the user's time zone; any other text is unchanged. */
 export function time(text: string): string {
   const date = new Date(text);
   if (Number.isNaN(date.getTime())) return text;
   return `${date.getDate()} ${MONTHS[date.getMonth()]} ${date.getFullYear()}, ${clock(date.getTime())}`;
 }
 
-/** From one time to another; what both have in common is said once. */
+/** A time range; the common part is written once. */
 export function times(from: string, to: string): string {
   const [first, last] = [time(from), time(to)];
   if (first === last) return first;
