@@ -27,7 +27,7 @@ export function banner({ file, warnings, gateway, admin, config, ms }: BannerFac
     );
     for (const route of plan.routes) lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
     if (openLlmBackends(plan).length > 0)
-      lines.push(`    ! anyone who can reach port ${port} can call models with your provider key (AGW0312)`);
+      lines.push(`    ! anyone who reaches port ${port} can call models with your provider key (AGW0312)`);
   }
   if (admin !== undefined)
     lines.push(

@@ -27,7 +27,7 @@ describe('MEMORY_API_URL', () => {
     ['ftp://host', 'must begin with http:// or https://'],
     ['http://host?x=1', 'must not have a query or fragment'],
     ['http://host#', 'must not have a query or fragment'],
-    ['http://u:secret@host', 'must not hold a name or password'],
+    ['http://u:secret@host', 'must not contain a name or password'],
   ])('%j is refused: %s', (given, message) => {
     expect(() => memoryApiUrl(given)).toThrow(message);
     expect(() => memoryApiUrl(given)).not.toThrow('secret');

@@ -126,7 +126,7 @@ describe('a backend that', () => {
     ['a redirect', reply(302, '', { location: 'http://elsewhere.invalid' })],
   ])('answers with %s', async (_name, answer) => {
     const { text, calls } = await told(SEARCH, answer);
-    expect(text).toMatch(/^Memory backend gave an unexpected reply\./);
+    expect(text).toMatch(/^Memory backend sent an unexpected response\./);
     expect(calls).toBe(1);
   });
 });

@@ -75,7 +75,7 @@ describe('auth explain', () => {
   });
 
   test.each([
-    ['a signature of another key', { signer: signingKey('k1') }, /signature .* not valid/, /has not signed/],
+    ['a signature of another key', { signer: signingKey('k1') }, /signature .* not valid/, /did not sign/],
     ['a key that is not in the set', { signer: signingKey('k2') }, /unknown key/, /not in the key set/],
     ['no end', { more: { exp: undefined } }, /no `exp` claim/, /requiredClaims/],
     ['a shared secret', { header: { alg: 'HS256' } }, /algorithm/, /sign with a public key/],

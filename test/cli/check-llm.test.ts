@@ -104,12 +104,12 @@ describe('check of providers of models', () => {
     const expected = [
       [401, 'fail', 'the key was refused (401)', 'put a key of 127.0.0.1 that is valid'],
       [403, 'fail', 'the key was refused (403)', 'into params.apiKey'],
-      [404, 'ok', 'is reachable, and does not list models (404): the key was not tried', ''],
-      [405, 'ok', 'is reachable, and does not list models (405): the key was not tried', ''],
+      [404, 'ok', 'is reachable, but does not list models (404): the key was not tried', ''],
+      [405, 'ok', 'is reachable, but does not list models (405): the key was not tried', ''],
       [429, 'warn', 'too many requests (429)', 'wait'],
-      [503, 'warn', 'fails at the moment (503)', 'try again later'],
+      [503, 'warn', 'is currently failing (503)', 'try again later'],
       [418, 'warn', 'answers 418', 'is params.baseUrl the URL before'],
-      [302, 'fail', 'redirects elsewhere (302)', 'is params.baseUrl the URL before'],
+      [302, 'fail', 'redirects to another URL (302)', 'is params.baseUrl the URL before'],
     ] as const;
     const models = expected.map(([status]) =>
       model(`http://${provider.address}/${status}/v1`, withKey, `m${status}`),
@@ -284,7 +284,7 @@ describe('the key of a provider', () => {
       { status: 'ok', message: `free   ${open.address} accepts connections` },
       expect.objectContaining({
         status: 'fail',
-        message: expect.stringContaining('the key in THE_KEY has spaces, line breaks'),
+        message: expect.stringContaining('the key in THE_KEY contains spaces, line breaks'),
       }),
       { status: 'ok', message: `broken   ${open.address} accepts connections` },
     ]);

@@ -99,7 +99,7 @@ describe('check', () => {
     const { code, failed } = await check({ issuer: idp.issuer.replace('127.0.0.1', 'localhost') });
     expect(code).toBe(1);
     expect(failed).toHaveLength(1);
-    expect(failed[0]?.message).toContain(`the provider calls itself ${idp.issuer}`);
+    expect(failed[0]?.message).toContain(`the provider's issuer is ${idp.issuer}`);
     expect(failed[0]?.fix).toContain('use one host name');
   });
 
@@ -142,7 +142,7 @@ describe('check', () => {
     const { code, all } = await check({ issuer, policy: { jwks: { file: 'keys.json' } } });
     expect(code).toBe(0);
     expect(all.filter(({ group, status }) => group === 'idp' && status === 'warn')).toMatchObject([
-      { message: expect.stringContaining('metadata: '), fix: expect.stringContaining('all the same') },
+      { message: expect.stringContaining('metadata: '), fix: expect.stringContaining('still validated') },
     ]);
   });
 
@@ -151,7 +151,7 @@ describe('check', () => {
       token: idp.token({ aud: 'account' }),
       policy: { provider: undefined, jwks: { url: `${idp.issuer}/protocol/openid-connect/certs` } },
     });
-    expect(failed).toMatchObject([{ fix: expect.stringContaining('add to `audiences`') }]);
+    expect(failed).toMatchObject([{ fix: expect.stringContaining('to `audiences`') }]);
     expect(failed[0]?.fix).not.toContain('mapper');
   });
 
@@ -202,7 +202,7 @@ describe('check', () => {
     expect(JSON.stringify(failed)).not.toContain('hunter2');
     const file = join(folder.path, 'config.yaml');
     const { code, stderr } = await cli(['check', '-f', file, '--login-user', 'ann']);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('--login-user needs --login-client')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--login-user requires --login-client')]);
   });
 
   test('commands, servers and ports that are not there', async () => {

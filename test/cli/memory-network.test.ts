@@ -72,7 +72,7 @@ describe('where the memory services listen', () => {
 
   test('--allow-unauthenticated serves everybody on another address, and the banner says so', async () => {
     await using running = await adapter(['--host', '0.0.0.0', '--allow-unauthenticated']);
-    expect(running.stderr).toContain('warning   the mcp port asks its callers for no key');
+    expect(running.stderr).toContain('warning   the mcp port requires no key');
     const { result } = await post(`${running.url}/mcp`, callMessage('store_episodic', TURN));
     expect(result.structuredContent).toEqual(STORED);
   });

@@ -38,7 +38,7 @@ describe('start', () => {
       /gateway default +http:\/\/127\.0\.0\.1:\d+ +\(all addresses of this machine\)\n +\/mcp +mcp a \(stdio: /,
     );
     expect(running.stderr).toMatch(
-      /ready in \d+ ms\. Ctrl-C stops after open requests finish \(at most 0\.1 s\); twice stops now\./,
+      /ready in \d+ ms\. Ctrl-C stops after open requests finish \(at most 0\.1 s\); a second Ctrl-C stops now\./,
     );
     await until(() => running.stderr.includes('\tinfo\tproxy::gateway\tstarted bind\t'));
     expect(running.stdout).toBe('');

@@ -37,7 +37,7 @@ const waitingFor = (source: string): readonly string[] => [
   "         -H 'content-type: application/json' \\",
   `         -d '{"model":"m1","messages":[{"role":"user","content":"hi"}]}'`,
   '',
-  '<gateway> is an address of this gateway; paths are those of its routes.',
+  '<gateway> is an address of this gateway, paths are those of its routes.',
   'Or let agctl send it:',
   `   agctl proxy trace --admin ${source} -- <url> -H … -d …`,
 ];

@@ -118,14 +118,14 @@ describe('a remote embedder', () => {
     ['sent 0 embeddings for 1 texts', answering(() => [])],
     ['wrong indexes', answering((data) => data.map((one) => ({ ...one, index: 7 })))],
     [
-      'something else than numbers',
+      'something other than numbers',
       answering((data) => data.map((one) => ({ ...one, embedding: Array(128).fill('1') }))),
     ],
     [
-      'without a direction',
+      'of length zero',
       answering((data) => data.map((one) => ({ ...one, embedding: Array(128).fill(0) }))),
     ],
-    ['something else than a list', ((_, response) => response.end('<html>')) as Answer],
+    ['did not send a list', ((_, response) => response.end('<html>')) as Answer],
   ])('refuses an answer: %s', async (problem, answer) => {
     expect((await failure(answer)).message).toContain(problem);
   });
@@ -170,9 +170,9 @@ describe('the environment', () => {
   test.each([
     [{ EMBEDDINGS_URL: 'ftp://x' }, /^EMBEDDINGS_URL: expected an http/],
     [{ EMBEDDINGS_URL: 'nowhere' }, /^EMBEDDINGS_URL: expected an http/],
-    [{ EMBEDDINGS_URL: 'http://user:pw@x' }, /^EMBEDDINGS_URL: holds a name or password/],
+    [{ EMBEDDINGS_URL: 'http://user:pw@x' }, /^EMBEDDINGS_URL: contains a name or password/],
     [{ EMBEDDING_API_KEY: KEY }, /^EMBEDDING_API_KEY: is set, but EMBEDDINGS_URL is not/],
-    [{ EMBEDDINGS_URL: 'http://x', EMBEDDING_API_KEY: `${KEY}\n` }, /^EMBEDDING_API_KEY: holds a space/],
+    [{ EMBEDDINGS_URL: 'http://x', EMBEDDING_API_KEY: `${KEY}\n` }, /^EMBEDDING_API_KEY: contains a space/],
     [
       { EMBEDDINGS_URL: 'http://x', EMBEDDING_SCORE_PIVOT: '1' },
       /^EMBEDDING_SCORE_PIVOT: expected a number between/,

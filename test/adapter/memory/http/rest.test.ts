@@ -346,7 +346,7 @@ describe('ingest/docs', () => {
     expect(await search()).not.toContain('Conversations');
     await own.post('chat', { sessionId: 's', role: 'user', content: 'My favourite colour is teal' });
     expect(await search()).toContain(
-      'Conversations (1 turn) are kept, but not searched: MEMORY_INDEX_CHAT=true',
+      'Conversations (1 turn) are stored, but not searched: MEMORY_INDEX_CHAT=true',
     );
   });
 
