@@ -107,6 +107,7 @@ export const DIAGNOSTIC_CODES = {
   AGW0312: 'A provider key can be used by everyone who can reach the port.',
   AGW0313: 'Tools get names that LLM providers refuse.',
   AGW0401: 'A port could not be opened.',
+  AGW0402: 'A package that the configuration needs is not installed.',
 } as const;
 
 export type DiagnosticCode = keyof typeof DIAGNOSTIC_CODES;

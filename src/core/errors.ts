@@ -149,3 +149,10 @@ export class AppError extends Error {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** The class of anything that was thrown, for `error.type` of spans: its code, such as `ECONNREFUSED`, or its class. */
+export function errorType(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown };
+  if (typeof code === 'string' && code !== '') return code;
+  return error instanceof Error ? error.constructor.name : '_OTHER';
+}

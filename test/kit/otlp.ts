@@ -111,20 +111,25 @@ const hex = (of: Map<number, Value[]>, number: number): string => bytes(of, numb
 
 function attributes(of: Map<number, Value[]>, number: number): Record<string, unknown> {
   return Object.fromEntries(
-    messages(of, number).map((pair) => {
-      const [any = new Map<number, Value[]>()] = messages(pair, 2);
-      const [[kind, [value]] = [0, [undefined]]] = [...any] as [number, Value[]][];
-      const read =
-        kind === 1
-          ? (value as Buffer).toString()
-          : kind === 2
-            ? value === 1n
-            : kind === 3
-              ? Number(value)
-              : (value as Buffer).readDoubleLE();
-      return [bytes(pair, 1).toString(), read];
-    }),
+    messages(of, number).map((pair) => [bytes(pair, 1).toString(), anyValue(messages(pair, 2)[0])]),
   );
+}
+
+/** OTLP's `AnyValue`, as far as attributes use it. */
+function anyValue(any: Map<number, Value[]> | undefined): unknown {
+  const [[kind, [value]] = [0, [undefined]]] = [...(any ?? [])] as [number, Value[]][];
+  switch (kind) {
+    case 1:
+      return (value as Buffer).toString();
+    case 2:
+      return value === 1n;
+    case 3:
+      return Number(value);
+    case 5:
+      return messages(fields(value as Buffer), 1).map(anyValue);
+    default:
+      return (value as Buffer).readDoubleLE();
+  }
 }
 
 function decodeExport(body: Buffer): ReceivedSpan[] {

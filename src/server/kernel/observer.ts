@@ -115,13 +115,17 @@ export interface RequestObserver {
   emit(message: TraceMessage, options?: EventOptions): void;
 }
 
+export type AttributeValue = string | number | boolean | string[];
+
 /** A span of a call that the gateway makes for a recorded request. */
 export interface CallSpan {
   /** The header value that carries its context. */
   readonly traceparent: string;
-  /** The answer came; `status` is that of HTTP. */
+  setAttribute(name: string, value: AttributeValue): void;
+  /** The answer came; `status` is that of HTTP. Later ends and failures are ignored. */
   end(status?: number): void;
-  fail(why: string): void;
+  /** The call failed. `type` is the `error.type`, `_OTHER` by default: a class of failures, of which there are few. */
+  fail(why: string, type?: string): void;
 }
 
 /** A call over HTTP, as spans describe it. */
@@ -129,7 +133,11 @@ export interface HttpCall {
   readonly kind: CallKind;
   readonly subtype: string;
   readonly method: string;
+  /** `host:port` or `unix:path`. */
   readonly address: string;
+  /** Scheme and authority of the URL. */
+  readonly origin: string;
+  /** Path and query. */
   readonly path: string;
 }
 
@@ -137,7 +145,12 @@ export interface HttpCall {
 export interface RequestSpan {
   readonly traceId: string;
   readonly spanId: string;
-  /** Begins the span of a call; undefined once the request has the maximum number of spans. */
-  call(name: string, attributes: Readonly<Record<string, string | number | boolean>>): CallSpan | undefined;
+  setAttribute(name: string, value: AttributeValue): void;
+  /** Begins the span of a call to `address`; undefined once the request has the maximum number of spans. */
+  call(
+    name: string,
+    attributes: Readonly<Record<string, AttributeValue>>,
+    address?: string,
+  ): CallSpan | undefined;
   http(call: HttpCall): CallSpan | undefined;
 }

@@ -1,4 +1,4 @@
-import { ERRORS } from '../../core/errors.ts';
+import { ERRORS, errorType } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { mcpProblem } from '../../core/outcome.ts';
 import type { EventStream } from '../../core/sse.ts';
@@ -14,7 +14,7 @@ import type { Target } from './target.ts';
 import { publicProblem, TargetFailure } from './target-failure.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 import { UpstreamSessionLost } from './targets/http-channel.ts';
-import { callSpan, withTraceMeta } from './trace-context.ts';
+import { callSpan, failSpan, withTraceMeta } from './trace-context.ts';
 import { statusOf, traced, traceName } from './traced.ts';
 
 /** One request of a client on its way through a session. */
@@ -69,6 +69,7 @@ export async function forward(
     span === undefined
       ? peer.forward(message, headers, handler)
       : peer.forward(withTraceMeta(message, span), withTraceparent(headers, span), handler);
+  span?.setAttribute('jsonrpc.request.id', String(id));
   call.runsAt(connection.target, peer, id);
 }
 
@@ -103,7 +104,7 @@ class ForwardedCall implements CallHandler {
     this.#message = message;
     this.#rewrite = rewrite;
     this.#isRetry = isRetry;
-    this.span = callSpan(call, connection.target.name, message);
+    this.span = callSpan(call, connection.target, message);
     this.#since = call.observer?.callStarted(traceName(connection.target), 'mcp') ?? 0;
   }
 
@@ -118,7 +119,7 @@ class ForwardedCall implements CallHandler {
     if (isToolError(this.#message.method, response)) log.isToolError = true;
     const problem = mcpProblem(log);
     if (problem === undefined) this.span?.end();
-    else this.span?.fail(response.error?.message ?? problem);
+    else failSpan(this.span, problem, response.error);
     const { target } = this.#connection;
     observer?.callEnded(traceName(target), this.#since, statusOf(target), 'mcp', problem);
     const { session, stream } = this.#call;
@@ -130,14 +131,14 @@ class ForwardedCall implements CallHandler {
   }
 
   cancelled(): void {
-    this.span?.fail('cancelled');
+    this.span?.fail('cancelled', 'cancelled');
     const { target } = this.#connection;
     this.#call.observer?.callFailed(traceName(target), this.#since, new Error('cancelled'), 'mcp');
     this.#call.stream.end();
   }
 
   failure(error: Error): void {
-    this.span?.fail(error.message);
+    this.span?.fail(error.message, errorType(error));
     const call = this.#call;
     call.observer?.callFailed(traceName(this.#connection.target), this.#since, error, 'mcp');
     const isLost = error instanceof UpstreamSessionLost;

@@ -1,4 +1,4 @@
-import { messageOf } from '../../core/errors.ts';
+import { errorType, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
 import { type Edit, edit, elements, valueAt } from '../kernel/json-text.ts';
@@ -116,7 +116,7 @@ async function listPages(
   // Servers answer "method not found" for what they did not announce: asking would only make noise in their logs.
   const capability = capabilityOf(method);
   if (connection.capabilities !== undefined && !(capability in connection.capabilities)) return [];
-  const span = callSpan(call, connection.target.name, { method });
+  const span = callSpan(call, connection.target, { method });
   if (span === undefined) return readPages(connection, call, method, list, { peer, headers: call.headers });
   const meta = { _meta: { traceparent: span.traceparent } };
   try {
@@ -125,7 +125,7 @@ async function listPages(
     span.end();
     return items;
   } catch (error) {
-    span.fail(messageOf(error));
+    span.fail(messageOf(error), error instanceof RpcError ? String(error.code) : errorType(error));
     throw error;
   }
 }

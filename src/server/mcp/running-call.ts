@@ -103,6 +103,8 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
       log.toolArguments = message.params['arguments'] ?? {};
     this.access = itemAccess.get(ctx);
     this.span = ctx.span;
+    if (message.id !== undefined && message.id !== 'null')
+      this.span?.setAttribute('jsonrpc.request.id', idText(message.id).slice(0, LIMITS.logFieldLength));
     this.observer = ctx.observer;
     this.stream.owner = this;
     // The response, not the stream: the client may leave before the stream is its answer.
@@ -240,3 +242,6 @@ export function upstreamReply({ status, headers, body }: UpstreamStatusError): R
   });
   return { status, headers: new HeaderList(kept), body };
 }
+
+/** A JSON-RPC id, for people: a text without its quotes. */
+const idText = (id: string): string => (id.startsWith('"') ? (JSON.parse(id) as string) : id);

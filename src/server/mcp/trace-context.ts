@@ -1,23 +1,41 @@
+import { redactTarget } from '../../core/credentials.ts';
+import { TOOL_ERROR } from '../../core/outcome.ts';
 import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
 import type { CallSpan, RequestSpan } from '../kernel/observer.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import type { McpFields } from './request-fields.ts';
+import type { Target } from './target.ts';
 
 /** Begins the span of a call to a target, when the client's request is recorded. */
 export function callSpan(
   { span, log }: { readonly span: RequestSpan | undefined; readonly log: McpFields },
-  target: string,
+  { name, endpoint }: Target,
   { method }: Pick<RpcMessage, 'method'>,
 ): CallSpan | undefined {
   if (span === undefined) return undefined;
-  const item = log.tool ?? log.prompt ?? log.resourceUri;
-  return span.call(item === undefined ? `${method} ${target}` : `${method} ${target}_${item}`, {
+  const { tool, prompt, resourceUri } = log;
+  const attributes = {
     'agentgateway.outbound.kind': 'Primary',
     'agentgateway.outbound.subtype': 'Mcp',
-    'mcp.target': target,
+    'mcp.target': name,
     'mcp.method.name': method,
-    ...(log.tool === undefined ? {} : { 'gen_ai.tool.name': log.tool }),
-  });
+    'network.transport': endpoint === undefined ? 'pipe' : 'tcp',
+    ...(tool === undefined ? {} : { 'gen_ai.tool.name': tool }),
+    ...(method === 'tools/call' ? { 'gen_ai.operation.name': 'execute_tool' } : {}),
+    ...(prompt === undefined ? {} : { 'gen_ai.prompt.name': prompt }),
+    ...(resourceUri === undefined ? {} : { 'mcp.resource.uri': redactTarget(resourceUri) }),
+  };
+  // A resource is no part of the name: there are too many.
+  return span.call(`${method} ${tool ?? prompt ?? name}`, attributes, endpoint);
+}
+
+/** Ends the span of a call with its failure: an error of JSON-RPC, or a tool that says that it failed. */
+export function failSpan(span: CallSpan | undefined, problem: string, error: RpcMessage['error']): void {
+  if (error === undefined) span?.fail(problem, TOOL_ERROR);
+  else {
+    span?.setAttribute('rpc.status_code', String(error.code));
+    span?.fail(error.message, String(error.code));
+  }
 }
 
 /** The message with our context in `params._meta`, where servers without headers find it. */

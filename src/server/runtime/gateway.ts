@@ -12,8 +12,7 @@ import { AccessLog, type RequestFinishedListener } from '../observe/access-log.t
 import { recordBody } from '../observe/body-record.ts';
 import { LostLines } from '../observe/lost-lines.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
-import type { RequestSpan as RecordedSpan } from '../observe/otlp/span.ts';
-import { Tracing } from '../observe/otlp/tracing.ts';
+import type { Tracing } from '../observe/otlp/tracing.ts';
 import { RequestLines } from '../observe/request-lines.ts';
 import { traceBegin, traceEnd } from '../observe/trace/listener.ts';
 import { TraceObserver } from '../observe/trace/trace-observer.ts';
@@ -100,8 +99,9 @@ class RunningGateway implements Gateway {
   }
 
   async start(): Promise<void> {
-    const tracing = this.#tracingOf(this.#runtime);
+    let tracing: Tracing | undefined;
     try {
+      tracing = await this.#tracingOf(this.#runtime);
       this.#ports = await this.#openPorts(this.#runtime, tracing);
     } catch (error) {
       await tracing?.close();
@@ -113,9 +113,10 @@ class RunningGateway implements Gateway {
 
   async reload(next: Runtime): Promise<void> {
     const previous = this.#runtime;
-    const tracing = next.tracing === previous.tracing ? this.#tracing : this.#tracingOf(next);
+    let tracing = this.#tracing;
     let ports: Map<string, Port>;
     try {
+      if (next.tracing !== previous.tracing) tracing = await this.#tracingOf(next);
       ports = await this.#openPorts(next, tracing);
     } catch (error) {
       if (tracing !== this.#tracing) await tracing?.close();
@@ -222,7 +223,7 @@ class RunningGateway implements Gateway {
     const tracer = ctx.observer === undefined ? undefined : tracers.get(ctx);
     tracer?.finished(status);
     const fields = this.#lines.ended(ctx, status, runtime.accessLog, ctx.span !== undefined);
-    if (ctx.span !== undefined && fields !== undefined) tracing?.ended(ctx, ctx.span as RecordedSpan, fields);
+    if (ctx.span !== undefined && fields !== undefined) tracing?.ended(ctx, ctx.span, fields);
     bind?.ended(ctx, status === 0 ? 499 : status, bodyBytes);
     if (tracer !== undefined) traceEnd(tracer, ctx);
   }
@@ -281,8 +282,11 @@ class RunningGateway implements Gateway {
     this.#leaving.add(left);
   }
 
-  #tracingOf({ tracing }: Runtime): Tracing | undefined {
-    return tracing === undefined ? undefined : new Tracing(tracing, this.#log);
+  async #tracingOf({ tracing }: Runtime): Promise<Tracing | undefined> {
+    if (tracing === undefined) return undefined;
+    // Loaded on use, with the SDK: most gateways export no traces.
+    const { openTracing } = await import('../observe/otlp/tracing.ts');
+    return openTracing(tracing, this.#log);
   }
 
   #traceWith({ inspection }: Runtime, tracing: Tracing | undefined): void {

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { AppError } from '../../core/errors.ts';
+import { AppError, errorType } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { HeaderList, removeHopByHop } from '../kernel/header-list.ts';
 import type { CallSpan } from '../kernel/observer.ts';
@@ -64,7 +64,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     this.#givenUp = error;
     this.#controller?.abort(error);
     this.#settle();
-    this.#span?.fail(explainUpstreamError(error));
+    this.#span?.fail(explainUpstreamError(error), errorType(error));
     if (this.#body === undefined) this.#refuse(error);
   }
 
@@ -138,7 +138,7 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: unknown, error: Error): void {
     this.#settle();
-    this.#span?.fail(explainUpstreamError(error));
+    this.#span?.fail(explainUpstreamError(error), errorType(error));
     if (this.#body === undefined) this.#refuse(error);
     else this.#body.fail(explainUpstreamError(error), (error as { code?: string }).code === BODY_IDLE);
   }

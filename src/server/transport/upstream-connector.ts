@@ -26,7 +26,8 @@ export function spanned(
   { client, span = client?.span, method, path }: UpstreamRequest,
   meter: CallMeter | undefined,
   address: string,
+  origin: string,
 ): CallSpan | undefined {
   if (span === undefined || meter === undefined) return undefined;
-  return span.http({ kind: meter.kind, subtype: meter.subtype, method, address, path });
+  return span.http({ kind: meter.kind, subtype: meter.subtype, method, address, origin, path });
 }

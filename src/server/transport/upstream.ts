@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { type Dispatcher, Pool } from 'undici';
-import { AppError } from '../../core/errors.ts';
+import { AppError, errorType } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { CallMeter } from '../kernel/call-meter.ts';
@@ -84,8 +84,10 @@ export function createUpstream(
     get connected() {
       return pool.stats.connected;
     },
-    request: (request) => onceMore(request, () => ask(to, request, spanned(request, meter, address))),
-    relay: (request) => onceMore(request, () => relay(to, request, spanned(request, meter, address))),
+    request: (request) =>
+      onceMore(request, () => ask(to, request, spanned(request, meter, address, url.origin))),
+    relay: (request) =>
+      onceMore(request, () => relay(to, request, spanned(request, meter, address, url.origin))),
     close: () => pool.destroy(),
   };
 }
@@ -144,7 +146,7 @@ async function ask(
     span?.end(response.statusCode);
     return response;
   } catch (error) {
-    span?.fail(explainUpstreamError(error));
+    span?.fail(explainUpstreamError(error), errorType(error));
     throw error;
   }
 }

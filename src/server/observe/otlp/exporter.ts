@@ -1,93 +1,91 @@
-import type { ReadableSpan } from '@opentelemetry/sdk-trace';
+import {
+  BatchSpanProcessor,
+  type ReadableSpan,
+  type SpanExporter,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 
-/** The part of the library's exporters that is used. */
-export interface Transport {
-  export(spans: ReadableSpan[], done: (result: { code: number; error?: Error }) => void): void;
-  shutdown(): Promise<void>;
-}
+type Done = Parameters<SpanExporter['export']>[1];
 
-/** Spans waiting for the collector. One that is slow or gone costs spans, never memory or requests. */
-export class SpanQueue {
-  readonly #transport: Promise<Transport>;
+/**
+ * The SDK's batch processor, with what it does not do itself: it says what was lost, and a stop waits for the collector
+ * for a bounded time. A collector that is slow or gone costs spans, never memory or requests.
+ */
+export class BoundedExport implements SpanProcessor {
+  readonly #exporter: SpanExporter;
+  readonly #batches: BatchSpanProcessor;
   readonly #log: Log;
-  readonly #timer: NodeJS.Timeout;
-  #waiting: ReadableSpan[] = [];
-  #sending: Promise<void> | undefined;
+  #queued = 0;
   #inFlight = 0;
   #isClosed = false;
   #lastWarning = Number.NEGATIVE_INFINITY;
-  /** Spans that were lost: no place in the queue, or refused by the collector. */
+  /** Spans that were lost: no place in the queue, or not taken by the collector. */
   dropped = 0;
-  exported = 0;
 
-  constructor(transport: Promise<Transport>, log: Log) {
-    this.#transport = transport;
+  constructor(exporter: SpanExporter, log: Log) {
+    this.#exporter = exporter;
     this.#log = log;
-    this.#timer = setInterval(() => void this.#send(), LIMITS.spanBatchTime).unref();
+    this.#batches = new BatchSpanProcessor({
+      exporter: {
+        export: (spans, done) => this.#export(spans, done),
+        shutdown: () => exporter.shutdown(),
+      },
+      maxQueueSize: LIMITS.spanQueue,
+      maxExportBatchSize: LIMITS.spanBatch,
+      scheduledDelayMillis: LIMITS.spanBatchTime,
+      exportTimeoutMillis: LIMITS.spanExportTimeout,
+    });
   }
 
   /** Spans that wait; those on their way are not among them. */
   get queued(): number {
-    return this.#waiting.length;
+    return this.#queued;
   }
 
-  add(spans: readonly ReadableSpan[]): void {
-    if (this.#waiting.length + spans.length > LIMITS.spanQueue) {
-      this.#lost(spans.length, 'the queue is full');
-      return;
+  onStart(): void {}
+
+  onEnd(span: ReadableSpan): void {
+    // As the batch processor would, which only tells its own experimental metrics.
+    if (this.#queued >= LIMITS.spanQueue) this.#lost(1, 'the queue is full');
+    else {
+      this.#queued += 1;
+      this.#batches.onEnd(span);
     }
-    this.#waiting.push(...spans);
-    if (this.#waiting.length >= LIMITS.spanBatch) void this.#send();
   }
 
-  /** Sends what waits, for a bounded time. */
-  async close(): Promise<void> {
-    clearInterval(this.#timer);
+  forceFlush(): Promise<void> {
+    return this.#batches.forceFlush();
+  }
+
+  /** Sends what waits, for at most `LIMITS.spanFlush` ms. */
+  async shutdown(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, LIMITS.spanFlush);
     });
-    const all = async (): Promise<void> => {
-      while (this.#waiting.length > 0 || this.#sending !== undefined) await this.#send();
-    };
-    await Promise.race([all(), late]);
+    // What fails was counted by then.
+    await Promise.race([this.#batches.shutdown().catch(() => undefined), late]);
     clearTimeout(timer);
-    const left = this.#waiting.splice(0).length + this.#inFlight;
+    const left = this.#queued + this.#inFlight;
     if (left > 0) this.#lost(left, 'the collector did not take them in time');
     this.#isClosed = true;
-    // Not waited for: an exporter that hangs is not ours to wait for.
-    void this.#transport.then((transport) => transport.shutdown()).catch(() => undefined);
   }
 
-  #send(): Promise<void> {
-    if (this.#sending !== undefined) return this.#sending;
-    if (this.#waiting.length === 0) return Promise.resolve();
-    this.#sending = this.#sendBatch(this.#waiting.splice(0, LIMITS.spanBatch)).finally(() => {
-      this.#sending = undefined;
+  #export(spans: ReadableSpan[], done: Done): void {
+    this.#queued -= spans.length;
+    this.#inFlight += spans.length;
+    this.#exporter.export(spans, (result) => {
+      this.#inFlight -= spans.length;
+      if (result.code !== 0)
+        this.#lost(spans.length, withoutEmptyNote(result.error?.message) || 'the collector refused them');
+      done(result);
     });
-    return this.#sending;
-  }
-
-  async #sendBatch(batch: ReadableSpan[]): Promise<void> {
-    this.#inFlight = batch.length;
-    try {
-      const transport = await this.#transport;
-      const { code, error } = await new Promise<{ code: number; error?: Error }>((resolve) =>
-        transport.export(batch, resolve),
-      );
-      if (code === 0) this.exported += batch.length;
-      else this.#lost(batch.length, withoutEmptyNote(error?.message) || 'the collector refused them');
-    } catch (error) {
-      this.#lost(batch.length, error instanceof Error ? error.message : String(error));
-    } finally {
-      this.#inFlight = 0;
-    }
   }
 
   #lost(count: number, problem: string): void {
-    // What is still on its way at the end was counted then.
+    // What was still on its way at the end was counted then.
     if (this.#isClosed) return;
     this.dropped += count;
     const now = performance.now();
@@ -102,17 +100,17 @@ function withoutEmptyNote(message = ''): string {
   return message.replace(/\s*Resolution note:\s*$/, '').trim();
 }
 
-/** The library's exporter, loaded only now: most gateways trace nothing. */
-export async function loadTransport(
+/** The SDK's exporter for that protocol. */
+export async function loadExporter(
   protocol: 'grpc' | 'http',
   url: string,
   headers: Readonly<Record<string, string>>,
-): Promise<Transport> {
+): Promise<SpanExporter> {
   const timeoutMillis = LIMITS.spanExportTimeout;
   if (protocol === 'grpc') {
     const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
-    return new OTLPTraceExporter({ url, timeoutMillis }) as unknown as Transport;
+    return new OTLPTraceExporter({ url, timeoutMillis });
   }
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
-  return new OTLPTraceExporter({ url, timeoutMillis, headers: { ...headers } }) as unknown as Transport;
+  return new OTLPTraceExporter({ url, timeoutMillis, headers: { ...headers } });
 }

@@ -6,6 +6,8 @@ const headers = z
   .default({})
   .describe('Headers of each export; with `http` only.');
 const protocol = z.enum(['grpc', 'http']);
+const PROTOCOL =
+  'Protocol of the collector. `grpc` needs the package `@opentelemetry/exporter-trace-otlp-grpc` beside agctl.';
 const path = z.string().startsWith('/').default('/v1/traces').describe('Path of the collector, with `http`.');
 const randomSampling = sampling
   .default(false)
@@ -27,7 +29,7 @@ export const tracingSchema = z
       .url({ protocol: /^https?$/, error: 'expected a URL such as `http://localhost:4317`' })
       .optional()
       .describe('URL of an OTLP collector. Without it there are no traces.'),
-    otlpProtocol: protocol.default('grpc').describe('Protocol of the collector.'),
+    otlpProtocol: protocol.default('grpc').describe(PROTOCOL),
     path,
     headers,
     randomSampling,
@@ -35,7 +37,7 @@ export const tracingSchema = z
     fields: z
       .strictObject({
         add: cel.describe('Attributes to add to the span of each request, as CEL expressions.'),
-        remove: removed.describe('Attributes to leave out.'),
+        remove: removed.describe('Attributes to leave out, by their own names or those of the access log.'),
       })
       .prefault({})
       .describe('Attributes.'),
@@ -46,7 +48,7 @@ export const tracingSchema = z
 export const frontendTracingSchema = z
   .strictObject({
     host: z.string().min(1).describe('Address of an OTLP collector: `host:port`, or a URL.'),
-    protocol: protocol.default('grpc').describe('Protocol of the collector.'),
+    protocol: protocol.default('grpc').describe(PROTOCOL),
     path,
     randomSampling,
     clientSampling,
@@ -54,8 +56,10 @@ export const frontendTracingSchema = z
     resources: z
       .record(z.string().min(1), z.string())
       .default({})
-      .describe('Attributes of the process, as texts.'),
-    remove: removed.describe('Attributes to leave out.'),
+      .describe(
+        'Attributes of the process, as texts; they override `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`.',
+      ),
+    remove: removed.describe('Attributes to leave out, by their own names or those of the access log.'),
     filter: z
       .string()
       .min(1)

@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import type { z } from 'zod';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
 import { resolverFor } from '../../expressions/resolver.ts';
@@ -7,17 +8,22 @@ import type { RequestContext } from '../../kernel/request-context.ts';
 import { logScope, samplingScope } from '../scopes.ts';
 import type { frontendTracingSchema, tracingSchema } from './schema.ts';
 
+/** Yes or no, a ratio from 0 to 1, or an expression that gives one of these; one that fails gives undefined. */
+export type SamplingRule = boolean | number | ((ctx: RequestContext) => unknown);
+
 /** Both forms of tracing in a configuration, compiled. */
 export interface TracingSettings {
   readonly url: string;
-  /** How the process is called, unless `resources` say otherwise. */
-  readonly serviceName: string;
+  /** OTEL_SERVICE_NAME; `resources` may say otherwise. */
+  readonly serviceName: string | undefined;
   readonly protocol: 'grpc' | 'http';
   readonly headers: Readonly<Record<string, string>>;
   readonly resources: Readonly<Record<string, string>>;
   readonly removed: ReadonlySet<string>;
-  samplesNew(ctx: RequestContext): boolean;
-  samplesClient(ctx: RequestContext): boolean;
+  /** Which requests that belong to no trace begin one. */
+  readonly random: SamplingRule;
+  /** Which requests that belong to a trace of their client are recorded in it. */
+  readonly client: SamplingRule;
   /** Whether the ended request is exported. */
   isWanted(ctx: RequestContext): boolean;
   added(ctx: RequestContext): [name: string, value: CelResult][];
@@ -37,7 +43,7 @@ export function compileTracing(
   const older = config.tracing;
   const newer = frontendPolicies.tracing;
   // OpenTelemetry's own variable ("Environment Variable Specification", General SDK Configuration).
-  const serviceName = root.env['OTEL_SERVICE_NAME'] || 'agctl';
+  const serviceName = root.env['OTEL_SERVICE_NAME'] || undefined;
   if (older.otlpEndpoint !== undefined && newer !== undefined) {
     root.at('config', 'tracing').report({
       code: 'AGW0105',
@@ -48,6 +54,7 @@ export function compileTracing(
   }
   if (newer !== undefined) {
     const at = root.at('frontendPolicies', 'tracing');
+    requireGrpc(newer.protocol, 'protocol', at.at('host'));
     const base = /^https?:\/\//.test(newer.host) ? newer.host : `http://${newer.host}`;
     return {
       serviceName,
@@ -62,6 +69,7 @@ export function compileTracing(
   }
   if (older.otlpEndpoint === undefined) return undefined;
   const at = root.at('config', 'tracing');
+  requireGrpc(older.otlpProtocol, 'otlpProtocol', at.at('otlpEndpoint'));
   if (older.otlpProtocol === 'grpc' && Object.keys(older.headers).length > 0) {
     at.at('headers').report({
       code: 'AGW0105',
@@ -82,6 +90,25 @@ export function compileTracing(
   };
 }
 
+/** An optional peer dependency, because it brings a package with an install script (docs/decisions/0028). */
+const GRPC_EXPORTER = '@opentelemetry/exporter-trace-otlp-grpc';
+/** The range of `peerDependencies`. */
+const GRPC_EXPORTER_VERSION = '0.301';
+
+/** Reports the collector at this place when `key`, or its default, says gRPC and the package for it is missing. */
+function requireGrpc(protocol: 'grpc' | 'http', key: string, at: CompileContext): void {
+  if (protocol !== 'grpc') return;
+  try {
+    createRequire(import.meta.url).resolve(GRPC_EXPORTER);
+  } catch {
+    at.report({
+      code: 'AGW0402',
+      message: `traces over OTLP/gRPC need a package that is not installed: ${GRPC_EXPORTER}`,
+      help: `run \`npm install ${GRPC_EXPORTER}@${GRPC_EXPORTER_VERSION}\` where agctl is installed, with \`--global\` if it is installed globally; or set \`${key}: http\` and the port for that, which is 4318 for most collectors`,
+    });
+  }
+}
+
 function endpoint(base: string, protocol: 'grpc' | 'http', path: string): string {
   const url = base.replace(/\/+$/, '');
   return protocol === 'grpc' || new URL(url).pathname !== '/' ? url : url + path;
@@ -96,23 +123,18 @@ function pick(
     clientSampling,
   }: { protocol: 'grpc' | 'http'; randomSampling: Sampling; clientSampling: Sampling },
   at: CompileContext,
-): Pick<TracingSettings, 'protocol' | 'samplesNew' | 'samplesClient'> {
+): Pick<TracingSettings, 'protocol' | 'random' | 'client'> {
   return {
     protocol,
-    samplesNew: samplerOf(randomSampling, at.at('randomSampling')),
-    samplesClient: samplerOf(clientSampling, at.at('clientSampling')),
+    random: samplingRule(randomSampling, at.at('randomSampling')),
+    client: samplingRule(clientSampling, at.at('clientSampling')),
   };
 }
 
-/** Yes or no, or a probability. An expression that fails samples nothing. */
-function samplerOf(sampling: Sampling, at: CompileContext): (ctx: RequestContext) => boolean {
-  if (typeof sampling !== 'string') return () => isSampled(sampling);
+function samplingRule(sampling: Sampling, at: CompileContext): SamplingRule {
+  if (typeof sampling !== 'string') return sampling;
   const expression = at.cel(sampling, samplingScope);
-  return (ctx) => isSampled(tryEvaluate(expression, resolverFor(ctx)));
-}
-
-function isSampled(value: unknown): boolean {
-  return value === true || (typeof value === 'number' && Math.random() < value);
+  return (ctx) => tryEvaluate(expression, resolverFor(ctx));
 }
 
 function filterOf(filter: string | undefined, at: CompileContext): (ctx: RequestContext) => boolean {

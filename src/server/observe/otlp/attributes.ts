@@ -1,0 +1,182 @@
+import { redactTarget } from '../../../core/credentials.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import { mcpProblem, TOOL_ERROR } from '../../../core/outcome.ts';
+import type { CelResult } from '../../kernel/expression.ts';
+import type { AttributeValue } from '../../kernel/observer.ts';
+import type { RequestContext, Route } from '../../kernel/request-context.ts';
+import { matchesPath } from '../../kernel/router.ts';
+import { llmCall } from '../../llm/call.ts';
+import { mcpFields } from '../../mcp/request-fields.ts';
+import type { Field } from '../request-fields.ts';
+import { llmAttributes, type MutableAttributes, mcpAttributes, seconds, set } from './genai-attributes.ts';
+
+/**
+ * Fields of the access log that spans have under the names of OpenTelemetry's semantic conventions (HTTP 1.45, and the
+ * GenAI conventions of their own repository); `[]` where the span itself says it. All other fields keep their names.
+ */
+const CONVENTIONS: Readonly<Record<string, readonly string[]>> = {
+  'src.addr': ['client.address', 'network.peer.address', 'network.peer.port'],
+  'http.method': ['http.request.method', 'http.request.method_original'],
+  'http.host': ['server.address', 'server.port'],
+  'http.path': ['url.path', 'url.query'],
+  'http.version': ['network.protocol.version'],
+  'http.status': ['http.response.status_code'],
+  'trace.id': [],
+  'span.id': [],
+  error: [],
+  'gen_ai.operation.name': ['gen_ai.operation.name'],
+  'gen_ai.request.encoding_formats': ['gen_ai.request.encoding_formats'],
+  'gen_ai.usage.reasoning_tokens': ['gen_ai.usage.reasoning.output_tokens'],
+  'gen_ai.usage.input_audio_tokens': ['gen_ai.usage.audio.input_tokens'],
+  'gen_ai.usage.output_audio_tokens': ['gen_ai.usage.audio.output_tokens'],
+  'gw.ai.time_to_first_token': ['gen_ai.response.time_to_first_chunk'],
+  'mcp.error.code': ['rpc.status_code'],
+  'mcp.error.message': [],
+};
+
+/** Attributes that a configuration means by this name: its own, or those in the place of that field of the access log. */
+export const attributesNamed = (name: string): readonly string[] => CONVENTIONS[name] ?? [name];
+
+/** Attributes of the span of an ended request: the fields of its access-log line, and what the conventions ask for. */
+export function requestAttributes(
+  ctx: RequestContext,
+  fields: readonly Field[],
+  route: Route | undefined,
+): MutableAttributes {
+  const attributes: MutableAttributes = {};
+  for (const [name, value] of fields) {
+    if (value !== undefined && value !== null && !(name in CONVENTIONS))
+      attributes[name] = measured(name, value) ?? attributeOf(value);
+  }
+  Object.assign(attributes, httpAttributes(ctx, fields, route));
+  const mcp = mcpFields.get(ctx);
+  if (mcp !== undefined) Object.assign(attributes, mcpAttributes(mcp, ctx.request));
+  const llm = llmCall.get(ctx);
+  if (llm !== undefined) {
+    Object.assign(attributes, llmAttributes(llm));
+    if (llm.streaming) set(attributes, 'gen_ai.response.time_to_first_chunk', seconds(llm.firstTokenAfter));
+  }
+  for (const [part, cost] of Object.entries(llm?.cost?.parts ?? {}))
+    attributes[`gw.ai.usage.cost.${snakeCase(part)}`] = cost;
+  const failure = failureOf(ctx);
+  if (failure !== undefined) attributes['error.type'] ??= failure.type;
+  // Of a refusal: the status of the span, which would say it, is that of a success.
+  else if (ctx.error !== undefined) set(attributes, 'error.message', fieldText(fields, 'error'));
+  return attributes;
+}
+
+function httpAttributes(
+  ctx: RequestContext,
+  fields: readonly Field[],
+  route: Route | undefined,
+): MutableAttributes {
+  const attributes: MutableAttributes = {
+    ...methodAttributes(ctx.method),
+    'url.scheme': 'http',
+    'network.protocol.version': ctx.request.httpVersion,
+    'client.address': ctx.sourceAddress,
+    'network.peer.address': ctx.sourceAddress,
+    'network.peer.port': ctx.sourcePort,
+    ...serverAttributes(ctx.host),
+  };
+  // Redacted, as the log has it.
+  const target = fieldText(fields, 'http.path') ?? '';
+  const at = target.indexOf('?');
+  attributes['url.path'] = at === -1 ? target : target.slice(0, at);
+  if (at !== -1) attributes['url.query'] = target.slice(at + 1);
+  set(attributes, 'http.route', routeOf(ctx, route));
+  const agent = ctx.request.headers['user-agent'];
+  set(attributes, 'user_agent.original', agent && redactTarget(agent.slice(0, LIMITS.logFieldLength)));
+  // The log writes 499 for a client that has left; it was sent nothing.
+  if (ctx.response.headersSent) set(attributes, 'http.response.status_code', ctx.reply?.status);
+  return attributes;
+}
+
+/** RFC 9110 §9 and RFC 5789. */
+const METHODS = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE']);
+
+/** The method; `_OTHER` for one that is none of HTTP's: any client could make up new ones. */
+export function methodAttributes(method: string): MutableAttributes {
+  if (METHODS.has(method)) return { 'http.request.method': method };
+  return { 'http.request.method': '_OTHER', 'http.request.method_original': method };
+}
+
+/** The path of the route that was found, as its configuration has it: `/v1/*` for a prefix. */
+function routeOf({ path }: RequestContext, route: Route | undefined): string | undefined {
+  const match = route?.matches.find(({ path: wanted }) => matchesPath(wanted, path))?.path;
+  if (match === undefined) return undefined;
+  if (match.kind === 'regex') return match.source;
+  return match.kind === 'exact' ? match.value : `${match.value}/*`;
+}
+
+/** What an expression of the configuration gives. A text may be a URL with credentials. */
+export function addedAttribute(value: CelResult): AttributeValue {
+  const attribute = attributeOf(value);
+  return typeof attribute === 'string' ? redactTarget(attribute) : attribute;
+}
+
+/** `server.address` and `server.port` of `host:port`, or of the path of a socket. */
+export function serverAttributes(address: string): MutableAttributes {
+  if (address.startsWith('unix:')) return { 'server.address': address.slice('unix:'.length) };
+  const [, host = address, port] = /^(.*?)(?::(\d+))?$/.exec(address) ?? [];
+  if (host === '') return {};
+  const name = host.replace(/^\[|\]$/g, '');
+  return { 'server.address': name, ...(port === undefined ? {} : { 'server.port': Number(port) }) };
+}
+
+/** Why a span is an error: `error.type`, and what the type does not say. */
+export interface Failure {
+  readonly type: string;
+  readonly message?: string | undefined;
+}
+
+/**
+ * The failure of a request; undefined for a good one. By the conventions a server's span is no error when its client
+ * is to blame (4xx, or it left), and a description repeats no status.
+ */
+export function failureOf(ctx: RequestContext): Failure | undefined {
+  const { reply, error, reason } = ctx;
+  const mcp = mcpFields.get(ctx);
+  const problem = mcpProblem(mcp);
+  if (mcp !== undefined && problem !== undefined)
+    return mcp.errorCode === undefined
+      ? { type: TOOL_ERROR, message: problem }
+      : { type: String(mcp.errorCode), message: mcp.errorMessage ?? problem };
+  const status = reply?.status ?? 0;
+  if (status < 500 && (error === undefined || status >= 400)) return undefined;
+  const own = error === undefined ? undefined : reason;
+  return { type: llmCall.get(ctx)?.providerError?.name ?? own ?? String(status), message: error };
+}
+
+/** Method of MCP with the tool or prompt, or of HTTP with the route: paths of clients are too many for names. */
+export function requestName(ctx: RequestContext, attributes: Readonly<MutableAttributes>): string {
+  const { method } = ctx;
+  const mcp = mcpFields.get(ctx);
+  if (mcp?.method !== undefined) return join(mcp.method, mcp.tool ?? mcp.prompt);
+  return join(METHODS.has(method) ? method : 'HTTP', attributes['http.route'] as string | undefined);
+}
+
+const join = (operation: string, target: string | undefined): string =>
+  target === undefined ? operation : `${operation} ${target}`;
+
+function fieldText(fields: readonly Field[], wanted: string): string | undefined {
+  const value = fields.find(([name]) => name === wanted)?.[1];
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** Quantities that a line prints as text, as numbers: USD, and times in ms. Undefined for any other field. */
+function measured(name: string, value: unknown): number | undefined {
+  if (typeof value !== 'string') return undefined;
+  if (name === 'gw.ai.usage.cost.total') return Number(value);
+  const [, milliseconds] = TIMES.has(name) ? (/^(\d+)ms$/.exec(value) ?? []) : [];
+  return milliseconds === undefined ? undefined : Number(milliseconds);
+}
+
+const TIMES = new Set(['duration', 'gw.ai.stream.held']);
+
+const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+function attributeOf(value: unknown): AttributeValue {
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value;
+  return JSON.stringify(value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value) ?? '';
+}

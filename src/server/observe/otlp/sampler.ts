@@ -1,0 +1,53 @@
+import { type Context, createContextKey } from '@opentelemetry/api';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  ParentBasedSampler,
+  type Sampler,
+  SamplingDecision,
+  type SamplingResult,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace';
+import type { RequestContext } from '../../kernel/request-context.ts';
+import type { SamplingRule } from './settings.ts';
+
+/** Where the context that a sampler gets holds the request. */
+export const REQUEST = createContextKey('agctl request');
+
+/**
+ * Decides by `random` about requests without a trace, and by `client` about those that continue one: whether the client
+ * recorded its own part of it makes no difference.
+ */
+export function createSampler(random: SamplingRule, client: SamplingRule): Sampler {
+  const remote = samplerOf(client);
+  return new ParentBasedSampler({
+    root: samplerOf(random),
+    remoteParentSampled: remote,
+    remoteParentNotSampled: remote,
+  });
+}
+
+function samplerOf(rule: SamplingRule): Sampler {
+  if (typeof rule === 'function') return new ExpressionSampler(rule);
+  if (typeof rule === 'number') return new TraceIdRatioBasedSampler(rule);
+  return rule ? new AlwaysOnSampler() : new AlwaysOffSampler();
+}
+
+/** Asks a CEL expression about the request: yes or no, or a ratio. Any other value samples nothing. */
+class ExpressionSampler implements Sampler {
+  readonly #rule: (ctx: RequestContext) => unknown;
+
+  constructor(rule: (ctx: RequestContext) => unknown) {
+    this.#rule = rule;
+  }
+
+  shouldSample(context: Context, traceId: string): SamplingResult {
+    const value = this.#rule(context.getValue(REQUEST) as RequestContext);
+    if (typeof value === 'number') return new TraceIdRatioBasedSampler(value).shouldSample(context, traceId);
+    return { decision: value === true ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.NOT_RECORD };
+  }
+
+  toString(): string {
+    return 'Expression';
+  }
+}
