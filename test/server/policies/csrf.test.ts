@@ -1,13 +1,15 @@
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
+import { compilePolicies, type PolicyReply } from '../../kit/policy.ts';
 import { answeringGateway } from '../../kit/routes.ts';
-import { type HttpReply, send } from '../../kit/send.ts';
+import { send } from '../../kit/send.ts';
 
 const POLICY = { csrf: { additionalOrigins: ['https://app.example.com'] } };
 
-async function post(headers: Record<string, string>, method = 'POST'): Promise<HttpReply> {
-  await using gate = await answeringGateway(POLICY);
-  return await send(gate.url, { method, headers: { host: 'api.example.com', ...headers } });
-}
+const policies = compilePolicies(POLICY);
+afterAll(() => policies[Symbol.asyncDispose]());
+
+const post = (headers: Record<string, string>, method = 'POST'): Promise<PolicyReply> =>
+  policies.handle({ method, headers: { host: 'api.example.com', ...headers } });
 
 describe('csrf', () => {
   test.each([
@@ -37,9 +39,18 @@ describe('csrf', () => {
     ).toBe(200);
   });
 
-  test('takes origins only', async () => {
-    await expect(answeringGateway({ csrf: { additionalOrigins: ['app.example.com'] } })).rejects.toThrow(
+  test('takes origins only', () => {
+    expect(() => compilePolicies({ csrf: { additionalOrigins: ['app.example.com'] } })).toThrow(
       'expected an origin',
     );
+  });
+
+  test('refuses on the wire, too', async () => {
+    await using gate = await answeringGateway(POLICY);
+    const headers = { host: 'api.example.com', 'sec-fetch-site': 'cross-site' };
+    expect(await send(gate.url, { method: 'POST', headers })).toMatchObject({
+      status: 403,
+      text: 'CSRF validation failed',
+    });
   });
 });
