@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { KNOWN_FLAKY, retriedReporter } from './test/kit/known-flaky.ts';
 import { ISOLATED, slowFiles } from './test/kit/selection.ts';
@@ -11,6 +12,8 @@ export default defineConfig(({ mode }) => ({
     maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // Node.js keeps compiled code there, for workers and for what they start: `agctl` takes a third less CPU time to start.
+    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
     // Ends what a test has started and left running.
     setupFiles: ['test/kit/children.ts'],
     retry: KNOWN_FLAKY.length === 0 ? 0 : 1,

@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { cli, inheritedEnv } from '../kit/cli.ts';
 import { chaos } from '../kit/config.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { isAlive } from '../kit/is-alive.ts';
-import { AGCTL, agctl } from '../kit/process.ts';
+import { AGCTL } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 
 const { path: folder, remove } = await temporaryFolder();
@@ -27,9 +28,9 @@ async function check(targets: readonly object[], ...args: string[]) {
     file,
     JSON.stringify({ gateways: { default: { port: 0 } }, routes: [{ backends: [{ mcp: { targets } }] }] }),
   );
-  const { code, stdout, stderr } = await agctl(
+  const { code, stdout, stderr } = await cli(
     ['check', '-f', file, '--only', 'targets', '-o', 'json', ...args],
-    { env: { ...process.env, HTTPS_PROXY: 'http://me:canary-password@proxy.example.com' } },
+    { env: { ...inheritedEnv(), HTTPS_PROXY: 'http://me:canary-password@proxy.example.com' } },
   );
   const checks = (stdout === '' ? [] : JSON.parse(stdout).checks) as Finding[];
   return { code, checks, stdout, stderr };

@@ -72,7 +72,10 @@ export async function startGateway(target: Record<string, unknown>, bin = builtG
  * @param env variables for the fixture alone
  */
 export function startStdioGateway(bin?: string, env: Record<string, string> = {}): Promise<Endpoint> {
-  return startGateway({ stdio: { cmd: process.execPath, args: [fixture], env } }, bin);
+  // Each session starts the fixture anew.
+  const { NODE_COMPILE_CACHE } = process.env;
+  const cached = NODE_COMPILE_CACHE === undefined ? env : { NODE_COMPILE_CACHE, ...env };
+  return startGateway({ stdio: { cmd: process.execPath, args: [fixture], env: cached } }, bin);
 }
 
 /** The gateway in front of the fixture as an HTTP server. */

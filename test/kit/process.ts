@@ -116,7 +116,7 @@ export async function service(
     after();
     return new Error(`${args[0]} ended with ${code}: ${stderr}`);
   });
-  const { patience = 10_000 } = options;
+  const { patience = 30_000 } = options;
   const name = args.slice(0, 2).join(' ');
   const late = (): Error => new Error(`${name} was not ready within ${patience} ms: ${output.stderr}`);
   const ready = until(() => /^ready in |"message":"ready"/m.test(output.stderr), patience).catch(late);
