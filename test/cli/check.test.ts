@@ -1,11 +1,10 @@
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cli, inheritedEnv } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { AUDIENCE, type Idp, startIdp } from '../kit/idp.ts';
+import { busyPort } from '../kit/ports.ts';
 import { agctl } from '../kit/process.ts';
 import { refusingPort } from '../kit/upstream.ts';
 
@@ -206,44 +205,38 @@ describe('check', () => {
   });
 
   test('commands, servers and ports that are not there', async () => {
-    const busy = createServer().listen(0);
-    const { port } = busy.address() as { port: number };
-    const others = [createServer().listen(0, '127.0.0.1'), createServer().listen(0, '::1')];
-    await Promise.all(others.map((server) => once(server, 'listening')));
-    const [stats, readiness] = others.map((server) => (server.address() as { port: number }).port);
+    await using busy = await busyPort();
+    await using stats = await busyPort('127.0.0.1');
+    await using readiness = await busyPort('::1');
     const closed = await refusingPort();
     const { failed, code } = await check({
-      port,
+      port: busy.port,
       // The other one of localhost's addresses.
-      env: { STATS_ADDR: `127.0.0.1:${stats}`, READINESS_ADDR: `localhost:${readiness}` },
+      env: { STATS_ADDR: `127.0.0.1:${stats.port}`, READINESS_ADDR: `localhost:${readiness.port}` },
       targets: [
         { name: 'gone', stdio: { cmd: 'no-such-command' } },
         { name: 'far', mcp: { host: `http://127.0.0.1:${closed}/mcp` } },
         { name: 'near', mcp: { host: `${idp.origin}/mcp` } },
       ],
     });
-    busy.close();
-    for (const server of others) server.close();
     expect(code).toBe(1);
     expect(failed.map(({ message }) => message)).toEqual([
-      `${port} (gateway default) is in use`,
-      `${stats} (stats) is in use`,
-      `${readiness} (readiness) is in use`,
+      `${busy.port} (gateway default) is in use`,
+      `${stats.port} (stats) is in use`,
+      `${readiness.port} (readiness) is in use`,
       'gone   command not found: no-such-command',
       expect.stringMatching(new RegExp(`^far   127.0.0.1:${closed}: .*ECONNREFUSED`)),
     ]);
   });
 
   test('the key of a busy port is the one in the file', async () => {
-    const busy = createServer().listen(0);
-    await once(busy, 'listening');
-    const { port } = busy.address() as { port: number };
+    await using busy = await busyPort();
+    const { port } = busy;
     const file = join(folder.path, 'llm.yaml');
     const config = { adminAddr: 'off', statsAddr: 'off', readinessAddr: 'off' };
     const models = [{ name: '*', provider: 'echo' }];
     writeFileSync(file, JSON.stringify({ config, llm: { port, models } }));
     const { stdout } = await agctl(['check', '-f', file, '--only', 'ports', '-o', 'json']);
-    busy.close();
     expect(JSON.parse(stdout).checks).toEqual([
       {
         group: 'ports',

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
+import { busyPort } from '../kit/ports.ts';
 import { agctl, serve, service } from '../kit/process.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
@@ -13,19 +13,6 @@ import { verifies } from '../kit/verifies.ts';
 const gateways = { a: { port: 0, routes: [{ policies: { directResponse: { body: 'ok' } } }] } };
 const yaml = (adminAddr?: string): string =>
   JSON.stringify({ config: adminAddr === undefined ? {} : { adminAddr }, gateways });
-
-async function take(port: number): Promise<{ server: Server; port: number } & AsyncDisposable> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
-  });
-  return {
-    server,
-    port: (server.address() as { port: number }).port,
-    [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => resolve())),
-  };
-}
 
 const adminOf = (stderr: string): string => /admin server +(http:\/\/[^/\s]+)\/ui/.exec(stderr)?.[1] ?? '';
 
@@ -72,7 +59,7 @@ describe('the admin server of `agctl serve`', () => {
     'the default address is on loopback, and serving goes on without it when it is taken',
     async () => {
       // Somebody else on this machine may have it: that is as good.
-      const taken = await take(15_000).catch(() => undefined);
+      const taken = await busyPort('127.0.0.1', 15_000).catch(() => undefined);
       try {
         await using running = await serve(yaml(), { env: { ADMIN_ADDR: '' } });
         await until(() => running.stderr.includes('the admin server is disabled'));
@@ -88,7 +75,7 @@ describe('the admin server of `agctl serve`', () => {
   );
 
   test('a configured address that is taken is an error at its place', async () => {
-    await using taken = await take(0);
+    await using taken = await busyPort('127.0.0.1');
     const input = `config:\n  adminAddr: 127.0.0.1:${taken.port}\ngateways: ${JSON.stringify(gateways)}\n`;
     const { code, stderr } = await agctl(['serve', '-f', '-'], { input, env: { ADMIN_ADDR: '' } });
     expect(code).toBe(1);

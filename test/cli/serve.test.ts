@@ -1,4 +1,3 @@
-import { createServer, type Server } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { AT_ONCE } from '../kit/at-once.ts';
 import { cli } from '../kit/cli.ts';
@@ -7,6 +6,7 @@ import { openEvents } from '../kit/event-stream.ts';
 import { isAlive } from '../kit/is-alive.ts';
 import { CHAT, chat, chunk, llmProvider } from '../kit/llm-provider.ts';
 import { INITIALIZE, openSession, post } from '../kit/mcp.ts';
+import { busyPort } from '../kit/ports.ts';
 import { agctl, serve } from '../kit/process.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
@@ -22,12 +22,6 @@ const later = (ms: number) => ({
   params: { name: 'later', arguments: { ms, message: 'done' } },
 });
 const HANG = { id: 1, method: 'tools/call', params: { name: 'hang' } };
-
-async function listenOnAnyPort(): Promise<{ server: Server; port: number }> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, resolve));
-  return { server, port: (server.address() as { port: number }).port };
-}
 
 describe('start', () => {
   test('says where it serves and how to stop it, on stderr; stdout is for requests alone', async () => {
@@ -50,10 +44,10 @@ describe('start', () => {
   });
 
   test('a port in use is exit code 1 and points at the line of the port', async () => {
-    const { server, port } = await listenOnAnyPort();
+    await using busy = await busyPort();
+    const { port } = busy;
     const yaml = `gateways:\n  first:\n    port: 0\n    routes: []\n  second:\n    port: ${port}\n`;
     const { code, stdout, stderr } = await agctl(['serve', '-f', '-'], { input: yaml });
-    server.close();
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain(`error[AGW0401]: port ${port} is already in use\n  ┌─ -:6:11\n`);
     expect(stderr).toContain(`6 │     port: ${port}\n`);

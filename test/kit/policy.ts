@@ -4,7 +4,7 @@ import { createLog } from '../../src/core/log.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
 import { HeaderList } from '../../src/server/kernel/header-list.ts';
 import { handleRequest } from '../../src/server/kernel/pipeline.ts';
-import { Exchange, type Reply } from '../../src/server/kernel/request-context.ts';
+import { type Reply, RequestContext } from '../../src/server/kernel/request-context.ts';
 import { compileRuntime } from '../../src/server/runtime/runtime.ts';
 import { routesConfig } from './routes.ts';
 
@@ -65,7 +65,7 @@ export function compilePolicies(policies: object, env: Record<string, string> = 
 }
 
 /** What the listener makes of a request: here of one that nobody sent. */
-function contextOf({ method = 'GET', target = '/', headers = {}, body = '' }: PolicyRequest): Exchange {
+function contextOf({ method = 'GET', target = '/', headers = {}, body = '' }: PolicyRequest): RequestContext {
   const message = new IncomingMessage(new Socket());
   message.method = method;
   message.url = target;
@@ -81,7 +81,7 @@ function contextOf({ method = 'GET', target = '/', headers = {}, body = '' }: Po
   }
   message.push(body === '' ? null : body);
   if (body !== '') message.push(null);
-  return new Exchange(
+  return new RequestContext(
     message,
     new ServerResponse(message),
     'default',

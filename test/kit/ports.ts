@@ -9,6 +9,27 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
+/**
+ * A port that is in use until its scope is left.
+ *
+ * @param host the address of this machine that it is in use on; all of them by default
+ * @throws Error (EADDRINUSE) when somebody else has the port already
+ */
+export async function busyPort(
+  host?: string,
+  port = 0,
+): Promise<{ readonly port: number } & AsyncDisposable> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, host }, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
 /** Takes a port, unless somebody else has it already, which serves as well. */
 export async function occupy(port: number): Promise<{ server: Server; taken: boolean }> {
   const server = createServer();

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { type AdminUi, adminUi } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
+import { freePort } from '../kit/ports.ts';
 import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 
@@ -237,12 +236,4 @@ function manyRequests(count: number): string {
     };
     return `event: request\ndata: ${JSON.stringify({ id: index + 1, time, fields })}\n\n`;
   }).join('');
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

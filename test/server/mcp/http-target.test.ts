@@ -1,4 +1,3 @@
-import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { AT_ONCE } from '../../kit/at-once.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
@@ -8,6 +7,7 @@ import { INITIALIZE, type Json, openSession, post } from '../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
 import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
 import { until } from '../../kit/until.ts';
+import { refusingPort } from '../../kit/upstream.ts';
 
 const target = (up: McpUpstream, name = 'up') => ({ name, mcp: { host: up.url } });
 const call = (id: unknown, message: string, name = 'say') => ({
@@ -210,12 +210,7 @@ describe('what a target answers', () => {
 
 describe('a target that cannot be reached', () => {
   test('is explained, without its address', async () => {
-    const server = createServer();
-    const port = await new Promise<number>((resolve) => {
-      server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port));
-    });
-    await new Promise((resolve) => server.close(resolve));
-    const dead = { name: 'dead', mcp: { host: `http://127.0.0.1:${port}/mcp` } };
+    const dead = { name: 'dead', mcp: { host: `http://127.0.0.1:${await refusingPort()}/mcp` } };
     await using gate = await gateway(mcpConfig([dead]));
     const started = performance.now();
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);

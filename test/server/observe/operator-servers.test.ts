@@ -6,8 +6,10 @@ import { describe, expect, test } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
 import { OperatorServerError, openOperatorServer } from '../../../src/server/observe/operator-servers.ts';
 import { Readiness, readinessHandler } from '../../../src/server/observe/readiness.ts';
+import { cli } from '../../kit/cli.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { parseMetrics } from '../../kit/open-metrics.ts';
+import { busyPort } from '../../kit/ports.ts';
 import { agctl, serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
 
@@ -63,9 +65,8 @@ describe('the servers of metrics and readiness', () => {
 
 describe('an address that is taken', () => {
   test('is a warning as the default, an error when somebody asked for it', async () => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    await new Promise((resolve) => taken.once('listening', resolve));
-    const address = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+    await using taken = await busyPort('127.0.0.1');
+    const address = `127.0.0.1:${taken.port}`;
     const lines: string[] = [];
     const sink = {
       write: (line: string) => void lines.push(line),
@@ -99,14 +100,13 @@ describe('an address that is taken', () => {
     const { code, stderr } = await agctl(['serve', '-f', file], { env: { STATS_ADDR: undefined } });
     expect(code).toBe(1);
     expect(stderr).toContain(`error[AGW0401]: ${address} is already in use`);
-    taken.close();
   });
 
   test('a text that is no address is refused with its forms', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'a.yaml');
     writeFileSync(file, config({ readinessAddr: 'example.com:1' }));
-    const { code, stderr } = await agctl(['config', 'validate', '-f', file]);
+    const { code, stderr } = await cli(['config', 'validate', '-f', file]);
     expect(code).toBe(1);
     expect(stderr).toContain('expected `ip:port`, `localhost:port`');
   });

@@ -1,23 +1,18 @@
-import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { collector } from '../../kit/otlp.ts';
 import { serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
-import { refusingPort } from '../../kit/upstream.ts';
-
-/** A port that accepts connections and says nothing. */
-async function silentPort(): Promise<{ url: string } & AsyncDisposable> {
-  const server = createServer((socket) => socket.on('error', () => undefined).resume());
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  return {
-    url: `http://127.0.0.1:${port}`,
-    [Symbol.asyncDispose]: async () => void server.close(),
-  };
-}
+import { rawUpstream, refusingPort } from '../../kit/upstream.ts';
 
 type Unreachable = { readonly url: string } & AsyncDisposable;
+
+/** A port that accepts connections and says nothing. */
+const silent = async (): Promise<Unreachable> => {
+  const upstream = await rawUpstream(() => undefined);
+  const dispose = upstream[Symbol.asyncDispose];
+  return { url: `http://${upstream.address}`, [Symbol.asyncDispose]: dispose };
+};
 
 const refusing = async (): Promise<Unreachable> => ({
   url: `http://127.0.0.1:${await refusingPort()}`,
@@ -27,7 +22,7 @@ const refusing = async (): Promise<Unreachable> => ({
 test.each([
   ['takes spans and never answers', 'grpc', () => collector('grpc', { answers: false })],
   ['takes spans and never answers', 'http', () => collector('http', { answers: false })],
-  ['accepts connections and says nothing', 'grpc', silentPort],
+  ['accepts connections and says nothing', 'grpc', silent],
   ['refuses connections', 'http', refusing],
 ] satisfies [string, string, () => Promise<Unreachable>][])(
   'a collector that %s (%s) delays the end after SIGTERM by at most 2 s',

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { Agent, createServer, type ServerResponse } from 'node:http';
+import { Agent, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chaos } from '../../kit/config.ts';
@@ -10,7 +10,7 @@ import { gateway, type TestGateway, type TestGatewayOptions } from '../../kit/ga
 import { openSession } from '../../kit/mcp.ts';
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
-import { freePort, occupy } from '../../kit/ports.ts';
+import { busyPort, freePort, occupy } from '../../kit/ports.ts';
 import { type RouteParts, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { recorded } from '../../kit/trace.ts';
@@ -228,14 +228,12 @@ describe('ports', () => {
 
   test('that another process has are not taken for our own', async () => {
     const port = await freePort();
-    const other = createServer().listen(port, '127.0.0.2');
-    await once(other, 'listening');
+    await using _other = await busyPort('127.0.0.2', port);
     const gate = (address: string): object => ({ port, address, routes: [answer('one')] });
     await using it = await live(JSON.stringify({ gateways: { g: gate('127.0.0.1') } }));
     const both = { g: gate('127.0.0.1'), h: gate('127.0.0.2') };
     expect(await it.become(JSON.stringify({ gateways: both }))).toBe(false);
     expect(it.gate.log.at(-1)).toContain(`port ${port} is already in use`);
-    other.close();
   });
 
   test('that are removed let requests under way finish', async () => {
