@@ -46,6 +46,7 @@ afterAll(() => backend[Symbol.asyncDispose]());
 
 browserTest('with the keyboard alone: choose a session, step, play', async (browser) => {
   const { page, problems } = await watchedPage(browser, backend.url);
+  await page.clock.install();
   await page.goto(`${backend.url}/ui/replay`);
   const session = page.getByRole('link', { name: 'chat-1' });
   await session.waitFor();
@@ -64,8 +65,11 @@ browserTest('with the keyboard alone: choose a session, step, play', async (brow
   await page.keyboard.press('Home');
   await now.getByText('one:').waitFor();
   await page.getByRole('heading', { level: 1 }).focus();
+  // The whole session plays in a second: the page's clock waits until it was seen to play.
+  await page.clock.pauseAt(Date.now() + 1_000);
   await page.keyboard.press(' ');
   await page.getByRole('button', { name: 'Pause' }).waitFor();
+  await page.clock.resume();
   // It goes to the end by itself and stops there.
   await now.getByText('five:').waitFor();
   await page.getByRole('button', { name: 'Play' }).waitFor();
