@@ -34,6 +34,13 @@ export const INITIALIZE = {
   params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
 };
 
+/** A call of a tool, as `McpSession.send` takes it. `meta` is its `_meta`. */
+export const toolCall = (id: unknown, name: string, args: object = {}, meta?: object) => ({
+  id,
+  method: 'tools/call',
+  params: { name, arguments: args, ...(meta && { _meta: meta }) },
+});
+
 /** Sends one HTTP request and reads the whole answer. */
 export async function post(
   url: string,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway, parseAccessLine } from '../../kit/gateway.ts';
-import { MCP_HEADERS, openSession, post } from '../../kit/mcp.ts';
+import { MCP_HEADERS, openSession, post, toolCall } from '../../kit/mcp.ts';
 import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
 import { until } from '../../kit/until.ts';
 
@@ -20,12 +20,7 @@ const settled = (line: string): string =>
     .replace(/duration=\d+ms|"duration":"\d+ms"/, (text) => text.replace(/\d+/, 'N'))
     .replace(/(mcp\.session\.id"?[=:]"?)[\w-]{12}/, '$1SESSION');
 
-const call = (name: string, id: unknown = 1) => ({
-  jsonrpc: '2.0',
-  id,
-  method: 'tools/call',
-  params: { name, arguments: {} },
-});
+const call = (name: string, id: unknown = 1) => ({ jsonrpc: '2.0', ...toolCall(id, name) });
 
 describe('one line per request', () => {
   test('in text, with its fields in this order', async () => {

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
+import { type Json, type McpSession, openSession, toolCall } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 
-const hang = (id: unknown, name = 'hang') => ({ id, method: 'tools/call', params: { name, arguments: {} } });
+const hang = (id: unknown, name = 'hang') => toolCall(id, name);
 
 /** The cancellations that a child has read, and the id under which it knows its hanging call. */
 async function cancelledAt(

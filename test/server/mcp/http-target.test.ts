@@ -3,18 +3,14 @@ import { AT_ONCE } from '../../kit/at-once.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { INITIALIZE, type Json, openSession, post } from '../../kit/mcp.ts';
+import { INITIALIZE, type Json, openSession, post, toolCall } from '../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
 import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
 import { until } from '../../kit/until.ts';
 import { refusingPort } from '../../kit/upstream.ts';
 
 const target = (up: McpUpstream, name = 'up') => ({ name, mcp: { host: up.url } });
-const call = (id: unknown, message: string, name = 'say') => ({
-  id,
-  method: 'tools/call',
-  params: { name, arguments: { message } },
-});
+const call = (id: unknown, message: string, name = 'say') => toolCall(id, name, { message });
 
 /** Answers this JSON-RPC method in its own way. */
 const on =

@@ -2,16 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
+import { type Json, type McpSession, openSession, toolCall } from '../../kit/mcp.ts';
 
 const A = chaos('a', '--resources=file:///1');
 const B = chaos('b');
-
-const call = (id: unknown, name: string, args: object = {}, meta?: object) => ({
-  id,
-  method: 'tools/call',
-  params: { name, arguments: args, ...(meta && { _meta: meta }) },
-});
 
 /** What the child of a target has read, parsed. */
 async function receivedBy(session: McpSession, tool = 'received'): Promise<Json[]> {
@@ -23,7 +17,9 @@ describe('progress', () => {
   test('comes on the stream of its call, before the answer', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
-    const { messages } = await session.send(call(1, 'progress', { steps: 3 }, { progressToken: 'token' }));
+    const { messages } = await session.send(
+      toolCall(1, 'progress', { steps: 3 }, { progressToken: 'token' }),
+    );
     expect(messages.map(({ method, params, id }) => params?.progress ?? method ?? id)).toEqual([1, 2, 3, 1]);
     expect(messages[0].params.progressToken).toBe('token');
   });
@@ -35,7 +31,7 @@ describe('progress', () => {
     const replies = await Promise.all(
       [7, 'seven', 8, '7'].map((token, index) =>
         session.send(
-          call(index, index % 2 ? 'a_progress' : 'b_progress', { steps: 5 }, { progressToken: token }),
+          toolCall(index, index % 2 ? 'a_progress' : 'b_progress', { steps: 5 }, { progressToken: token }),
         ),
       ),
     );
@@ -55,10 +51,10 @@ describe('what a server says on its own', () => {
     const session = await openSession(`${gate.url}/mcp`);
     await using own = await openEvents(session.url, { session: session.id });
     const { messages } = await session.send(
-      call(1, 'a_notify', { method: 'notifications/tools/list_changed' }),
+      toolCall(1, 'a_notify', { method: 'notifications/tools/list_changed' }),
     );
     expect(messages).toHaveLength(1);
-    await session.send(call(2, 'b_notify', { method: 'notifications/prompts/list_changed' }));
+    await session.send(toolCall(2, 'b_notify', { method: 'notifications/prompts/list_changed' }));
     await own.next(({ method }) => method === 'notifications/tools/list_changed');
     await own.next(({ method }) => method === 'notifications/prompts/list_changed');
   });
@@ -66,7 +62,7 @@ describe('what a server says on its own', () => {
   test('waits for the stream, the oldest dropped over 64', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
-    await session.send(call(1, 'notify', { method: 'notifications/tools/list_changed', times: 70 }));
+    await session.send(toolCall(1, 'notify', { method: 'notifications/tools/list_changed', times: 70 }));
     await using own = await openEvents(session.url, { session: session.id });
     await own.next(({ params }) => params.n === 69);
     expect(own.messages.map(({ params }) => params.n)).toEqual(
@@ -87,7 +83,9 @@ describe('what a server says on its own', () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     const params = { level: 'info', data: 'hello' };
-    const { messages } = await session.send(call(1, 'notify', { method: 'notifications/message', params }));
+    const { messages } = await session.send(
+      toolCall(1, 'notify', { method: 'notifications/message', params }),
+    );
     expect(messages[0]).toMatchObject({ method: 'notifications/message', params });
   });
 
@@ -96,9 +94,9 @@ describe('what a server says on its own', () => {
     const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
     await using ofOne = await openEvents(one.url, { session: one.id });
     await using ofTwo = await openEvents(two.url, { session: two.id });
-    await one.send(call(1, 'notify', { method: 'notifications/tools/list_changed' }));
+    await one.send(toolCall(1, 'notify', { method: 'notifications/tools/list_changed' }));
     await ofOne.next(() => true);
-    await two.send(call(1, 'notify', { method: 'notifications/prompts/list_changed' }));
+    await two.send(toolCall(1, 'notify', { method: 'notifications/prompts/list_changed' }));
     await ofTwo.next(() => true);
     expect([ofOne.messages.length, ofTwo.messages.length]).toEqual([1, 1]);
   });
@@ -110,7 +108,7 @@ describe('requests of servers', () => {
     const session = await openSession(`${gate.url}/mcp`);
     await using stream = await openEvents(session.url, {
       session: session.id,
-      message: call(1, 'ask', { method: 'sampling/createMessage', params: { maxTokens: 5 } }),
+      message: toolCall(1, 'ask', { method: 'sampling/createMessage', params: { maxTokens: 5 } }),
     });
     const request = await stream.next(({ method }) => method === 'sampling/createMessage');
     expect(request.params).toEqual({ maxTokens: 5 });
@@ -124,7 +122,7 @@ describe('requests of servers', () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
     const ask = (id: number, name: string) =>
-      openEvents(session.url, { session: session.id, message: call(id, name) });
+      openEvents(session.url, { session: session.id, message: toolCall(id, name) });
     await using ofA = await ask(1, 'a_ask');
     await using ofB = await ask(2, 'b_ask');
     const isRequest = ({ method }: Json): boolean => method === 'roots/list';
@@ -141,7 +139,7 @@ describe('requests of servers', () => {
   test('are answered by their own session only, and once', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const [asked, other] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
-    await using stream = await openEvents(asked.url, { session: asked.id, message: call(1, 'ask') });
+    await using stream = await openEvents(asked.url, { session: asked.id, message: toolCall(1, 'ask') });
     const { id } = await stream.next(({ method }) => method === 'roots/list');
     expect((await other.send({ id, result: { roots: ['stolen'] } })).status).toBe(202);
     await asked.send({ id, result: { roots: ['mine'] } });
@@ -160,10 +158,10 @@ describe('requests of servers', () => {
       { length: 300 },
       (_, id) => `{"jsonrpc":"2.0","id":"s${id}","method":"ping"}\n`,
     );
-    await session.send(call(1, 'emit', { pieces: [Buffer.from(pieces.join('')).toString('base64')] }));
+    await session.send(toolCall(1, 'emit', { pieces: [Buffer.from(pieces.join('')).toString('base64')] }));
     await using stream = await openEvents(session.url, {
       session: session.id,
-      message: call(2, 'ask'),
+      message: toolCall(2, 'ask'),
       headWithin: 1_000,
     });
     await stream.next(({ method }) => method === 'roots/list');

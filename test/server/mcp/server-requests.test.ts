@@ -5,17 +5,13 @@ import { chaos, mcpConfig } from '../../kit/config.ts';
 import { type EventReader, openEvents } from '../../kit/event-stream.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
-import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
+import { type Json, type McpSession, openSession, toolCall } from '../../kit/mcp.ts';
 import { mcpUpstream } from '../../kit/mcp-upstream.ts';
 import { until } from '../../kit/until.ts';
 
 const A = chaos('a');
 const B = chaos('b');
-const call = (number: number, name: string, args: object = {}) => ({
-  id: `call ${number}`,
-  method: 'tools/call',
-  params: { name, arguments: args },
-});
+const call = (number: number, name: string, args: object = {}) => toolCall(`call ${number}`, name, args);
 const SAMPLING = 'sampling/createMessage';
 const asks = ({ method }: Json): boolean => method === SAMPLING || method === 'roots/list';
 const NO_STREAM = {
