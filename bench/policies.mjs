@@ -87,7 +87,13 @@ function serving(config) {
     directives: new LogDirectives('info'),
   });
   return async () => {
-    const x = new RequestContext(request, {}, 'default/default', 'default', new HeaderList(request.rawHeaders));
+    const x = new RequestContext(
+      request,
+      {},
+      'default/default',
+      'default',
+      new HeaderList(request.rawHeaders),
+    );
     const reply = await handleRequest(x, { routes, router });
     lines.ended(x, reply.status, runtime.accessLog);
     if (reply.status !== 200) throw new Error(`refused with ${reply.status}: ${x.error}`);

@@ -10,7 +10,11 @@ import { withoutPort } from '../kernel/router.ts';
  * @param always Checks connections on other addresses than loopback ones too.
  * @throws AppError `host_not_allowed`
  */
-export function checkHostAndOrigin(ctx: RequestContext, allowedHosts: ReadonlySet<string>, always: boolean): void {
+export function checkHostAndOrigin(
+  ctx: RequestContext,
+  allowedHosts: ReadonlySet<string>,
+  always: boolean,
+): void {
   const { localAddress } = ctx.request.socket;
   const origin = ctx.headers.get('origin');
   const header = rebindingHeader({ localAddress, host: withoutPort(ctx.host), origin }, allowedHosts, always);

@@ -121,10 +121,7 @@ describe('a remote embedder', () => {
       'something other than numbers',
       answering((data) => data.map((one) => ({ ...one, embedding: Array(128).fill('1') }))),
     ],
-    [
-      'of length zero',
-      answering((data) => data.map((one) => ({ ...one, embedding: Array(128).fill(0) }))),
-    ],
+    ['of length zero', answering((data) => data.map((one) => ({ ...one, embedding: Array(128).fill(0) })))],
     ['did not send a list', ((_, response) => response.end('<html>')) as Answer],
   ])('refuses an answer: %s', async (problem, answer) => {
     expect((await failure(answer)).message).toContain(problem);

@@ -117,7 +117,10 @@ describe('a registration', () => {
       { policies: signIn(`http://127.0.0.1:${port}/realms/main`) },
     ]);
     const reply = await register(front);
-    expect([reply.status, reply.text]).toEqual([502, 'the identity provider did not return a valid response']);
+    expect([reply.status, reply.text]).toEqual([
+      502,
+      'the identity provider did not return a valid response',
+    ]);
     expect(reply.headers['access-control-allow-origin']).toBe('*');
     expect((await front.accessLine(1))['error.detail']).toContain(`127.0.0.1:${port} could not be reached`);
   });
