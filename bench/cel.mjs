@@ -1,5 +1,5 @@
-// What expressions cost: `node bench/cel.mjs`. Nanoseconds per operation, the median of seven rounds after warming up.
-// The last block runs expressions that try to hold the event loop; each must end below 50 ms.
+// Cost of expressions: `node bench/cel.mjs`. Nanoseconds per operation, the median of seven rounds after warming up.
+// The last block runs expressions that try to block the event loop; each must end within 50 ms.
 import { CelStruct, compileExpression, HeadersView } from '../src/server/expressions/cel/expression.ts';
 
 const ROUNDS = 7;

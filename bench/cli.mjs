@@ -1,5 +1,6 @@
-// What the commands cost: a dump of 20 MB as JSON, YAML and a table, beside a bare Node that parses and prints it.
-// npm run bench cli [-- --rounds=5]. Needs a build.
+// Cost of the commands: a dump of 20 MB as JSON, YAML and a table, compared with a bare Node.js that parses and prints
+// it.
+// npm run bench cli [-- --rounds=5]. Requires a build.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -59,7 +60,7 @@ try {
   writeFileSync(file, pretty);
   writeFileSync(`${file}.compact`, JSON.stringify(dump));
   const times = Object.fromEntries(Object.keys(CASES).map((name) => [name, []]));
-  // Taken in turn: what else the machine does meets all of them.
+  // In turns, so that other load of the machine affects all of them.
   for (let round = 0; round < rounds; round++)
     for (const [name, args] of Object.entries(CASES)) {
       const before = performance.now();

@@ -1,11 +1,11 @@
-// Configurations of `bench http`: what each proxy is told to do.
+// Configurations of each proxy for `bench http`.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OWN_PORTS } from './harness/own-ports.mjs';
 
 const KEY = 'bench-key-0123456789';
 
-/** What the client sends: enough for every policy below to have work to do and to let the request pass. */
+/** Request headers that give every policy below work to do, and let the request pass. */
 const CLIENT_HEADERS = {
   accept: 'application/json',
   'user-agent': 'bench/1.0',
@@ -37,7 +37,7 @@ export const POLICIES = {
   mcpAuthorization: { rules: ['mcp.tool.name == "echo"'] },
 };
 
-/** Counted as policies nine and ten: they run for every request too. */
+/** Counted as policies nine and ten, because they run for every request too. */
 export const LOG_POLICIES = {
   'accessLog.add': { add: { path: 'request.path', agent: 'request.headers["user-agent"]' } },
   'accessLog.filter': { filter: 'response.code < 600' },
@@ -45,7 +45,7 @@ export const LOG_POLICIES = {
 
 export const POLICY_NAMES = [...Object.keys(POLICIES), ...Object.keys(LOG_POLICIES)];
 
-/** A configuration, JSON being YAML, for these policies. `extAuthz` asks the given service. */
+/** A configuration with these policies, as JSON, which is valid YAML. `extAuthz` calls the given service. */
 export function gatewayConfig(upstream, names, extAuthz) {
   const pick = (table) => Object.entries(table).filter(([name]) => names.includes(name));
   const policies = {
@@ -73,7 +73,7 @@ export function gatewayConfig(upstream, names, extAuthz) {
   };
 }
 
-/** One process, kept connections on both sides, no access log: the fastest these two can be. */
+/** One process, persistent connections on both sides, no access log: the fastest configuration of these two. */
 export function nginxArgs(folder, port, upstream) {
   const file = join(folder, 'nginx.conf');
   writeFileSync(

@@ -1,5 +1,5 @@
 // npm run bench http -- [--rounds 3] [--seconds 4] [--connections 32] [--bin NAME=PATH ...] [--post] [--each | --plain] [--no-peers]
-// Plain proxying of a 600-byte JSON reply, with 0, 1, 5 and 10 policies, beside a bare relay, nginx and haproxy.
+// Plain proxying of a 600-byte JSON reply, with 0, 1, 5 and 10 policies, compared with a bare relay, nginx and haproxy.
 // --post sends a body of 200 bytes; --each measures every policy alone, --plain none; --bin, given twice, compares two builds.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -47,7 +47,7 @@ const keep = async (starting) => {
 
 const request = values.post ? POST : GET;
 
-/** Policies of each case by name; the plain one first. */
+/** Policies of each case by name, starting with the plain case. */
 function policyCases() {
   const steps = [0, 1, 5, 10].map((count) => [
     count === 0 ? 'plain' : `${count} ${count === 1 ? 'policy' : 'policies'}`,
@@ -99,7 +99,7 @@ async function startPeers(add, upstream) {
   }
 }
 
-/** A proxy that answers something else is not a proxy: every case must relay the mock's body. */
+/** Every case must relay the mock's body; a proxy that answers anything else is not measured. */
 async function check(cases) {
   for (const {
     name,

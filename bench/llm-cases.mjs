@@ -1,4 +1,4 @@
-// What `bench llm` asks of every gateway, and how each is told where the provider is.
+// Requests of `bench llm`, and how each gateway is configured with the provider's address.
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { OWN_PORTS } from './harness/own-ports.mjs';
@@ -11,7 +11,7 @@ const HEADERS = {
 const chat = (more, content = 'x'.repeat(100)) =>
   JSON.stringify({ model: 'bench', messages: [{ role: 'user', content }], ...more });
 
-/** `mustContain` is at the end of every whole answer. */
+/** `mustContain` is at the end of every complete response. */
 export const WORKLOADS = {
   small: { what: 'chat, 600-byte reply', body: chat(), connections: [1, 32, 256] },
   large: {
@@ -29,7 +29,7 @@ export const requestOf = ({ body, frames }) => ({
   ...(frames === undefined ? { mustContain: '"total_tokens"' } : { frames }),
 });
 
-/** All default features, one policy, one CEL expression; our own key, as usual in front of a provider. */
+/** All default features, one policy, one CEL expression; a provider key in the gateway, as usual. */
 export function llmConfig(upstream) {
   return {
     config: OWN_PORTS,
@@ -71,7 +71,7 @@ export function nginxArgs(folder, port, upstream) {
   return ['-p', folder, '-c', file];
 }
 
-/** Where Portkey is installed: a folder with `npm i @portkey-ai/gateway` in it, named by AGCTL_BENCH_PEERS. */
+/** The Portkey script: in a folder with `npm i @portkey-ai/gateway`, named by AGCTL_BENCH_PEERS. */
 export function portkeyScript() {
   const folder = process.env.AGCTL_BENCH_PEERS;
   const script = folder && join(folder, 'node_modules/@portkey-ai/gateway/build/start-server.js');

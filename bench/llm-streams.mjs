@@ -1,7 +1,7 @@
 // npm run bench llm-streams -- [--streams 300] [--rate 20] [--minutes 5] [--bin PATH]
-// Many streams at the pace of a model. Every event carries the mark of its request and its number: none may be lost, come
-// twice, in another order or to another client. The memory of the gateway must not grow: V8 lets garbage lie until it thinks
-// it worth a full collection, so that what is left after those, the least of each third, is what tells.
+// Many streams at the pace of a model. Every event carries an id of its request and a number: none may be lost,
+// duplicated, reordered or sent to another client. The memory of the gateway must not grow: V8 delays full collections,
+// so the relevant figure is the minimum of each third, after such a collection.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -31,12 +31,12 @@ const { values } = parseArgs({
 const streams = Number(values.streams);
 const rate = Number(values.rate);
 const minutes = Number(values.minutes);
-/** A stream lasts 15 s, as long answers do; each connection then asks for another. */
+/** A stream lasts 15 s, as long responses do; each connection then requests another. */
 const FRAMES = 15 * rate;
 
 const seen = { events: 0, finished: 0, faults: [], gap: createHistogram(), first: createHistogram() };
 
-/** One client: one stream after the other until the time is over. */
+/** One client: one stream after another until the time is over. */
 function client(port, id, until) {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1').setNoDelay(true).setEncoding('utf8');

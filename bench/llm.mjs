@@ -1,5 +1,6 @@
-// npm run bench llm -- [--rounds 3] [--seconds 4] [--only small,large,stream] [--connections 32] [--bin NAME=PATH ...] [--no-peers]
-// Chat completions and streams, beside the least that a relay can do, Portkey and nginx.
+// npm run bench llm -- [--rounds 3] [--seconds 4] [--only small,large,stream] [--connections 32] [--bin NAME=PATH ...]
+// [--no-peers]
+// Chat completions and streams, compared with a minimal relay, Portkey and nginx.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -39,7 +40,7 @@ const keep = async (starting) => {
   return process;
 };
 
-/** Everything that is measured: name, process, port, headers of its own. The first is what ratios are against. */
+/** Every measured gateway: name, process, port, headers. The first is the reference of ratios. */
 async function startAll() {
   const mock = await keep(startPeer('llm-upstream.mjs', [], LOAD_CORE));
   const upstream = `127.0.0.1:${mock.port}`;
@@ -55,7 +56,7 @@ async function startAll() {
   if (portkey !== undefined) {
     const port = await freePort();
     const args = [portkey, '--headless', `--port=${port}`];
-    // It was made for older versions of Node.js.
+    // Portkey was written for older versions of Node.js.
     const node = process.env.AGCTL_BENCH_PEER_NODE ?? process.execPath;
     await add('Portkey', start(node, args, { ready: port }), portkeyHeaders(upstream));
   }
@@ -78,11 +79,11 @@ function casesOf({ all, mock }, workload, connections) {
       connections,
     },
   });
-  // What the provider alone takes, so that what a gateway adds can be told.
+  // The provider alone, to compute what a gateway adds.
   return [...all, { name: 'no gateway', headers: {}, ...mock }].map(toCase);
 }
 
-/** The cases that can be measured: whoever answers something else is no gateway, and left out if it is not ours. */
+/** The cases that can be measured; another gateway that answers anything else is left out. */
 async function working(cases) {
   const kept = [];
   for (const entry of cases) {
@@ -114,7 +115,7 @@ function report(cases, figures, unit) {
       `${(median(runs.map((run) => run.rate)) / 1000).toFixed(2)}k`,
       `${ratio(runs, reference, (run) => run.rate).toFixed(2)} ×`,
       median(runs.map((run) => run.cpu)).toFixed(1),
-      // A run in which nothing was answered has no cost per request.
+      // A run without responses has no cost per request.
       Number.isFinite(ratio(runs, reference, (run) => 1 / run.cpu))
         ? `${ratio(runs, reference, (run) => 1 / run.cpu).toFixed(2)} ×`
         : '–',

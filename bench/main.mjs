@@ -2,13 +2,13 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** Each runs as a process of its own, so that none inherits the heap or the compiled code of another. */
+/** Each runs in a process of its own, so that none inherits the heap or the compiled code of another. */
 const BENCHMARKS = {
-  http: ['http.mjs', 'plain proxying and policies, beside a bare relay, nginx and haproxy'],
+  http: ['http.mjs', 'plain proxying and policies, compared with a bare relay, nginx and haproxy'],
   policies: ['policies.mjs', 'what each policy costs, without sockets'],
   observe: ['observe.mjs', 'what the access log, metrics and traces cost'],
-  mcp: ['mcp.mjs', 'tools/call over stdio, beside a bare relay and supergateway'],
-  llm: ['llm.mjs', 'chat completions and streams, beside a bare relay, Portkey and nginx'],
+  mcp: ['mcp.mjs', 'tools/call over stdio, compared with a bare relay and supergateway'],
+  llm: ['llm.mjs', 'chat completions and streams, compared with a bare relay, Portkey and nginx'],
   'llm-streams': ['llm-streams.mjs', 'many streams at the pace of a model, each event checked'],
   profile: ['profile.mjs', 'where the gateway spends its time (--case, see there)'],
   cli: ['cli.mjs', 'what agctl proxy config costs for a dump of 20 MB'],
@@ -18,11 +18,11 @@ const BENCHMARKS = {
     'memory-retrieval.mjs',
     'whether search finds the right page, and nothing for other subjects',
   ],
-  trace: ['trace.mjs', 'what watching requests costs, and what it costs when nobody does'],
+  trace: ['trace.mjs', 'the cost of tracing requests, and of not tracing them'],
   web: ['web.mjs', 'what the browser pages load, how soon they can be used, how smoothly the graph moves'],
   'mcp-churn': ['mcp-session-churn.mjs', 'what many MCP sessions leave behind'],
   reload: ['reload.mjs', 'reloads under load: nothing lost, nothing left'],
-  memory: ['memory.mjs', 'the memory service over stdio, beside server-memory'],
+  memory: ['memory.mjs', 'the memory service over stdio, compared with server-memory'],
   'memory-store': ['memory-store.mjs', 'its stores: search, durable writes, graph (-- --postgres URL)'],
   'memory-kill': ['memory-kill.mjs', 'kill -9 of a process that writes to memory stores, 10,000 crashes'],
 };

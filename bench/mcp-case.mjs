@@ -1,4 +1,4 @@
-// What `bench mcp` asks of every relay: one session, and one call that all connections repeat in it.
+// Requests of `bench mcp`: one session, and one call that all connections repeat in it.
 import { join } from 'node:path';
 import { OWN_PORTS } from './harness/own-ports.mjs';
 import { root } from './harness/processes.mjs';
@@ -29,7 +29,7 @@ export function mcpConfig() {
   };
 }
 
-/** Begins a session; resolves to where and with which headers it goes on. */
+/** Starts a session; resolves to the URL and headers for its requests. */
 export async function openSession(name, port, path) {
   const url = `http://127.0.0.1:${port}${path}`;
   const clientInfo = { name: 'bench', version: '1.0.0' };
@@ -45,7 +45,7 @@ export async function openSession(name, port, path) {
   return { url, headers };
 }
 
-/** The call as the generator sends it; an answer without a result counts as failed. */
+/** The call as the generator sends it; a response without a result counts as failed. */
 export function mcpRequest({ url, headers }, connections = 16) {
   const checks = { mustContain: '"result"', uniqueIds: true };
   return { url, headers, method: 'POST', body: JSON.stringify(CALL), connections, ...checks };

@@ -1,6 +1,6 @@
 // node bench/mcp-session-churn.mjs [--sessions 1000] [--concurrency 16] [--bin PATH]
-// Opens sessions on a gateway with one stdio target, calls one tool in each, and deletes them. Then counts what
-// the gateway still holds. Exits 1 when a call went wrong, or when a child process or a file descriptor is left.
+// Opens sessions on a gateway with one stdio target, calls one tool in each, and deletes them. Then counts what the
+// gateway still holds. Exits with code 1 if a call failed, or if a child process or a file descriptor is left.
 
 import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -9,9 +9,9 @@ import { parseArgs } from 'node:util';
 import { Pool } from 'undici';
 import { startStdioGateway } from '../test/conformance/targets.ts';
 
-// The access log and the event loop may each hold a descriptor more or less at the moment of counting.
+// The access log and the event loop may each hold a descriptor more or less at the time of counting.
 const fdTolerance = 2;
-const settleMs = 10_000;
+const quietTimeoutMs = 10_000;
 const protocolVersion = '2025-11-25';
 
 const { values } = parseArgs({
@@ -26,7 +26,7 @@ const concurrency = Number(values.concurrency);
 // A child whose parent died belongs to init, so parentage alone does not find every leak; this variable does.
 const mark = `AGCTL_CHURN=${randomUUID()}`;
 
-/** The reply to a JSON-RPC request, whether it came as JSON or at the end of an event stream. */
+/** The response to a JSON-RPC request, whether it came as JSON or at the end of an event stream. */
 async function rpc(pool, session, method, params) {
   const { statusCode, headers, body } = await send(pool, session, { jsonrpc: '2.0', id: 1, method, params });
   const text = await body.text();
@@ -68,7 +68,7 @@ async function oneSession(pool) {
   await expectSuccess('DELETE', send(pool, session, undefined));
 }
 
-/** Runs `count` sessions, `concurrency` at a time; resolves to what went wrong. */
+/** Runs `count` sessions, `concurrency` at a time; resolves to the errors. */
 async function churn(origin, count) {
   const pool = new Pool(origin, { connections: concurrency });
   const errors = [];
@@ -90,7 +90,7 @@ async function descendants(gatewayPid) {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== gatewayPid);
   const found = await Promise.all(
     pids.map(async (pid) => {
-      // A process may end between the listing and the reading, and a foreign one may not be read.
+      // A process may end between listing and reading, and a foreign one may be unreadable.
       const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
       const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
       return environment.includes(mark) || new RegExp(`^PPid:\\t${gatewayPid}$`, 'm').test(status);
@@ -108,9 +108,9 @@ async function holdings(pid) {
   };
 }
 
-/** What the gateway holds once `done` says so, or 10 s later. */
-async function settle(pid, done) {
-  const deadline = performance.now() + settleMs;
+/** What the gateway holds once `done` returns true, or 10 s later. */
+async function waitUntilQuiet(pid, done) {
+  const deadline = performance.now() + quietTimeoutMs;
   for (;;) {
     const held = await holdings(pid);
     if (done(held) || performance.now() > deadline) return held;
@@ -118,7 +118,7 @@ async function settle(pid, done) {
   }
 }
 
-/** Says yes once the counts were the same for a second: closed sockets and children have gone by then. */
+/** Returns true once the counts have not changed for a second: closed sockets and children are gone by then. */
 function steady() {
   let last = '';
   let times = 0;
@@ -134,14 +134,14 @@ const [name, value] = mark.split('=');
 const gateway = await startStdioGateway(values.bin, { [name]: value });
 try {
   const { origin } = new URL(gateway.url);
-  // Code and pools that are set up once must not count as a leak.
+  // Code and pools that are initialized once must not count as a leak.
   await churn(origin, concurrency);
-  const before = await settle(gateway.pid, steady());
+  const before = await waitUntilQuiet(gateway.pid, steady());
   const start = performance.now();
   const errors = await churn(origin, total);
   const seconds = (performance.now() - start) / 1000;
   const isClean = ({ children, fds }) => children === 0 && fds <= before.fds + fdTolerance;
-  const after = await settle(gateway.pid, isClean);
+  const after = await waitUntilQuiet(gateway.pid, isClean);
 
   console.log(`sessions: ${total}, ${concurrency} at a time, ${(total / seconds).toFixed(1)}/s`);
   console.log(`errors: ${errors.length}${errors.length > 0 ? ` (first: ${errors[0]})` : ''}`);

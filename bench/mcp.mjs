@@ -1,6 +1,6 @@
 // npm run bench mcp -- [--rounds 3] [--seconds 4] [--connections 16] [--bin NAME=PATH ...]
-// tools/call over one shared session to one stdio server, which runs on the core of what is measured.
-// AGCTL_BENCH_PEERS names a folder in whose node_modules supergateway stands.
+// tools/call over one shared session to one stdio server, which runs on the core of the measured process.
+// AGCTL_BENCH_PEERS names a folder whose node_modules contains supergateway.
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -1,5 +1,5 @@
 // npm run bench memory-kill [-- kills]
-// Kills processes that write to a memory store, 10,000 of them unless told otherwise.
+// Kills processes that write to a memory store, 10,000 times by default.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,9 +1,8 @@
-// How well search finds the right page: `npm run bench memory-retrieval`. Pages are the Markdown documents of packages
-// that are installed anyway, and npm's manual; nothing in the product was fitted to them. A sentence that says what a
-// page is about is taken out of it and asked for: its first sentence, or the description that its author wrote for
-// other places. The page should be among the first five chunks. Beside that, forty questions about other subjects
-// should find nothing. `-- --development` runs the corpora that changes may be tried on; `-- --misses` lists what was
-// not found.
+// Quality of search: `npm run bench memory-retrieval`. Pages are the Markdown documents of packages that are installed
+// anyway, and npm's manual; nothing in the product was fitted to them. A sentence that describes a page is removed from
+// it and used as query: its first sentence, or the description that its author wrote for other places. The page should
+// be among the first five chunks. In addition, forty questions about other subjects should find nothing. `--
+// --development` uses the corpora for trying changes; `-- --misses` lists what was not found.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,7 +28,9 @@ const { values } = parseArgs({
   },
 });
 
-/** Share of the pages found: at the default threshold, without one, by the word index alone, by the cosine alone at 0.7. */
+/**
+ * Share of the pages found: at the default threshold, without one, by the word index alone, by the cosine alone at 0.7.
+ */
 async function measure(name, pages) {
   const dataDir = mkdtempSync(join(tmpdir(), 'agctl-retrieval-'));
   const log = createLog({ write: () => undefined }, 'error', 'text');

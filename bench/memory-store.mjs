@@ -1,7 +1,7 @@
 // npm run bench memory-store [-- --entities 100000 --postgres URL]
-// The stores: insertion, search, graph, chat turns, a docs folder. Bar: a search of 100,000 × 128 at most 15 ms at the
-// median. Without a URL of an empty database, a PostgreSQL with pgvector is fetched and started as
-// `npm run test:interop postgres` does it; `--only sqlite` leaves it out.
+// The stores: insertion, search, graph, chat turns, a docs folder. Goal: a median of at most 15 ms for a search of
+// 100,000 × 128. Without the URL of an empty database, a PostgreSQL with pgvector is fetched and started like in `npm
+// run test:interop postgres`; `--only sqlite` leaves it out.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -62,7 +62,9 @@ async function postgres(folder) {
   await store.close();
 }
 
-/** Of all its processes, what they share counted once; only for a server on this machine that may be looked at. */
+/**
+ * Memory of all its processes, with shared memory counted once; only for a local server whose processes are readable.
+ */
 function serverMegabytes(backend) {
   const parentOf = (pid) => /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   const isBackend = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('postgres');
@@ -79,7 +81,7 @@ function serverMegabytes(backend) {
   }
 }
 
-/** Each store in a process of its own: the memory of one is not that of the other. */
+/** Each store in a process of its own, so that their memory is separate. */
 async function inProcess(store, ...more) {
   const args = ['entities', 'per-document', 'files'].flatMap((name) => [`--${name}`, values[name]]);
   const child = spawn(process.execPath, [import.meta.filename, '--store', store, ...args, ...more], {
@@ -100,7 +102,7 @@ async function postgresInProcess() {
     return;
   }
   const { env, stop } = await start();
-  // The server is in a group of its own, which Ctrl-C does not reach.
+  // The server is in a process group of its own, which Ctrl-C does not reach.
   const interrupted = () => stop().finally(() => process.exit(130));
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, interrupted);
   try {

@@ -1,4 +1,4 @@
-// `npm run bench memory`: the memory service over stdio, beside @modelcontextprotocol/server-memory.
+// `npm run bench memory`: the memory service over stdio, compared with @modelcontextprotocol/server-memory.
 import { parseArgs } from 'node:util';
 import { scratchFolder } from './harness/processes.mjs';
 import { measureOurs } from './memory/ours.mjs';

@@ -29,7 +29,7 @@ const settings = {
   connections: Number(values.connections),
 };
 
-// A collector that is not there: spans are made, queued and lost, which is what requests pay for.
+// A collector that does not exist: spans are created, queued and dropped, which is the cost for requests.
 const TRACING = { otlpEndpoint: 'http://127.0.0.1:1', randomSampling: 0.1 };
 const CASES = {
   'no log': { logging: { level: 'info,request=off' } },

@@ -1,6 +1,7 @@
-// npm run bench policies [-- --rounds 15]: what each policy costs, in µs of CPU time for a request.
-// The request flow from admission to the access-log line runs here without sockets, whose cost hides what a policy
-// adds. Each round serves a batch of requests on every route in turn; the median of the differences within a round counts.
+// npm run bench policies [-- --rounds 15]
+// CPU time that each policy adds to a request, in µs. Runs the request flow from validation to the access-log line
+// without sockets, whose cost hides what a policy adds. Each round serves a batch of requests on every route in turn;
+// the result is the median of the differences within a round.
 import { parseArgs } from 'node:util';
 import { createLog } from '../src/core/log.ts';
 import { LogDirectives } from '../src/core/log-directives.ts';
@@ -59,7 +60,7 @@ const request = {
   complete: true,
 };
 
-/** A route as it is compiled from a configuration, whose backend answers at once. */
+/** A compiled route whose backend answers immediately. */
 function serving(config) {
   const { config: checked, source } = loadConfigText(JSON.stringify(config), 'bench.yaml', {});
   const { runtime, diagnostics } = compileRuntime({

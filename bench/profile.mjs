@@ -73,7 +73,7 @@ async function record() {
   }
 }
 
-/** Self time in µs by function and by file, of the loaded seconds before the end, without idle time. */
+/** Self time in µs by function and by file, within the loaded seconds before the end, without idle time. */
 function selfTimes({ nodes, samples, timeDeltas, startTime, endTime }) {
   const byId = new Map(nodes.map((node) => [node.id, node.callFrame]));
   const functions = new Map();

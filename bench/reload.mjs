@@ -1,7 +1,7 @@
 // npm run bench reload -- [--reloads 1000] [--pace 0] [--rate 1000] [--streams 200] [--bin PATH]
-// Reloads under load: half of them change a route, 5 % hold a mistake. No request may fail, and no stream of a route
-// that does not change may end; what the gateway holds must be the same before and after. Exits 1 otherwise. `--pace`:
-// ms between reloads; 0 is one after the other.
+// Reloads under load: half of them change a route, 5 % contain a mistake. No request may fail, and no stream of an
+// unchanged route may end; what the gateway holds must be the same before and after. Otherwise exits with code 1.
+// `--pace`: ms between reloads; 0 is one after another.
 import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ const pace = Number(values.pace);
 const rate = Number(values.rate);
 const streamCount = Number(values.streams);
 
-/** Answers at once; a stream gets an event each second, and never ends. */
+/** Answers immediately; a stream gets an event each second, and never ends. */
 async function startUpstream() {
   const streams = new Set();
   const server = createServer((incoming, response) => {
@@ -61,7 +61,7 @@ function config(version, upstream, adminPort) {
               responseHeaderModifier: { set: { 'x-version': String(version) } },
               authorization: { rules: [`${version} >= 0`] },
             },
-            // Another text for the same service: its connections are new each time.
+            // A different spelling of the same service, so that each version opens new connections.
             backends: [{ host: version % 2 === 0 ? host : `localhost:${upstream}` }],
           },
           {
@@ -79,7 +79,7 @@ const failures = [];
 const latencies = { quiet: createHistogram(), reloading: createHistogram() };
 let phase = 'quiet';
 
-/** Requests at a rate of their own, however slowly they are answered, until the returned function is called. */
+/** Sends requests at a fixed rate, however slow the responses are, until the returned function is called. */
 function load(origin) {
   const dispatcher = new Agent({ connections: 32 });
   const open = new Set();
@@ -138,7 +138,7 @@ async function reloadState(admin) {
   return (await body.json()).reload;
 }
 
-/** Has a process that was started with `--inspect` collect its garbage. */
+/** Triggers garbage collection in a process that was started with `--inspect`. */
 async function collectGarbage(inspectPort) {
   const { body } = await request(`http://127.0.0.1:${inspectPort}/json`);
   const [{ webSocketDebuggerUrl }] = await body.json();
@@ -173,7 +173,7 @@ const inspectPort = await freePort();
 const gateway = await startGateway(bin, file, [`--inspect=127.0.0.1:${inspectPort}`]);
 const origin = `http://127.0.0.1:${gateway.port}`;
 
-/** Writes a version and waits until the gateway has read it: served it, or refused it. */
+/** Writes a version and waits until the gateway has loaded or refused it. */
 async function reload(version) {
   const before = await reloadState(admin);
   const isWrong = version % 20 === 0;
@@ -186,7 +186,7 @@ async function reload(version) {
       isWrong ? now.failure !== undefined && now.failure.at !== before.failure?.at : now.count > before.count
     )
       return;
-    // Each look costs the gateway something, too.
+    // Polling also costs the gateway time.
     await delay(20);
   }
 }

@@ -1,7 +1,7 @@
 // npm run bench trace -- [--rounds 3] [--seconds 4] [--connections 32] [--policies 5] [--bin NAME=PATH ...]
-// What traces cost requests: nobody watches, somebody waits for another request, somebody waits a thousandfold, somebody
-// follows every request. --bin, given twice, puts two builds beside each other that nobody watches: the one before
-// there were traces, and one with them. A request that is watched by a one-shot trace costs once, so it has no row.
+// Cost of traces for requests: no watcher, one watcher that waits for another request, 1,000 such watchers, one watcher
+// that follows every request. --bin, given twice, compares two builds without watchers: one from before traces existed,
+// and one with them. A request that is watched by a one-shot trace costs once, so it has no row.
 import { writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
@@ -43,13 +43,13 @@ const keep = async (starting) => {
 
 const never = encodeURIComponent('request.path == "/never"');
 const WATCHED = [
-  ['nobody watches', []],
+  ['no watcher', []],
   ['one waits for another path', [`?expression=${never}`]],
   ['1,000 wait for another path', Array.from({ length: 1_000 }, () => `?expression=${never}`)],
   ['one follows every request', ['?follow']],
 ];
 
-/** Reads a trace and throws it away, as a terminal that somebody left open would. */
+/** Reads a trace and discards it, like a terminal that was left open. */
 function watch(port, query) {
   return new Promise((resolve, reject) => {
     get({ port, host: '127.0.0.1', path: `/debug/trace${query}`, agent: false }, (response) => {

@@ -1,5 +1,5 @@
-// `npm run bench web`: what a browser has to load for the pages, how soon they can be used, and how smoothly the graph
-// moves. Needs `npm run build` and Chromium. `-- --only memory` measures one application.
+// `npm run bench web`: what a browser has to load for the pages, how soon they are usable, and how smoothly the graph
+// moves. Requires `npm run build` and Chromium. `-- --only memory` measures one application.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -12,8 +12,8 @@ import { admin } from './web/admin.mjs';
 import { memory } from './web/memory.mjs';
 
 /**
- * Folder below dist/web, and what is measured there: `open()` starts a real server and gives `url`, `start` (page and
- * what is visible when it can be used), `more(browser)` (further lines) and `close()`.
+ * Folder below dist/web, and what is measured there: `open()` starts a real server and returns `url`, `start` (page and
+ * what is visible when it is usable), `more(browser)` (further lines) and `close()`.
  */
 const APPLICATIONS = { admin, memory };
 const ROUNDS = 7;
@@ -43,7 +43,7 @@ First load: the document and what it names. To use: from asking for the address 
 server is drawn, by the page's clock; headless Chromium ${browser.version()}, without a graphics card.\n`,
 );
 
-/** Bytes of the document and of the scripts and style sheets that it names, compressed. */
+/** Compressed bytes of the document and of the scripts and style sheets that it references. */
 function firstLoad(name) {
   const folder = join(root, 'dist/web', name);
   const html = readFileSync(join(folder, 'index.html'), 'utf8');
@@ -55,8 +55,8 @@ function firstLoad(name) {
 }
 
 /**
- * From asking for the address until data of the server is on the page, by the clock of the page itself: what drives the
- * browser from another process has delays of its own.
+ * Time from the request until data of the server is displayed, by the clock of the page itself: the process that
+ * controls the browser has delays of its own.
  */
 async function timeToUse({ url, start }) {
   const context = await browser.newContext();

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Plain and old syntax up to the version check, so that an old Node can say what it needs.
+// Plain and old syntax up to the version check, so that an old Node.js can run it.
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
   process.stderr.write(
@@ -8,9 +8,9 @@ if (major < 22 || (major === 22 && minor < 19)) {
   );
   process.exitCode = 2;
 } else {
-  // libuv starts its threads once, and Node.js 22 reads modules with them: hence CommonJS, which is read without. Half
-  // of the threads may look up host names, each for as long as a resolver is silent; with libuv's own number, four,
-  // two names that hang would keep all others waiting.
+  // libuv starts its threads once, and Node.js 22 loads ES modules with them; this file is therefore CommonJS, which
+  // loads without them. Up to half of the threads look up host names, each for as long as a resolver is silent; with
+  // libuv's default of four, two hanging names would block all others.
   if (!process.env.UV_THREADPOOL_SIZE) process.env.UV_THREADPOOL_SIZE = '24';
   void import('../dist/cli/main.js')
     .then(({ main }) => main(process.argv.slice(2)))

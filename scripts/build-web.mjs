@@ -14,14 +14,14 @@ const APPLICATIONS = [
 ];
 
 /**
- * Scripts beside the first, small one, whose names stand in the document, so that they are fetched with it rather than
- * after it: the application, and the page that most addresses lead to.
+ * Scripts that the document references in addition to the first, small one, so that they are loaded in parallel: the
+ * application, and the page that most addresses lead to.
  */
 const AT_ONCE = ['/app.tsx', '/pages/overview.tsx'];
 
 /**
- * A request costs a browser more than a few unused kilobytes: what the first, small script needs is one file, and so is
- * what pages share.
+ * A request costs a browser more than a few unused kilobytes, so the first script's dependencies are one file, and so
+ * is code shared by pages.
  */
 const FILES = [
   {
@@ -62,7 +62,7 @@ const namesAtOnce = {
   },
 };
 
-/** Beside each script and style sheet the same compressed, once for all who ask. */
+/** Writes a compressed copy of each script and style sheet. */
 function compress(folder) {
   for (const name of readdirSync(folder))
     if (/\.(?:js|css)$/.test(name))
@@ -82,11 +82,11 @@ for (const [name, base] of APPLICATIONS) {
       emptyOutDir: true,
       target: 'es2022',
       rolldownOptions: { output: { codeSplitting: { groups: FILES } } },
-      // One small style sheet, in the order of the imports, however scripts are cut.
+      // One small style sheet, in import order, however the scripts are split.
       cssCodeSplit: false,
-      // Inlined assets would need `data:` in the content security policy.
+      // Inlined assets would require `data:` in the content security policy.
       assetsInlineLimit: 0,
-      // Vite's preload helper is an inline-free module; the polyfill is for browsers that we do not support.
+      // Vite's preload helper is a module without inline code; the polyfill is for unsupported browsers.
       modulePreload: { polyfill: false },
     },
   });

@@ -7,7 +7,7 @@ import { root } from './run.mjs';
 const folder = join(root, 'man');
 const files = referenceFiles();
 mkdirSync(folder, { recursive: true });
-// A page whose command is gone must go too.
+// Removes the page of a command that no longer exists.
 for (const name of readdirSync(folder)) if (!files.has(name)) rmSync(join(folder, name), { recursive: true });
 for (const [name, text] of files) writeFileSync(join(folder, name), text);
 process.stderr.write(`wrote ${files.size} files to man/\n`);

@@ -1,4 +1,4 @@
-// `npm start`: builds, then serves examples/quickstart.yaml and says what to try next.
+// `npm start`: builds, then serves examples/quickstart.yaml and prints what to try next.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ writeFileSync(join(folder, 'hello.txt'), 'Hello from the folder that the files t
 
 const agctl = join(root, 'bin/agctl.js');
 
-// Its own store in the same temporary folder; the documents are those of this repository.
+// A temporary store; the documents are those of this repository.
 const memory = spawn(
   process.execPath,
   [
@@ -30,20 +30,23 @@ const memory = spawn(
   ],
   { cwd: root, stdio: ['ignore', 'ignore', 'pipe'] },
 );
-const [, memoryUrl, dashboard] = await said(memory, /mcp +(http:\S+)[\s\S]*ui +(http:\S+)[\s\S]*ready in/);
+const [, memoryUrl, dashboard] = await waitForOutput(
+  memory,
+  /mcp +(http:\S+)[\s\S]*ui +(http:\S+)[\s\S]*ready in/,
+);
 
 const gateway = spawn(process.execPath, [agctl, 'serve', '-f', 'examples/quickstart.yaml'], {
   cwd: root,
   env: { ...process.env, QUICKSTART_DIR: folder, QUICKSTART_MEMORY_URL: memoryUrl },
   stdio: ['inherit', 'inherit', 'pipe'],
 });
-let told = false;
+let isAnnounced = false;
 let seen = '';
 gateway.stderr.on('data', (chunk) => {
   process.stderr.write(chunk);
   seen += chunk;
-  if (told || !seen.includes('ready in')) return;
-  told = true;
+  if (isAnnounced || !seen.includes('ready in')) return;
+  isAnnounced = true;
   const [port, llmPort] = [...seen.matchAll(/http:\/\/127\.0\.0\.1:(\d+)/g)].map(([, number]) => number);
   process.stderr.write(nextSteps(port, llmPort, folder));
 });
@@ -54,8 +57,8 @@ gateway.on('exit', (code, signal) => {
   process.exitCode = signal === null ? (code ?? 1) : 1;
 });
 
-/** Waits for a text on a child's stderr. Ends this process, with what the child said, when the child ends first. */
-function said(child, pattern) {
+/** Waits for a text on a child's stderr. If the child ends first, prints its output and ends this process. */
+function waitForOutput(child, pattern) {
   return new Promise((resolve) => {
     let text = '';
     child.stderr.on('data', (chunk) => {
@@ -92,7 +95,7 @@ Try, in another terminal:
   curl -i ${url} -H 'content-type: application/json' -H 'accept: application/json, text/event-stream' \\
     -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}'
 
-An OpenAI-compatible endpoint answers at http://127.0.0.1:${llmPort}/v1 with a model that repeats what it is told:
+An OpenAI-compatible endpoint answers at http://127.0.0.1:${llmPort}/v1 with a model that repeats its input:
 
   curl http://127.0.0.1:${llmPort}/v1/chat/completions -H 'content-type: application/json' \\
     -d '{"model":"any","messages":[{"role":"user","content":"hello"}]}'

@@ -1,5 +1,5 @@
-// `node scripts/with-node.mjs scripts/screenshots.mjs [application]`: pictures of every page of the browser
-// applications into docs/ui, light, dark and as wide as a telephone. Needs `npm run build` and Chromium.
+// `node scripts/with-node.mjs scripts/screenshots.mjs [application]`: screenshots of every page of the browser
+// applications into docs/ui, in light and dark mode and at phone width. Requires `npm run build` and Chromium.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { launchChromium } from '../test/kit/chromium.ts';
@@ -9,8 +9,8 @@ import { memory } from './screenshots/memory.mjs';
 import { tools } from './screenshots/tools.mjs';
 
 /**
- * Each starts a real server with something to show: `open()` gives its address, what a page looks like when it is
- * ready to be taken, and `close()`.
+ * Each starts a real server with sample data: `open()` returns its address, what a page shows when it is ready, and
+ * `close()`.
  */
 const APPLICATIONS = { admin, memory, tools };
 

@@ -1,5 +1,5 @@
-// Runs a script on the Node of devDependencies, after installing it when that has not been done. This file runs
-// on whatever Node the machine has (20 or newer) and uses nothing but Node itself.
+// Runs a script with the Node.js of devDependencies, and installs it first if necessary. This file runs on any
+// installed Node.js (20 or newer) and uses nothing else.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ if (!existsSync(node) || !existsSync(stamp) || readFileSync(stamp, 'utf8') !== l
   process.stderr.write('installing dependencies (npm ci) …\n');
   const npm = process.env.npm_execpath;
   const [command, args] = npm === undefined ? ['npm', ['ci']] : [process.execPath, [npm, 'ci']];
-  // The scripts that call this run on the newest Node; npm's warnings about the Node it runs on itself are noise.
+  // The scripts run on the newest Node.js; npm's warnings about the Node.js it runs on itself are irrelevant.
   const installed = spawnSync(command, [...args, '--loglevel=error'], { cwd: root, stdio: ['ignore', 2, 2] });
   if (installed.status !== 0) process.exit(installed.status ?? 1);
   writeFileSync(stamp, lock);

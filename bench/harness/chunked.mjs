@@ -1,6 +1,6 @@
-// Taking a chunked body apart, for generators on bare sockets: relays cut bodies into chunks wherever they like.
+// Parses chunked bodies for generators on bare sockets: relays may cut bodies into chunks anywhere.
 
-/** Reads one response after the other off a connection. `onText` gets the body as it comes, `onEnd` is called after it. */
+/** Reads one response after another from a connection. `onText` gets the body as it arrives, then `onEnd` is called. */
 export class ChunkedReader {
   #rest = '';
   #left = -1;
@@ -18,7 +18,7 @@ export class ChunkedReader {
     while (this.#step());
   }
 
-  /** Whether there was enough for one more step. */
+  /** Returns whether there was enough data for one more step. */
   #step() {
     if (this.#isHead) return this.#head();
     if (this.#left === -1) return this.#size();

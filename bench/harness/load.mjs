@@ -1,4 +1,4 @@
-// The load generator, a process of its own: one run, described by a JSON argument, answered by a JSON line.
+// The load generator, a process of its own: a JSON argument describes one run, a JSON line returns the result.
 import { readFileSync } from 'node:fs';
 import { createHistogram } from 'node:perf_hooks';
 import autocannon from 'autocannon';
@@ -16,7 +16,7 @@ function cpuMicros() {
   return (Number(fields[11]) + Number(fields[12])) * TICK_MICROS;
 }
 
-/** Runs for so long; latencies in µs, because autocannon's own are whole milliseconds. */
+/** Runs for `duration`; latencies in µs, because autocannon's own are whole milliseconds. */
 async function run(duration) {
   const latency = createHistogram();
   let completed = 0;
@@ -29,7 +29,7 @@ async function run(duration) {
     body,
     connections,
     duration,
-    // Two requests in flight under one JSON-RPC id would be a broken client, and relays may drop one of them.
+    // Two requests in flight under one JSON-RPC id would be a client error, and relays may drop one of them.
     idReplacement: uniqueIds,
     ...(mustContain === undefined ? {} : { verifyBody: (text) => text.includes(mustContain) }),
   });

@@ -1,4 +1,4 @@
-// Starting, pinning and stopping what a benchmark measures.
+// Starts, pins and stops the processes of a benchmark.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -23,7 +23,7 @@ if (!canPin)
 
 const groups = new Set();
 const folders = [];
-// Interrupted, a benchmark must not leave servers behind; they are not in its process group.
+// An interrupted benchmark must not leave servers behind, which are not in its process group.
 process.on('exit', () => {
   for (const pid of groups) signalGroup(pid);
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
@@ -42,12 +42,12 @@ export function pinned(core, command, args) {
   return canPin ? ['taskset', ['-c', String(core), command, ...args]] : [command, args];
 }
 
-/** Pins this process too: it reads the logs of what it starts. */
+/** Pins this process too, because it reads the logs of what it starts. */
 export function pinSelf() {
   if (canPin) spawnSync('taskset', ['-pc', String(LOAD_CORE), String(process.pid)]);
 }
 
-/** Whether a command can be run here; says loudly that its row is missing when it cannot. */
+/** Whether a command is installed; prints that its row is missing if it is not. */
 export function isInstalled(command, hint) {
   const found = spawnSync(command, ['-v'], { stdio: 'ignore' }).error === undefined;
   if (!found) console.error(`SKIPPED: ${command} is not installed (${hint}); its row is missing below.`);
@@ -55,15 +55,15 @@ export function isInstalled(command, hint) {
 }
 
 /**
- * Starts a command on a core. `ready` is a port to wait for, or a pattern that finds the port in what it prints.
- * Resolves to `{ pid, port, stop }`. Stdout is read and thrown away, as a log collector would read it.
+ * Starts a command on a core. `ready` is a port to wait for, or a pattern that finds the port in its output. Resolves
+ * to `{ pid, port, stop }`. Stdout is read and discarded, as a log collector would.
  */
 export async function start(command, args, { core = SUT_CORE, ready, env = {}, cwd } = {}) {
   const child = spawn(...pinned(core, command, args), {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
     cwd,
-    // A group of its own: what it starts in turn (a shell, a server) ends with it.
+    // A process group of its own, so that its children (a shell, a server) end with it.
     detached: true,
   });
   groups.add(child.pid);
@@ -110,22 +110,22 @@ function signalGroup(pid) {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // Nobody is left in it.
+    // No process is left in it.
   }
 }
 
 function accepts(port) {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
-    const settle = (answer) => {
+    const finish = (answer) => {
       socket.destroy();
       resolve(answer);
     };
-    socket.once('connect', () => settle(true)).once('error', () => settle(false));
+    socket.once('connect', () => finish(true)).once('error', () => finish(false));
   });
 }
 
-/** A port for programs that cannot say which one they took. */
+/** A free port, for programs that cannot report which one they chose. */
 export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -138,18 +138,18 @@ export async function freePort() {
 /** Starts a gateway on a configuration file that has `port: 0`. `nodeArgs` go before the program. */
 export function startGateway(bin, file, nodeArgs = []) {
   return start(process.execPath, [...nodeArgs, bin, 'serve', '-f', file], {
-    // The second form is that of a log in JSON.
+    // The second form is a log in JSON.
     ready: /(?:^ {2}gateway \S+ +|"gateways":"[^"=]+=)http:\/\/[^:"]+:(\d+)[\s\S]*?(?:^ready in|"ms":)/m,
   });
 }
 
-/** Starts one of the small programs in `bench/peers`; they print `listening on <port>`. */
+/** Starts one of the small programs in `bench/peers`, which print `listening on <port>`. */
 export function startPeer(name, args, core) {
   const script = fileURLToPath(new URL(`../peers/${name}`, import.meta.url));
   return start(process.execPath, [script, ...args], { core, ready: /listening on (\d+)/ });
 }
 
-/** The gateways to measure: `--bin NAME=PATH`, several to compare builds, else the one of this checkout. */
+/** The gateways to measure: `--bin NAME=PATH`, several to compare builds. Default: the one of this checkout. */
 export async function gatewayBuilds(bins = []) {
   if (bins.length > 0)
     return bins.map((bin) => (bin.includes('=') ? bin.split('=') : [bins.length > 1 ? bin : 'agctl', bin]));

@@ -1,4 +1,4 @@
-// Tables that can be pasted into Markdown.
+// Tables in Markdown format.
 import { cpus } from 'node:os';
 import { residentMiB } from './processes.mjs';
 import { median, ratio } from './rounds.mjs';
@@ -15,7 +15,7 @@ export function conditions({ connections, rounds, seconds }, what) {
 
 /**
  * A row for each case, from the figures of `interleave`; the first one is the reference of all ratios. Its process must
- * still run: resident memory is read here, after the load.
+ * still be running, because resident memory is read here, after the load.
  */
 export function compare(cases, figures) {
   const reference = figures.get(cases[0].name);

@@ -1,4 +1,4 @@
-// Interleaved rounds: a machine that is slow for a minute is slow for every case, so ratios survive it.
+// Interleaved rounds: a slow phase of the machine affects every case, so ratios stay valid.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { LOAD_CORE, pinned } from './processes.mjs';
@@ -6,7 +6,7 @@ import { LOAD_CORE, pinned } from './processes.mjs';
 const generatorOf = ({ frames }) =>
   fileURLToPath(new URL(frames === undefined ? 'load.mjs' : 'stream-load.mjs', import.meta.url));
 
-/** One run of the generator. Resolves to its figures; rejects when a request failed, since a refusal is fast. */
+/** One run of the generator. Resolves to its figures; rejects if a request failed, because a refusal is fast. */
 export function load(request) {
   return new Promise((resolve, reject) => {
     const command = pinned(LOAD_CORE, process.execPath, [generatorOf(request), JSON.stringify(request)]);
@@ -25,14 +25,14 @@ export function load(request) {
   });
 }
 
-/** Runs every case once per round, in turned order; resolves to a map from name to its list of figures. */
+/** Runs every case once per round, in rotating order; resolves to a map from name to list of figures. */
 export async function interleave(cases, { rounds, seconds }) {
   const figures = new Map(cases.map(({ name }) => [name, []]));
   for (let round = 0; round < rounds; round += 1) {
     for (let turn = 0; turn < cases.length; turn += 1) {
       const { name, request } = cases[(turn + round) % cases.length];
-      // Once long enough for the compiler, later only for the connections: after 3 s at c=32 V8 still compiled agctl's paths
-      // in a seventh of the time, after 8 s in a fortieth. A gateway runs for days.
+      // Long in the first round, for the compiler; later only for the connections: after 3 s at c=32, V8 still spent a
+      // seventh of the time compiling agctl's code, after 8 s a fortieth. A gateway runs for days.
       const warmup = round === 0 ? 8 : 1;
       figures.get(name).push(await load({ ...request, seconds, warmup }));
       if (process.stderr.isTTY) process.stderr.write(`\rround ${round + 1}/${rounds}, ${name}\x1b[K`);
@@ -48,7 +48,7 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** Median over the rounds of one figure against the reference's in the same round. */
+/** Median over the rounds of a figure, relative to the reference in the same round. */
 export function ratio(runs, reference, figure) {
   return median(runs.map((run, round) => figure(run) / figure(reference[round])));
 }

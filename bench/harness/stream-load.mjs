@@ -1,5 +1,6 @@
-// The load generator for streams, a process of its own like `load.mjs`: each connection asks for one stream after the other.
-// A JSON argument describes the run, a JSON line answers it. On bare sockets: it must not cost more than what it measures.
+// The load generator for streams, a process of its own like `load.mjs`: each connection requests one stream after
+// another. A JSON argument describes the run, a JSON line returns the result. Uses bare sockets, because it must not
+// cost more than what it measures.
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { createHistogram } from 'node:perf_hooks';
@@ -20,7 +21,7 @@ function cpuMicros() {
   return (Number(columns[11]) + Number(columns[12])) * TICK_MICROS;
 }
 
-/** One connection until the time is over; ends after a whole stream. */
+/** One connection until the time is over; ends after a complete stream. */
 function worker(until, seen) {
   return new Promise((resolve) => {
     const socket = connect(Number(port), hostname).setNoDelay(true).setEncoding('latin1');

@@ -1,10 +1,10 @@
-// One MCP client over stdio, and the same texts for everybody.
+// An MCP client over stdio, and the texts used by all benchmarks of it.
 import { readFileSync } from 'node:fs';
 import { createHistogram, performance } from 'node:perf_hooks';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 
-/** Starts a server with Node and connects; `start` is the time to the first answer in ms. */
+/** Starts a server with Node.js and connects; `start` is the time to the first response in ms. */
 export async function connect(args, env = {}) {
   const started = performance.now();
   const client = new Client({ name: 'bench', version: '1' });
@@ -25,7 +25,7 @@ export async function connect(args, env = {}) {
   return { call, start, rss: () => rssOf(transport.pid), close: () => client.close() };
 }
 
-/** Runs the calls one after the other; the first tenth only warms up. Times in µs. */
+/** Runs the calls one after another; the first tenth only warms up. Times in µs. */
 export async function timed(count, run) {
   for (let index = 0; index < count / 10; index += 1) await run(index);
   const times = createHistogram();

@@ -1,4 +1,4 @@
-// What search is tried on: pages of packages that `npm ci` installs, and the manual of the npm that did it.
+// The corpora: pages of packages that `npm ci` installs, and the manual of the installed npm.
 import { existsSync, globSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { env } from 'node:process';
@@ -8,14 +8,14 @@ import { description, firstSentence, plain } from './questions.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const READMES = 'node_modules/**/[Rr][Ee][Aa][Dd][Mm][Ee].md';
-/** Pages of the development corpus: the first so many, by path. */
+/** Number of pages of the development corpus, first ones by path. */
 const DEVELOPMENT_PAGES = 300;
 
 function titleOf(text, file) {
   return plain(/^#{1,2} (.+)$/m.exec(text)?.[1] ?? '') || file;
 }
 
-/** One page per question, in the order of the files. `ask` gives the question and the page without it. */
+/** One page per question, in file order. `ask` returns the question and the page without it. */
 function pagesOf(files, ask, limit = Number.POSITIVE_INFINITY) {
   const pages = [];
   const seen = new Set();
@@ -36,7 +36,7 @@ const filesOf = (pattern, cwd = ROOT) => globSync(pattern, { cwd }).sort();
 const sentencesOf = (pattern) => pagesOf(filesOf(pattern), firstSentence);
 const developmentPages = () => pagesOf(filesOf(READMES), firstSentence, DEVELOPMENT_PAGES);
 
-/** READMEs that are asked for by the `description` in their package.json: those of the development corpus, or the others. */
+/** READMEs, queried by the `description` in their package.json: those of the development corpus, or the others. */
 function packagePages(ofDevelopment) {
   const development = new Set(developmentPages().map(({ path }) => path));
   const names = new Set();
@@ -52,14 +52,14 @@ function packagePages(ofDevelopment) {
   }).map((page) => ({ ...page, file: dirname(page.path), title: titleOf(page.rest, dirname(page.path)) }));
 }
 
-/** The npm of this machine: it is no dependency, but nobody gets here without it. */
+/** The npm of this machine, which is not a dependency but was needed to install them. */
 function npmFolder() {
   const inPath = (env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'npm'));
   const program = [env.npm_execpath, ...inPath].find((file) => file !== undefined && existsSync(file));
   return program === undefined ? '' : join(dirname(realpathSync(program)), '..');
 }
 
-/** Pages with a `description` in their front matter; none where npm is installed without its manual. */
+/** Pages with a `description` in their front matter; none if npm is installed without its manual. */
 function npmManual() {
   const docs = join(npmFolder(), 'docs/content');
   const seen = new Set();
@@ -86,7 +86,7 @@ export const HELD_OUT = {
   },
 };
 
-/** Changes may be tried on these. */
+/** For trying changes. */
 export const DEVELOPMENT = {
   'first sentence': { readmes: developmentPages },
   description: { 'readmes, described': () => packagePages(true) },

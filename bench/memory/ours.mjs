@@ -20,7 +20,7 @@ export async function measureOurs({ entities, calls, folder }) {
   await filling.close();
   await delay(500);
 
-  // Without the docs folder from here on: what is measured is the call, not the reading of the folder.
+  // Without the docs folder from here on, so that only the call is measured, not a sync.
   const server = await connect(args, { MEMORY_DOCS_DIR: '' });
   const figures = {
     filling: sync,
@@ -50,7 +50,7 @@ export async function measureOurs({ entities, calls, folder }) {
   return figures;
 }
 
-/** Documents per second of the first sync, as the backend counts it. */
+/** Documents per second of the first sync, as counted by the backend. */
 async function synced(server, entities) {
   for (;;) {
     const { structuredContent } = await server.call('ingest_document', { title: 'probe', content: 'probe' });

@@ -1,6 +1,6 @@
-// Questions to pages: what a page says of itself, taken out of the page before it is indexed.
+// Questions for pages: descriptions of a page, removed from it before it is indexed.
 
-/** About nothing that any corpus holds. Written down before the first run, and not changed since. */
+/** Subjects that no corpus contains. Written before the first run and not changed since. */
 export const OFF_TOPIC = [
   'How long should I boil an egg?',
   'best hiking trails in the Alps',
@@ -44,7 +44,7 @@ export const OFF_TOPIC = [
   'treatment of sunburn',
 ];
 
-/** A text without the marks of Markdown and HTML, in one line. */
+/** A text without Markdown and HTML markup, on one line. */
 export function plain(text) {
   return text
     .replace(/!\[[^\]]*\](\([^)]*\)|\[[^\]]*\])?/g, ' ')
@@ -57,7 +57,7 @@ export function plain(text) {
 
 const FRONT_MATTER = /^---\n.*?\n---\n/s;
 
-/** The first sentence of prose, and the page without it; undefined for a page that has none. */
+/** The first sentence of prose, and the page without it; undefined for a page without prose. */
 export function firstSentence(text) {
   const isProse = (block) => /^[\p{L}`*[_]/u.test(block) && !/^[-*+] /.test(block) && !block.includes('|--');
   for (const block of text.replace(FRONT_MATTER, '').split(/\n{2,}/)) {
@@ -70,10 +70,10 @@ export function firstSentence(text) {
   return undefined;
 }
 
-/** Share of a description's words that make a sentence of the page the same sentence. */
+/** Share of a description's words that makes a sentence of the page count as the same sentence. */
 const SAME = 0.8;
 const SHORTEST_DESCRIPTION = 4;
-/** Characters of prose that must be left: an empty page cannot be found. */
+/** Characters of prose that must remain, because an empty page cannot be found. */
 const SHORTEST_PAGE = 200;
 
 const wordsIn = (text) =>
@@ -81,7 +81,7 @@ const wordsIn = (text) =>
     .toLowerCase()
     .match(/[\p{L}\p{N}]+/gu) ?? [];
 
-/** A description from elsewhere, and the page without front matter and without every sentence that says the same. */
+/** A description from elsewhere, and the page without front matter and without sentences that repeat it. */
 export function description(text, said) {
   const question = plain(said);
   const words = new Set(wordsIn(question));

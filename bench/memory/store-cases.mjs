@@ -1,4 +1,4 @@
-// What is measured of one store.
+// The measurements of one store.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createDocsSync } from '../../src/adapter/memory/docs-sync.ts';
@@ -28,7 +28,7 @@ async function duration(task) {
   return performance.now() - started;
 }
 
-/** Says now and then how far it is; begins anew with the first. */
+/** Reports progress at intervals; starts again with the first item. */
 function progress(name, what, total) {
   let started = 0;
   let next = 0;
@@ -46,31 +46,34 @@ function progress(name, what, total) {
   };
 }
 
-/** Some documents on their way at once, as in a sync. In seconds, with the making of the documents. */
+/** Several documents concurrently, as in a sync. In seconds, including the generation of the documents. */
 async function fill(name, store, data) {
-  const told = progress(name, 'entities', data.count);
-  told(0);
+  const report = progress(name, 'entities', data.count);
+  report(0);
   let next = 0;
   let done = 0;
   const lane = async () => {
     while (next < data.documentCount) {
       await store.putDocument(data.document(next++));
       done += data.perDocument;
-      told(done);
+      report(done);
     }
   };
   const lanes = () => Array.from({ length: MEMORY_STORE_LIMITS.syncTogether }, lane);
   return (await duration(() => Promise.all(lanes()))) / 1000;
 }
 
-/** The docs folder, empty yet: the first sync notes the embedder, so that later ones embed nothing that is stored. */
+/**
+ * The docs folder, still empty: the first sync records the embedder, so that later ones embed nothing that is already
+ * stored.
+ */
 async function docsFolder(name, store, { files, folder }) {
   const docs = join(folder, 'docs');
   mkdirSync(docs);
-  const told = progress(name, 'documents', files);
+  const report = progress(name, 'documents', files);
   const sync = createDocsSync(
     { store, embedder: { ...createHashEmbedder(), id: EMBEDDER } },
-    { folder: docs, progress: ({ scanned }) => told(scanned) },
+    { folder: docs, progress: ({ scanned }) => report(scanned) },
   );
   await sync.run();
   return { docs, sync };
@@ -127,7 +130,7 @@ async function searches(store, data, say) {
   say('search_knowledge, three words, best 5', await timed(100, whole));
 }
 
-/** Prints one line for each figure. */
+/** Prints one line per figure. */
 export async function measureStore(name, store, size) {
   const data = new StoreData(size.entities, size.perDocument);
   const say = (what, result) => process.stdout.write(`${name.padEnd(9)} ${what.padEnd(52)} ${result}\n`);

@@ -1,5 +1,5 @@
-// Entities for the stores: vectors in clusters, texts whose words are distributed as in prose, a graph. The same
-// numbers in every run.
+// Entities for the stores: vectors in clusters, texts with the word distribution of prose, a graph. The same in every
+// run.
 export const EMBEDDER = 'bench/128';
 const CLUSTERS = 1_000;
 const WORDS = Array.from({ length: 5_000 }, (_, n) => `word${n.toString(36)}`);
@@ -45,7 +45,7 @@ export class StoreData {
     return this.#pick(WORDS);
   }
 
-  /** Squared: few words are common, most are rare, as in prose. */
+  /** Squared: few words are common and most are rare, as in prose. */
   #text() {
     return Array.from({ length: 80 }, () => WORDS[Math.floor(this.#random() ** 2 * WORDS.length)]).join(' ');
   }
@@ -69,7 +69,7 @@ export class StoreData {
     };
   }
 
-  /** Four relations for each chunk: to its document, and to three others anywhere. */
+  /** Four relations per chunk: to its document, and to three random others. */
   document(number) {
     const file = {
       id: `bench:${number}:file`,

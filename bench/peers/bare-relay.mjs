@@ -1,5 +1,5 @@
-// The least that a reverse proxy on Node can do: no routing, no checks, no logs, no limits. What a gateway with
-// all of those costs is measured against this.
+// A minimal reverse proxy on Node.js: no routing, no checks, no logs, no limits. The reference for the cost of a
+// gateway that has all of those.
 import { createServer } from 'node:http';
 import { Pool } from 'undici';
 import { answerTo, forwarded } from './forward.mjs';

@@ -1,4 +1,4 @@
-// What both relays on Node.js do: pass headers on without those of the connection, and an answer as it comes.
+// Shared by both relays on Node.js: forwards headers except those of the connection, and streams the response.
 const OF_THE_CONNECTION = new Set(['connection', 'keep-alive', 'transfer-encoding', 'host']);
 
 /** Raw headers without those of the connection and one other. */
@@ -11,7 +11,7 @@ export function forwarded(raw, other) {
   return kept;
 }
 
-/** For undici's `dispatch`: what comes goes to the client, at the client's pace. */
+/** A handler for undici's `dispatch`: streams the response to the client, with backpressure. */
 export function answerTo(response) {
   return {
     onRequestStart() {},

@@ -1,4 +1,4 @@
-// The least that an LLM gateway on Node can do: `bare-relay.mjs` that also parses the request and changes a field of it.
+// A minimal LLM gateway on Node.js: `bare-relay.mjs` that also parses the request and changes a field of it.
 import { createServer } from 'node:http';
 import { Pool } from 'undici';
 import { answerTo, forwarded } from './forward.mjs';

@@ -69,7 +69,7 @@ function answer(socket, text) {
   }
 }
 
-/** Length of the first whole request in a text, or 0. */
+/** Length of the first complete request in a text, or 0. */
 function requestLength(text) {
   const head = text.indexOf('\r\n\r\n');
   if (head === -1) return 0;

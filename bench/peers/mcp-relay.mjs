@@ -1,5 +1,5 @@
-// The least that a relay between HTTP and one stdio MCP server can do: ids of its own and nothing else. No
-// session checks, no event streams, no limits, no logs.
+// A minimal relay between HTTP and one stdio MCP server: it only replaces request ids. No session checks, no event
+// streams, no limits, no logs.
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';

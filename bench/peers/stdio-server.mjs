@@ -1,4 +1,4 @@
-// A minimal MCP server over stdio, so that what is measured is the gateway before it.
+// A minimal MCP server over stdio, so that the gateway dominates the measurement.
 import { createInterface } from 'node:readline';
 
 const REPLIES = {

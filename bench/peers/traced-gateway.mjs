@@ -1,4 +1,4 @@
-// A gateway of this checkout in a process of its own, whose requests can be watched: argv is its configuration file and
+// A gateway of this checkout in a process of its own, whose requests can be traced: argv is its configuration file and
 // the port for `/debug/trace`. Built like `agctl serve`, without its command line.
 import { createServer } from 'node:http';
 import { pipeline } from 'node:stream';

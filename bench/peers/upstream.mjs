@@ -9,7 +9,7 @@ const reply = Buffer.from(
   `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Served-By: bench\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
 );
 
-/** Length of the first whole request in a text, or 0. */
+/** Length of the first complete request in a text, or 0. */
 function requestLength(text) {
   const head = text.indexOf('\r\n\r\n');
   if (head === -1) return 0;

@@ -1,4 +1,4 @@
-// The admin UI: its list of requests with as many as a page keeps.
+// The admin UI: its list of requests with the maximum number that a page keeps.
 import { adminUi } from '../../test/kit/admin-ui.ts';
 
 const REQUESTS = 50_000;

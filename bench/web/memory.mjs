@@ -1,4 +1,4 @@
-// The memory dashboard: a graph of 1,000 and one of 5,000 entities while they settle.
+// The memory dashboard: a graph of 1,000 and one of 5,000 entities during the layout.
 import { join } from 'node:path';
 import { memoryBackend } from '../../test/kit/memory-backend.ts';
 import { root } from '../harness/processes.mjs';
@@ -23,7 +23,7 @@ async function graph(browser, nodes) {
   await fill(backend, nodes);
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   const page = await context.newPage();
-  // Every time that the browser lets the page draw while the layout runs.
+  // The times at which the browser draws frames while the layout is running.
   await page.addInitScript(() => {
     globalThis.frames = [];
     let isDrawn = false;
@@ -47,7 +47,7 @@ async function graph(browser, nodes) {
   return `Graph of ${nodes} entities: ${(gaps.length / seconds).toFixed(0)} frames/s while it settles (${seconds.toFixed(1)} s); between frames ${median(gaps).toFixed(0)} ms, at most ${Math.max(...gaps).toFixed(0)} ms`;
 }
 
-/** A tree, ten to each, and as many relations across. */
+/** A tree with ten children per node, and as many relations across. */
 async function fill({ memory: { store, embedder } }, nodes) {
   const id = (index) => `node-${String(index).padStart(6, '0')}`;
   const entities = Array.from({ length: nodes }, (_none, index) => ({

@@ -20,7 +20,7 @@ const CONVERSATION = [
 export const memory = {
   async open() {
     const files = globSync('docs/**/*.md', { cwd: root });
-    // Links from a page to the others, as a documentation has them.
+    // Links from a page to the others, as in real documentation.
     const links = files.map((path) => `- [${path}](${path.slice(5)})`);
     const docs = Object.fromEntries(
       files.map((path) => [path.slice(5), readFileSync(join(root, path), 'utf8')]),
