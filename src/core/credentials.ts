@@ -10,7 +10,7 @@ export const REDACTED = '<redacted>';
 const KEYS = 'api|access|private|account|auth|shared|subscription|functions|master|signing';
 const WORDS = `secret|passw|passphrase|credential|(?:${KEYS})[-_]?key`;
 
-const TELLING = new RegExp(`${WORDS}|token$`, 'i');
+const CREDENTIAL_NAME = new RegExp(`${WORDS}|token$`, 'i');
 
 /**
  * Names of headers and query parameters. Words that are harmless as a part of a name (`code`, `key`) must match the
@@ -39,8 +39,8 @@ const CREDENTIAL_HEADERS = new Set([
 const TOKEN = /(?<![\w-])eyJ[\w-]{5,}\.[\w-]*(?:\.[\w-]*){1,3}/g;
 
 /** Whether a configuration key, command option or variable of this name most likely holds a credential. */
-export function isTellingName(name: string): boolean {
-  return TELLING.test(name) || CREDENTIAL_HEADERS.has(name.toLowerCase());
+export function isCredentialName(name: string): boolean {
+  return CREDENTIAL_NAME.test(name) || CREDENTIAL_HEADERS.has(name.toLowerCase());
 }
 
 /**

@@ -1,7 +1,7 @@
 import {
   decodedName,
+  isCredentialName,
   isSensitiveName,
-  isTellingName,
   REDACTED,
   tokensIn,
   withoutTokens,
@@ -86,7 +86,8 @@ export class Redactor {
 
   /** Copies a JSON value and redacts its keys and values. */
   value(value: unknown, name = ''): unknown {
-    if (typeof value === 'string') return isTellingName(name) && value !== '' ? REDACTED : this.text(value);
+    if (typeof value === 'string')
+      return isCredentialName(name) && value !== '' ? REDACTED : this.text(value);
     if (Array.isArray(value))
       return name === 'args' ? this.#options(value) : value.map((item) => this.value(item));
     if (value === null || typeof value !== 'object') return value;
@@ -99,10 +100,11 @@ export class Redactor {
   #options(args: readonly unknown[]): unknown[] {
     return args.map((arg, index) => {
       const before = args[index - 1];
-      if (typeof before === 'string' && /^--?[\w-]+$/.test(before) && isTellingName(before)) return REDACTED;
+      if (typeof before === 'string' && /^--?[\w-]+$/.test(before) && isCredentialName(before))
+        return REDACTED;
       if (typeof arg !== 'string') return this.value(arg);
       const option = OPTION.exec(arg)?.[1];
-      return option !== undefined && isTellingName(option) ? `${option}=${REDACTED}` : this.text(arg);
+      return option !== undefined && isCredentialName(option) ? `${option}=${REDACTED}` : this.text(arg);
     });
   }
 }
@@ -112,13 +114,13 @@ export const byForm = new Redactor([]);
 
 /** Values of a configuration that are credentials by their key, or by the option before them. */
 export function credentialsIn(value: unknown, name = ''): string[] {
-  if (typeof value === 'string') return isTellingName(name) ? [value] : [];
+  if (typeof value === 'string') return isCredentialName(name) ? [value] : [];
   if (Array.isArray(value)) {
     return value.flatMap((item, index) => {
       const before = name === 'args' ? value[index - 1] : undefined;
       const [, option, assigned] =
         /^(--?[\w-]{1,64})=(.+)$/s.exec(typeof item === 'string' ? item : '') ?? [];
-      if (option !== undefined && isTellingName(option)) return [assigned ?? ''];
+      if (option !== undefined && isCredentialName(option)) return [assigned ?? ''];
       return credentialsIn(item, typeof before === 'string' && /^--?[\w-]+$/.test(before) ? before : '');
     });
   }

@@ -60,7 +60,7 @@ export function createBackend(transport: Transport, key?: string): Backend {
         signal: AbortSignal.any([signal, late]),
       };
       try {
-        const reply = await sendTwice(transport, request);
+        const reply = await sendWithRetry(transport, request);
         const failure = failureOf(reply, write);
         if (failure !== undefined) throw failure;
         return JSON.parse(reply.text) as unknown;
@@ -88,7 +88,7 @@ function headersOf(body: object | undefined, write: Write | undefined, key: stri
 }
 
 /** Sends the request, and retries once if that may help. Rejects with the second error. */
-async function sendTwice(transport: Transport, request: BackendRequest): Promise<BackendReply> {
+async function sendWithRetry(transport: Transport, request: BackendRequest): Promise<BackendReply> {
   let first: unknown;
   try {
     const reply = await transport.send(request);

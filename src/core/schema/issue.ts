@@ -7,7 +7,7 @@ import type { Remedy } from './fix.ts';
 import { adviseOnKey, type Base, schemasIn } from './keys.ts';
 import { mappingAdvice } from './mapping.ts';
 import { isSecretAt } from './secrets.ts';
-import { type CheckWords, describeFormat, describeSize } from './size.ts';
+import { type CheckMessage, describeFormat, describeSize } from './size.ts';
 import { wrongForm } from './text-form.ts';
 import { judgeUnion, rivalOf, unionBranches } from './union.ts';
 import { fittingObjects, keysOf, type Schema, valueAt } from './walk.ts';
@@ -255,7 +255,7 @@ export class IssueTranslator {
 }
 
 /** The message that the author of a check wrote needs nothing added. */
-function checkFinding(path: Path, issue: Issue, words: CheckWords): Finding {
+function checkFinding(path: Path, issue: Issue, words: CheckMessage): Finding {
   return {
     code: 'AGW0104',
     path,

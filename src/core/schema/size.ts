@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 
 /** Message for one failed check. */
-export interface CheckWords {
+export interface CheckMessage {
   readonly message: string;
   readonly label?: string;
   readonly notes?: readonly string[];
@@ -17,7 +17,7 @@ const UNITS: Readonly<Record<string, string>> = {
 /** Message for a number, text or list that is too large, too small or not a multiple of the allowed step. */
 export function describeSize(
   issue: z.core.$ZodIssueTooBig | z.core.$ZodIssueTooSmall | z.core.$ZodIssueNotMultipleOf,
-): CheckWords {
+): CheckMessage {
   if (issue.code === 'not_multiple_of')
     return { message: `the number must be a multiple of ${issue.divisor}` };
   const limit = Number(issue.code === 'too_big' ? issue.maximum : issue.minimum);
@@ -37,7 +37,7 @@ function plural(unit: string, count: number): string {
   return unit === 'entry' ? 'entries' : `${unit}s`;
 }
 
-function describeNumber(code: 'too_big' | 'too_small', limit: number, inclusive: boolean): CheckWords {
+function describeNumber(code: 'too_big' | 'too_small', limit: number, inclusive: boolean): CheckMessage {
   if (code === 'too_big') {
     return { message: 'the number is too large', label: `${inclusive ? 'at most' : 'less than'} ${limit}` };
   }
@@ -65,7 +65,7 @@ export function formatName(format: string): string | undefined {
 }
 
 /** Message for a text that does not match its format. */
-export function describeFormat(issue: z.core.$ZodIssueInvalidStringFormat): CheckWords {
+export function describeFormat(issue: z.core.$ZodIssueInvalidStringFormat): CheckMessage {
   const { format, pattern } = issue;
   const affixes = issue as { prefix?: string; suffix?: string; includes?: string };
   if (affixes.prefix !== undefined) return { message: `the text must start with \`${affixes.prefix}\`` };

@@ -1,4 +1,4 @@
-import { isTellingName } from '../../core/credentials.ts';
+import { isCredentialName } from '../../core/credentials.ts';
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
@@ -28,7 +28,7 @@ function isCredential(source: YamlSource, path: Path): boolean {
 }
 
 /** `API_KEY_FILE` says where the key is. */
-const isSecretName = (name: string): boolean => isTellingName(name) && !/(?:file|path|dir)$/i.test(name);
+const isSecretName = (name: string): boolean => isCredentialName(name) && !/(?:file|path|dir)$/i.test(name);
 
 const hasPassword = (value: unknown): boolean =>
   typeof value === 'string' && /:\/\/[^\s/:@]{0,512}:[^\s/@]{1,512}@/.test(value);

@@ -1,4 +1,4 @@
-import { isTellingName } from '../../core/credentials.ts';
+import { isCredentialName } from '../../core/credentials.ts';
 import type { GatewayPlan, LocatedProblem, RoutePlan } from './plan.ts';
 
 type LlmConfig = NonNullable<RoutePlan['config']['backends'][number]['llm']>;
@@ -17,7 +17,9 @@ function sendsKey({ models, providers }: LlmConfig): boolean {
     const entry =
       typeof provider === 'string' ? undefined : providers.find(({ name }) => name === provider.reference);
     const headers = Object.keys({ ...requestHeaders?.add, ...requestHeaders?.set });
-    return params.apiKey !== undefined || entry?.params.apiKey !== undefined || headers.some(isTellingName);
+    return (
+      params.apiKey !== undefined || entry?.params.apiKey !== undefined || headers.some(isCredentialName)
+    );
   });
 }
 

@@ -1,5 +1,5 @@
 import { Lexer } from 'yaml';
-import { isTellingName, REDACTED } from '../../core/credentials.ts';
+import { isCredentialName, REDACTED } from '../../core/credentials.ts';
 import type { Path } from '../../core/diagnostic.ts';
 import { credentialsIn, Redactor } from '../../core/redact.ts';
 import { secretPaths, secretRanges } from '../../core/schema/secrets.ts';
@@ -113,7 +113,7 @@ function tellingComments(text: string): (readonly [number, number])[] {
     if (lexeme === '\u0002' || lexeme === '\u001f' || lexeme === '\u0018') continue;
     at += lexeme.length;
     if (!lexeme.startsWith('#') || lexeme.includes('yaml-language-server')) continue;
-    if (/\bkeys?\b|token|secret|passw|bearer/i.test(lexeme) || isTellingName(lexeme))
+    if (/\bkeys?\b|token|secret|passw|bearer/i.test(lexeme) || isCredentialName(lexeme))
       found.push([at - lexeme.length, at]);
   }
   return found;

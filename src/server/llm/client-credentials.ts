@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { isTellingName } from '../../core/credentials.ts';
+import { isCredentialName } from '../../core/credentials.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
 import { withoutParameters } from '../kernel/query.ts';
 
 /**
- * Headers that say who pays or may, besides those that `isTellingName` knows (`x-api-key`, `x-goog-api-key`, …). With the
+ * Headers that say who pays or may, besides those that `isCredentialName` matches (`x-api-key`, `x-goog-api-key`, …). With the
  * gateway's key they would choose another account of it, or show the provider a key that is not meant for it.
  */
 const CREDENTIALS = new Set([
@@ -27,7 +27,7 @@ const PARAMETERS: ReadonlySet<string> = new Set(['key', 'api_key', 'api-key', 'a
 export function dropCredentials({ raw }: HeaderList, request: IncomingMessage): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
     const name = (raw[at] as string).toLowerCase();
-    if (!CREDENTIALS.has(name) && !CREDENTIAL.test(name) && !isTellingName(name)) continue;
+    if (!CREDENTIALS.has(name) && !CREDENTIAL.test(name) && !isCredentialName(name)) continue;
     // The provider takes one `authorization`, and that is the key. `headersDistinct` is built when it is first read.
     if (name === 'authorization' || request.headersDistinct[name]?.includes(raw[at + 1] as string))
       raw.splice(at, 2);

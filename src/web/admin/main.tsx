@@ -1,5 +1,5 @@
 // The first script of the application: requests the data and the page for the address while the rest is still loading.
-import { askEarly } from '../shared/api.ts';
+import { prefetch } from '../shared/api.ts';
 import { loadFirst } from '../shared/page.ts';
 import { currentPath } from '../shared/router.ts';
 import { OVERVIEW } from './model/paths.ts';
@@ -8,7 +8,7 @@ import { pages } from './pages.ts';
 import '../shared/theme.css';
 import './admin.css';
 
-if (currentPath() === '/') askEarly(OVERVIEW);
+if (currentPath() === '/') prefetch(OVERVIEW);
 followRequestsWhileSeen();
 void loadFirst(pages);
 void import('./app.tsx');

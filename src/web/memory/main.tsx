@@ -1,5 +1,5 @@
 // The first script of the application: requests the data and the page for the address while the rest is still loading.
-import { askEarly, sendAlways } from '../shared/api.ts';
+import { prefetch, sendAlways } from '../shared/api.ts';
 import { loadFirst } from '../shared/page.ts';
 import { currentPath } from '../shared/router.ts';
 import { keyHeaders, storedKey } from './key.ts';
@@ -9,7 +9,7 @@ import '../shared/theme.css';
 import './memory.css';
 
 sendAlways(keyHeaders(storedKey()));
-askEarly(`${API}/ingest/status`);
-if (currentPath() === '/') askEarly(`${API}/stats`);
+prefetch(`${API}/ingest/status`);
+if (currentPath() === '/') prefetch(`${API}/stats`);
 void loadFirst(pages);
 void import('./app.tsx');

@@ -38,14 +38,14 @@ const early = new Map<string, Promise<Response>>();
  * Requests a path ahead of time: the first `ask` for it gets the response. For data that the first page certainly
  * needs.
  */
-export function askEarly(path: string): void {
+export function prefetch(path: string): void {
   const answer = fetch(path, { headers: always, signal: AbortSignal.timeout(LIMITS.requestTimeout) });
   // `ask` reports a failure to its caller.
   answer.catch(() => undefined);
   early.set(path, answer);
 }
 
-function takeEarly(path: string): Promise<Response> | undefined {
+function takePrefetched(path: string): Promise<Response> | undefined {
   const answer = early.get(path);
   early.delete(path);
   return answer;
@@ -64,7 +64,7 @@ export async function ask<T>(path: string, options: Ask = {}): Promise<T> {
     );
   };
   const sent =
-    (method === 'GET' ? takeEarly(path) : undefined) ??
+    (method === 'GET' ? takePrefetched(path) : undefined) ??
     fetch(path, {
       method,
       headers: body === undefined ? always : { ...always, 'content-type': 'application/json' },

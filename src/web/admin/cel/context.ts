@@ -7,8 +7,8 @@ interface InitialContent {
 let handed: InitialContent | undefined;
 
 /** Passes variables to the CEL page; navigate to `/cel` afterwards. They are kept in the memory of the page only. */
-export function handToCel(expression: string, state: Readonly<Record<string, unknown>>): void {
+export function passToCel(expression: string, state: Readonly<Record<string, unknown>>): void {
   handed = { expression, state };
 }
 
-export const handedToCel = (): InitialContent | undefined => handed;
+export const takeInitialContent = (): InitialContent | undefined => handed;

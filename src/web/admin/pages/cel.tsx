@@ -1,7 +1,7 @@
 import { type FormEvent, type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react';
 import { CopyButton } from '../../shared/copy.tsx';
 import { visible } from '../../shared/visible.ts';
-import { handedToCel } from '../cel/context.ts';
+import { takeInitialContent } from '../cel/context.ts';
 import { evaluate, type Outcome, yamlQuoted } from '../cel/evaluate.ts';
 import { EXAMPLES, SAMPLES } from '../cel/samples.ts';
 import '../cel/cel.css';
@@ -10,7 +10,7 @@ const pretty = (value: unknown): string => JSON.stringify(value, null, 2);
 
 /** Try an expression before it goes into the configuration. */
 export function Cel(): ReactNode {
-  const [begin] = useState(handedToCel);
+  const [begin] = useState(takeInitialContent);
   const [expression, setExpression] = useState(begin?.expression || (EXAMPLES[0]?.expression ?? ''));
   const [context, setContext] = useState(() => pretty(begin?.state ?? SAMPLES[0]?.state));
   const { outcome, isRunning, run } = useEvaluation();

@@ -5,7 +5,7 @@ import type { TraceStep } from '../../../core/trace-model.ts';
 import { navigate } from '../../shared/router.ts';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
-import { handToCel } from '../cel/context.ts';
+import { passToCel } from '../cel/context.ts';
 import { changesBetween } from './state-diff.ts';
 
 export type DetailView = 'why' | 'event' | 'state' | 'changes';
@@ -43,7 +43,7 @@ export function StepDetail({
         <button
           type="button"
           onClick={() => {
-            handToCel(message.type === 'cel' ? textOf(message['expr']) : '', state);
+            passToCel(message.type === 'cel' ? textOf(message['expr']) : '', state);
             navigate('/cel');
           }}
         >

@@ -8,12 +8,12 @@ export interface Piece {
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 const ENDING = /(?:ations?|ings?|ed|es|s|e)$/;
 /** Shorter words occur in every text; they are only marked if the query has no others. */
-const TELLING = 4;
+const MIN_WORD_LENGTH = 4;
 
 /** Splits a text into pieces and marks the words of the query, in any form. */
 export function marked(text: string, query: string): Piece[] {
   const words = query.toLowerCase().match(WORD) ?? [];
-  const telling = words.filter((word) => word.length >= TELLING || /\P{ASCII}|\d/u.test(word));
+  const telling = words.filter((word) => word.length >= MIN_WORD_LENGTH || /\P{ASCII}|\d/u.test(word));
   const wanted = new Set((telling.length > 0 ? telling : words).map(stem));
   const pieces: Piece[] = [];
   let end = 0;
