@@ -97,7 +97,7 @@ browserTest(
     expect(readFileSync(file, 'utf8')).toBe(YAML.replace('what we serve', 'what we serve, and more'));
     await page.getByRole('button', { name: 'Compare loaded and file' }).click();
     await page
-      .getByRole('region', { name: 'From what is loaded to the file' })
+      .getByRole('region', { name: 'Changes from the loaded configuration to the file' })
       .getByText(', and more')
       .waitFor();
     expect(problems).toEqual([]);

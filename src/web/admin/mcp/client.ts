@@ -43,6 +43,12 @@ export interface McpSession {
   close(): void;
 }
 
+const CLIENT = {
+  protocolVersion: PROTOCOL,
+  capabilities: {},
+  clientInfo: { name: 'agctl-playground', version: '1' },
+};
+
 /** Starts a session. Throws `ApiError` if the gateway or the server refuses. */
 export async function connect(endpoint: Endpoint, token: string, signal: AbortSignal): Promise<McpSession> {
   let session: Readonly<Record<string, string>> = {};
@@ -84,16 +90,7 @@ export async function connect(endpoint: Endpoint, token: string, signal: AbortSi
     return resultOf(reply, id);
   };
   const first = await post(
-    {
-      jsonrpc: '2.0',
-      id: 'initialize',
-      method: 'initialize',
-      params: {
-        protocolVersion: PROTOCOL,
-        capabilities: {},
-        clientInfo: { name: 'agctl-playground', version: '1' },
-      },
-    },
+    { jsonrpc: '2.0', id: 'initialize', method: 'initialize', params: CLIENT },
     {},
     signal,
   );
@@ -112,17 +109,7 @@ export async function connect(endpoint: Endpoint, token: string, signal: AbortSi
     capabilities: (result['capabilities'] ?? {}) as Readonly<Record<string, unknown>>,
     send: post,
     ask,
-    async list<Item>(what: string) {
-      const items: Item[] = [];
-      let cursor: unknown;
-      for (let page = 0; page < MOST_PAGES; page += 1) {
-        const answer = await ask(`${what}/list`, cursor === undefined ? {} : { cursor });
-        items.push(...((answer[what] ?? []) as Item[]));
-        cursor = answer['nextCursor'];
-        if (typeof cursor !== 'string') break;
-      }
-      return items;
-    },
+    list: (what) => listAll(ask, what),
     close() {
       if (id === undefined) return;
       const { port, path, host } = endpoint;
@@ -136,6 +123,22 @@ export async function connect(endpoint: Endpoint, token: string, signal: AbortSi
       );
     },
   };
+}
+
+/** Loads a list page by page, up to `MOST_PAGES`. */
+async function listAll<Item>(
+  ask: (method: string, params: unknown) => Promise<Result>,
+  what: string,
+): Promise<readonly Item[]> {
+  const items: Item[] = [];
+  let cursor: unknown;
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const answer = await ask(`${what}/list`, cursor === undefined ? {} : { cursor });
+    items.push(...((answer[what] ?? []) as Item[]));
+    cursor = answer['nextCursor'];
+    if (typeof cursor !== 'string') break;
+  }
+  return items;
 }
 
 type Result = Readonly<Record<string, unknown>>;

@@ -27,7 +27,6 @@ export function Config(): ReactNode {
 function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly reload: () => void }): ReactNode {
   const start = file.text ?? file.loaded ?? '';
   const [text, setText] = useState(start);
-  const [isComparing, setComparing] = useState(false);
   const editor = useRef<Editor | undefined>(undefined);
   // The user reloaded the file, so the edits are discarded.
   useEffect(() => {
@@ -49,34 +48,9 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
   );
   const isDirty = text !== start;
   useWarningBeforeLeaving(isDirty);
-  const isStale = file.text !== null && file.loaded !== null && file.text !== file.loaded;
   return (
     <>
-      <p>
-        <code>{file.path}</code>{' '}
-        <span className="quiet">
-          Secrets are shown as <code>{'<redacted:1>'}</code>: leave these where they are.
-        </span>
-      </p>
-      {file.problem === null ? null : (
-        <p className="panel warn">! This is the active configuration, not the file: {file.problem}.</p>
-      )}
-      {isStale ? (
-        <p className="panel warn">
-          ! The file differs from what the gateway has loaded.{' '}
-          {file.watching
-            ? 'It is loaded within a second, unless it has an error: the Overview shows that.'
-            : 'A restart applies it.'}{' '}
-          <button type="button" aria-pressed={isComparing} onClick={() => setComparing(!isComparing)}>
-            Compare loaded and file
-          </button>
-        </p>
-      ) : null}
-      {isComparing && isStale ? (
-        <section aria-label="From what is loaded to the file">
-          <Diff label="From what is loaded to the file" before={file.loaded ?? ''} after={file.text ?? ''} />
-        </section>
-      ) : null}
+      <Notices file={file} />
       <div className="config">
         <CodeEditor
           label="Configuration, YAML"
@@ -107,6 +81,45 @@ function ConfigPage({ file, reload }: { readonly file: ConfigFile; readonly relo
         restore={() => editor.current?.setText(start)}
         reload={reload}
       />
+    </>
+  );
+}
+
+/** The path of the file, and how it differs from the active configuration. */
+function Notices({ file }: { readonly file: ConfigFile }): ReactNode {
+  const [isComparing, setComparing] = useState(false);
+  const isStale = file.text !== null && file.loaded !== null && file.text !== file.loaded;
+  return (
+    <>
+      <p>
+        <code>{file.path}</code>{' '}
+        <span className="quiet">
+          Secrets are shown as <code>{'<redacted:1>'}</code>: leave these where they are.
+        </span>
+      </p>
+      {file.problem === null ? null : (
+        <p className="panel warn">! This is the active configuration, not the file: {file.problem}.</p>
+      )}
+      {isStale ? (
+        <p className="panel warn">
+          ! The file differs from what the gateway has loaded.{' '}
+          {file.watching
+            ? 'It is loaded within a second, unless it has an error: the Overview shows that.'
+            : 'A restart applies it.'}{' '}
+          <button type="button" aria-pressed={isComparing} onClick={() => setComparing(!isComparing)}>
+            Compare loaded and file
+          </button>
+        </p>
+      ) : null}
+      {isComparing && isStale ? (
+        <section aria-label="Changes from the loaded configuration to the file">
+          <Diff
+            label="Changes from the loaded configuration to the file"
+            before={file.loaded ?? ''}
+            after={file.text ?? ''}
+          />
+        </section>
+      ) : null}
     </>
   );
 }

@@ -137,16 +137,7 @@ function Shown({
           </span>
         ))}
       </p>
-      {data.namesakes.length === 0 ? null : (
-        <nav aria-label="Others with this name" className="namesakes">
-          Others with this name:
-          {data.namesakes.map(({ id, type }) => (
-            <Link key={id} to="/graph" query={{ entity: id, depth }}>
-              {type} <code>{visible(id.slice(0, 40))}</code>
-            </Link>
-          ))}
-        </nav>
-      )}
+      <Namesakes data={data} depth={depth} />
       <div className="split">
         <div>
           {isTable ? (
@@ -181,6 +172,21 @@ function Shown({
         </aside>
       </div>
     </>
+  );
+}
+
+/** Links to other entities with the name of the start. */
+function Namesakes({ data, depth }: { readonly data: GraphData; readonly depth: string }): ReactNode {
+  if (data.namesakes.length === 0) return null;
+  return (
+    <nav aria-label="Others with this name" className="namesakes">
+      Others with this name:
+      {data.namesakes.map(({ id, type }) => (
+        <Link key={id} to="/graph" query={{ entity: id, depth }}>
+          {type} <code>{visible(id.slice(0, 40))}</code>
+        </Link>
+      ))}
+    </nav>
   );
 }
 

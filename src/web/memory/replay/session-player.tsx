@@ -10,7 +10,7 @@ import { NO_FILTER, passing, positionOf } from './filter.ts';
 import { Filters } from './filters.tsx';
 import { Scrubber } from './scrubber.tsx';
 import { Timeline } from './timeline.tsx';
-import { SPEEDS, usePlayer } from './use-player.ts';
+import { type Player, SPEEDS, usePlayer } from './use-player.ts';
 import { type Turns, useTurns } from './use-turns.ts';
 
 /** Plays one session turn by turn. */
@@ -30,7 +30,7 @@ export function SessionPlayer({ session }: { readonly session: string }): ReactN
   };
   useShortcuts([
     { keys: 'Space', what: 'play or pause', run: player.toggle },
-    { keys: 'ArrowLeft', what: 'turn before', run: () => step(-1) },
+    { keys: 'ArrowLeft', what: 'previous turn', run: () => step(-1) },
     { keys: 'ArrowRight', what: 'next turn', run: () => step(1) },
     { keys: 'Home', what: 'first turn', run: () => step(-Infinity) },
     { keys: 'End', what: 'last turn', run: () => step(Infinity) },
@@ -48,45 +48,11 @@ export function SessionPlayer({ session }: { readonly session: string }): ReactN
         <p role="status">{turns.length === 0 ? '' : 'No turn matches the filter.'}</p>
       ) : (
         <>
-          <div className="row controls">
-            <button
-              type="button"
-              onClick={() => step(-1)}
-              aria-keyshortcuts="ArrowLeft"
-              aria-label="Previous turn"
-            >
-              ←
-            </button>
-            <button type="button" className="primary" onClick={player.toggle} aria-keyshortcuts="Space">
-              {player.isPlaying ? '❚❚ Pause' : '▶ Play'}
-            </button>
-            <button
-              type="button"
-              onClick={() => step(1)}
-              aria-keyshortcuts="ArrowRight"
-              aria-label="Next turn"
-            >
-              →
-            </button>
-            <fieldset className="tabs">
-              <legend>Speed</legend>
-              {SPEEDS.map(({ name, factor }) => (
-                <button
-                  key={name}
-                  type="button"
-                  aria-pressed={player.speed === factor}
-                  onClick={() => player.setSpeed(factor)}
-                >
-                  {name}
-                </button>
-              ))}
-            </fieldset>
-            <span role="status">
-              {player.isPlaying
-                ? 'playing'
-                : `Turn ${count((places[position] ?? 0) + 1)} of ${count(turns.length)}`}
-            </span>
-          </div>
+          <Controls
+            player={player}
+            step={step}
+            shown={`Turn ${count((places[position] ?? 0) + 1)} of ${count(turns.length)}`}
+          />
           <Scrubber
             {...list}
             go={(next) => {
@@ -102,6 +68,45 @@ export function SessionPlayer({ session }: { readonly session: string }): ReactN
       )}
       <Exports session={session} found={found} />
     </section>
+  );
+}
+
+/** Buttons to play and step through the turns. `shown` describes the current turn. */
+function Controls({
+  player,
+  step,
+  shown,
+}: {
+  readonly player: Player;
+  readonly step: (by: number) => void;
+  readonly shown: string;
+}): ReactNode {
+  return (
+    <div className="row controls">
+      <button type="button" onClick={() => step(-1)} aria-keyshortcuts="ArrowLeft" aria-label="Previous turn">
+        ←
+      </button>
+      <button type="button" className="primary" onClick={player.toggle} aria-keyshortcuts="Space">
+        {player.isPlaying ? '❚❚ Pause' : '▶ Play'}
+      </button>
+      <button type="button" onClick={() => step(1)} aria-keyshortcuts="ArrowRight" aria-label="Next turn">
+        →
+      </button>
+      <fieldset className="tabs">
+        <legend>Speed</legend>
+        {SPEEDS.map(({ name, factor }) => (
+          <button
+            key={name}
+            type="button"
+            aria-pressed={player.speed === factor}
+            onClick={() => player.setSpeed(factor)}
+          >
+            {name}
+          </button>
+        ))}
+      </fieldset>
+      <span role="status">{player.isPlaying ? 'playing' : shown}</span>
+    </div>
   );
 }
 
