@@ -23,8 +23,12 @@ const PATIENCE = 1_000;
 /** Some tests start commands of a hundred kilobytes. */
 const SHOWN_COMMAND = 200;
 
-/** Without the browser, which serves all files of its worker. Which program a process runs is known after its start. */
-const left = (): ChildProcess[] => [...running].filter(({ spawnfile }) => spawnfile !== CHROMIUM);
+/**
+ * What still runs, without what could not be started (it has no `pid`), and without the browser, which serves all files
+ * of its worker. Which program a process runs is known only after its start.
+ */
+const left = (): ChildProcess[] =>
+  [...running].filter(({ pid, spawnfile }) => pid !== undefined && spawnfile !== CHROMIUM);
 
 afterAll(async () => {
   const deadline = performance.now() + PATIENCE;
