@@ -92,6 +92,11 @@ const actions = {
     await pause(args.ms);
     return text(String(args.message));
   },
+  /** Answers once a file is there. */
+  after: async ({ args }) => {
+    while (!existsSync(args.file)) await pause(20);
+    return text(String(args.message));
+  },
   die: ({ args }) => {
     write(`${args.words ?? 'the last words'}\n`, 2);
     process.exit(args.code ?? 3);

@@ -1,8 +1,19 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway, parseAccessLine, type TestGateway } from '../../kit/gateway.ts';
 import { isAlive } from '../../kit/is-alive.ts';
-import { INITIALIZE, MCP_HEADERS, type McpSession, openSession, post, read } from '../../kit/mcp.ts';
+import {
+  INITIALIZE,
+  MCP_HEADERS,
+  type McpSession,
+  openSession,
+  post,
+  read,
+  toolCall,
+} from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 
 const NOT_FOUND = 'mcp: session not found: start a new one with an initialize request';
@@ -134,15 +145,20 @@ describe('limits', () => {
   });
 
   test('requests in flight over the limit get an error, the others their answers', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'answer');
     const own = await openSession(session.url);
-    // Long enough for a busy machine to have sent them all before the first is answered.
-    const call = (id: number) =>
-      own.send({
-        id,
-        method: 'tools/call',
-        params: { name: 'later', arguments: { ms: 2_500, message: id } },
-      });
-    const replies = await Promise.all(Array.from({ length: 260 }, (_, id) => call(id)));
+    let refusals = 0;
+    const call = async (id: number) => {
+      const reply = await own.send(toolCall(id, 'after', { file, message: id }));
+      if (reply.error !== undefined) refusals += 1;
+      return reply;
+    };
+    const calls = Array.from({ length: 260 }, (_, id) => call(id));
+    // Those that are not refused wait for their answers, on a slow machine too.
+    await until(() => refusals >= 4);
+    writeFileSync(file, '');
+    const replies = await Promise.all(calls);
     const refused = replies.filter(({ error }) => error !== undefined);
     expect(refused).toHaveLength(4);
     for (const { error } of refused)
