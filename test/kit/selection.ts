@@ -1,11 +1,14 @@
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
+const PROJECT = join(import.meta.dirname, '../..');
+const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8');
+
 /** Test files of `npm test`, relative to the project. */
-const FILES = globSync('test/**/*.test.ts', { exclude: ['test/interop/**'] });
+const FILES = globSync('test/**/*.test.ts', { cwd: PROJECT, exclude: ['test/interop/**'] });
 
 /** Files that replace a module for themselves, so that they cannot share loaded modules with others. */
-export const ISOLATED = FILES.filter((file) => readFileSync(file, 'utf8').includes('vi.mock('));
+export const ISOLATED = FILES.filter((file) => read(file).includes('vi.mock('));
 
 /** Files that take seconds because they wait, repeat or measure. `npm run test:fast` leaves them out. */
 const LONG = [
@@ -61,7 +64,7 @@ export function slowFiles(): string[] {
     const known = starts.get(file);
     if (known !== undefined) return known;
     starts.set(file, false);
-    const text = readFileSync(file, 'utf8');
+    const text = read(file);
     const found =
       (STARTS_PROCESSES.test(text) && !STARTS_NONE.includes(file)) ||
       testImports(file, text).some(startsProcesses);
