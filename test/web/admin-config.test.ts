@@ -133,7 +133,7 @@ browserTest('the overview leads to the line of a route', async (browser) => {
 browserTest('without --ui-write it says how; accessible, on a telephone too', async (browser) => {
   await using ui = await open(browser, { uiWrite: false, width: 390 });
   const { page, problems } = ui;
-  await page.getByText(/Not to be saved from here.*--ui-write/).waitFor();
+  await page.getByText(/Cannot be saved from here.*--ui-write/).waitFor();
   await page.getByText(/^! 2 warnings/).waitFor();
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   await expectAccessible(page);

@@ -138,7 +138,7 @@ browserTest('what is saved here opens in the terminal, and the other way round',
   const none = join(folder.path, 'none.jsonl');
   writeFileSync(none, 'not a trace\n');
   await page.getByLabel('Open a saved trace').setInputFiles(none);
-  await page.getByText('none.jsonl has no trace in it').waitFor();
+  await page.getByText('none.jsonl contains no trace').waitFor();
 });
 
 browserTest('files of strangers are shown, whatever is in them', async (browser) => {

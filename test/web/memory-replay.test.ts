@@ -96,7 +96,7 @@ browserTest('an address goes to a turn; filters leave out the others', async (br
   await lines.nth(1).waitFor({ state: 'detached' });
   await page.getByText('Turn 4 of 5').waitFor();
   await page.getByLabel('Search in the turns').fill('nothing has this');
-  await page.getByText('No turn passes the filter').waitFor();
+  await page.getByText('No turn matches the filter').waitFor();
 });
 
 browserTest('older sessions come when asked for', async (browser) => {
