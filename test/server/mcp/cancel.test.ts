@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
+import { temporaryFolder } from '../../kit/folder.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type Json, type McpSession, openSession, toolCall } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
@@ -70,19 +73,14 @@ describe('notifications/cancelled', () => {
   test('a late answer is dropped, and the next call gets its own', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
-    const late = {
-      id: 7,
-      method: 'tools/call',
-      params: { name: 'later', arguments: { ms: 50, message: 'late' } },
-    };
-    const call = session.send(late).catch(() => undefined);
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'answer');
+    const call = session.send(toolCall(7, 'after', { file, message: 'late' })).catch(() => undefined);
     await session.request('ping');
     await session.send({ method: 'notifications/cancelled', params: { requestId: 7 } });
+    writeFileSync(file, '');
     await until(() => gate.log.some((line) => line.includes('response to an unknown or cancelled request')));
-    const { result } = await session.send({
-      ...late,
-      params: { name: 'echo', arguments: { message: 'own' } },
-    });
+    const { result } = await session.send(toolCall(7, 'echo', { message: 'own' }));
     expect(result.content[0].text).toBe('own');
     await gate.close();
     await call;
