@@ -19,8 +19,8 @@ async function lineOf(accessLog: object, options = {}, format?: string): Promise
   return gate.accessLog[0] ?? '';
 }
 
-describe('add', () => {
-  test('appends fields in the order of the configuration, texts in quotes', async () => {
+describe('accessLog add', () => {
+  test('accessLog.add appends fields in configuration order and quotes strings', async () => {
     const add = {
       'z.last': '"first"',
       team: 'apiKey.team',
@@ -36,14 +36,14 @@ describe('add', () => {
     );
   });
 
-  test('leaves a field out that fails or gives null', async () => {
+  test('accessLog.add omits a field whose expression fails or evaluates to null', async () => {
     const line = await lineOf({
       add: { fails: 'request.headers["x-not"]', absent: 'jwt.sub', nothing: 'null', there: '""' },
     });
     expect(line).toMatch(/ms there=""\n$/);
   });
 
-  test('prints lists and objects as JSON, and bytes as base64', async () => {
+  test('accessLog.add prints lists and objects as JSON and bytes as base64', async () => {
     const line = await lineOf({
       add: {
         list: '["a", 1, null]',
@@ -55,17 +55,17 @@ describe('add', () => {
     expect(line).toContain(' list=["a",1,null] object={"n":1} made={"a":{"b":[true]}} bytes="AP8="\n');
   });
 
-  test('replaces a field of the same name', async () => {
+  test('accessLog.add replaces a base field of the same name', async () => {
     const line = await lineOf({ add: { 'http.path': 'request.path', duration: '"fast"' } });
     expect(line.match(/ http\.path=/g)).toHaveLength(1);
     expect(line).toMatch(/ http\.path="\/p" duration="fast"\n$/);
   });
 
-  test('a replaced field whose expression fails is gone', async () => {
+  test('accessLog.add omits a base field whose replacement fails', async () => {
     expect(await lineOf({ add: { 'http.path': 'jwt.path' } })).not.toContain('http.path');
   });
 
-  test('keeps a line one line, whatever a value holds', async () => {
+  test('accessLog.add escapes control characters so that a value cannot start a new line', async () => {
     const line = await lineOf(
       { add: { echo: 'url.decode(request.headers["x-in"])' } },
       { headers: { 'x-in': 'a%0Aforged%1B[2J%E2%80%A8%C2%85 http.status=999' } },
@@ -75,7 +75,7 @@ describe('add', () => {
     expect(line).toContain(' echo="a\\nforged\\u001b[2J\\u{2028}\\u{85} http.status=999"\n');
   });
 
-  test('cuts long values', async () => {
+  test('accessLog.add truncates long values', async () => {
     const header = { 'x-long': 'x'.repeat(8000) };
     const line = await lineOf(
       { add: { long: 'request.headers["x-long"]', list: '[request.headers["x-long"]]' } },
@@ -85,7 +85,7 @@ describe('add', () => {
     expect(line).toMatch(/x…" list=\["x+…\n$/);
   });
 
-  test('sees values that were not there when a rule read their variable', async () => {
+  test('accessLog.add reads variables that were still unset when a rule read them', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(
       backend.address,
@@ -96,7 +96,7 @@ describe('add', () => {
     expect((await gate.accessLine(1))['upstream']).toBe(backend.address);
   });
 
-  test('sees the end of a request, and how the response was', async () => {
+  test('accessLog.add reads request.endTime and the response headers', async () => {
     await using gate = await logging({
       add: { took: 'request.endTime - request.startTime', type: 'response.headers["content-type"]' },
     });
@@ -106,7 +106,7 @@ describe('add', () => {
     expect(line).toHaveProperty('took');
   });
 
-  test('reads the bodies of request and response', async () => {
+  test('accessLog.add reads request.body and response.body', async () => {
     await using backend = await httpUpstream((_, response) => response.end('{"answer":42}'));
     await using gate = await proxyGateway(
       backend.address,
@@ -124,8 +124,8 @@ describe('add', () => {
   });
 });
 
-describe('remove', () => {
-  test('leaves base fields out', async () => {
+describe('accessLog remove', () => {
+  test('accessLog.remove omits base fields and ignores unknown names', async () => {
     const line = await lineOf({ remove: ['gateway', 'listener', 'http.host', 'duration', 'no.such.field'] });
     expect(line).toMatch(/\trequest route=default\/route0 src\.addr=\S+ http\.method=GET http\.path=/);
     for (const name of ['gateway=', 'listener=', 'http.host=', 'duration='])
@@ -133,8 +133,8 @@ describe('remove', () => {
   });
 });
 
-describe('filter', () => {
-  test('keeps only the lines for which it is true', async () => {
+describe('accessLog filter', () => {
+  test('accessLog.filter keeps only the lines for which it is true', async () => {
     await using gate = await logging({ filter: 'request.path != "/healthz" && response.code < 500' });
     await send(`${gate.url}/healthz`);
     await send(`${gate.url}/a`);
@@ -144,19 +144,22 @@ describe('filter', () => {
     expect(gate.accessLog.map((line) => / http\.path=(\S+)/.exec(line)?.[1])).toEqual(['/a', '/b']);
   });
 
-  test.each(['jwt.sub == "a"', 'default("true", 1)', 'json("1")'])('%s drops every line', async (filter) => {
-    await using gate = await logging({ filter });
-    await using other = await logging({ filter: 'true' });
-    await send(gate.url);
-    await send(other.url);
-    // Lines are written when a response has ended; the second gateway's comes after the first's would have.
-    await until(() => other.accessLog.length === 1);
-    expect(gate.accessLog).toEqual([]);
-  });
+  test.each(['jwt.sub == "a"', 'default("true", 1)', 'json("1")'])(
+    'accessLog.filter %s drops every line',
+    async (filter) => {
+      await using gate = await logging({ filter });
+      await using other = await logging({ filter: 'true' });
+      await send(gate.url);
+      await send(other.url);
+      // Lines are written when a response has ended; the second gateway's comes after the first's would have.
+      await until(() => other.accessLog.length === 1);
+      expect(gate.accessLog).toEqual([]);
+    },
+  );
 });
 
-describe('JSON lines', () => {
-  test('hold the same fields with their types', async () => {
+describe('accessLog in JSON', () => {
+  test('JSON access log lines keep the types of the configured fields', async () => {
     const add = {
       team: 'apiKey.team',
       count: '1 + 1',
@@ -184,7 +187,7 @@ describe('JSON lines', () => {
     expect(fields).not.toHaveProperty('listener');
   });
 
-  test('hold one line each, whatever a value holds', async () => {
+  test('JSON access log lines escape control characters in values', async () => {
     const line = await lineOf(
       { add: { echo: 'url.decode(request.headers["x-in"])' } },
       { headers: { 'x-in': 'a%0A%1B%E2%80%A8' } },

@@ -17,30 +17,30 @@ async function statuses(mode: string | undefined, ...headers: Record<string, str
   return all;
 }
 
-describe('modes', () => {
+describe('apiKey modes', () => {
   const requests = [{}, bearer(KEY), bearer('wrong'), { authorization: 'Basic YTpi' }, bearer('')];
 
-  test('strict needs a known key', async () => {
+  test('apiKey mode strict requires a known key', async () => {
     expect(await statuses('strict', ...requests)).toEqual([401, 200, 401, 401, 401]);
   });
 
-  test('optional, the default, refuses only an unknown key', async () => {
+  test('apiKey mode optional, the default, rejects only unknown keys', async () => {
     expect(await statuses('optional', ...requests)).toEqual([200, 200, 401, 200, 200]);
     expect(await statuses(undefined, ...requests)).toEqual([200, 200, 401, 200, 200]);
   });
 
-  test('permissive refuses nobody', async () => {
+  test('apiKey mode permissive rejects no request', async () => {
     expect(await statuses('permissive', ...requests)).toEqual([200, 200, 200, 200, 200]);
   });
 
-  test('the scheme is compared without case, the key with it', async () => {
+  test('apiKey compares the scheme case-insensitively and the key case-sensitively', async () => {
     const odd = [{ authorization: `bEARER ${KEY}` }, { authorization: `Bearer ${KEY.toUpperCase()}` }];
     expect(await statuses('strict', ...odd, { authorization: KEY })).toEqual([200, 401, 401]);
   });
 });
 
-describe('a refusal', () => {
-  test('says whether the key was missing or wrong, and never what it was', async () => {
+describe('apiKey rejections', () => {
+  test('apiKey rejections state whether the key was missing or wrong without quoting it', async () => {
     await using gate = await answeringGateway({ apiKey: { mode: 'strict', keys: [{ key: KEY }] } });
     expect(await send(gate.url)).toMatchObject({
       status: 401,
@@ -57,14 +57,14 @@ describe('a refusal', () => {
   });
 
   // RFC 9110 §15.5.2: a 401 must carry it.
-  test('names the scheme in WWW-Authenticate', async () => {
+  test('apiKey rejections name the scheme in WWW-Authenticate', async () => {
     await using gate = await answeringGateway({ apiKey: { mode: 'strict', keys: [{ key: KEY }] } });
     expect((await send(gate.url)).headers['www-authenticate']).toMatch(/^Bearer/);
   });
 });
 
-describe('keys', () => {
-  test('may stand as their hash', async () => {
+describe('apiKey keys', () => {
+  test('apiKey accepts a SHA-256 hash of the key', async () => {
     const keyHash = `sha256:${createHash('sha256').update(KEY).digest('hex')}`;
     await using gate = await answeringGateway({ apiKey: { mode: 'strict', keys: [{ keyHash }] } });
     expect((await send(gate.url, { headers: bearer(KEY) })).status).toBe(200);
@@ -77,7 +77,7 @@ describe('keys', () => {
     await expect(answeringGateway({ apiKey: { keys: [{}] } })).rejects.toThrow(/exactly one of/);
   });
 
-  test('carry metadata, which rules, limits, headers and the log read', async () => {
+  test('apiKey metadata is readable by rules, rate limits, header expressions and the access log', async () => {
     const keys = [
       { key: 'k-a', metadata: { team: 'a', level: 3, tags: ['x'] } },
       { key: 'k-b', metadata: { team: 'b' } },
@@ -106,7 +106,7 @@ describe('keys', () => {
   });
 });
 
-describe('places of the key', () => {
+describe('apiKey location', () => {
   /** What the backend received of a request with the key at that place. */
   async function received(
     location: object | undefined,
@@ -120,13 +120,13 @@ describe('places of the key', () => {
     return backend.received[0];
   }
 
-  test('the authorization header, which the backend does not get', async () => {
+  test('apiKey reads the Authorization header and removes it before the backend', async () => {
     const { headers } = (await received(undefined, { headers: { ...bearer(KEY), 'x-a': '1' } })) ?? {};
     expect(headers).toMatchObject({ 'x-a': '1' });
     expect(headers).not.toHaveProperty('authorization');
   });
 
-  test('another header, with and without a prefix', async () => {
+  test('apiKey reads a custom header with and without a prefix', async () => {
     const bare = await received(
       { header: { name: 'X-Api-Key' } },
       { headers: { 'x-api-key': KEY, ...bearer('t') } },
@@ -137,7 +137,7 @@ describe('places of the key', () => {
     await received({ header: { name: 'x-k', prefix: 'Key ' } }, { headers: { 'x-k': KEY } }, 401);
   });
 
-  test('a query parameter; the others keep their form', async () => {
+  test('apiKey reads a query parameter, removes it and keeps the other parameters byte for byte', async () => {
     const location = { queryParameter: { name: 'api key' } };
     const { target } = (await received(location, { target: `/p?a=%7e&api%20key=${KEY}&b&c=d+e` })) ?? {};
     expect(target).toBe('/p?a=%7e&b&c=d+e');
@@ -148,7 +148,7 @@ describe('places of the key', () => {
     );
   });
 
-  test('a cookie; the others stay', async () => {
+  test('apiKey reads a cookie, removes it and keeps the other cookies', async () => {
     const location = { cookie: { name: 'session' } };
     const { headers } = (await received(location, { headers: { cookie: `a=1; session=${KEY}; b=2` } })) ?? {};
     expect(headers?.cookie).toBe('a=1; b=2');
@@ -157,20 +157,20 @@ describe('places of the key', () => {
     ).not.toHaveProperty('cookie');
   });
 
-  test('a cookie with a space before the sign', async () => {
+  test('apiKey reads a cookie with a space before its equals sign', async () => {
     const location = { cookie: { name: 'session' } };
     const { headers } = (await received(location, { headers: { cookie: `session =${KEY}; a=1` } })) ?? {};
     expect(headers?.cookie).toBe('a=1');
   });
 
-  test('an expression', async () => {
+  test('apiKey reads the key from an expression', async () => {
     const location = { expression: 'request.headers["x-user"].split(":")[1]' };
     await received(location, { headers: { 'x-user': `me:${KEY}` } });
     await received(location, { headers: { 'x-user': 'me' } }, 401);
     await received(location, {}, 401);
   });
 
-  test('an expression that looks for an earlier key does not hide the one it finds', async () => {
+  test('apiKey location expression that reads apiKey does not hide the key it finds', async () => {
     const location = { expression: 'has(apiKey.team) ? "" : request.headers["x-key"]' };
     const policies = {
       apiKey: { mode: 'strict', keys: [{ key: KEY, metadata: { team: 'a' } }], location },
@@ -180,14 +180,14 @@ describe('places of the key', () => {
     expect((await send(gate.url, { headers: { 'x-key': KEY } })).status).toBe(200);
   });
 
-  test('two places at once are an error', async () => {
+  test('apiKey rejects a configuration with two locations', async () => {
     const location = { header: { name: 'a' }, cookie: { name: 'b' } };
     await expect(answeringGateway({ apiKey: { keys: [{ key: KEY }], location } })).rejects.toThrow(
       /exactly one of/,
     );
   });
 
-  test('the key is in no log line, wherever it stands', async () => {
+  test('apiKey never writes a key from a header or query to the log', async () => {
     await using gate = await answeringGateway(
       { apiKey: { mode: 'strict', keys: [{ key: KEY }], location: { header: { name: 'x-key' } } } },
       {
@@ -201,7 +201,7 @@ describe('places of the key', () => {
     expect([...gate.accessLog, ...gate.log].join('')).not.toContain('canary');
   });
 
-  test('a key in the query is in no log line', async () => {
+  test('apiKey removes the key from http.path in the access log', async () => {
     await using gate = await answeringGateway({
       apiKey: { mode: 'strict', keys: [{ key: KEY }], location: { queryParameter: { name: 'k' } } },
     });
@@ -210,7 +210,7 @@ describe('places of the key', () => {
   });
 });
 
-test('extAuthz and rules run after the key was taken out of the request', async () => {
+test('extAuthz and authorization run after apiKey has removed the key from the request', async () => {
   await using service = await httpUpstream();
   const policies = {
     apiKey: { mode: 'strict', keys: [{ key: KEY }] },

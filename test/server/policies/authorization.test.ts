@@ -23,28 +23,28 @@ const B = { 'x-b': '1' };
 const BOTH = { ...A, ...B };
 const NEITHER = {};
 
-describe('rules', () => {
-  test('that are plain texts must all be true', async () => {
+describe('authorization rules', () => {
+  test('authorization requires every rule without a keyword to be true', async () => {
     expect(await decide([is('x-a'), is('x-b')], BOTH, A, B, NEITHER)).toEqual([200, 403, 403, 403]);
   });
 
-  test('of which one is an allow rule: one of those suffices', async () => {
+  test('authorization passes when one of several allow rules is true', async () => {
     const rules = [{ allow: is('x-a') }, { allow: is('x-b') }];
     expect(await decide(rules, BOTH, A, B, NEITHER)).toEqual([200, 200, 200, 403]);
   });
 
-  test('that deny refuse what allow rules let through', async () => {
+  test('authorization deny rules override allow rules', async () => {
     const rules = [{ allow: 'true' }, { deny: 'has(request.headers["x-b"])' }];
     expect(await decide(rules, A, B, BOTH)).toEqual([200, 403, 403]);
     expect(await decide([{ deny: 'has(request.headers["x-b"])' }], A, B)).toEqual([200, 403]);
   });
 
-  test('that require must hold whatever allow rules say', async () => {
+  test('authorization require rules must hold regardless of allow rules', async () => {
     const rules = [{ require: is('x-a') }, { allow: is('x-b') }];
     expect(await decide(rules, BOTH, A, B, NEITHER)).toEqual([200, 403, 403, 403]);
   });
 
-  test('may be mixed with plain texts, which then must hold too', async () => {
+  test('authorization counts rules without a keyword as require next to allow rules', async () => {
     expect(await decide([is('x-a'), { allow: is('x-b') }], BOTH, A, B)).toEqual([200, 403, 403]);
   });
 
@@ -60,7 +60,7 @@ describe('rules', () => {
     [[is('x-a'), is('x-b')], undefined],
     [[is('x-a'), { require: is('x-b') }], undefined],
     [[{ deny: 'false' }, { allow: 'true' }], undefined],
-  ])('%j: validation says how plain texts beside others count', async (rules, message) => {
+  ])('validation of %j explains how rules without a keyword are counted', async (rules, message) => {
     const policies = { authorization: { rules }, directResponse: {} };
     const text = JSON.stringify({ gateways: { default: { port: 0, routes: [{ policies }] } } });
     const found = await findProblems(loadConfigText(text, 'x.yaml', {}), { folder: '/', env: {} });
@@ -74,7 +74,7 @@ describe('rules', () => {
       );
   });
 
-  test('see what earlier policies found out', async () => {
+  test('authorization rules read the variables set by earlier policies', async () => {
     const policies = {
       apiKey: { mode: 'strict', keys: [{ key: 'k1', metadata: { team: 'a' } }, { key: 'k2' }] },
       authorization: { rules: ['apiKey.team == "a"'] },
@@ -86,7 +86,7 @@ describe('rules', () => {
   });
 });
 
-describe('an expression that gives no boolean', () => {
+describe('authorization expressions without a boolean result', () => {
   const useless = [
     'default("true", 1)',
     'json("1")',
@@ -97,7 +97,7 @@ describe('an expression that gives no boolean', () => {
     'jwt.sub == "a"',
   ];
 
-  test.each(useless)('%s refuses wherever it stands', async (rule) => {
+  test.each(useless)('authorization rejects requests when %s is a rule of any keyword', async (rule) => {
     const positions = [
       [rule],
       [{ require: rule }],
@@ -108,13 +108,13 @@ describe('an expression that gives no boolean', () => {
     for (const rules of positions) expect(await decide(rules, NEITHER), JSON.stringify(rules)).toEqual([403]);
   });
 
-  test('does not spoil an allow rule beside it', async () => {
+  test('authorization passes when an allow rule fails and another is true', async () => {
     expect(await decide([{ allow: '1 / 0 == 1' }, { allow: 'true' }], NEITHER)).toEqual([200]);
   });
 });
 
-describe('a refusal', () => {
-  test('has a fixed text, and the log says which rule it was', async () => {
+describe('authorization rejections', () => {
+  test('authorization rejects with a fixed text and logs the deciding rule', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, {
       authorization: { rules: ['request.method == "GET"', { deny: 'request.path == "/admin"' }] },
@@ -134,7 +134,7 @@ describe('a refusal', () => {
     );
   });
 
-  test('tells the log that a rule failed, and why', async () => {
+  test('authorization logs which rule failed and why', async () => {
     await using gate = await answeringGateway({
       authorization: { rules: [{ deny: 'request.headers["x-token"].startsWith("bad")' }] },
     });
@@ -144,7 +144,7 @@ describe('a refusal', () => {
   });
 });
 
-describe('a deny rule on a header that is missing', () => {
+describe('authorization deny rules on a missing header', () => {
   const warned = async (deny: string): Promise<boolean> => {
     const policies = { authorization: { rules: [{ deny }] }, directResponse: { status: 200 } };
     const text = JSON.stringify({ gateways: { a: { port: 0, routes: [{ policies }] } } });
@@ -160,9 +160,12 @@ describe('a deny rule on a header that is missing', () => {
     '!(request.headers["x-a"] != "1")',
     'false ? true : int(request.headers["x-a"]) > 7',
     'has(request.headers["x-b"]) || request.headers["x-a"].contains("1")',
-  ])('refuses, and validation says so: %s', async (rule) => {
-    expect([await warned(rule), ...(await decide([{ deny: rule }], NEITHER))]).toEqual([true, 403]);
-  });
+  ])(
+    'authorization deny rule that fails on a missing header rejects, and validation warns: %s',
+    async (rule) => {
+      expect([await warned(rule), ...(await decide([{ deny: rule }], NEITHER))]).toEqual([true, 403]);
+    },
+  );
 
   test.each([
     'default(request.headers["x-a"], "") == "1"',
@@ -175,9 +178,12 @@ describe('a deny rule on a header that is missing', () => {
     'request.headers.exists(name, name == "x-a") && request.headers["x-a"] == "1"',
     'cel.bind(h, request.headers, "x-a" in h && h["x-a"] == "1")',
     'request.headers["host"] == "example.com"',
-  ])('lets pass, when it looks first: %s', async (rule) => {
-    expect([await warned(rule), ...(await decide([{ deny: rule }], NEITHER))]).toEqual([false, 200]);
-  });
+  ])(
+    'authorization deny rule that guards against a missing header passes without a warning: %s',
+    async (rule) => {
+      expect([await warned(rule), ...(await decide([{ deny: rule }], NEITHER))]).toEqual([false, 200]);
+    },
+  );
 
   test.each([
     'request.headers["x-a"] != "1"',
@@ -185,12 +191,15 @@ describe('a deny rule on a header that is missing', () => {
     '!request.headers["x-a"].startsWith("1")',
     'request.headers["x-a"] == ""',
     '!("x-a" in request.headers) || request.headers["x-a"] == "1"',
-  ])('refuses as it reads: %s', async (rule) => {
-    expect([await warned(rule), ...(await decide([{ deny: rule }], NEITHER))]).toEqual([false, 403]);
-  });
+  ])(
+    'authorization deny rule that is true for a missing header rejects without a warning: %s',
+    async (rule) => {
+      expect([await warned(rule), ...(await decide([{ deny: rule }], NEITHER))]).toEqual([false, 403]);
+    },
+  );
 });
 
-describe('claims of a token', () => {
+describe('authorization rules on token claims', () => {
   const roles = ['"reader" in jwt.realm_access.roles'];
   const withClaims = async (claims: Record<string, unknown> | undefined): Promise<number> => {
     await using route = await watchedRoute(
@@ -214,11 +223,11 @@ describe('claims of a token', () => {
     ['has a text around roles', { realm_access: 'reader' }, 403],
     ['lacks the claim', { sub: 'ada' }, 403],
     ['does not exist', undefined, 403],
-  ])('a token that %s', async (_how, claims, status) => {
+  ])('authorization rule on a claim decides for a token that %s', async (_how, claims, status) => {
     expect(await withClaims(claims)).toBe(status);
   });
 
-  test('numbers of claims are integers', async () => {
+  test('authorization rules see integral JSON numbers of claims as int', async () => {
     await using route = await watchedRoute(
       { authorization: { rules: ['jwt.level + 1 == 4', 'jwt.level / 2 == 1', 'type(jwt.level) == int'] } },
       {
@@ -230,25 +239,28 @@ describe('claims of a token', () => {
     expect((await send(route.url)).status).toBe(200);
   });
 
-  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('%s is no claim', async (name) => {
-    await using route = await watchedRoute(
-      {
-        authorization: {
-          rules: [{ deny: `has(jwt["${name}"])` }, { deny: `has(request.headers["${name}"])` }],
+  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
+    'authorization rules do not see the JavaScript property %s as a claim or header',
+    async (name) => {
+      await using route = await watchedRoute(
+        {
+          authorization: {
+            rules: [{ deny: `has(jwt["${name}"])` }, { deny: `has(request.headers["${name}"])` }],
+          },
         },
-      },
-      {
-        prepare: (ctx) => {
-          jwtClaims.set(ctx, { sub: 'ada' });
+        {
+          prepare: (ctx) => {
+            jwtClaims.set(ctx, { sub: 'ada' });
+          },
         },
-      },
-    );
-    expect((await send(route.url)).status).toBe(200);
-  });
+      );
+      expect((await send(route.url)).status).toBe(200);
+    },
+  );
 });
 
-describe('variables of a request', () => {
-  test('are what the request line and the connection say', async () => {
+describe('authorization rules on request variables', () => {
+  test('authorization rules read the request line, the headers and the connection', async () => {
     const rules = [
       'request.method == "PUT"',
       'request.path == "/a/b"',
@@ -279,12 +291,12 @@ describe('variables of a request', () => {
     expect(reply.status).toBe(200);
   });
 
-  test('tell when the request began', async () => {
+  test('authorization rules read request.startTime', async () => {
     const rules = ['request.startTime > timestamp("2024-01-01T00:00:00Z")'];
     expect(await decide(rules, NEITHER)).toEqual([200]);
   });
 
-  test('with bytes that are no text are no failure', async () => {
+  test('authorization rules read header bytes that are not valid UTF-8', async () => {
     await using gate = await answeringGateway({
       authorization: { rules: ['size(request.headers["x-a"]) == 3'] },
     });

@@ -19,7 +19,7 @@ async function expectFreeLoop(what: string, work: () => Promise<unknown>): Promi
   expect(delay).toBeLessThan(BOUND);
 }
 
-describe('claims of any size and shape', () => {
+describe('authorization cost on claims of any size and shape', () => {
   const rules = ['"reader" in jwt.realm_access.roles'];
   const many = Array.from({ length: 100_000 }, (_, index) => `role-${index}`);
 
@@ -29,7 +29,7 @@ describe('claims of any size and shape', () => {
     ['null', { realm_access: null }],
     ['a text of 1 MB', { realm_access: { roles: 'x'.repeat(1_000_000) } }],
     ['nothing', {}],
-  ])('%s: 403', async (what, claims) => {
+  ])('authorization rejects within bounded time when the claim is %s: 403', async (what, claims) => {
     const prepare = (ctx: RequestContext): void => {
       jwtClaims.set(ctx, claims);
     };
@@ -44,7 +44,7 @@ describe('regular expressions', () => {
   const pattern = '^(a+)+$';
   const evil = `${'a'.repeat(15_000)}!`;
 
-  test('of rules take linear time', async () => {
+  test('regular expressions in rules take linear time', async () => {
     await using gate = await answeringGateway({
       authorization: { rules: [`request.headers["x-p"].matches("${pattern}")`] },
     });
@@ -54,7 +54,7 @@ describe('regular expressions', () => {
     expect((await send(gate.url, { headers: { 'x-p': 'aaa' } })).status).toBe(200);
   });
 
-  test('that clients send are bounded too', async () => {
+  test('regular expressions sent by clients take bounded time', async () => {
     await using gate = await answeringGateway({
       authorization: { rules: ['request.headers["x-p"].matches(request.headers["x-re"])'] },
     });
@@ -68,7 +68,7 @@ describe('regular expressions', () => {
     for (const re of refused) expect(statuses[re], re).toBe(403);
   });
 
-  test('of routes take linear time, and wrong ones are load errors', async () => {
+  test('regular expressions in routes take linear time, and invalid ones are load errors', async () => {
     const route = (regex: string) => ({ matches: [{ path: { regex } }], policies: { directResponse: {} } });
     await using gate = await gateway(routesConfig([route('/(a+)+')]));
     await expectFreeLoop('route on a path of 8 kB', async () => {
@@ -81,7 +81,7 @@ describe('regular expressions', () => {
   });
 });
 
-describe('expressions that would take for ever', () => {
+describe('expensive expressions', () => {
   const list = '[1,2,3,4,5,6,7,8,9,10]';
   const nested = (depth: number): string =>
     depth === 0 ? 'true' : `${list}.all(x${depth}, ${nested(depth - 1)})`;
@@ -103,7 +103,7 @@ describe('expressions that would take for ever', () => {
       'a text replaced in a loop',
       'json(request.body).all(a, string(request.body).replace("1", "22").size() > 0)',
     ],
-  ])('%s: refused, and the log says why', async (what, rule) => {
+  ])('an expensive expression fails at its budget and the log states why: %s', async (what, rule) => {
     const body = JSON.stringify(Array.from({ length: 10_000 }, (_, index) => index));
     await using gate = await answeringGateway({ authorization: { rules: [rule] } });
     await expectFreeLoop(what, async () => {
@@ -119,7 +119,7 @@ describe('expressions that would take for ever', () => {
     ['2,000 lists', `${'['.repeat(2_000)}${']'.repeat(2_000)} == []`, 'levels'],
     ['4,000 negations', `${'!'.repeat(4_000)}true`, 'levels|parts'],
     ['a long list', `1 in [${Array(2_000).fill('1').join(',')}]`, 'parts'],
-  ])('%s: an error when it is loaded', async (what, rule, words) => {
+  ])('an oversized expression is a load error: %s', async (what, rule, words) => {
     await expectFreeLoop(`loading ${what}`, async () => {
       await expect(answeringGateway({ authorization: { rules: [rule] } })).rejects.toThrow(new RegExp(words));
     });
@@ -128,7 +128,7 @@ describe('expressions that would take for ever', () => {
 
 const members = (count: number) => Array.from({ length: count }, (_, i) => `"k${i}":1`).join(',');
 
-test('bodies of 2 MB that are hard to parse are bounded', async () => {
+test('2 MB request bodies that are hard to parse are rejected within bounded time', async () => {
   await using gate = await answeringGateway({ authorization: { rules: ['json(request.body).ok'] } });
   const bodies: readonly (readonly [body: string, status: number])[] = [
     ['['.repeat(1_000_000) + ']'.repeat(1_000_000), 400],

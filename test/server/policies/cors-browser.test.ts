@@ -56,7 +56,7 @@ const request = (key: string) => ({
 });
 
 browserTest(
-  'a page of another origin gets a session id, ends the session, and can read a refusal',
+  'cors lets a page of an allowed origin open and end an MCP session and read a 401',
   async (browser) => {
     await using site = await httpUpstream((_, response) =>
       response.writeHead(200, { 'content-type': 'text/html' }).end('<title>page</title>'),
@@ -88,7 +88,7 @@ browserTest(
   },
 );
 
-browserTest('a page whose origin is not allowed can neither call nor read', async (browser) => {
+browserTest('cors lets a page of a disallowed origin neither call nor read', async (browser) => {
   await using site = await httpUpstream((_, response) =>
     response.writeHead(200, { 'content-type': 'text/html' }).end('<title>page</title>'),
   );

@@ -23,7 +23,7 @@ function granted({ headers }: HttpReply): Record<string, unknown> {
   );
 }
 
-describe('preflights', () => {
+describe('cors preflights', () => {
   let backend: HttpUpstream;
   let gate: TestGateway;
   beforeAll(async () => {
@@ -43,7 +43,7 @@ describe('preflights', () => {
     await Promise.all([gate.close(), backend.close()]);
   });
 
-  test('are answered before authentication and without the backend', async () => {
+  test('cors answers preflights before authentication and without the backend', async () => {
     const reply = await send(gate.url, preflight(ORIGIN, { 'access-control-request-headers': 'x-anything' }));
     expect(reply).toMatchObject({ status: 200, text: '' });
     expect(granted(reply)).toEqual({
@@ -57,13 +57,13 @@ describe('preflights', () => {
     expect(backend.received).toEqual([]);
   });
 
-  test('of a refused origin get 200 and no permission', async () => {
+  test('cors answers a preflight of a disallowed origin with 200 and no CORS headers', async () => {
     const reply = await send(gate.url, preflight('https://evil.example'));
     expect(reply).toMatchObject({ status: 200, text: '' });
     expect(granted(reply)).toEqual({});
   });
 
-  test('are OPTIONS requests with an origin; others go the usual way', async () => {
+  test('cors passes on OPTIONS requests that are not preflights', async () => {
     expect((await send(gate.url, { method: 'OPTIONS' })).status).toBe(401);
     expect(
       (await send(gate.url, { method: 'OPTIONS', headers: { origin: 'https://evil.example' } })).status,
@@ -74,7 +74,7 @@ describe('preflights', () => {
   });
 });
 
-describe('origins', () => {
+describe('cors.allowOrigins', () => {
   const allowed = async (allowOrigins: string[], origin: string): Promise<unknown> => {
     await using gate = await answeringGateway({ cors: { allowOrigins } });
     const simple = granted(await send(gate.url, { headers: { origin } }))['allow-origin'];
@@ -93,7 +93,7 @@ describe('origins', () => {
     [['https://*.example.com'], 'https://a.example.com'],
     [['https://*.example.com'], 'https://a.b.example.com'],
     [['http://localhost:*'], 'http://localhost:5173'],
-  ])('%j allow %s, which is echoed', async (patterns, origin) => {
+  ])('cors.allowOrigins %j allows %s and echoes it', async (patterns, origin) => {
     expect(await allowed(patterns, origin)).toBe(origin);
   });
 
@@ -111,18 +111,18 @@ describe('origins', () => {
     [['https://*.example.com'], 'https://evil.com:80@a.example.com'],
     [['https://*.example.com'], 'https://a.example.com.evil.com'],
     [['http://localhost:*'], 'http://localhost'],
-  ])('%j do not allow %s', async (patterns, origin) => {
+  ])('cors.allowOrigins %j does not allow %s', async (patterns, origin) => {
     expect(await allowed(patterns, origin)).toBeUndefined();
   });
 
-  test('with two stars are refused when they are loaded', async () => {
+  test('cors.allowOrigins rejects a pattern with two wildcards at load time', async () => {
     await expect(answeringGateway({ cors: { allowOrigins: ['https://*.*.example.com'] } })).rejects.toThrow(
       /cors\.allowOrigins/,
     );
   });
 });
 
-describe('stars', () => {
+describe('cors wildcards', () => {
   const cors = {
     allowOrigins: ['*'],
     allowMethods: ['*'],
@@ -134,14 +134,14 @@ describe('stars', () => {
     'access-control-request-headers': 'x-a,content-type',
   };
 
-  test('allow what is asked for', async () => {
+  test('cors wildcards for methods and headers allow what the preflight requests', async () => {
     await using gate = await answeringGateway({ cors });
     const reply = granted(await send(gate.url, preflight(ORIGIN, asked)));
     expect(reply).toMatchObject({ 'allow-methods': 'DELETE', 'allow-headers': 'x-a,content-type' });
     expect(granted(await send(gate.url, preflight(ORIGIN)))).toMatchObject({ 'allow-headers': '*' });
   });
 
-  test('name the origin and no star where credentials are allowed', async () => {
+  test('cors echoes the origin instead of a wildcard when credentials are allowed', async () => {
     await using gate = await answeringGateway({ cors: { ...cors, allowCredentials: true } });
     // Fetch standard: with credentials, `*` means a header called `*`.
     const reply = granted(await send(gate.url, preflight(ORIGIN)));
@@ -154,7 +154,7 @@ describe('stars', () => {
   });
 });
 
-describe('every answer that a page gets can be read', () => {
+describe('cors headers of every response', () => {
   const cors = { allowOrigins: [ORIGIN], exposeHeaders: ['Mcp-Session-Id', 'retry-after'] };
   const EXPECTED = { 'allow-origin': ORIGIN, 'expose-headers': 'Mcp-Session-Id, retry-after' };
 
@@ -164,14 +164,14 @@ describe('every answer that a page gets can be read', () => {
     [403, { authorization: { rules: ['false'] } }],
     [404, { directResponse: { status: 404 } }],
     [500, { directResponse: { bodyExpression: '1 / 0' } }],
-  ])('%i of the gateway', async (status, policies) => {
+  ])('cors adds its headers to a %i of the gateway', async (status, policies) => {
     await using gate = await answeringGateway({ cors, ...policies });
     const reply = await send(gate.url, { headers: { origin: ORIGIN } });
     expect({ status: reply.status, ...granted(reply) }).toEqual({ status, ...EXPECTED });
     expect(reply.headers.vary).toBe('Origin');
   });
 
-  test('429, and 403 of external authorization', async () => {
+  test('cors adds its headers to a 429 and to a 403 of extAuthz', async () => {
     await using service = await httpUpstream((_, response) => response.writeHead(403).end());
     await using denied = await answeringGateway({ cors, ...askPolicy(service.address) });
     const refusal = await send(denied.url, { headers: { origin: ORIGIN } });
@@ -185,13 +185,13 @@ describe('every answer that a page gets can be read', () => {
     expect({ status: reply.status, ...granted(reply) }).toEqual({ status: 429, ...EXPECTED });
   });
 
-  test('503 of a backend that is away', async () => {
+  test('cors adds its headers to a 503 for an unreachable backend', async () => {
     await using gate = await proxyGateway(`127.0.0.1:${await refusingPort()}`, { cors });
     const reply = await send(gate.url, { headers: { origin: ORIGIN } });
     expect({ status: reply.status, ...granted(reply) }).toEqual({ status: 503, ...EXPECTED });
   });
 
-  test('404 and headers of a backend, whose own permissions are replaced', async () => {
+  test('cors replaces the CORS headers of a backend response', async () => {
     await using backend = await httpUpstream((_, response) =>
       response
         .writeHead(404, {
@@ -211,7 +211,7 @@ describe('every answer that a page gets can be read', () => {
     expect(reply.headers.vary).toBe('accept-encoding, Origin');
   });
 
-  test('a session id of MCP', async () => {
+  test('cors exposes the MCP session id', async () => {
     const policies = { cors: { ...cors, allowOrigins: ['http://localhost:8080'] } };
     const backends = [{ mcp: { targets: [chaos('a')] } }];
     await using gate = await gateway(routesConfig([{ policies, backends }]));
@@ -222,15 +222,15 @@ describe('every answer that a page gets can be read', () => {
   });
 });
 
-describe('answers to others', () => {
-  test('a refused origin gets the answer without permission', async () => {
+describe('cors for other origins', () => {
+  test('cors lets a disallowed origin through without CORS headers', async () => {
     await using gate = await answeringGateway({ cors: { allowOrigins: [ORIGIN] } });
     const reply = await send(gate.url, { headers: { origin: 'https://evil.example' } });
     expect(reply).toMatchObject({ status: 200, text: 'reached' });
     expect(granted(reply)).toEqual({});
   });
 
-  test('the permission that a backend gives to everybody is not handed to a refused origin', async () => {
+  test("cors removes the backend's wildcard origin for a disallowed origin", async () => {
     await using backend = await httpUpstream((_, response) =>
       response.writeHead(200, { 'access-control-allow-origin': '*' }).end(),
     );
@@ -238,7 +238,7 @@ describe('answers to others', () => {
     expect(granted(await send(gate.url, { headers: { origin: 'https://evil.example' } }))).toEqual({});
   });
 
-  test('vary by origin too', async () => {
+  test('cors adds Vary: Origin for disallowed and missing origins too', async () => {
     await using gate = await answeringGateway({ cors: { allowOrigins: [ORIGIN] } });
     expect((await send(gate.url)).headers.vary).toBe('Origin');
     expect((await send(gate.url, { headers: { origin: 'https://evil.example' } })).headers.vary).toBe(
@@ -247,7 +247,7 @@ describe('answers to others', () => {
     expect((await send(gate.url, preflight('https://evil.example'))).headers.vary).toBe('Origin');
   });
 
-  test('a Vary that covers everything is left as it is', async () => {
+  test('cors keeps a Vary: * of the backend', async () => {
     await using backend = await httpUpstream((_, response) => response.writeHead(200, { vary: '*' }).end());
     await using gate = await proxyGateway(backend.address, { cors: { allowOrigins: [ORIGIN] } });
     expect((await send(gate.url, { headers: { origin: ORIGIN } })).headers.vary).toMatch(/^\*/);

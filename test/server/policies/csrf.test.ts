@@ -18,7 +18,7 @@ describe('csrf', () => {
     ['a person who typed the address', { 'sec-fetch-site': 'none' }],
     ['an older browser on a page of the same host', { origin: 'https://api.example.com' }],
     ['a page of a listed origin', { 'sec-fetch-site': 'cross-site', origin: 'https://app.example.com' }],
-  ])('lets %s pass', async (_who, headers) => {
+  ])('csrf passes %s', async (_who, headers) => {
     expect((await post(headers)).status).toBe(200);
   });
 
@@ -29,23 +29,23 @@ describe('csrf', () => {
     ['an older browser on another page', { origin: 'https://evil.example' }],
     ['a sandboxed page', { origin: 'null' }],
     ['another port of a listed host', { origin: 'https://app.example.com:8443' }],
-  ])('refuses %s', async (_who, headers) => {
+  ])('csrf rejects %s', async (_who, headers) => {
     expect(await post(headers)).toMatchObject({ status: 403, text: 'CSRF validation failed' });
   });
 
-  test('does not look at safe methods', async () => {
+  test('csrf ignores requests with safe methods', async () => {
     expect(
       (await post({ 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }, 'GET')).status,
     ).toBe(200);
   });
 
-  test('takes origins only', () => {
+  test('csrf.additionalOrigins rejects a value that is not an origin', () => {
     expect(() => compilePolicies({ csrf: { additionalOrigins: ['app.example.com'] } })).toThrow(
       'expected an origin',
     );
   });
 
-  test('refuses on the wire, too', async () => {
+  test('csrf rejects a cross-site POST to a running gateway', async () => {
     await using gate = await answeringGateway(POLICY);
     const headers = { host: 'api.example.com', 'sec-fetch-site': 'cross-site' };
     expect(await send(gate.url, { method: 'POST', headers })).toMatchObject({

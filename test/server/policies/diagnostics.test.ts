@@ -33,14 +33,14 @@ function shown({ text, found }: { text: string; found: readonly Diagnostic[] }):
   });
 }
 
-describe('a wrong expression is pointed at where it is wrong', () => {
-  test('in a plain text', async () => {
+describe('positions of expression errors', () => {
+  test('an expression error points into a plain YAML scalar', async () => {
     expect(shown(await problemsOf('authorization:\n  rules:\n  - jwt.sub = request.method'))).toEqual([
       '8:21 AGW0201 unexpected `=` <=>',
     ]);
   });
 
-  test('in quotes of both kinds, escapes counted as they are written', async () => {
+  test('an expression error points into single- and double-quoted scalars with escapes', async () => {
     const rules = `authorization:
   rules:
   - "\\"a\\tb\\" == nosuch"
@@ -51,7 +51,7 @@ describe('a wrong expression is pointed at where it is wrong', () => {
     ]);
   });
 
-  test('in block texts, on the right line', async () => {
+  test('an expression error points to the right line of a block scalar', async () => {
     const rules = `authorization:
   rules:
   - |
@@ -70,19 +70,19 @@ describe('a wrong expression is pointed at where it is wrong', () => {
     ]);
   });
 
-  test('in a plain text over several lines', async () => {
+  test('an expression error points into a plain scalar over several lines', async () => {
     expect(
       shown(await problemsOf('authorization:\n  rules:\n  - request.method == "GET"\n    && nosuch.path')),
     ).toEqual(['9:16 AGW0202 unknown variable `nosuch` <nosuch>']);
   });
 
-  test('behind characters of more than one unit', async () => {
+  test('an expression error points behind characters of several UTF-16 units', async () => {
     expect(shown(await problemsOf(`authorization: { rules: ['"\u00e4\u{1f680}" == nosuch'] }`))).toEqual([
       '6:44 AGW0202 unknown variable `nosuch` <nosuch>',
     ]);
   });
 
-  test('in a flow map and under allow, deny and require', async () => {
+  test('an expression error points into a flow mapping and into allow, deny and require rules', async () => {
     const rules = 'authorization:\n  rules: [{ allow: "true" }, { deny: nosuch1 }, { require: nosuch2 }]';
     expect(shown(await problemsOf(rules))).toEqual([
       '7:46 AGW0202 unknown variable `nosuch1` <nosuch1>',
@@ -91,7 +91,7 @@ describe('a wrong expression is pointed at where it is wrong', () => {
   });
 });
 
-describe('every place of an expression', () => {
+describe('diagnostics of every configured expression', () => {
   const wrong = 'nosuch';
   const http = (field: string) => `extAuthz: { host: '127.0.0.1:9', protocol: { http: { ${field} } } }`;
   test.each<[string, string, string]>([
@@ -115,7 +115,7 @@ describe('every place of an expression', () => {
     ['directResponse header', `directResponse: { headers: { x-a: ${wrong} } }`, ''],
     ['accessLog.add', 'cors: {}', `frontendPolicies: { accessLog: { add: { who: ${wrong} } } }`],
     ['accessLog.filter', 'cors: {}', `frontendPolicies: { accessLog: { filter: ${wrong} } }`],
-  ])('%s', async (_place, policies, more) => {
+  ])('an unknown variable is reported in an expression of %s', async (_place, policies, more) => {
     const { text, found } = await problemsOf(policies, more);
     expect(found.map(({ code, message }) => ({ code, message }))).toEqual([
       { code: 'AGW0202', message: 'unknown variable `nosuch`' },
@@ -125,7 +125,7 @@ describe('every place of an expression', () => {
   });
 });
 
-describe('conditions that can never hold', () => {
+describe('rules that never evaluate to a boolean', () => {
   test.each([
     ['1 + 1', 'a number, text or list'],
     ['"admin"', 'a text'],
@@ -139,7 +139,7 @@ describe('conditions that can never hold', () => {
     ['request.method', 'a text'],
     ['request', 'a map'],
     ['request.startTime', 'a time'],
-  ])('%s', async (rule, what) => {
+  ])('validation reports that the rule %s gives %s and never a boolean', async (rule, what) => {
     const message = `the expression gives ${what}, never true or false`;
     const quoted = `'${rule}'`;
     const { text, found } = await problemsOf(`authorization: { rules: [${quoted}] }`, '');
@@ -154,13 +154,13 @@ describe('conditions that can never hold', () => {
   test.each([
     ...['true', '!request.ok', 'request.ok', 'request.path == "/" ? true : 1', 'size([]) == 0', 'f'],
     ...['jwt.admin', 'default(jwt.admin, 1)', 'json("true")', 'request.headers.a', 'has(jwt.a)'],
-  ])('%s may hold', async (rule) => {
+  ])('validation accepts the rule %s, which may evaluate to a boolean', async (rule) => {
     const { found } = await problemsOf(`authorization: { rules: ['${rule}'] }`, '');
     expect(found.filter(({ code }) => code === 'AGW0205')).toEqual([]);
   });
 });
 
-describe('variables that a place does not have', () => {
+describe('variables outside their scope', () => {
   const notHere = (name: string): object => ({
     code: 'AGW0202',
     message: `the variable \`${name}\` is not available here`,
@@ -173,13 +173,13 @@ describe('variables that a place does not have', () => {
     ['response', 'localRateLimit: [{ maxTokens: 1, fillInterval: 1s, key: response.code }]'],
     ['response', "mcpAuthorization: { rules: ['response.code == 1'] }"],
     ['mcp', 'directResponse: { bodyExpression: mcp.methodName }'],
-  ])('%s in %s', async (name, policies) => {
+  ])('validation reports that %s is not available in %s', async (name, policies) => {
     const { found } = await problemsOf(policies);
     expect(found).toMatchObject([notHere(name)]);
     expect(found[0]?.help).toMatch(/^available here: request, source, jwt, /);
   });
 
-  test('the log has them all', async () => {
+  test('accessLog expressions may use every variable', async () => {
     const fields =
       'a: response.code, b: mcp.tool.name, c: extauthz.x, d: jwt.sub, e: apiKey.t, f: backend.name';
     expect(
@@ -193,8 +193,8 @@ describe('variables that a place does not have', () => {
   });
 });
 
-describe('names', () => {
-  test('that are close to a known one get a suggestion', async () => {
+describe('diagnostics of names', () => {
+  test('an unknown variable or field close to a known one gets a suggestion', async () => {
     const { found } = await problemsOf(
       'authorization: { rules: [\'reqest.method == "GET"\', \'request.methd == "GET"\'] }',
     );
@@ -208,12 +208,12 @@ describe('names', () => {
     ]);
   });
 
-  test('of functions too', async () => {
+  test('an unknown function close to a known one gets a suggestion', async () => {
     const { found } = await problemsOf('authorization: { rules: [\'request.path.startWith("/a")\'] }');
     expect(found).toMatchObject([{ code: 'AGW0203', help: expect.stringContaining('startsWith') }]);
   });
 
-  test('of policies and fields are checked before any expression', async () => {
+  test('unknown policies and fields are reported before any expression is checked', async () => {
     const { found } = await problemsOf('authorization: { rule: ["true"] }');
     expect(found.map(({ message }) => message)).toContain('unknown field `rule`');
     expect(shown(await problemsOf('authorization: { rules: [] }'))).toHaveLength(1);
@@ -221,7 +221,7 @@ describe('names', () => {
   });
 });
 
-test('all problems of a file are told at once', async () => {
+test('validation reports all expression problems of a file at once', async () => {
   const policies = `authorization: { rules: ["nosuch1", "true"] }
 extAuthz: { host: '127.0.0.1:9', protocol: { http: { path: /literal } } }
 directResponse: { bodyExpression: "1 +" }`;
@@ -234,33 +234,36 @@ directResponse: { bodyExpression: "1 +" }`;
   ]);
 });
 
-test('a wrong host does not hide a wrong path', async () => {
+test('an invalid extAuthz host does not hide an invalid path expression', async () => {
   const { found } = await problemsOf('extAuthz: { host: authz, protocol: { http: { path: nosuch } } }');
   expect(found.map(({ code }) => code).sort()).toEqual(['AGW0104', 'AGW0202']);
 });
 
-describe('a header that no request has here', () => {
+describe('headers that never reach a policy', () => {
   const ask = (name: string) =>
     `extAuthz:\n  host: a:1\n  protocol: { http: {} }\n  includeRequestHeaders: [${name}]`;
   const key = (name: string) =>
     `apiKey:\n  mode: strict\n  keys: [{ key: k }]\n  location: { header: { name: ${name} } }`;
 
-  test.each(['x_user', 'proxy-authorization', 'TE'])('gives a warning where %s is read', async (name) => {
-    const message = `AGW0303 no request has the header \`${name}\` here <${name}>`;
-    for (const policy of [ask(name), key(name)]) {
-      const problems = await problemsOf(policy);
-      expect(shown(problems)).toContainEqual(expect.stringContaining(message));
-      expect(problems.found.every(({ severity }) => severity === 'warning')).toBe(true);
-    }
-  });
+  test.each(['x_user', 'proxy-authorization', 'TE'])(
+    'validation warns where a policy reads the header %s, which no request has',
+    async (name) => {
+      const message = `AGW0303 no request has the header \`${name}\` here <${name}>`;
+      for (const policy of [ask(name), key(name)]) {
+        const problems = await problemsOf(policy);
+        expect(shown(problems)).toContainEqual(expect.stringContaining(message));
+        expect(problems.found.every(({ severity }) => severity === 'warning')).toBe(true);
+      }
+    },
+  );
 
-  test('gives none for one with an underscore that is allowed', async () => {
+  test('validation does not warn about a header with an underscore when underscores are allowed', async () => {
     const allowed = 'config: { http: { headersWithUnderscores: allow } }\n';
     expect(shown(await problemsOf(ask('x_user'), allowed))).toEqual([]);
     expect(shown(await problemsOf(ask('x-user')))).toEqual([]);
   });
 
-  test('gives a warning in the matches of a route', async () => {
+  test('validation warns about a route match on a header that no request has', async () => {
     const text =
       'gateways: { main: { port: 0, routes: [{ matches: [{ headers: [{ name: x_user, value: { exact: a } }] }], policies: { directResponse: {} } }] } }\n';
     const { config, source, diagnostics } = loadConfigText(text, 'test.yaml', {});
@@ -273,7 +276,7 @@ describe('a header that no request has here', () => {
   });
 });
 
-test('a path that no request can have gives a warning', async () => {
+test('validation warns about a route path that no normalized request has', async () => {
   for (const path of ['/a/../b', '/a%2fb', '/a\\b', '/a%zz']) {
     const text = JSON.stringify({
       gateways: {

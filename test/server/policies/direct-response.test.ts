@@ -9,7 +9,7 @@ async function answer(directResponse: object, options = {}): Promise<HttpReply> 
 }
 
 describe('directResponse', () => {
-  test('answers without a backend: 200 and nothing, unless told otherwise', async () => {
+  test('directResponse answers without a backend, by default with 200 and an empty body', async () => {
     const reply = await answer({});
     expect(reply).toMatchObject({ status: 200, text: '' });
     expect(reply.headers['content-length']).toBe('0');
@@ -20,7 +20,7 @@ describe('directResponse', () => {
     });
   });
 
-  test('computes its body; objects become JSON', async () => {
+  test('directResponse evaluates bodyExpression and serializes objects as JSON', async () => {
     const bodyExpression = '{"path": request.path, "n": 1, "list": [1.5, null]}';
     expect((await answer({ bodyExpression }, { target: '/a' })).text).toBe(
       '{"path":"/a","n":1,"list":[1.5,null]}',
@@ -29,7 +29,7 @@ describe('directResponse', () => {
     expect((await answer({ bodyExpression: 'b"bytes"' })).text).toBe('bytes');
   });
 
-  test('computes its headers; one that fails or cannot be sent is left out', async () => {
+  test('directResponse evaluates header expressions and omits those that fail or give invalid values', async () => {
     const headers = {
       'content-type': '"application/json"',
       'x-count': '1 + 1',
@@ -48,7 +48,7 @@ describe('directResponse', () => {
       expect(reply.headers).not.toHaveProperty(name);
   });
 
-  test('is 500 when its body cannot be evaluated, without a word of why', async () => {
+  test('directResponse answers 500 without a reason when its body expression fails', async () => {
     await using gate = await answeringGateway({
       directResponse: { bodyExpression: 'request.headers["x-secret"]' },
     });
@@ -59,23 +59,26 @@ describe('directResponse', () => {
     });
   });
 
-  test('to HEAD has the length of its body and no body', async () => {
+  test('directResponse answers HEAD with the content-length of its body and no body', async () => {
     const reply = await answer({ body: 'four' }, { method: 'HEAD' });
     expect(reply).toMatchObject({ status: 200, text: '' });
     expect(reply.headers['content-length']).toBe('4');
   });
 
-  test.each([204, 304])('with %i has no body, and the connection goes on', async (status) => {
-    await using gate = await answeringGateway({ directResponse: { status, body: 'not allowed here' } });
-    for (let i = 0; i < 2; i += 1) expect(await send(gate.url)).toMatchObject({ status, text: '' });
-  });
+  test.each([204, 304])(
+    'directResponse with status %i sends no body and keeps the connection open',
+    async (status) => {
+      await using gate = await answeringGateway({ directResponse: { status, body: 'not allowed here' } });
+      for (let i = 0; i < 2; i += 1) expect(await send(gate.url)).toMatchObject({ status, text: '' });
+    },
+  );
 
-  test('with 204 has no length', async () => {
+  test('directResponse with status 204 sends no content-length', async () => {
     const { headers } = await answer({ status: 204, body: 'not allowed here' });
     expect(headers).not.toHaveProperty('content-length');
   });
 
-  test('goes before backends, and is logged as such', async () => {
+  test('directResponse takes precedence over backends and is logged as the reason', async () => {
     const policies = { directResponse: { body: 'me' } };
     await using gate = await gateway(routesConfig([{ policies, backends: [{ host: '127.0.0.1:9' }] }]));
     expect((await send(gate.url)).text).toBe('me');
@@ -88,6 +91,6 @@ test.each([
   [{ status: 600 }, 'status'],
   [{ body: 'a', bodyExpression: '"b"' }, 'exclude each other'],
   [{ headers: { 'x y': '1' } }, 'headers'],
-])('%j is refused when it is loaded', async (config, words) => {
+])('directResponse rejects the configuration %j', async (config, words) => {
   await expect(answeringGateway({ directResponse: config })).rejects.toThrow(words);
 });

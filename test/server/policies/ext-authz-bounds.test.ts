@@ -11,7 +11,7 @@ vi.mock(import('../../../src/core/limits.ts'), async (original) => {
   return { LIMITS: { ...LIMITS, authorizationConnections: 8 } as unknown as typeof LIMITS };
 });
 
-test('many requests share the connections to a service; more wait for one', async () => {
+test('extAuthz limits connections to the service, and further calls wait for one', async () => {
   let isHolding = true;
   const held: (() => void)[] = [];
   await using service = await httpUpstream((_, response) => {
@@ -30,7 +30,7 @@ test('many requests share the connections to a service; more wait for one', asyn
   agent.destroy();
 });
 
-test('requests that wait for a connection to a silent service are denied in time, and later ones pass', async () => {
+test('extAuthz denies requests that wait too long for a connection to a silent service', async () => {
   let isSilent = true;
   await using service = await httpUpstream((_, response) => (isSilent ? undefined : response.end('ok')));
   await using gate = await answeringGateway(askPolicy(service.address));

@@ -6,8 +6,8 @@ import { httpUpstream } from '../../kit/upstream.ts';
 
 const DENIED = { status: 403, text: 'external authorization failed' };
 
-describe('what the service is asked', () => {
-  test('with the path, query and method of the client when no path is given, and without its body', async () => {
+describe('extAuthz request to the service', () => {
+  test("extAuthz sends the client's path, query and method by default, without the body", async () => {
     await using service = await httpUpstream();
     await using gate = await answeringGateway(askPolicy(service.address));
     await send(gate.url, { method: 'POST', target: '/a/b?c=%20d', body: 'secret body' });
@@ -15,7 +15,7 @@ describe('what the service is asked', () => {
     expect(service.received[0]?.headers).toMatchObject({ host: service.address, 'content-length': '0' });
   });
 
-  test('with the authorization header alone, or with the headers that are listed', async () => {
+  test('extAuthz sends only the authorization header or the headers in includeRequestHeaders', async () => {
     await using service = await httpUpstream();
     const headers = { authorization: 'Bearer t', cookie: 'a=1', 'x-a': ['1', '2'], 'x-b': 'b' };
     await using usual = await answeringGateway(askPolicy(service.address));
@@ -36,7 +36,7 @@ describe('what the service is asked', () => {
     expect(got).not.toHaveProperty('x-b');
   });
 
-  test('with added headers; one whose expression fails is left out', async () => {
+  test('extAuthz.addRequestHeaders adds headers and omits one whose expression fails', async () => {
     await using service = await httpUpstream();
     const addRequestHeaders = {
       'x-method': 'request.method',
@@ -63,7 +63,7 @@ describe('what the service is asked', () => {
     ['a port that is no number', 'a.example:http'],
     ['letters outside ASCII', '\u00e4.example'],
     ['an empty label', 'a..example'],
-  ])('nothing, when the `:authority` has %s: that is a denial', async (_what, tenant) => {
+  ])('extAuthz denies without a call when the `:authority` contains %s', async (_what, tenant) => {
     await using service = await httpUpstream();
     const addRequestHeaders = { ':authority': 'request.headers["x-tenant"]' };
     await using gate = await answeringGateway(
@@ -81,7 +81,7 @@ describe('what the service is asked', () => {
     ['has a NUL', '"a\\u0000b"'],
     ['is a number', '42'],
     ['is a list', '["a.example"]'],
-  ])('nothing, when the `:authority` %s: that is a denial', async (_how, authority) => {
+  ])('extAuthz denies without a call when the `:authority` %s', async (_how, authority) => {
     await using service = await httpUpstream();
     await using gate = await answeringGateway(
       askPolicy(service.address, { addRequestHeaders: { ':authority': authority } }),
@@ -92,7 +92,7 @@ describe('what the service is asked', () => {
   });
 
   test.each([':path', ':method', ':other', 'host', 'connection', 'content-length', 'te'])(
-    'a configuration that adds %s is refused, because the call could not carry it',
+    'extAuthz.addRequestHeaders rejects %s',
     async (name) => {
       const policy = askPolicy('127.0.0.1:1', { addRequestHeaders: { [name]: '"x"' } });
       await expect(answeringGateway(policy)).rejects.toThrow(
@@ -101,7 +101,7 @@ describe('what the service is asked', () => {
     },
   );
 
-  test('with the host of the client, when that is listed', async () => {
+  test("extAuthz sends the client's Host header when includeRequestHeaders lists it", async () => {
     await using service = await httpUpstream();
     await using gate = await answeringGateway(
       askPolicy(service.address, {}, { includeRequestHeaders: ['host', 'content-length'] }),
@@ -120,7 +120,7 @@ describe('what the service is asked', () => {
     ['has a fragment', '"/a#b"', {}],
     ['is an absolute URL', 'request.headers["x-path"]', { 'x-path': 'http://evil.example/' }],
     ['is empty', '""', {}],
-  ])('nothing, when the path %s: that is a denial', async (_how, path, headers) => {
+  ])('extAuthz denies without a call when the path expression %s', async (_how, path, headers) => {
     await using service = await httpUpstream();
     await using gate = await answeringGateway(askPolicy(service.address, { path }, { failureMode: 'allow' }));
     expect(await send(gate.url, { headers })).toMatchObject(DENIED);
@@ -128,7 +128,7 @@ describe('what the service is asked', () => {
     expect((await gate.accessLine(1))['error.detail']).toContain('path');
   });
 
-  test('a path with two slashes stays at the service', async () => {
+  test('extAuthz sends a path with two leading slashes to the configured service', async () => {
     await using service = await httpUpstream();
     await using gate = await answeringGateway(askPolicy(service.address, { path: '"//evil.example/x"' }));
     expect((await send(gate.url)).status).toBe(200);

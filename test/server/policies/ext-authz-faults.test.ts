@@ -14,13 +14,13 @@ import { httpUpstream, rawUpstream } from '../../kit/upstream.ts';
 const DENIED = { status: 403, text: 'external authorization failed' };
 const WHO = { metadata: { who: 'json(response.body).who' } };
 
-describe('a socket that does not work', () => {
+describe('extAuthz over a broken unix socket', () => {
   test.each([
     ['does not exist', 'the socket does not exist', () => undefined],
     ['is a file', 'the path is not a socket|connection refused', (path: string) => writeFile(path, 'x')],
     ['is a folder', 'the path is not a socket|connection refused', (path: string) => mkdir(path)],
     ['was left behind', 'connection refused', leaveSocketBehind],
-  ])('that %s is a denial whose log line says so', async (_how, words, make) => {
+  ])('extAuthz denies and logs the reason when its unix socket %s', async (_how, words, make) => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 's.sock');
     await make(path);
@@ -35,7 +35,7 @@ describe('a socket that does not work', () => {
 
   // Root may use any socket, whatever its mode.
   test.skipIf(process.getuid?.() === 0)(
-    'that may not be used is a denial whose log line says so',
+    'extAuthz denies and logs the reason when its unix socket has no permissions',
     async () => {
       await using folder = await temporaryFolder();
       const path = join(folder.path, 's.sock');
@@ -47,7 +47,7 @@ describe('a socket that does not work', () => {
     },
   );
 
-  test('is used again once it works', async () => {
+  test('extAuthz reconnects to a unix socket once it works', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 's.sock');
     await using gate = await answeringGateway(askPolicy(`unix:${path}`));
@@ -63,7 +63,7 @@ function leaveSocketBehind(path: string): void {
   spawnSync(process.execPath, ['-e', script]);
 }
 
-describe('odd replies', () => {
+describe('extAuthz with malformed responses', () => {
   const asked = async (reply: (path: string) => Buffer | string, headers = {}): Promise<object> => {
     await using service = await httpUpstream(({ url }, response) =>
       response.writeHead(200, headers).end(reply(url ?? '')),
@@ -84,13 +84,13 @@ describe('odd replies', () => {
     ['is compressed', gzipSync('{"who":"ada"}'), { 'content-encoding': 'gzip' }],
     ['is cut at the limit', `{"who":"ada","rest":"${'x'.repeat(70_000)}"}`, {}],
     ['is 50 MB', Buffer.alloc(50_000_000, 0x20), {}],
-  ])('a 2xx whose body %s allows, without the value', async (_how, body, headers) => {
+  ])('extAuthz allows without the metadata entry when a 2xx body %s', async (_how, body, headers) => {
     const line = await asked(() => body, headers);
     expect(line).toMatchObject({ status: 200, known: 'false' });
     expect(line).not.toHaveProperty('who');
   });
 
-  test('a 2xx with an endless body allows, and the rest is not taken', async () => {
+  test('extAuthz allows on a 2xx with an endless body and stops reading it', async () => {
     const chunk = Buffer.alloc(16_384, 0x20);
     let sent = 0;
     let ended = false;
@@ -113,7 +113,7 @@ describe('odd replies', () => {
     expect(sent).toBeLessThan(20_000_000);
   });
 
-  test('values are one line of log, escaped and cut', async () => {
+  test('extAuthz metadata strings are escaped and truncated in the access log', async () => {
     const who = `ada"\n\u001b[31m\u2028evil=1 ${'x'.repeat(10_000)}`;
     await using service = await httpUpstream((_, response) => response.end(JSON.stringify({ who })));
     await using gate = await answeringGateway(askPolicy(service.address, {}, WHO), {
@@ -128,14 +128,14 @@ describe('odd replies', () => {
     expect(line.length).toBeLessThan(1500);
   });
 
-  test('an object as value is cut too', async () => {
+  test('extAuthz metadata objects are truncated in the access log', async () => {
     const line = (await asked(() => JSON.stringify({ who: { name: 'x'.repeat(10_000) } }))) as {
       who: string;
     };
     expect(line.who.length).toBeLessThan(1200);
   });
 
-  test('in JSON lines, an object as value is cut too', async () => {
+  test('extAuthz metadata objects are truncated in the JSON access log', async () => {
     await using service = await httpUpstream((_, response) =>
       response.end(JSON.stringify({ who: { name: 'x'.repeat(10_000) } })),
     );
@@ -153,13 +153,13 @@ describe('odd replies', () => {
     ['no HTTP', 'hello\r\n\r\n'],
     ['a protocol switch', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
     ['half a head', 'HTTP/1.1 200 OK\r\ncontent-'],
-  ])('%s is a denial', async (_what, bytes) => {
+  ])('extAuthz denies when the service answers with %s', async (_what, bytes) => {
     await using service = await rawUpstream((socket) => socket.end(bytes));
     await using gate = await answeringGateway(askPolicy(service.address));
     expect(await send(gate.url)).toMatchObject(DENIED);
   });
 
-  test('a 2xx whose body breaks off is a denial', async () => {
+  test('extAuthz denies when the body of a 2xx ends early', async () => {
     await using service = await rawUpstream((socket) =>
       socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"who":'),
     );
@@ -168,8 +168,8 @@ describe('odd replies', () => {
   });
 });
 
-describe('time', () => {
-  test('no answer for 2 s is a denial, and the backend is not called', async () => {
+describe('extAuthz timing', () => {
+  test('extAuthz denies after 2 s without an answer and does not call the backend', async () => {
     await using service = await httpUpstream(() => undefined);
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, askPolicy(service.address));
@@ -182,7 +182,7 @@ describe('time', () => {
     expect((await gate.accessLine(1))['error.detail']).toContain(`${service.address}: no answer in time`);
   });
 
-  test('a client that leaves ends the call, and the backend is not called', async () => {
+  test('extAuthz aborts its call when the client disconnects and does not call the backend', async () => {
     let left = false;
     await using service = await httpUpstream((_, response) => {
       response.on('close', () => {
@@ -205,8 +205,8 @@ describe('time', () => {
   });
 });
 
-describe('connections', () => {
-  test('are kept between calls', async () => {
+describe('extAuthz connections', () => {
+  test('extAuthz reuses its connection between calls', async () => {
     await using service = await httpUpstream();
     await using gate = await answeringGateway(askPolicy(service.address));
     for (let i = 0; i < 20; i += 1) expect((await send(gate.url)).status).toBe(200);
@@ -231,17 +231,17 @@ describe('connections', () => {
     return denied;
   }
 
-  test('that the service closes just after its answer deny nobody', async () => {
+  test('extAuthz denies no request when the service closes connections right after its response', async () => {
     expect(await denialsWhenClosing((close) => setImmediate(close))).toBe(0);
   });
 
   // Fails (about one call in twenty): a kept connection that ends before any answer is not tried again on a new one.
-  test('that the service closes within some milliseconds deny nobody', async () => {
+  test('extAuthz denies no request when the service closes connections some milliseconds after its response', async () => {
     expect(await denialsWhenClosing((close) => setTimeout(close, Math.random() * 4))).toBe(0);
   });
 
   // Fails for the same reason.
-  test('that the service resets on their second use deny nobody', async () => {
+  test('extAuthz denies no request when the service resets connections on their second use', async () => {
     await using service = await rawUpstream((socket) => {
       // The first answer of a connection is its last: a second request finds it gone.
       if (socket.listenerCount('used') > 0) return socket.resetAndDestroy();

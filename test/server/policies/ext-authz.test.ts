@@ -7,7 +7,7 @@ import { type Answer, type HttpUpstream, httpUpstream, refusingPort } from '../.
 
 const DENIED = { status: 403, text: 'external authorization failed' };
 
-describe('asking who is behind an address, over a unix socket', () => {
+describe('extAuthz identity lookup over a unix socket', () => {
   let daemon: HttpUpstream;
   let service: HttpUpstream;
   let gate: TestGateway;
@@ -27,7 +27,7 @@ describe('asking who is behind an address, over a unix socket', () => {
     await Promise.all([gate.close(), daemon.close(), service.close()]);
   });
 
-  test('a known client gets through, and each log line says who it was', async () => {
+  test('extAuthz passes a known client and logs its identity on every line', async () => {
     const before = gate.accessLog.length;
     for (const round of [1, 2]) {
       const reply = await send(gate.url, { from: '127.0.0.7' });
@@ -47,7 +47,7 @@ describe('asking who is behind an address, over a unix socket', () => {
     expect(headers?.host).toBe(DAEMON_HOST);
   });
 
-  test('a client without an identity does not, and its log line has no identity', async () => {
+  test('extAuthz rejects a client without an identity and logs none', async () => {
     const before = gate.accessLog.length;
     const reached = service.received.length;
     expect(await send(gate.url, { method: 'POST', body: 'x' })).toMatchObject(DENIED);
@@ -57,7 +57,7 @@ describe('asking who is behind an address, over a unix socket', () => {
     expect(line).not.toHaveProperty('node');
   });
 
-  test('what a client says about itself changes nothing', async () => {
+  test('extAuthz ignores forwarding headers of the client', async () => {
     const claims = { 'x-forwarded-for': '127.0.0.7', forwarded: 'for=127.0.0.7', 'x-real-ip': '127.0.0.7' };
     expect(await send(gate.url, { headers: claims })).toMatchObject(DENIED);
     expect(daemon.received.at(-1)?.target).toBe('/localapi/v0/whois?addr=127.0.0.1');
@@ -66,7 +66,7 @@ describe('asking who is behind an address, over a unix socket', () => {
     });
   });
 
-  test('a client that arrives over IPv6 or with a mapped address shows its own address', async () => {
+  test("extAuthz sees the client's IPv6 address and an unmapped IPv4-mapped address", async () => {
     await send(`http://[::1]:${gate.port}`);
     expect(daemon.received.at(-1)?.target).toBe('/localapi/v0/whois?addr=::1');
     await send(`http://[::ffff:127.0.0.1]:${gate.port}`);
@@ -74,7 +74,7 @@ describe('asking who is behind an address, over a unix socket', () => {
   });
 });
 
-describe('what may be configured', () => {
+describe('extAuthz configuration', () => {
   const refusal = async (extAuthz: object): Promise<string> => {
     const error = await answeringGateway({ extAuthz }).then(
       async (gate) => void (await gate.close()),
@@ -84,7 +84,7 @@ describe('what may be configured', () => {
   };
   const metadata = { who: 'json(response.body).who' };
 
-  test('metadata stands beside host or under protocol.http, and means the same', async () => {
+  test('extAuthz.metadata is accepted next to host and under protocol.http with the same effect', async () => {
     await using service = await httpUpstream((_, response) => response.end('{"who":"ada"}'));
     for (const policy of [
       askPolicy(service.address, { metadata }),
@@ -98,14 +98,14 @@ describe('what may be configured', () => {
     }
   });
 
-  test('metadata in both places is an error at the one beside host', async () => {
+  test('extAuthz reports metadata in both places as an error at extAuthz.metadata', async () => {
     const { extAuthz } = askPolicy('127.0.0.1:1', { metadata }, { metadata }) as { extAuthz: object };
     expect(await refusal(extAuthz)).toBe(
       'gateways.default.routes.0.policies.extAuthz.metadata: `metadata` stands twice',
     );
   });
 
-  test('no protocol is an error that names protocol.http', async () => {
+  test('extAuthz without a protocol is an error that names protocol.http', async () => {
     expect(await refusal({ host: '127.0.0.1:1' })).toBe(
       'gateways.default.routes.0.policies.extAuthz: `protocol.http` is missing',
     );
@@ -115,7 +115,7 @@ describe('what may be configured', () => {
     expect(await refusal({ host: '127.0.0.1:1', protocol: { grpc: {} } })).toMatch(/protocol.*grpc/);
   });
 
-  test('a host that is no service is an error', async () => {
+  test('extAuthz rejects a host that is not a service address', async () => {
     const http = { protocol: { http: {} } };
     expect(await refusal({ host: 'authz', ...http })).toContain('extAuthz.host: `authz` is not the address');
     expect(await refusal({ host: `unix:/${'x'.repeat(200)}`, ...http })).toContain('is not a socket path');
@@ -123,26 +123,32 @@ describe('what may be configured', () => {
   });
 });
 
-describe('what the answer does', () => {
+describe('extAuthz response of the service', () => {
   const answering = async (status: number, headers = {}, body = ''): Promise<HttpUpstream> =>
     httpUpstream((_, response) => response.writeHead(status, headers).end(body));
 
-  test.each([200, 201, 204, 299])('%i lets the request through', async (status) => {
-    await using service = await answering(status);
-    await using gate = await answeringGateway(askPolicy(service.address));
-    expect(await send(gate.url)).toMatchObject({ status: 200, text: 'reached' });
-  });
+  test.each([200, 201, 204, 299])(
+    'extAuthz passes the request when the service answers %i',
+    async (status) => {
+      await using service = await answering(status);
+      await using gate = await answeringGateway(askPolicy(service.address));
+      expect(await send(gate.url)).toMatchObject({ status: 200, text: 'reached' });
+    },
+  );
 
-  test.each([300, 301, 400, 401, 403, 404, 500, 503])('%i is 403 with the fixed text', async (status) => {
-    await using service = await answering(status, { location: 'http://evil.example/' }, 'internal words');
-    await using gate = await answeringGateway(askPolicy(service.address, {}, { failureMode: 'allow' }));
-    const reply = await send(gate.url);
-    expect(reply).toMatchObject(DENIED);
-    expect(reply.headers).not.toHaveProperty('location');
-    expect((await gate.accessLine(1))['error.detail']).toBe(`the authorization service answered ${status}`);
-  });
+  test.each([300, 301, 400, 401, 403, 404, 500, 503])(
+    'extAuthz rejects with 403 and the fixed text when the service answers %i',
+    async (status) => {
+      await using service = await answering(status, { location: 'http://evil.example/' }, 'internal words');
+      await using gate = await answeringGateway(askPolicy(service.address, {}, { failureMode: 'allow' }));
+      const reply = await send(gate.url);
+      expect(reply).toMatchObject(DENIED);
+      expect(reply.headers).not.toHaveProperty('location');
+      expect((await gate.accessLine(1))['error.detail']).toBe(`the authorization service answered ${status}`);
+    },
+  );
 
-  test('the backend receives the reply headers that are listed, and no others', async () => {
+  test('extAuthz forwards only the listed response headers to the backend', async () => {
     await using service = await answering(200, {
       'x-user': 'ada',
       'x-roles': ['a', 'b'],
@@ -167,7 +173,7 @@ describe('what the answer does', () => {
     expect(reply.headers).not.toHaveProperty('set-cookie');
   });
 
-  test('rules, limits and log read the metadata; an entry that fails is left out', async () => {
+  test('extAuthz metadata is readable by rules, rate limits and the log, and omits failed entries', async () => {
     await using service = await answering(200, { 'x-tier': 'gold' }, '{"groups":["ops"],"n":3}');
     const metadata = {
       groups: 'json(response.body).groups',
@@ -191,7 +197,7 @@ describe('what the answer does', () => {
     expect(line).not.toHaveProperty('missing');
   });
 
-  test('a redirect sends refused clients to a page, for 401 and 403 only', async () => {
+  test('extAuthz.redirect redirects clients on 401 and 403 only', async () => {
     const statuses = [401, 403, 404];
     const answer: Answer = (_, response) =>
       response.writeHead(statuses.shift() ?? 200, { 'x-login': 'https://login.example/' }).end();
@@ -207,7 +213,7 @@ describe('what the answer does', () => {
     expect(await send(gate.url)).toMatchObject({ status: 200 });
   });
 
-  test('a redirect that cannot be evaluated is a denial', async () => {
+  test('extAuthz denies when the redirect expression fails', async () => {
     await using service = await answering(401);
     for (const redirect of ['response.headers["x-login"]', '42', '"a\\r\\nb"']) {
       await using gate = await answeringGateway(askPolicy(service.address, { redirect }));
@@ -217,7 +223,7 @@ describe('what the answer does', () => {
     }
   });
 
-  test('denyResponse: passthrough hands the reply on, with few of its headers', async () => {
+  test('extAuthz denyResponse: passthrough forwards the response with a few of its headers', async () => {
     await using service = await answering(
       429,
       { 'content-type': 'application/json', 'retry-after': '7', 'set-cookie': 's=1', 'x-internal': '1' },
@@ -235,7 +241,7 @@ describe('what the answer does', () => {
   });
 });
 
-describe('when the service cannot be asked', () => {
+describe('extAuthz failureMode', () => {
   const modes = async (address: string): Promise<unknown[]> => {
     const replies = [];
     for (const failureMode of ['deny', 'allow', { denyWithStatus: 503 }]) {
@@ -247,16 +253,16 @@ describe('when the service cannot be asked', () => {
   };
   const EXPECTED = [DENIED, { status: 200, text: 'reached' }, { ...DENIED, status: 503 }];
 
-  test('failureMode decides: nobody listens', async () => {
+  test('extAuthz.failureMode decides when nothing listens at the service address', async () => {
     expect(await modes(`127.0.0.1:${await refusingPort()}`)).toEqual(EXPECTED);
   });
 
-  test('failureMode decides: the connection ends before an answer', async () => {
+  test('extAuthz.failureMode decides when the service closes the connection before a response', async () => {
     await using service = await httpUpstream((request) => request.socket.destroy());
     expect(await modes(service.address)).toEqual(EXPECTED);
   });
 
-  test('the default is to deny, and an allowed failure has no metadata', async () => {
+  test('extAuthz.failureMode defaults to deny, and an allowed failure has no metadata', async () => {
     const address = `127.0.0.1:${await refusingPort()}`;
     await using denying = await answeringGateway(askPolicy(address));
     expect(await send(denying.url)).toMatchObject(DENIED);
@@ -267,7 +273,7 @@ describe('when the service cannot be asked', () => {
     expect((await send(allowing.url)).status).toBe(200);
   });
 
-  test('other routes go on', async () => {
+  test('extAuthz failures do not affect other routes', async () => {
     const policies = askPolicy(`127.0.0.1:${await refusingPort()}`);
     const route = (path: string, more: object) => ({
       name: path.slice(1),

@@ -30,14 +30,14 @@ function expectChanged(headers: { rawHeaders: readonly string[] }): void {
 }
 
 describe('requestHeaderModifier', () => {
-  test('sets, adds and removes what the backend receives', async () => {
+  test('requestHeaderModifier sets, adds and removes headers that the backend receives', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, { requestHeaderModifier: CHANGES });
     await send(gate.url, { headers: HEADERS });
     expectChanged(backend.received[0] ?? { rawHeaders: [] });
   });
 
-  test('acts after rules, which see what the client sent', async () => {
+  test("requestHeaderModifier runs after authorization, which reads the client's headers", async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, {
       authorization: { rules: ['request.headers["x-set"] == "old"'] },
@@ -50,13 +50,13 @@ describe('requestHeaderModifier', () => {
 });
 
 describe('responseHeaderModifier', () => {
-  test('sets, adds and removes what the client receives', async () => {
+  test('responseHeaderModifier sets, adds and removes headers that the client receives', async () => {
     await using backend = await httpUpstream((_, response) => response.writeHead(200, HEADERS).end());
     await using gate = await proxyGateway(backend.address, { responseHeaderModifier: CHANGES });
     expectChanged(await send(gate.url));
   });
 
-  test('acts on refusals and failures too', async () => {
+  test('responseHeaderModifier applies to rejections and backend failures', async () => {
     const policies = (rule: string) => ({
       responseHeaderModifier: { set: { 'x-frame-options': 'DENY' } },
       authorization: { rules: [rule] },
@@ -78,7 +78,7 @@ describe('responseHeaderModifier', () => {
     }
   });
 
-  test('may remove what another policy added', async () => {
+  test('responseHeaderModifier can remove headers that another policy added', async () => {
     await using gate = await answeringGateway({
       responseHeaderModifier: { remove: ['x-ratelimit-limit', 'X-RateLimit-Remaining'] },
       localRateLimit: [{ maxTokens: 1, fillInterval: '1h' }],
@@ -97,7 +97,7 @@ test.each([
   [{ add: { 'x-a': '\u0000' } }],
   [{ remove: ['a:b'] }],
   [{ replace: { 'x-a': '1' } }],
-])('%j is refused when it is loaded', async (config) => {
+])('header modifiers reject the configuration %j', async (config) => {
   for (const key of ['requestHeaderModifier', 'responseHeaderModifier'])
     await expect(answeringGateway({ [key]: config })).rejects.toThrow(key);
 });

@@ -17,8 +17,8 @@ function tally(statuses: readonly number[]): Record<number, number> {
   return counts;
 }
 
-describe('one bucket', () => {
-  test('lets exactly its size through under parallel load', async () => {
+describe('localRateLimit with one bucket', () => {
+  test('localRateLimit passes exactly maxTokens requests under parallel load', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, { localRateLimit: [{ maxTokens: 40, ...HOUR }] });
     const replies = await Promise.all(Array.from({ length: 120 }, () => send(gate.url)));
@@ -26,7 +26,7 @@ describe('one bucket', () => {
     expect(backend.received).toHaveLength(40);
   });
 
-  test('tells what is left, when more is added, and when to try again', async () => {
+  test('localRateLimit reports limit, remaining, reset and Retry-After', async () => {
     await using gate = await limited({ maxTokens: 3, tokensPerFill: 2, fillInterval: '40s' });
     const seen = [];
     for (let i = 0; i < 4; i += 1) {
@@ -43,7 +43,7 @@ describe('one bucket', () => {
     ]);
   });
 
-  test('answers and logs the words of the specification', async () => {
+  test('localRateLimit answers and logs the specified rejection text', async () => {
     await using gate = await limited({ maxTokens: 1, ...HOUR });
     await send(gate.url);
     const reply = await send(gate.url);
@@ -55,7 +55,7 @@ describe('one bucket', () => {
     });
   });
 
-  test('fills again, and not before its time', async () => {
+  test('localRateLimit refills after fillInterval and not earlier', async () => {
     await using gate = await limited({ maxTokens: 2, tokensPerFill: 1, fillInterval: '300ms' });
     const started = performance.now();
     expect([(await send(gate.url)).status, (await send(gate.url)).status]).toEqual([200, 200]);
@@ -66,7 +66,7 @@ describe('one bucket', () => {
     if (performance.now() - started < 590) expect((await send(gate.url)).status).toBe(429);
   });
 
-  test('is shared by all clients of a route, and by no other route', async () => {
+  test('localRateLimit shares a bucket between all clients of one route only', async () => {
     const route = (path: string) => ({
       name: path.slice(1),
       matches: [{ path: { exact: path } }],
@@ -79,7 +79,7 @@ describe('one bucket', () => {
     expect(await status('/b', '127.0.0.3')).toBe(200);
   });
 
-  test('is not used up by requests that rules refuse', async () => {
+  test('localRateLimit does not count requests that authorization rejects', async () => {
     await using gate = await answeringGateway({
       authorization: { rules: ['request.path == "/good"'] },
       localRateLimit: [{ maxTokens: 1, ...HOUR }],
@@ -90,8 +90,8 @@ describe('one bucket', () => {
   });
 });
 
-describe('several buckets', () => {
-  test('must all have room; a refused request takes from none, and the tightest is told', async () => {
+describe('localRateLimit with several buckets', () => {
+  test('localRateLimit requires room in every bucket, takes none on rejection and reports the tightest', async () => {
     await using gate = await limited(
       { maxTokens: 5, ...HOUR },
       { maxTokens: 2, ...HOUR, key: 'request.headers["x-user"]' },
@@ -114,7 +114,7 @@ describe('several buckets', () => {
     ]);
   });
 
-  test('leave the figures of an upstream that limits too', async () => {
+  test('localRateLimit keeps the rate limit headers of an upstream', async () => {
     await using backend = await httpUpstream((_, response) =>
       response.writeHead(200, { 'X-RateLimit-Limit': '7', 'X-RateLimit-Remaining': '6' }).end(),
     );
@@ -125,8 +125,8 @@ describe('several buckets', () => {
   });
 });
 
-describe('a key', () => {
-  test('gives each client a bucket of its own', async () => {
+describe('localRateLimit keys', () => {
+  test('localRateLimit.key gives each client its own bucket', async () => {
     await using gate = await limited({ maxTokens: 1, ...HOUR, key: 'source.address' });
     const status = async (from: string) => (await send(gate.url, { from })).status;
     expect(await status('127.0.0.2')).toBe(200);
@@ -136,7 +136,7 @@ describe('a key', () => {
     expect(forged.status).toBe(429);
   });
 
-  test('of any type tells values apart', async () => {
+  test('localRateLimit.key distinguishes values of different types', async () => {
     await using gate = await limited({ maxTokens: 1, ...HOUR, key: 'json(request.headers["x-json"])' });
     const status = async (json: string) => (await send(gate.url, { headers: { 'x-json': json } })).status;
     for (const json of ['1', '"1"', 'true', 'null', '[1]', '{"a":1}', '""']) {
@@ -145,7 +145,7 @@ describe('a key', () => {
     }
   });
 
-  test('that fails shares one bucket, so that failing is no way around the limit', async () => {
+  test('localRateLimit.key puts requests whose expression fails into one shared bucket', async () => {
     await using gate = await limited({ maxTokens: 2, ...HOUR, key: 'json(request.headers["x-json"]).id' });
     const statuses = [];
     for (const broken of ['{', 'x', '[]', '{}'])
@@ -154,7 +154,7 @@ describe('a key', () => {
     expect(statuses).toEqual([200, 200, 429, 429, 429]);
   });
 
-  test('that was seen longest ago is forgotten when there are ten thousand others', async () => {
+  test('localRateLimit.key evicts the least recently used key at the limit of keys', async () => {
     await using gate = await limited({ maxTokens: 1, ...HOUR, key: 'request.headers["x-k"]' });
     const rest = Array.from({ length: LIMITS.rateLimitKeys - 1 }, (_, index) => `k${index}`);
     const keys = ['kept', 'oldest', 'oldest', 'kept', ...rest, 'kept', 'oldest'];
@@ -191,6 +191,6 @@ test.each([
   [{ maxTokens: 1, fillInterval: '0s' }, 'fillInterval'],
   [{ maxTokens: 1, fillInterval: 'soon' }, 'fillInterval'],
   [{ maxTokens: 1, fillInterval: '1s', type: 'bytes' }, 'type'],
-])('%j is refused when it is loaded', async (limit, field) => {
+])('localRateLimit rejects the configuration %j', async (limit, field) => {
   await expect(limited(limit)).rejects.toThrow(new RegExp(`localRateLimit\\.0(?:\\.${field}|.*${field})`));
 });

@@ -63,7 +63,7 @@ const body = (members: string): string => `{"jsonrpc":"2.0",${members}}`;
 describe.each([
   ['one target', ONE],
   ['several targets', TWO],
-])('a request without an id, with %s,', (_what, targets) => {
+])('MCP requests without an id, with %s', (what, targets) => {
   test.each([
     ['tools/call', '{"name":"secret","arguments":{}}'],
     ['tools/call', '{"name":"one_secret","arguments":{}}'],
@@ -71,27 +71,30 @@ describe.each([
     ['resources/read', '{"uri":"file:///a"}'],
     ['logging/setLevel', '{"level":"debug"}'],
     ['tasks/cancel', '{"taskId":"1"}'],
-  ])('%s %s is refused and reaches no target, with rules and without', async (method, params) => {
-    for (const rules of [NOT_SECRET, undefined])
-      await scene(rules, targets, async ({ send, received }) => {
-        const reply = await send(body(`"method":"${method}","params":${params}`));
-        expect(reply.status).toBe(400);
-        expect(reply.messages).toEqual([
-          {
-            jsonrpc: '2.0',
-            id: null,
-            error: {
-              code: -32600,
-              message: `${method} is a request: it needs an "id"`,
+  ])(
+    `a request without an id is rejected and reaches no target, with ${what}: %s %s`,
+    async (method, params) => {
+      for (const rules of [NOT_SECRET, undefined])
+        await scene(rules, targets, async ({ send, received }) => {
+          const reply = await send(body(`"method":"${method}","params":${params}`));
+          expect(reply.status).toBe(400);
+          expect(reply.messages).toEqual([
+            {
+              jsonrpc: '2.0',
+              id: null,
+              error: {
+                code: -32600,
+                message: `${method} is a request: it needs an "id"`,
+              },
             },
-          },
-        ]);
-        expect(await received()).toEqual([]);
-      });
-  });
+          ]);
+          expect(await received()).toEqual([]);
+        });
+    },
+  );
 });
 
-describe('a notification', () => {
+describe('MCP notifications', () => {
   test.each([
     'notifications/secret',
     'notifications/message',
@@ -101,7 +104,7 @@ describe('a notification', () => {
     '',
     'constructor',
     '__proto__',
-  ])('of the unknown method %j is refused and reaches no target', async (method) => {
+  ])('a notification of the unknown method %j is rejected and reaches no target', async (method) => {
     await scene(undefined, ONE, async ({ send, received }) => {
       const reply = await send(body(`"method":${JSON.stringify(method)},"params":{"name":"secret"}`));
       expect(reply.status).toBe(400);
@@ -110,14 +113,14 @@ describe('a notification', () => {
     });
   });
 
-  test('that the protocol has reaches the target, also with rules', async () => {
+  test('a notification of the protocol reaches the target with mcpAuthorization rules', async () => {
     await scene(NOT_SECRET, ONE, async ({ send, received }) => {
       expect((await send(body('"method":"notifications/roots/list_changed"'))).status).toBe(202);
       expect((await received()).map(({ method }) => method)).toEqual(['notifications/roots/list_changed']);
     });
   });
 
-  test('with an id is refused as a request that the protocol does not have', async () => {
+  test('a notification method with an id is rejected as an unknown request', async () => {
     await scene(undefined, ONE, async ({ send, received }) => {
       const { error } = await send(
         body('"id":1,"method":"notifications/cancelled","params":{"requestId":1}'),
@@ -128,7 +131,7 @@ describe('a notification', () => {
   });
 });
 
-describe('a name', () => {
+describe('names of MCP items', () => {
   test.each([
     ['tools/call', '{"name":["secret"]}', 'name'],
     ['tools/call', '{"name":{"secret":1}}', 'name'],
@@ -145,7 +148,7 @@ describe('a name', () => {
     ['tasks/get', '{"taskId":7}', 'taskId'],
     ['tasks/result', '{}', 'taskId'],
     ['tasks/cancel', '{"taskId":["1"]}', 'taskId'],
-  ])('that is not a string is invalid: %s %s', async (method, params, place) => {
+  ])('an item name that is not a string is rejected: %s %s', async (method, params, place) => {
     await scene(NOT_SECRET, ONE, async ({ send, received }) => {
       const { error } = await send(body(`"id":1,"method":"${method}","params":${params}`));
       expect(error).toEqual({ code: -32602, message: `expected params.${place} to be a string` });
@@ -154,7 +157,7 @@ describe('a name', () => {
   });
 
   test.each(['"secret\\u0000"', '"secret\\ud800"', '"\\udc00secret"'])(
-    'that programs read differently is invalid: %s',
+    'an item name that parsers read differently is rejected: %s',
     async (name) => {
       await scene(NOT_SECRET, ONE, async ({ send, received }) => {
         const { error } = await send(body(`"id":1,"method":"tools/call","params":{"name":${name}}`));
@@ -171,7 +174,7 @@ describe('a name', () => {
     '"method":"tools/call","params":{"name":"s\\u0065cret"}',
     '"method":"tools\\/call","params":{"name":"secret"}',
     '"m\\u0065thod":"t\\u006fols/call","p\\u0061rams":{"n\\u0061me":"\\u0073ecret"}',
-  ])('written with escapes is the same name: {%s}', async (members) => {
+  ])('an item name or method with JSON escapes is authorized as its decoded text: {%s}', async (members) => {
     await scene(NOT_SECRET, ONE, async ({ send, received }) => {
       const { error } = await send(body(`"id":1,${members}`));
       expect(error).toEqual({ code: -32602, message: 'Unknown tool: secret' });
@@ -191,7 +194,7 @@ describe('a name', () => {
     ],
     ['"taskId":"a","taskid":"b"', 'the key "taskid" differs from "taskId" in case only'],
     ['"_meta":{"progressToken":1,"progressToken":2}', 'the key "progressToken" stands twice'],
-  ])('that stands twice is refused inside %s, too', async (params, message) => {
+  ])('a duplicate key is rejected inside %s', async (params, message) => {
     await scene(NOT_SECRET, ONE, async ({ send, received }) => {
       const reply = await send(
         body(`"id":1,"method":"completion/complete","params":{${params},"argument":{}}`),
@@ -202,7 +205,7 @@ describe('a name', () => {
     });
   });
 
-  test('of a reference of an unknown type is invalid, whatever its members', async () => {
+  test('a completion reference of an unknown type is rejected regardless of its members', async () => {
     await scene(NOT_SECRET, ONE, async ({ send, received }) => {
       for (const ref of ['{"type":"ref/tool","name":"secret"}', '{"name":"x","uri":"a"}', '"x"', 'null']) {
         const { error } = await send(
@@ -218,7 +221,7 @@ describe('a name', () => {
   });
 });
 
-describe('a method', () => {
+describe('MCP methods', () => {
   test.each([
     'tools/call ',
     ' tools/call',
@@ -233,7 +236,7 @@ describe('a method', () => {
     'subscriptions/listen',
     'server/discover',
     '',
-  ])('that the protocol does not have is refused where rules are: %j', async (method) => {
+  ])('a method unknown to the protocol is rejected under mcpAuthorization: %j', async (method) => {
     await scene(NOT_SECRET, ONE, async ({ send, received }) => {
       const { error } = await send(
         body(`"id":1,"method":"${method}","params":{"name":"secret","uri":"file:///secret"}`),
@@ -244,7 +247,7 @@ describe('a method', () => {
     });
   });
 
-  test('that only its target knows is passed on where no rules are', async () => {
+  test('a method unknown to the protocol is forwarded without mcpAuthorization', async () => {
     await scene(undefined, ONE, async ({ session, received }) => {
       expect((await session.request('vendor/thing', { a: 1 })).error.message).toBe('no method vendor/thing');
       await session.request('constructor', {});
@@ -252,29 +255,35 @@ describe('a method', () => {
     });
   });
 
-  test.each(['ping', 'logging/setLevel'])('that names no item works with rules: %s', async (method) => {
-    await scene(['mcp.tool.name == "received"'], ONE, async ({ session }) => {
-      expect((await session.request(method, { level: 'info' })).result).toEqual({});
-    });
-  });
+  test.each(['ping', 'logging/setLevel'])(
+    'a method without an item works under mcpAuthorization: %s',
+    async (method) => {
+      await scene(['mcp.tool.name == "received"'], ONE, async ({ session }) => {
+        expect((await session.request(method, { level: 'info' })).result).toEqual({});
+      });
+    },
+  );
 });
 
-describe('tasks', () => {
+describe('MCP tasks', () => {
   const RULES = ['mcp.tool.name == "received"', 'mcp.task.name == "mine" && mcp.task.target == "one"'];
 
-  test.each(['tasks/get', 'tasks/result', 'tasks/cancel'])('have rules of their own: %s', async (method) => {
-    await scene(RULES, ONE, async ({ session, received }) => {
-      expect((await session.request(method, { taskId: 'other' })).error).toEqual({
-        code: -32602,
-        message: 'Unknown task: other',
+  test.each(['tasks/get', 'tasks/result', 'tasks/cancel'])(
+    'mcpAuthorization applies mcp.task rules to %s',
+    async (method) => {
+      await scene(RULES, ONE, async ({ session, received }) => {
+        expect((await session.request(method, { taskId: 'other' })).error).toEqual({
+          code: -32602,
+          message: 'Unknown task: other',
+        });
+        // The target has no tasks, and says so: it was asked.
+        expect((await session.request(method, { taskId: 'mine' })).error.message).toBe(`no method ${method}`);
+        expect((await received()).map(({ params }) => params.taskId)).toEqual(['mine']);
       });
-      // The target has no tasks, and says so: it was asked.
-      expect((await session.request(method, { taskId: 'mine' })).error.message).toBe(`no method ${method}`);
-      expect((await received()).map(({ params }) => params.taskId)).toEqual(['mine']);
-    });
-  });
+    },
+  );
 
-  test('are left out of lists unless a rule allows them', async () => {
+  test('mcpAuthorization removes tasks from tasks/list unless a rule allows them', async () => {
     const script: Script = ({ message }, response) => {
       if (message?.method !== 'tasks/list') return false;
       reply(response, message, { tasks: ['mine', 'other'].map((taskId) => ({ taskId, status: 'working' })) });

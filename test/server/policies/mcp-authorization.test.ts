@@ -37,8 +37,8 @@ async function callsReceived(session: McpSession, name: string): Promise<string[
     .map(({ params }) => params.name);
 }
 
-describe('one target', () => {
-  test('lists show only the tools that a rule allows, and others are unknown when called', () =>
+describe('mcpAuthorization with one target', () => {
+  test('mcpAuthorization lists only allowed tools, and other tools are unknown when called', () =>
     inSession(['mcp.tool.name == "read"', 'mcp.tool.name == "received"'], one, async (session) => {
       expect(await tools(session)).toEqual(['read', 'received']);
       expect((await call(session, 'read')).result.content[0].text).toBe('one read');
@@ -47,14 +47,14 @@ describe('one target', () => {
       expect(await callsReceived(session, 'received')).toEqual(['read', 'received']);
     }));
 
-  test('a forbidden tool and one that does not exist get the same words', () =>
+  test('mcpAuthorization answers the same for a forbidden tool as for one that does not exist', () =>
     inSession(['mcp.tool.name == "read"'], one, async (session) => {
       const { error: forbidden } = await call(session, 'write');
       const { error: missing } = await call(session, 'wrong');
       expect(JSON.stringify(forbidden).replace('write', 'wrong')).toBe(JSON.stringify(missing));
     }));
 
-  test('a rule on tools hides prompts and resources, because it fails for them', () =>
+  test('mcpAuthorization tool rules fail for prompts and resources and hide them', () =>
     inSession(['mcp.tool.name == "read"'], one, async (session) => {
       expect(await names(session, 'prompts/list', 'prompts')).toEqual([]);
       expect(await names(session, 'resources/list', 'resources', 'uri')).toEqual([]);
@@ -66,7 +66,7 @@ describe('one target', () => {
       );
     }));
 
-  test('prompts, resources and templates have rules of their own', () =>
+  test('mcpAuthorization decides on prompts, resources and templates by their own rules', () =>
     inSession(
       ['mcp.prompt.name == "greet"', 'mcp.resource.name.startsWith("file:///a")'],
       one,
@@ -95,8 +95,8 @@ describe('one target', () => {
     ));
 });
 
-describe('several targets', () => {
-  test('rules see the name at the target, and the target', () =>
+describe('mcpAuthorization with several targets', () => {
+  test('mcpAuthorization rules read the target and the tool name without prefix', () =>
     inSession(
       ['mcp.tool.target == "two"', 'mcp.tool.name == "read" && mcp.tool.target == "one"'],
       two,
@@ -111,7 +111,7 @@ describe('several targets', () => {
       },
     ));
 
-  test('with prefixMode never, names are checked at their owner', async () => {
+  test('mcpAuthorization checks names at their target with prefixMode never', async () => {
     const route = { policies: { mcpAuthorization: { rules: ['mcp.tool.target == "two"'] } } };
     const targets = [chaos('one', '--tools=read'), chaos('two', '--tools=write')];
     await using gate = await gateway(mcpConfig(targets, { route, backend: { prefixMode: 'never' } }));
@@ -123,20 +123,20 @@ describe('several targets', () => {
   });
 });
 
-describe('rules', () => {
-  test('of the plain kind allow: one that is true suffices, and one that fails does no harm', () =>
+describe('mcpAuthorization rules', () => {
+  test('mcpAuthorization allows an item when one rule is true, even if another fails', () =>
     inSession(['1 / 0 == 1', 'jwt.sub == "ada"', 'mcp.tool.name == "read"'], one, async (session) => {
       expect(await tools(session)).toEqual(['read']);
     }));
 
-  test('that deny win over those that allow', () =>
+  test('mcpAuthorization deny rules override allow rules', () =>
     inSession(['true', { deny: 'mcp.tool.name == "write"' }], one, async (session) => {
       // The deny rule fails for prompts, and a deny rule that fails denies.
       expect(await tools(session)).toEqual(['read', 'received']);
       expect(await names(session, 'prompts/list', 'prompts')).toEqual([]);
     }));
 
-  test('that are required hold for every item', () =>
+  test('mcpAuthorization require rules must hold for every item', () =>
     inSession(
       [{ require: 'request.headers["x-team"] == "a"' }],
       one,
@@ -146,13 +146,13 @@ describe('rules', () => {
       { headers: { 'x-team': 'a' } },
     ));
 
-  test('on claims show nothing to a caller without a token', () =>
+  test('mcpAuthorization rules on claims show nothing to a caller without a token', () =>
     inSession(['"reader" in jwt.realm_access.roles'], one, async (session) => {
       expect(await tools(session)).toEqual([]);
       expect((await call(session, 'read')).error).toMatchObject(unknown('tool: read'));
     }));
 
-  test('see the method, and who the caller is', () =>
+  test("mcpAuthorization rules read mcp.methodName and the caller's API key", () =>
     inSession(
       ['apiKey.role == "admin"', 'mcp.methodName == "tools/list"'],
       one,

@@ -21,8 +21,8 @@ async function under(rules: readonly unknown[], ...claims: readonly object[]): P
   return statuses;
 }
 
-describe('`in` over a claim', () => {
-  test('that is a string finds the whole string only', async () => {
+describe('the `in` operator on claims', () => {
+  test('`in` on a string claim matches the whole string only', async () => {
     const claims = [{ roles: 'superadmin' }, { roles: 'admin' }, { roles: ['user', 'admin'] }, { roles: [] }];
     expect(await under(['"admin" in jwt.roles'], ...claims)).toEqual([403, 200, 200, 403]);
   });
@@ -39,7 +39,7 @@ describe('`in` over a claim', () => {
     ['below another name', 'cel.bind(r, jwt.realm_access, "admin" in r.roles)'],
     ['inside a loop over names', 'jwt.clients.exists(c, "admin" in jwt.clients[c].roles)'],
     ['of the items of a loop', 'jwt.tenants.exists(t, "admin" in t.roles)'],
-  ])('that is %s finds the whole string only', async (_how, rule) => {
+  ])('`in` on a claim %s matches the whole string only', async (_how, rule) => {
     const claims = (roles: unknown) => ({
       realm_access: { roles },
       clients: { one: { roles } },
@@ -50,14 +50,14 @@ describe('`in` over a claim', () => {
     ]);
   });
 
-  test('holds for `deny` rules', async () => {
+  test('`in` on a string claim matches the whole string in deny rules', async () => {
     const rules = [{ deny: '"guest" in jwt.roles' }];
     expect(await under(rules, { roles: 'guest' }, { roles: 'guests' }, { roles: ['guest'] })).toEqual([
       403, 200, 403,
     ]);
   });
 
-  test('leaves the claim a string for everything else, in the same expression and in others', async () => {
+  test('`in` leaves the claim a string for other operators in this and other expressions', async () => {
     const rules = [
       '!("write" in jwt.scope) && jwt.scope.contains("write")',
       'jwt.scope.split(" ").size() == 2 && "write" in jwt.scope.split(" ") && type(jwt.scope) == string',
@@ -66,8 +66,8 @@ describe('`in` over a claim', () => {
   });
 });
 
-describe('`in` over a text that is no claim', () => {
-  test('is an evaluation error: such an `authorization` rule refuses, also as `deny`', async () => {
+describe('the `in` operator on other strings', () => {
+  test('`in` on a string that is not a claim is an evaluation error and rejects, also in deny rules', async () => {
     expect(await under(['"m" in request.path'], {})).toEqual([403]);
     expect(await under([{ deny: '"nothing" in request.path' }], {})).toEqual([403]);
     expect(await under(['request.path.contains("m")'], {})).toEqual([200]);
@@ -76,7 +76,7 @@ describe('`in` over a text that is no claim', () => {
   });
 });
 
-test('`in` over a claim that is a string finds the whole string in the rules of tools', async () => {
+test('`in` on a string claim matches the whole string in mcpAuthorization rules', async () => {
   const policies = {
     ...signIn(idp.issuer),
     mcpAuthorization: {
@@ -95,7 +95,7 @@ test('`in` over a claim that is a string finds the whole string in the rules of 
   await session.end();
 });
 
-test('`in` over a claim that is a string finds the whole string in computed answers and in the log', async () => {
+test('`in` on a string claim matches the whole string in bodyExpression and accessLog.add', async () => {
   const expression = '{"super": "super" in jwt.roles, "whole": "superuser" in jwt.roles, "claim": jwt.roles}';
   const policies = { ...signIn(idp.issuer), directResponse: { bodyExpression: expression } };
   const frontendPolicies = { accessLog: { add: { super: '"super" in jwt.roles', claim: 'jwt.roles' } } };

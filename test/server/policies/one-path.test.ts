@@ -63,7 +63,7 @@ async function targetSeen(target: string, ...lines: string[]): Promise<Seen> {
   };
 }
 
-describe('one path for the route, rules, external authorization, backend and log', () => {
+describe('path seen by the route, rules, external authorization, backend and log', () => {
   test.each([
     ['/app', '/app'],
     ['/app/', '/app/'],
@@ -75,7 +75,7 @@ describe('one path for the route, rules, external authorization, backend and log
     ['/app/%e2%98%80', '/app/%E2%98%80'],
     ['/app/a;v=1', '/app/a;v=1'],
     ['http://localhost/app/x', '/app/x'],
-  ])('%s is %s', async (target, path) => {
+  ])('every component sees the path of %s as %s', async (target, path) => {
     expect(await targetSeen(target)).toEqual({
       status: 200,
       route: 'app',
@@ -86,7 +86,7 @@ describe('one path for the route, rules, external authorization, backend and log
     });
   });
 
-  test('the query is the same for everyone, and decides no route', async () => {
+  test('the query reaches every component unchanged and does not affect routing', async () => {
     const query = '?x=/../secret&a=%2e%2E&b=c+d&e=%zz';
     const seen = await targetSeen(`/app/x${query}`);
     expect(seen).toMatchObject({
@@ -105,7 +105,7 @@ describe('one path for the route, rules, external authorization, backend and log
     '/app//secret',
     'http://localhost/app/secret',
     'http://localhost//app/secret',
-  ])('%s is denied by the rule', async (target) => {
+  ])('the path %s is rejected by the authorization rule', async (target) => {
     expect(await targetSeen(target)).toMatchObject({ status: 403, route: 'app', reached: undefined });
   });
 
@@ -128,19 +128,19 @@ describe('one path for the route, rules, external authorization, backend and log
     '/app/a%2Fb',
     '/app%5csecret',
     '/app/x\\secret',
-  ])('%s is refused before anyone is asked', async (target) => {
+  ])('the path %s is rejected before routing and authorization', async (target) => {
     expect(await targetSeen(target)).toMatchObject({ status: 400, asked: undefined, reached: undefined });
   });
 
   test.each(['/APP/secret', '/app.secret', '/app;/secret', '/app;x=1/secret', '//evil.example/app'])(
-    '%s is another path',
+    'the path %s matches another route',
     async (target) => {
       expect(await targetSeen(target)).toMatchObject({ status: 404, route: 'rest', asked: undefined });
     },
   );
 });
 
-describe('what a client says about itself', () => {
+describe('forwarding headers of the client', () => {
   const FORGED = [
     'X-Forwarded-For: 10.0.0.1',
     'X-Forwarded-Host: admin.example',
@@ -153,7 +153,7 @@ describe('what a client says about itself', () => {
     'X-Agctl-Internal: 1',
   ];
 
-  test('changes neither address nor path nor method', async () => {
+  test('forwarding headers of the client change neither address nor path nor method', async () => {
     const policies = {
       authorization: {
         rules: [
@@ -178,7 +178,7 @@ describe('what a client says about itself', () => {
     });
   });
 
-  test('leads to no other backend', async () => {
+  test('forwarding headers of the client do not select another backend', async () => {
     await send(`${gate.url}/app`, {
       headers: { host: 'evil.example:1', 'x-forwarded-host': 'evil.example' },
     });

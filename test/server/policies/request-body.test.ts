@@ -25,8 +25,8 @@ function piecewise(
   return { call, status };
 }
 
-describe('a rule that reads the body', () => {
-  test('gets all of it, and the backend too', async () => {
+describe('rules on request.body', () => {
+  test('a rule reads the whole request body, which also reaches the backend', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, rules('json(request.body).user == "ada"'));
     const body = JSON.stringify({ user: 'ada', rest: '\u00e4\u2600'.repeat(10_000) });
@@ -37,14 +37,14 @@ describe('a rule that reads the body', () => {
     expect(backend.received).toHaveLength(1);
   });
 
-  test('sees an empty text when there is none', async () => {
+  test('a rule sees an empty request.body when there is none', async () => {
     await using gate = await answeringGateway(rules('size(request.body) == 0 && string(request.body) == ""'));
     expect((await send(gate.url)).status).toBe(200);
     expect((await send(gate.url, { method: 'POST', body: '' })).status).toBe(200);
     expect((await send(gate.url, { method: 'POST', body: 'x' })).status).toBe(403);
   });
 
-  test('gets a body without a length, in chunks', async () => {
+  test('a rule reads a chunked request body', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(
       backend.address,
@@ -57,7 +57,7 @@ describe('a rule that reads the body', () => {
     expect(backend.received[0]?.body).toBe('one two three');
   });
 
-  test('waits for it: the backend is called when it is complete', async () => {
+  test('a rule on request.body waits for the whole body before the backend is called', async () => {
     await using backend = await httpUpstream(undefined, { streaming: true });
     await using gate = await proxyGateway(backend.address, rules('size(request.body) > 0'));
     const { call, status } = piecewise(gate.url, { 'content-length': '8' });
@@ -70,7 +70,7 @@ describe('a rule that reads the body', () => {
     expect(backend.received).toHaveLength(2);
   });
 
-  test('refuses a body that breaks off, and the backend gets nothing', async () => {
+  test('a request whose body ends early is rejected and does not reach the backend', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, rules('size(request.body) > 0'));
     const { call, status } = piecewise(gate.url, { 'content-length': '8' });
@@ -83,10 +83,10 @@ describe('a rule that reads the body', () => {
   });
 });
 
-describe('a body over maxBufferSize', () => {
+describe('request bodies over maxBufferSize', () => {
   const big = `{"first":true,${' '.repeat(200_000)}"last":true}`;
 
-  test('reaches the backend whole; the beginning can be read, the whole cannot', async () => {
+  test('a body over maxBufferSize reaches the backend whole, with only request.bodyPrefix readable', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(
       backend.address,
@@ -98,7 +98,7 @@ describe('a body over maxBufferSize', () => {
     expect((await gate.accessLine(1))['error.detail']).toBeUndefined();
   });
 
-  test('fails a rule that needs the whole', async () => {
+  test('a rule on request.body fails for a body over maxBufferSize', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, rules('json(request.body).first'), small);
     expect((await send(gate.url, { method: 'POST', body: big })).status).toBe(403);
@@ -106,14 +106,14 @@ describe('a body over maxBufferSize', () => {
     expect(backend.received).toHaveLength(1);
   });
 
-  test('of exactly that size is still whole', async () => {
+  test('a body of exactly maxBufferSize is available as request.body', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, rules('size(request.body) > 999'), small);
     expect((await send(gate.url, { method: 'POST', body: 'x'.repeat(1000) })).status).toBe(200);
     expect((await send(gate.url, { method: 'POST', body: 'x'.repeat(1001) })).status).toBe(403);
   });
 
-  test('goes on as a stream, with and without a length, past a slow decision', async () => {
+  test('a body over maxBufferSize streams on after a slow decision, with and without content-length', async () => {
     await using service = await httpUpstream((_, response) => void setTimeout(() => response.end(), 100));
     await using backend = await httpUpstream();
     const policies = { ...askPolicy(service.address), ...rules('size(request.bodyPrefix) > 0') };
@@ -127,7 +127,7 @@ describe('a body over maxBufferSize', () => {
     expect(backend.received.every(({ body: got }) => Buffer.from(got, 'latin1').equals(body))).toBe(true);
   });
 
-  test('breaks off at the backend when the client leaves', async () => {
+  test('a body over maxBufferSize is aborted at the backend when the client disconnects', async () => {
     let broken = false;
     await using backend = await httpUpstream(
       (incoming) => {
@@ -147,11 +147,11 @@ describe('a body over maxBufferSize', () => {
   });
 });
 
-describe('without a rule that reads the body', () => {
+describe('routes without a rule on request.body', () => {
   test.each([
     ['no rule', {}],
     ['rules on other members', rules('request.method == "POST" && request.path == "/"')],
-  ])('%s: its beginning reaches the backend before its end is sent', async (_what, policies) => {
+  ])('a request body streams to the backend before its end is sent with %s', async (_what, policies) => {
     let seen = '';
     await using backend = await httpUpstream(
       async (incoming, response) => {
@@ -169,7 +169,7 @@ describe('without a rule that reads the body', () => {
     expect(seen).toBe('first last');
   });
 
-  test('a route that reads it does not make another route wait', async () => {
+  test('a route without a rule on request.body answers before the body is complete', async () => {
     await using gate = await answeringGateway({ cors: {} });
     const { call, status } = piecewise(gate.url);
     call.write('never ending');

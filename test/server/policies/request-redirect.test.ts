@@ -17,7 +17,7 @@ async function redirected(
 }
 
 describe('requestRedirect', () => {
-  test('changes the scheme and keeps host, path and query', async () => {
+  test('requestRedirect changes the scheme and keeps host, path and query', async () => {
     expect(await redirected({ scheme: 'https', status: 308 })).toEqual([
       308,
       'https://shop.example:8080/old/cart?item=1&item=2',
@@ -29,15 +29,15 @@ describe('requestRedirect', () => {
     [{ host: 'new.example' }, 'https://new.example:8080/old'],
     [{ port: 8443 }, 'https://shop.example:8443/old'],
     [{ port: 443 }, 'https://shop.example/old'],
-  ])('rewrites the authority with %j', async (authority, location) => {
+  ])('requestRedirect rewrites the authority with %j', async (authority, location) => {
     expect(await redirected({ scheme: 'https', authority }, '/old')).toEqual([302, location]);
   });
 
-  test('sends a path alone when neither scheme nor authority is configured', async () => {
+  test('requestRedirect sends only a path when neither scheme nor authority is configured', async () => {
     expect(await redirected({ path: { full: '/new' } })).toEqual([302, '/new?item=1&item=2']);
   });
 
-  test('never sends a path that a browser reads as another host', async () => {
+  test('requestRedirect never sends a path that browsers read as another host', async () => {
     const keep = { config: { http: { pathNormalization: 'keep' } } };
     expect(await redirected({}, '//evil.example/x', keep)).toEqual([
       302,
@@ -52,7 +52,7 @@ describe('requestRedirect', () => {
     [{ status: 200 }],
     [{ authority: { full: 'a.example/path' } }],
     [{ scheme: 'ftp' }],
-  ])('refuses the configuration %j', async (requestRedirect) => {
+  ])('requestRedirect rejects the configuration %j', async (requestRedirect) => {
     await expect(redirected(requestRedirect)).rejects.toThrow();
   });
 });

@@ -32,7 +32,7 @@ async function timed(
 }
 
 describe('requestTimeout', () => {
-  test('ends a request whose backend does not answer, and the call', async () => {
+  test('requestTimeout ends a request and the backend call that does not answer', async () => {
     const { answer, left } = silent();
     await using backend = await httpUpstream(answer);
     await using gate = await proxyGateway(backend.address, {
@@ -53,7 +53,7 @@ describe('requestTimeout', () => {
     });
   });
 
-  test('includes the time of external authorization', async () => {
+  test('requestTimeout includes the time of external authorization', async () => {
     await using service = await httpUpstream(silent().answer);
     await using gate = await answeringGateway({
       timeout: { requestTimeout: '100ms' },
@@ -64,7 +64,7 @@ describe('requestTimeout', () => {
     expect(reply.took).toBeLessThan(AT_ONCE);
   });
 
-  test('includes the time of a body that an expression waits for', async () => {
+  test('requestTimeout includes the time of a body that an expression waits for', async () => {
     await using gate = await answeringGateway({
       timeout: { requestTimeout: '100ms' },
       authorization: { rules: ['size(request.body) > 0'] },
@@ -80,7 +80,7 @@ describe('requestTimeout', () => {
     expect(status).toBe(504);
   });
 
-  test('does not cut a response that has begun', async () => {
+  test('requestTimeout does not cut a response that has begun', async () => {
     await using backend = await httpUpstream((_, response) => {
       response.write('early ');
       setTimeout(() => response.end('late'), 300);
@@ -89,13 +89,13 @@ describe('requestTimeout', () => {
     expect(await send(gate.url)).toMatchObject({ status: 200, text: 'early late' });
   });
 
-  test('leaves requests alone that are in time', async () => {
+  test('requestTimeout does not delay requests within the limit', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, { timeout: { requestTimeout: '5s' } });
     expect((await timed(gate.url)).took).toBeLessThan(AT_ONCE);
   });
 
-  test('over, no backend is called any more', async () => {
+  test('requestTimeout prevents backend calls after it has elapsed', async () => {
     let isSilent = true;
     await using service = await httpUpstream((_, response) => (isSilent ? undefined : response.end()));
     await using target = await mcpUpstream();
@@ -114,7 +114,7 @@ describe('requestTimeout', () => {
 });
 
 describe('backendRequestTimeout', () => {
-  test('ends a call without an answer', async () => {
+  test('backendRequestTimeout ends a backend call without a response', async () => {
     const { answer, left } = silent();
     await using backend = await httpUpstream(answer);
     await using gate = await proxyGateway(backend.address, { timeout: { backendRequestTimeout: '150ms' } });
@@ -126,7 +126,7 @@ describe('backendRequestTimeout', () => {
     expect(await gate.accessLine(1)).toMatchObject({ error: 'upstream call timeout', reason: 'Timeout' });
   });
 
-  test('does not include what happens before the call', async () => {
+  test('backendRequestTimeout does not include the time before the backend call', async () => {
     await using service = await httpUpstream((_, response) => void setTimeout(() => response.end(), 300));
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, {
@@ -136,7 +136,7 @@ describe('backendRequestTimeout', () => {
     expect((await send(gate.url)).status).toBe(200);
   });
 
-  test('does not cut a response that has begun', async () => {
+  test('backendRequestTimeout does not cut a response that has begun', async () => {
     await using backend = await httpUpstream((_, response) => {
       response.write('early ');
       setTimeout(() => response.end('late'), 300);
@@ -145,7 +145,7 @@ describe('backendRequestTimeout', () => {
     expect(await send(gate.url)).toMatchObject({ status: 200, text: 'early late' });
   });
 
-  test('includes the time until a connection is made', async () => {
+  test('backendRequestTimeout includes the time to connect', async () => {
     await using deaf = await unansweringPort();
     await using gate = await proxyGateway(`127.0.0.1:${deaf.port}`, {
       timeout: { backendRequestTimeout: '150ms' },

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TokenBucket } from '../../../src/server/policies/token-bucket.ts';
 
-test('over any time, no more is given than the size and what was filled', () => {
+test('TokenBucket never gives more tokens than its size and refills allow', () => {
   const calls = fc.array(fc.tuple(fc.integer({ min: 0, max: 500 }), fc.integer({ min: 1, max: 3 })), {
     maxLength: 60,
   });
@@ -30,7 +30,7 @@ test('over any time, no more is given than the size and what was filled', () => 
   );
 });
 
-test('the announced second is enough, and the one before is not', () => {
+test('TokenBucket.secondsUntil gives the first second with enough tokens', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 10 }),
@@ -51,7 +51,7 @@ test('the announced second is enough, and the one before is not', () => {
   );
 });
 
-test('fills are counted from when they are due, not from when somebody looks', () => {
+test('TokenBucket refills at its intervals independently of when it is read', () => {
   const bucket = new TokenBucket(4, 1, 100, 0);
   bucket.take(4);
   expect(bucket.remaining(199)).toBe(1);

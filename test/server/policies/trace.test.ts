@@ -31,7 +31,7 @@ async function told(
   }));
 }
 
-test('cors', async () => {
+test('cors trace events report the decision and its reason', async () => {
   const cors = { cors: { allowOrigins: ['https://a.example'] } };
   const from = (origin: string, method = 'GET') => ({
     method,
@@ -49,7 +49,7 @@ test('cors', async () => {
   ]);
 });
 
-test('apiKey: never the key', async () => {
+test('apiKey trace events never contain the key', async () => {
   const keys = [{ key: 'canary', metadata: { team: 'a' } }];
   const bearer = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
   const strict = { apiKey: { mode: 'strict', keys } };
@@ -65,7 +65,7 @@ test('apiKey: never the key', async () => {
   expect(await told('apiKey', permissive, bearer('canary2'))).toMatchObject([{ action: 'skip' }]);
 });
 
-test('authorization: the rule that decided', async () => {
+test('authorization trace events report the deciding rule', async () => {
   const rules = ['jwt.sub == "ada"', { deny: 'request.method == "DELETE"' }];
   const policies = { authorization: { rules } };
   const ada = (ctx: RequestContext): void => {
@@ -87,7 +87,7 @@ test('authorization: the rule that decided', async () => {
   ]);
 });
 
-test('extAuthz: what the service said', async () => {
+test('extAuthz trace events report the response of the service', async () => {
   const statuses = [200, 403, 401];
   await using service = await httpUpstream((_, response) =>
     response.writeHead(statuses.shift() ?? 500).end('body'),
@@ -118,7 +118,7 @@ test('extAuthz: what the service said', async () => {
   ]);
 });
 
-test('localRateLimit: what is left', async () => {
+test('localRateLimit trace events report the remaining tokens', async () => {
   await using route = await watchedRoute({ localRateLimit: [{ maxTokens: 1, fillInterval: '1h' }] });
   await send(route.url);
   await send(route.url);
@@ -128,7 +128,7 @@ test('localRateLimit: what is left', async () => {
   ]);
 });
 
-test('mcpAuthorization: each item', async () => {
+test('mcpAuthorization trace events report the decision on each item', async () => {
   const backends = [{ mcp: { targets: [chaos('one', '--tools=read,write')] } }];
   const rules = ['mcp.tool.name == "read"'];
   await using route = await watchedRoute({ mcpAuthorization: { rules } }, { backends });
@@ -156,7 +156,7 @@ test('mcpAuthorization: each item', async () => {
   ]);
 });
 
-test('header modifiers: names, never values', async () => {
+test('header modifier trace events report names but never values', async () => {
   const change = { set: { 'x-secret': 'canary' }, remove: ['x-gone'] };
   for (const kind of ['requestHeaderModifier', 'responseHeaderModifier']) {
     const events = await told(kind, { [kind]: change });
@@ -165,13 +165,13 @@ test('header modifiers: names, never values', async () => {
   }
 });
 
-test('directResponse: the status', async () => {
+test('directResponse trace events report the status', async () => {
   expect(await told('directResponse', { directResponse: { status: 418 } })).toEqual([
     { action: 'respond', reason: 'status 418' },
   ]);
 });
 
-test('timeout: only when it was over', async () => {
+test('timeout trace events occur only after a timeout', async () => {
   await using backend = await httpUpstream(() => undefined);
   const policies = { timeout: { requestTimeout: '50ms' } };
   await using route = await watchedRoute(policies, { backends: [{ host: backend.address }] });
@@ -179,7 +179,7 @@ test('timeout: only when it was over', async () => {
   expect(route.of('timeout')).toMatchObject([{ action: 'end', reason: 'no response within 50 ms' }]);
 });
 
-test('timeout: a service that was being asked then refuses nothing', async () => {
+test('timeout during an extAuthz call produces no extAuthz trace event', async () => {
   await using service = await httpUpstream(() => undefined);
   await using route = await watchedRoute({
     timeout: { requestTimeout: '50ms' },
@@ -189,8 +189,8 @@ test('timeout: a service that was being asked then refuses nothing', async () =>
   expect(route.events).toMatchObject([{ kind: 'timeout', action: 'end' }]);
 });
 
-describe('all of them', () => {
-  test('report in the order in which they are listed', async () => {
+describe('trace events of all policies', () => {
+  test('trace events follow the evaluation order of the policies', async () => {
     await using service = await httpUpstream();
     const policies = {
       directResponse: {},
@@ -208,7 +208,7 @@ describe('all of them', () => {
     expect(kinds).toEqual(listed);
   });
 
-  test('build no events when nobody watches', async () => {
+  test('trace events are not built without an observer', async () => {
     await using route = await watchedRoute(
       { authorization: { rules: ['true'] }, cors: {} },
       {

@@ -26,29 +26,32 @@ function expectNoTrace(text: string, bearer: string): void {
   for (const part of [bearer, ...bearer.split('.').slice(1)]) expect(text).not.toContain(part);
 }
 
-describe('a credential', () => {
+describe('mcpAuthentication credentials', () => {
   let guarded: TestGateway;
   beforeAll(async () => {
     guarded = await protectedGateway(route());
   });
   afterAll(() => guarded.close());
 
-  test.each(['Bearer', 'Bearer   ', 'Basic YTpi', ''])('%o is like none', async (authorization) => {
-    const reply = await call(guarded, undefined, { headers: { authorization } });
-    expect(reply.status).toBe(401);
-    expect(JSON.parse(reply.text)).toEqual({
-      error: 'unauthorized',
-      error_description: 'JWT token required',
-    });
-    expect(reply.headers['www-authenticate']).toBe(`Bearer resource_metadata="${METADATA_URL}"`);
-  });
+  test.each(['Bearer', 'Bearer   ', 'Basic YTpi', ''])(
+    'mcpAuthentication treats the credential %o as missing',
+    async (authorization) => {
+      const reply = await call(guarded, undefined, { headers: { authorization } });
+      expect(reply.status).toBe(401);
+      expect(JSON.parse(reply.text)).toEqual({
+        error: 'unauthorized',
+        error_description: 'JWT token required',
+      });
+      expect(reply.headers['www-authenticate']).toBe(`Bearer resource_metadata="${METADATA_URL}"`);
+    },
+  );
 
-  test('may name its scheme in any case', async () => {
+  test('mcpAuthentication accepts the Bearer scheme in any case', async () => {
     const reply = await call(guarded, undefined, { headers: { authorization: `bEARER ${idp.token()}` } });
     expect(reply.status).toBe(200);
   });
 
-  test('counts in the Authorization header only', async () => {
+  test('mcpAuthentication ignores tokens outside the Authorization header by default', async () => {
     const text = idp.token();
     const form = { method: 'POST', body: `access_token=${text}` };
     const type = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -61,18 +64,18 @@ describe('a credential', () => {
     expect(replies.map(({ status }) => status)).toEqual([401, 401, 401, 401]);
   });
 
-  test('in two headers is refused, whichever is good', async () => {
+  test('mcpAuthentication rejects two Authorization headers even if one is valid', async () => {
     const both = [`Bearer ${idp.token()}`, 'Bearer x'];
     for (const authorization of [both, [...both].reverse()])
       expect((await call(guarded, undefined, { headers: { authorization } })).status).toBe(400);
   });
 
-  test('of a megabyte is refused before it is looked at', async () => {
+  test('mcpAuthentication rejects a 1 MB credential before parsing it', async () => {
     expect((await call(guarded, `${'a'.repeat(1_000_000)}`)).status).toBe(431);
   });
 });
 
-describe('the token', () => {
+describe('mcpAuthentication token location', () => {
   const places: readonly (readonly [
     place: string,
     location: object | undefined,
@@ -105,20 +108,23 @@ describe('the token', () => {
     ],
   ];
 
-  test.each(places)('%s lets in, and goes no further', async (_, authorizationLocation, request, left) => {
-    await using guarded = await protectedGateway(route({ authorizationLocation }));
-    const bearer = idp.token({ jti: _ });
-    const reply = await call(guarded, undefined, request(bearer));
-    expect([reply.status, reply.text]).toEqual([200, 'ok']);
-    const { headers, rawHeaders, target, body } = backend.received.at(-1) ?? {};
-    expect(headers).toMatchObject(left);
-    expectNoTrace(JSON.stringify([rawHeaders, target, body]), bearer);
-    if (target?.includes('?')) expect(target).toBe('/mcp?a=1&b=2');
-    await guarded.accessLine(1);
-    expectNoTrace(guarded.accessLog.join('') + guarded.log.join(''), bearer);
-  });
+  test.each(places)(
+    'mcpAuthentication accepts a token %s and removes it before the backend',
+    async (_, authorizationLocation, request, left) => {
+      await using guarded = await protectedGateway(route({ authorizationLocation }));
+      const bearer = idp.token({ jti: _ });
+      const reply = await call(guarded, undefined, request(bearer));
+      expect([reply.status, reply.text]).toEqual([200, 'ok']);
+      const { headers, rawHeaders, target, body } = backend.received.at(-1) ?? {};
+      expect(headers).toMatchObject(left);
+      expectNoTrace(JSON.stringify([rawHeaders, target, body]), bearer);
+      if (target?.includes('?')) expect(target).toBe('/mcp?a=1&b=2');
+      await guarded.accessLine(1);
+      expectNoTrace(guarded.accessLog.join('') + guarded.log.join(''), bearer);
+    },
+  );
 
-  test('that an expression finds lets in', async () => {
+  test('mcpAuthentication accepts a token found by an expression', async () => {
     const authorizationLocation = { expression: 'request.headers["x-any"].split(" ")[1]' };
     await using guarded = await protectedGateway(route({ authorizationLocation }));
     const headers = { 'x-any': `Token ${idp.token()}` };
@@ -126,14 +132,14 @@ describe('the token', () => {
     expect((await call(guarded)).status).toBe(401);
   });
 
-  test('goes no further when it is not valid either', async () => {
+  test('mcpAuthentication removes an invalid token before the backend too', async () => {
     await using guarded = await protectedGateway(route({ mode: 'permissive' }));
     const bearer = idp.token({ aud: 'another-service' });
     expect((await call(guarded, bearer)).status).toBe(200);
     expect(backend.received.at(-1)?.headers).not.toHaveProperty('authorization');
   });
 
-  test('that is refused is in no log line', async () => {
+  test('mcpAuthentication never logs a rejected token', async () => {
     await using guarded = await protectedGateway(route());
     const bearer = idp.token({ aud: 'another-service' });
     expectNoTrace((await call(guarded, bearer)).text, bearer);
@@ -141,7 +147,7 @@ describe('the token', () => {
     expectNoTrace(guarded.accessLog.join('') + guarded.log.join(''), bearer);
   });
 
-  test('goes to no MCP server, over HTTP or stdio', async () => {
+  test('mcpAuthentication forwards no token to MCP servers over HTTP or stdio', async () => {
     await using remote = await mcpUpstream();
     const targets = [chaos('local', '--tools=env,received'), { name: 'remote', mcp: { host: remote.url } }];
     await using guarded = await protectedGateway([
@@ -162,7 +168,7 @@ describe('the token', () => {
   });
 });
 
-test('claims are not headers of the request, nor can headers be claims', async () => {
+test('token claims are not visible as request headers, nor headers as claims', async () => {
   const authorization = { rules: ['jwt.sub == "alice" && jwt.realm_access.roles[0] == "reader"'] };
   await using guarded = await protectedGateway([{ policies: { ...signIn(idp.issuer), authorization } }]);
   const roles = { realm_access: { roles: ['reader'] } };

@@ -27,22 +27,25 @@ async function resourceOf(more: object): Promise<{ issuer: string; resource: Rec
   return { issuer: own.issuer, resource: JSON.parse((await get(front, RESOURCE)).text) };
 }
 
-describe('the metadata of the resource', () => {
-  test.each([RESOURCE, `${RESOURCE}/mcp`])('has these six members at %s', async (path) => {
-    const reply = await get(guarded, path);
-    expect(reply.status).toBe(200);
-    expect(reply.headers['content-type']).toBe('application/json');
-    expect(JSON.parse(reply.text)).toEqual({
-      resource: `${BASE_URL}/mcp`,
-      authorization_servers: [`${BASE_URL}/mcp`],
-      mcp_protocol_version: '2025-06-18',
-      resource_type: 'mcp-server',
-      bearer_methods_supported: ['header'],
-      scopes_supported: ['read', 'write'],
-    });
-  });
+describe('protected resource metadata', () => {
+  test.each([RESOURCE, `${RESOURCE}/mcp`])(
+    'protected resource metadata has the six specified members at %s',
+    async (path) => {
+      const reply = await get(guarded, path);
+      expect(reply.status).toBe(200);
+      expect(reply.headers['content-type']).toBe('application/json');
+      expect(JSON.parse(reply.text)).toEqual({
+        resource: `${BASE_URL}/mcp`,
+        authorization_servers: [`${BASE_URL}/mcp`],
+        mcp_protocol_version: '2025-06-18',
+        resource_type: 'mcp-server',
+        bearer_methods_supported: ['header'],
+        scopes_supported: ['read', 'write'],
+      });
+    },
+  );
 
-  test('names the provider when clients shall go there, or when it is of no special kind', async () => {
+  test('protected resource metadata names the provider for authorizationServer issuer or without a provider kind', async () => {
     const sent = await resourceOf({ authorizationServer: 'issuer' });
     expect(sent.resource['authorization_servers']).toEqual([sent.issuer]);
     for (const authorizationServer of [undefined, 'issuer', 'gateway']) {
@@ -51,7 +54,7 @@ describe('the metadata of the resource', () => {
     }
   });
 
-  test('says what else is configured, in snake case', async () => {
+  test('protected resource metadata includes further configured members in snake case', async () => {
     const resourceMetadata = {
       resource: `${BASE_URL}/mcp`,
       resourceName: 'Tools',
@@ -65,7 +68,7 @@ describe('the metadata of the resource', () => {
     { host: 'evil.example' },
     { host: 'localhost', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' },
     { host: 'localhost', forwarded: 'host=evil.example' },
-  ])('is the same whatever the request says of the host: %o', async (headers) => {
+  ])('protected resource metadata does not depend on host headers: %o', async (headers) => {
     for (const path of [RESOURCE, SERVER]) {
       const reply = await get(guarded, path, headers);
       expect(reply.text).toBe((await get(guarded, path)).text);
@@ -75,7 +78,7 @@ describe('the metadata of the resource', () => {
     expect(challenge).toBe(`Bearer resource_metadata="${BASE_URL}${RESOURCE}/mcp"`);
   });
 
-  test('goes by the request while no resource is configured, and is where the challenge says', async () => {
+  test('protected resource metadata is derived from the request without a configured resource and is served at the URL of the challenge', async () => {
     await using own = await startIdp();
     await using front = await protectedGateway([{ policies: signIn(own.issuer, { resourceMetadata: {} }) }]);
     const challenge = (await call(front)).headers['www-authenticate'] ?? '';
@@ -91,7 +94,7 @@ describe('the metadata of the resource', () => {
     });
   });
 
-  test('survives a host that is none', async () => {
+  test('protected resource metadata is served safely for an invalid Host header', async () => {
     await using own = await startIdp();
     await using front = await protectedGateway([{ policies: signIn(own.issuer, { resourceMetadata: {} }) }]);
     for (const host of ['a"b', '[', 'a b']) {
@@ -104,7 +107,7 @@ describe('the metadata of the resource', () => {
   });
 });
 
-describe('every document', () => {
+describe('mcpAuthentication documents', () => {
   const documents = [
     [RESOURCE, 'GET'],
     [`${RESOURCE}/mcp`, 'GET'],
@@ -115,7 +118,7 @@ describe('every document', () => {
   ] as const;
 
   test.each(documents)(
-    'answers a preflight, and pages of any origin may read it: %s',
+    'discovery endpoint answers a preflight and is readable from any origin: %s',
     async (path, method) => {
       const headers = { origin: 'https://page.example', 'access-control-request-method': method };
       const preflight = await send(guarded.url, { target: path, method: 'OPTIONS', headers });
@@ -136,16 +139,19 @@ describe('every document', () => {
     },
   );
 
-  test.each(documents)('knows its methods: %s', async (path, method) => {
-    for (const other of ['PUT', 'DELETE', method === 'GET' ? 'POST' : 'GET']) {
-      const reply = await send(guarded.url, { target: path, method: other });
-      expect(reply.status).toBe(405);
-      expect(reply.headers.allow).toBe(`${method}, OPTIONS`);
-      expect(reply.headers['access-control-allow-origin']).toBe('*');
-    }
-  });
+  test.each(documents)(
+    'discovery endpoint answers 405 with Allow for other methods: %s',
+    async (path, method) => {
+      for (const other of ['PUT', 'DELETE', method === 'GET' ? 'POST' : 'GET']) {
+        const reply = await send(guarded.url, { target: path, method: other });
+        expect(reply.status).toBe(405);
+        expect(reply.headers.allow).toBe(`${method}, OPTIONS`);
+        expect(reply.headers['access-control-allow-origin']).toBe('*');
+      }
+    },
+  );
 
-  test('has one origin header also under a cors policy', async () => {
+  test('discovery endpoints send one Access-Control-Allow-Origin header under a cors policy', async () => {
     const cors = { allowOrigins: ['https://page.example'], exposeHeaders: ['Mcp-Session-Id'] };
     await using front = await protectedGateway([{ policies: { ...signIn(idp.issuer), cors } }]);
     const { rawHeaders } = await get(front, RESOURCE, { origin: 'https://page.example' });
@@ -161,13 +167,13 @@ describe('every document', () => {
     `/x${SERVER}`,
     `${SERVER}/other`,
     `${RESOURCE}/mcp/`,
-  ])('is at its path only, not at %s', async (path) => {
+  ])('discovery endpoints are not served at %s', async (path) => {
     const before = idp.upstream.received.length;
     expect([400, 404]).toContain((await get(guarded, path)).status);
     expect(idp.upstream.received).toHaveLength(before);
   });
 
-  test('is told apart by its path where two resources have two providers', async () => {
+  test('discovery endpoints distinguish two resources with two providers by path', async () => {
     await using first = await startIdp({ realm: 'first' });
     await using second = await startIdp({ realm: 'second' });
     const at = (path: string) => ({ resourceMetadata: { resource: `${BASE_URL}${path}` } });

@@ -7,7 +7,7 @@ import { call } from '../../../kit/sign-in.ts';
 
 const page = readFileSync(fileURLToPath(new URL('../../../../docs/sign-in.md', import.meta.url)), 'utf8');
 
-test('the configuration of the sign-in page asks for a token of its issuer', async () => {
+test("the sign-in documentation's configuration requires a token of its issuer", async () => {
   const [, yaml = ''] = /```yaml\n(.*?)```/s.exec(page) ?? [];
   await using idp = await startIdp();
   const here = yaml.replace('port: 3000', 'port: 0').replace(/issuer: \S+/, `issuer: ${idp.issuer}`);

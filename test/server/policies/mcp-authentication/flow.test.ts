@@ -47,10 +47,10 @@ async function requestsAt({ front }: Scene, count: number): Promise<string[]> {
   return lines.map((line) => `${line['http.method']} ${line['http.path']} ${line['http.status']}`);
 }
 
-describe('the official client of the first generation', () => {
+describe('the official MCP client v1', () => {
   verifies(
     ['gateway.auth.idp.client', 'gateway.idp.token'],
-    'finds out where to sign in, registers, and calls a tool, in the default mode',
+    'the v1 client discovers the provider, registers and calls a tool in the default mode',
     async () => {
       await using stage = await scene({});
       const client = firstGeneration(stage.url);
@@ -75,7 +75,7 @@ describe('the official client of the first generation', () => {
     },
   );
 
-  test('cannot use a code twice', async () => {
+  test('the v1 client cannot redeem an authorization code twice', async () => {
     await using stage = await scene({});
     const client = firstGeneration(stage.url);
     const returned = await upToCode(client);
@@ -84,7 +84,7 @@ describe('the official client of the first generation', () => {
     expect(client.memory.granted).toHaveLength(1);
   });
 
-  test('renews a token that has expired without asking anybody', async () => {
+  test('the v1 client refreshes an expired token without user interaction', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     try {
       await using stage = await scene({});
@@ -100,8 +100,8 @@ describe('the official client of the first generation', () => {
   });
 });
 
-describe('the official client of the second generation', () => {
-  test('signs in at the provider that the resource names, which sends its issuer', async () => {
+describe('the official MCP client v2', () => {
+  test('the v2 client signs in at the provider that the resource metadata names and that sends iss', async () => {
     await using stage = await scene({ sendsIss: true }, { authorizationServer: 'issuer' });
     const client = secondGeneration(stage.url);
     await client.finish(await upToCode(client));
@@ -114,7 +114,7 @@ describe('the official client of the second generation', () => {
     ]);
   });
 
-  test('signs in through the gateway when the provider does not send its issuer', async () => {
+  test('the v2 client signs in through the gateway when the provider does not send iss', async () => {
     await using stage = await scene({ sendsIss: false });
     const client = secondGeneration(stage.url);
     await client.finish(await upToCode(client));
@@ -122,7 +122,7 @@ describe('the official client of the second generation', () => {
     expect(stage.front.accessLog.join('')).toContain('/client-registration');
   });
 
-  test('refuses to, as it must, when the provider sends an issuer that the gateway is not', async () => {
+  test("the v2 client rejects a provider's iss that differs from the gateway's issuer", async () => {
     await using stage = await scene({ sendsIss: true });
     const client = secondGeneration(stage.url);
     const returned = await upToCode(client);

@@ -23,8 +23,8 @@ async function expectUndecided(guarded: TestGateway, bearer: string, detail: str
 
 const withOpenRoute = (policies: object) => [{ policies }, { name: 'open', path: '/open', policies: {} }];
 
-describe('while the provider', () => {
-  test('is down, the gateway starts and its other routes serve', async () => {
+describe('signing keys that cannot be fetched', () => {
+  test('the gateway starts and serves other routes while the provider is down', async () => {
     const issuer = `http://127.0.0.1:${await refusingPort()}/realms/main`;
     await using guarded = await protectedGateway(withOpenRoute(signIn(issuer)));
     await using idp = await startIdp();
@@ -51,14 +51,14 @@ describe('while the provider', () => {
     ['breaks off', (_, response) => breakOff(response), 'could not be reached: the connection was closed'],
   ];
 
-  test.each(answers)('%s, tokens are neither good nor bad', async (_, answer, detail) => {
+  test.each(answers)('tokens are undecided (503) while the provider %s', async (_, answer, detail) => {
     await using idp = await startIdp();
     idp.answers.set('certs', answer);
     await using guarded = await protectedGateway(withOpenRoute(signIn(idp.issuer)));
     await expectUndecided(guarded, idp.token(), detail);
   });
 
-  test('fails, a token that no key could have signed is bad, and costs the provider no question', async () => {
+  test('a token that no key could have signed is rejected without a request to the failing provider', async () => {
     await using idp = await startIdp();
     idp.answers.set('certs', (_, response) => response.writeHead(500).end());
     await using guarded = await protectedGateway(withOpenRoute(signIn(idp.issuer)));
@@ -73,7 +73,7 @@ describe('while the provider', () => {
     await expectUndecided(guarded, idp.token(), 'answered 500');
   });
 
-  test('sends us elsewhere, we do not go there', async () => {
+  test('a redirect of the key set endpoint is not followed', async () => {
     await using elsewhere = await httpUpstream();
     await using idp = await startIdp();
     idp.answers.set('certs', (_, response) =>
@@ -84,7 +84,7 @@ describe('while the provider', () => {
     expect(elsewhere.received).toEqual([]);
   });
 
-  test('answers slowly or by drops, a request waits 5 seconds and not longer', async () => {
+  test('a request waits at most 5 seconds for a slow key set endpoint', async () => {
     const verdictOf = async (answer: Answer): Promise<number> => {
       await using idp = await startIdp();
       idp.answers.set('certs', answer);

@@ -63,8 +63,8 @@ const two = signingKey('two');
 const three = signingKey('three');
 const UNKNOWN = 'the token is signed with an unknown key';
 
-describe('reading', () => {
-  test('waits for the first token, and then happens once for all', async () => {
+describe('KeySet reads', () => {
+  test('KeySet is read on the first token, and once for concurrent tokens', async () => {
     const set = scripted(one);
     expect(set.reads).toBe(0);
     const verdicts = await Promise.all(Array.from({ length: 1_000 }, () => set.verdict(one)));
@@ -72,7 +72,7 @@ describe('reading', () => {
     expect(set.reads).toBe(1);
   });
 
-  test('happens once for 1,000 tokens with as many unknown keys', async () => {
+  test('KeySet is read once for 1,000 tokens with different unknown keys', async () => {
     const set = scripted(one);
     await set.verdict(one);
     const strangers = Array.from({ length: 1_000 }, (_, index) => ({ ...two, kid: `stranger-${index}` }));
@@ -81,13 +81,13 @@ describe('reading', () => {
     expect(set.reads).toBe(2);
   });
 
-  test('happens once when the first tokens of all have unknown keys', async () => {
+  test('KeySet is read once when all first tokens have unknown keys', async () => {
     const set = scripted(one);
     await Promise.all(Array.from({ length: 1_000 }, () => set.verdict(two)));
     expect(set.reads).toBe(1);
   });
 
-  test('is repeated for unknown keys every 30 seconds, and not before', async () => {
+  test('KeySet is read again for unknown keys at most every 30 seconds', async () => {
     const set = scripted(one);
     await set.verdict(one);
     await set.verdict(two);
@@ -103,7 +103,7 @@ describe('reading', () => {
     expect(set.log.at(-1)).toMatch(/\tdebug\tauth\tsigning keys were read\tkeys=1 changed=true/);
   });
 
-  test('for a key rotated right after the first read needs no wait', async () => {
+  test('KeySet is read at once for a key rotated right after the first read', async () => {
     const set = scripted(one);
     await set.verdict(one);
     set.now += SECOND;
@@ -111,7 +111,7 @@ describe('reading', () => {
     expect(await set.verdict(two)).toBe('accepted');
   });
 
-  test('is left out for tokens that could not be accepted anyway', async () => {
+  test('KeySet is not read again for tokens that fail another check', async () => {
     const set = scripted(one);
     await set.verdict(one);
     const expired = token(two, { iss: 'i', aud: 'a', exp: seconds(-100) });
@@ -121,8 +121,8 @@ describe('reading', () => {
   });
 });
 
-describe('an expired set', () => {
-  test('still serves while it is renewed, once', async () => {
+describe('KeySet expiry', () => {
+  test('an expired KeySet is still used while one refresh runs', async () => {
     const set = scripted(one);
     await set.verdict(one);
     set.now += LIFETIME;
@@ -132,7 +132,7 @@ describe('an expired set', () => {
     expect(set.reads).toBe(2);
   });
 
-  test('is renewed even when every token is a remembered one, so that a removed key is noticed', async () => {
+  test('an expired KeySet is refreshed even when every token is cached, so that key removal is noticed', async () => {
     const set = scripted(one);
     const text = fresh(one);
     expect(await set.verdict(one, text)).toBe('accepted');
@@ -145,7 +145,7 @@ describe('an expired set', () => {
     expect(await set.verdict(one, text)).toBe(UNKNOWN);
   });
 
-  test('serves on when the provider does not, which is asked every 30 seconds', async () => {
+  test('an expired KeySet stays in use while the provider fails, which is retried every 30 seconds', async () => {
     const set = scripted(one);
     await set.verdict(one);
     set.failure = 'down';
@@ -160,7 +160,7 @@ describe('an expired set', () => {
     expect(set.log.at(-1)).toMatch(/problem="down" kept=1/);
   });
 
-  test('that says nothing new keeps the remembered tokens', async () => {
+  test('an unchanged KeySet keeps the cached tokens', async () => {
     const set = scripted(one, two);
     await set.verdict(one);
     set.published.reverse();
@@ -171,7 +171,7 @@ describe('an expired set', () => {
     expect(set.validator.remembered).toBe(2);
   });
 
-  test('that restricts a key to another algorithm makes its tokens be looked at again', async () => {
+  test('a KeySet that restricts a key to another algorithm revalidates its cached tokens', async () => {
     const key = signingKey('rsa', 'RS256');
     const set = scripted();
     set.published = [{ ...key.jwk, alg: undefined }];
@@ -185,8 +185,8 @@ describe('an expired set', () => {
   });
 });
 
-describe('rotation', () => {
-  test('accepts new keys at once and old ones until they are gone', async () => {
+describe('key rotation', () => {
+  test('key rotation accepts new keys at once and old keys until they are removed', async () => {
     const set = scripted(one);
     const old = fresh(one);
     expect(await set.verdict(one, old)).toBe('accepted');
@@ -200,7 +200,7 @@ describe('rotation', () => {
     expect(await set.verdict(two)).toBe('accepted');
   });
 
-  test('of a key under its old id makes tokens of the old one invalid', async () => {
+  test('key rotation under the same id invalidates tokens of the old key', async () => {
     const set = scripted(one);
     const old = fresh(one);
     expect(await set.verdict(one, old)).toBe('accepted');
@@ -212,7 +212,7 @@ describe('rotation', () => {
   });
 });
 
-test('a token whose key is removed while its signature is verified is not remembered', async () => {
+test('a token whose key is removed during signature verification is not cached', async () => {
   const set = scripted(one);
   await set.verdict(one);
   const text = fresh(one);
@@ -226,8 +226,8 @@ test('a token whose key is removed while its signature is verified is not rememb
   expect(await set.verdict(one, text)).toBe(UNKNOWN);
 });
 
-describe('without any keys yet', () => {
-  test('a token is neither good nor bad, and the provider is asked again after 5 seconds', async () => {
+describe('KeySet before the first successful read', () => {
+  test('a token is undecided without any keys, and the provider is retried after 5 seconds', async () => {
     const set = scripted(one);
     set.failure = 'connection refused';
     await expect(set.validator.validate(fresh(one))).rejects.toThrow(
@@ -241,7 +241,7 @@ describe('without any keys yet', () => {
     expect(await set.verdict(one)).toBe('accepted');
   });
 
-  test('1,000 tokens wait for one read', async () => {
+  test('1,000 tokens share one failing KeySet read', async () => {
     const set = scripted(one);
     set.failure = 'down';
     const verdicts = await Promise.all(Array.from({ length: 1_000 }, () => set.verdict(one)));
@@ -251,8 +251,8 @@ describe('without any keys yet', () => {
   });
 });
 
-describe('remembered tokens', () => {
-  test('are fewer when they are large', async () => {
+describe('cached tokens', () => {
+  test('the token cache holds fewer tokens when they are large', async () => {
     const set = scripted(one);
     const large = { iss: 'i', aud: 'a', exp: seconds(300), groups: 'g'.repeat(8_000) };
     const tokens = Array.from({ length: 2_000 }, (_, index) => token(one, { ...large, jti: 10_000 + index }));
@@ -265,7 +265,7 @@ describe('remembered tokens', () => {
     await expect(set.validator.validate(tokens[0] as string)).rejects.toThrow(UNKNOWN);
   });
 
-  test('are bounded in number, and those used last stay', async () => {
+  test('the token cache is bounded in number and keeps the most recently used tokens', async () => {
     const set = scripted(one);
     const first = fresh(one);
     const second = fresh(one);
@@ -283,7 +283,7 @@ describe('remembered tokens', () => {
     expect(get).toHaveBeenCalledOnce();
   });
 
-  test('expire like any other', async () => {
+  test('cached tokens expire like any other', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     try {
       const set = scripted(one);
@@ -304,7 +304,7 @@ describe('remembered tokens', () => {
   });
 });
 
-test('a token that is too long is not even taken apart', async () => {
+test('a token over the length limit is rejected before it is parsed', async () => {
   const set = scripted(one);
   const text = token(one, { iss: 'i', aud: 'a', exp: seconds(300), pad: 'x'.repeat(16_384) });
   expect(await set.verdict(one, text)).toBe('the token is longer than 16384 characters');

@@ -10,8 +10,8 @@ import { httpUpstream } from '../../../kit/upstream.ts';
 
 const tools = (policies: object) => [{ policies }];
 
-describe('the key set comes', () => {
-  test('from the certs path below the issuer, with idpx and with its other name', async () => {
+describe('mcpAuthentication.jwks', () => {
+  test('mcpAuthentication reads the key set from the certs path for idpx and keycloak', async () => {
     for (const provider of [{ idpx: {} }, { keycloak: {} }]) {
       await using idp = await startIdp();
       await using guarded = await protectedGateway(tools(signIn(idp.issuer, { provider })));
@@ -22,7 +22,7 @@ describe('the key set comes', () => {
     }
   });
 
-  test('from the well-known path below the issuer, without a provider', async () => {
+  test("mcpAuthentication reads the key set from the issuer's well-known path without a provider", async () => {
     const key = signingKey('k');
     await using server = await httpUpstream((_, response, { target }) =>
       target === '/tenant/.well-known/jwks.json'
@@ -35,7 +35,7 @@ describe('the key set comes', () => {
     expect((await call(guarded, token(key, idp.claims({ iss: issuer })))).status).toBe(200);
   });
 
-  test('from a URL, which the issuer has no part in', async () => {
+  test('mcpAuthentication.jwks.url is read independently of the issuer', async () => {
     await using idp = await startIdp();
     await using other = await startIdp({ realm: 'keys' });
     const jwks = { url: `${other.issuer}/protocol/openid-connect/certs` };
@@ -45,7 +45,7 @@ describe('the key set comes', () => {
     expect(idp.upstream.received).toEqual([]);
   });
 
-  test('from a file beside the configuration', async () => {
+  test('mcpAuthentication.jwks.file is resolved relative to the configuration file', async () => {
     await using folder = await temporaryFolder();
     await using idp = await startIdp();
     await writeFile(join(folder.path, 'keys.json'), JSON.stringify({ keys: [idp.key.jwk] }));
@@ -61,7 +61,7 @@ describe('the key set comes', () => {
     expect((await call(guarded, idp.token())).status).toBe(401);
   });
 
-  test('from the configuration itself', async () => {
+  test('mcpAuthentication.jwks accepts an inline key set', async () => {
     await using idp = await startIdp();
     const jwks = JSON.stringify({ keys: [idp.key.jwk] });
     await using guarded = await protectedGateway(tools(signIn(idp.issuer, { jwks })));
@@ -70,7 +70,7 @@ describe('the key set comes', () => {
     expect(idp.upstream.received).toEqual([]);
   });
 
-  test('from nowhere when the configured text is not JSON, which is found before anything starts', async () => {
+  test('mcpAuthentication.jwks that is not JSON is a load error', async () => {
     await expect(protectedGateway(tools(signIn('http://idp.example', { jwks: '{keys:' })))).rejects.toThrow(
       'gateways.main.routes.0.policies.mcpAuthentication.jwks: the key set is not valid JSON',
     );
@@ -89,15 +89,15 @@ describe.each([
   'ES512',
   'EdDSA',
   'Ed25519',
-])('%s', (alg) => {
-  test('signs tokens', async () => {
+])('signature algorithm %s', (alg) => {
+  test(`mcpAuthentication accepts a token signed with ${alg}`, async () => {
     await using idp = await startIdp({ alg });
     await using guarded = await protectedGateway(tools(signIn(idp.issuer)));
     expect((await call(guarded, idp.token())).status).toBe(200);
   });
 });
 
-describe('a published key', () => {
+describe('published keys', () => {
   const rsa = signingKey('k', 'RS256');
 
   async function verdicts(
@@ -116,7 +116,7 @@ describe('a published key', () => {
     return statuses;
   }
 
-  test('without alg may be used as its type allows, and in no other way', async () => {
+  test('a published key without alg verifies the algorithms of its type only', async () => {
     const family = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
     const open = [{ ...rsa.jwk, alg: undefined }];
     expect(
@@ -138,7 +138,7 @@ describe('a published key', () => {
     ).toEqual([200, 401]);
   });
 
-  test('with alg may be used in that way only', async () => {
+  test('a published key with alg verifies that algorithm only', async () => {
     expect(
       await verdicts(
         [rsa.jwk],
@@ -151,7 +151,7 @@ describe('a published key', () => {
     ).toEqual([200, 401, 401]);
   });
 
-  test('may share its id with one of another type', async () => {
+  test('a published key may share its id with a key of another type', async () => {
     const ec = signingKey('k', 'ES256');
     const signers: [SigningKey, string][] = [
       [rsa, 'RS256'],
@@ -162,7 +162,7 @@ describe('a published key', () => {
   });
 });
 
-describe('of a key set that holds', () => {
+describe('key sets with unusable keys', () => {
   const good = signingKey('good');
   const weak = (bits: number): object => signingKey('bad', 'RS256', bits).jwk;
   const ofType = (kind: 'x25519' | 'ed448'): object =>
@@ -199,19 +199,22 @@ describe('of a key set that holds', () => {
     ['a key for encryption', () => ({ ...good.jwk, kid: 'bad', use: 'enc' }), undefined],
   ];
 
-  test.each(bad)('%s the others serve, and the log tells', async (_, key, problem) => {
-    await using idp = await startIdp();
-    const odd = key();
-    idp.published = [odd as object, good.jwk];
-    await using guarded = await protectedGateway(tools(signIn(idp.issuer)));
-    expect((await call(guarded, token(good, idp.claims()))).status).toBe(200);
-    expect((await call(guarded, token({ ...good, kid: 'bad' }, idp.claims()))).status).toBe(401);
-    const told = guarded.log.filter((line) => line.includes('a signing key was left out'));
-    if (problem === undefined) expect(told).toEqual([]);
-    else expect(told[0]).toContain(problem);
-  });
+  test.each(bad)(
+    'a key set with %s keeps its other keys, and the log names the problem',
+    async (_, key, problem) => {
+      await using idp = await startIdp();
+      const odd = key();
+      idp.published = [odd as object, good.jwk];
+      await using guarded = await protectedGateway(tools(signIn(idp.issuer)));
+      expect((await call(guarded, token(good, idp.claims()))).status).toBe(200);
+      expect((await call(guarded, token({ ...good, kid: 'bad' }, idp.claims()))).status).toBe(401);
+      const told = guarded.log.filter((line) => line.includes('a signing key was left out'));
+      if (problem === undefined) expect(told).toEqual([]);
+      else expect(told[0]).toContain(problem);
+    },
+  );
 
-  test('private keys, only their public half is used', async () => {
+  test('a key set with private keys uses their public halves', async () => {
     await using idp = await startIdp();
     idp.published = [{ ...good.privateKey.export({ format: 'jwk' }), kid: 'good' }];
     await using guarded = await protectedGateway(tools(signIn(idp.issuer)));

@@ -22,49 +22,55 @@ async function outcome(guarded: TestGateway, bearer?: string): Promise<string> {
   return `${status} ${(await guarded.accessLine(count))['subject']}`;
 }
 
-describe('mode', () => {
+describe('mcpAuthentication.mode', () => {
   test.each([
     ['strict', ['401 nobody', '401 nobody', '200 alice']],
     ['optional', ['200 nobody', '401 nobody', '200 alice']],
     ['permissive', ['200 nobody', '200 nobody', '200 alice']],
-  ])('%s decides about no token, a bad one and a good one', async (mode, expected) => {
-    await using guarded = await protectedGateway([{ policies: signIn(idp.issuer, { mode }) }], {
-      more: LOG_SUBJECT,
-    });
-    const outcomes = [
-      await outcome(guarded),
-      await outcome(guarded, idp.token({ exp: seconds(-100) })),
-      await outcome(guarded, idp.token()),
-    ];
-    expect(outcomes).toEqual(expected);
-  });
+  ])(
+    'mcpAuthentication mode %s decides on a missing, an invalid and a valid token',
+    async (mode, expected) => {
+      await using guarded = await protectedGateway([{ policies: signIn(idp.issuer, { mode }) }], {
+        more: LOG_SUBJECT,
+      });
+      const outcomes = [
+        await outcome(guarded),
+        await outcome(guarded, idp.token({ exp: seconds(-100) })),
+        await outcome(guarded, idp.token()),
+      ];
+      expect(outcomes).toEqual(expected);
+    },
+  );
 
   test.each([
     ['strict', ['401 nobody', '503 nobody']],
     ['optional', ['200 nobody', '503 nobody']],
     ['permissive', ['200 nobody', '200 nobody']],
-  ])('%s decides about no token and one that cannot be checked', async (mode, expected) => {
-    const issuer = `http://127.0.0.1:${await refusingPort()}/realms/main`;
-    await using guarded = await protectedGateway([{ policies: signIn(issuer, { mode }) }], {
-      more: LOG_SUBJECT,
-    });
-    const outcomes = [await outcome(guarded), await outcome(guarded, idp.token({ iss: issuer }))];
-    expect(outcomes).toEqual(expected);
-  });
+  ])(
+    'mcpAuthentication mode %s decides on a missing token and one that cannot be verified',
+    async (mode, expected) => {
+      const issuer = `http://127.0.0.1:${await refusingPort()}/realms/main`;
+      await using guarded = await protectedGateway([{ policies: signIn(issuer, { mode }) }], {
+        more: LOG_SUBJECT,
+      });
+      const outcomes = [await outcome(guarded), await outcome(guarded, idp.token({ iss: issuer }))];
+      expect(outcomes).toEqual(expected);
+    },
+  );
 
-  test('is strict unless it is set', async () => {
+  test('mcpAuthentication.mode defaults to strict', async () => {
     await using guarded = await protectedGateway([{ policies: signIn(idp.issuer, { mode: undefined }) }]);
     expect((await call(guarded)).status).toBe(401);
   });
 
-  test('is one of three', async () => {
+  test('mcpAuthentication.mode rejects an unknown value', async () => {
     await expect(protectedGateway([{ policies: signIn(idp.issuer, { mode: 'lax' }) }])).rejects.toThrow(
       /mode/,
     );
   });
 });
 
-describe('the configuration needs', () => {
+describe('required mcpAuthentication configuration', () => {
   test.each([
     ['an issuer', { issuer: undefined }, 'mcpAuthentication'],
     ['an issuer that is a web address', { issuer: 'idp.example' }, 'issuer'],
@@ -80,14 +86,14 @@ describe('the configuration needs', () => {
     ],
     ['one place for the token', { authorizationLocation: {} }, 'authorizationLocation'],
     ['a resource that is a web address', { resourceMetadata: { resource: '/mcp' } }, 'resource'],
-  ])('%s', async (_, more, key) => {
+  ])('mcpAuthentication requires %s', async (_, more, key) => {
     await expect(
       protectedGateway([{ policies: signIn('http://idp.example/realms/x', more) }]),
     ).rejects.toThrow(new RegExp(`policies\\.mcpAuthentication.*${key}|policies\\.${key}`));
   });
 });
 
-describe('required claims', () => {
+describe('mcpAuthentication.requiredClaims', () => {
   const statuses = async (requiredClaims: string[] | undefined, ...tokens: string[]): Promise<number[]> => {
     const jwtValidationOptions = requiredClaims === undefined ? {} : { requiredClaims };
     await using guarded = await protectedGateway([
@@ -98,14 +104,14 @@ describe('required claims', () => {
     return found;
   };
 
-  test('are the end of the token, unless configured', async () => {
+  test('mcpAuthentication.requiredClaims defaults to exp', async () => {
     expect(await statuses(undefined, idp.token({ sub: undefined }), idp.token({ exp: undefined }))).toEqual([
       200, 401,
     ]);
     expect(await statuses([], idp.token({ exp: undefined }))).toEqual([200]);
   });
 
-  test('can be any of five', async () => {
+  test('mcpAuthentication.requiredClaims accepts exp, nbf, aud, iss and sub', async () => {
     const full = idp.token({ nbf: seconds() });
     const missing = ['exp', 'nbf', 'aud', 'iss', 'sub'].map((name) =>
       idp.token({ nbf: seconds(), [name]: undefined }),
@@ -117,8 +123,8 @@ describe('required claims', () => {
   });
 });
 
-describe('a trace of a request tells', () => {
-  test('what was decided and why, and never the token', async () => {
+describe('mcpAuthentication traces', () => {
+  test('mcpAuthentication traces the decision and its reason but never the token', async () => {
     await using watched = await watchedRoute(signIn(idp.issuer, { mode: 'optional' }));
     const good = idp.token();
     const bad = idp.token({ aud: 'other' });
@@ -134,7 +140,7 @@ describe('a trace of a request tells', () => {
   });
 });
 
-test('a refusal tells where to sign in, what is wrong, and is logged with the reason', async () => {
+test('mcpAuthentication rejections name the metadata URL and the fault, and are logged with the reason', async () => {
   await using guarded = await protectedGateway([{ policies: signIn(idp.issuer) }]);
   const reply = await call(guarded, idp.token({ iss: 'http://other.example/realms/main' }));
   const told = `the token's issuer is 'http://other.example/realms/main', expected '${idp.issuer}'`;
@@ -152,7 +158,7 @@ test('a refusal tells where to sign in, what is wrong, and is logged with the re
 });
 
 test.each(['"', '\\', '\r\nx-evil: 1', '\u0000', 'é', '\u{1f600}'.repeat(500)])(
-  'a claim with %o in it does not break the refusal that quotes it',
+  'mcpAuthentication rejections that quote a claim containing %o stay well-formed',
   async (odd) => {
     await using guarded = await protectedGateway([{ policies: signIn(idp.issuer) }]);
     for (const more of [{ iss: odd }, { aud: odd }, { aud: [odd, odd] }, { typ: odd }]) {

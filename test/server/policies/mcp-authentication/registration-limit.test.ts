@@ -24,11 +24,11 @@ async function statuses(url: string, times: number, from?: string): Promise<numb
   return all.map(({ status }) => status).sort();
 }
 
-describe('registrations of clients', () => {
+describe('client registration limits', () => {
   test.each([
     ['that the provider answers', {}],
     ['that the gateway answers', { clientId: 'mcp-client' }],
-  ])('%s are limited for each address: 429 with Retry-After, on every path', async (_, more) => {
+  ])('registrations %s are limited per address, with 429 and Retry-After on every path', async (_, more) => {
     const idp = await startIdp();
     await using _upstream = idp.upstream;
     await using gate = await protectedGateway([{ policies: signIn(idp.issuer, more) }]);
@@ -49,7 +49,7 @@ describe('registrations of clients', () => {
     expect((await send(gate.url + SERVER)).status).toBe(200);
   });
 
-  test('are limited for all addresses together, too', async () => {
+  test('registrations are limited for all addresses together', async () => {
     await using gate = await protectedGateway([
       { policies: signIn('http://idp.example', { clientId: 'mcp-client' }) },
     ]);

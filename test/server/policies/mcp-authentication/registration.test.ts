@@ -33,8 +33,8 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([guarded.close(), idp.upstream.close()]));
 
-describe('a registration', () => {
-  test('reaches the provider byte for byte, with nothing else of the request', async () => {
+describe('client registration', () => {
+  test('client registration reaches the provider byte for byte without other parts of the request', async () => {
     const text = `{ "client_name" : "x", "unknown":1.0, "redirect_uris": ["cursor://callback"] }`;
     const headers = {
       cookie: 'a=b',
@@ -57,7 +57,7 @@ describe('a registration', () => {
     expect(got).toMatchObject({ 'content-type': 'application/json', host: new URL(idp.issuer).host });
   });
 
-  test('is answered with what the provider answers, and with no other header of it', async () => {
+  test("client registration returns the provider's body without its other headers", async () => {
     idp.answers.set('registration', (_, response) => {
       response.setHeader('set-cookie', 'session=1');
       response.setHeader('location', 'http://idp.internal/clients/1');
@@ -82,17 +82,20 @@ describe('a registration', () => {
     [429, 'text/plain', 'slow down'],
     [500, 'text/html', '<h1>Oops</h1>'],
   ];
-  test.each(refusals)('that is refused with %i passes the refusal on', async (status, type, text) => {
-    idp.answers.set('registration', (_, response) =>
-      response.writeHead(status, { 'content-type': type }).end(text),
-    );
-    const reply = await register(guarded);
-    idp.answers.delete('registration');
-    expect([reply.status, reply.headers['content-type'], reply.text]).toEqual([status, type, text]);
-    expect(reply.headers['access-control-allow-origin']).toBe('*');
-  });
+  test.each(refusals)(
+    'client registration forwards a rejection with status %i of the provider',
+    async (status, type, text) => {
+      idp.answers.set('registration', (_, response) =>
+        response.writeHead(status, { 'content-type': type }).end(text),
+      );
+      const reply = await register(guarded);
+      idp.answers.delete('registration');
+      expect([reply.status, reply.headers['content-type'], reply.text]).toEqual([status, type, text]);
+      expect(reply.headers['access-control-allow-origin']).toBe('*');
+    },
+  );
 
-  test('does not follow a redirect', async () => {
+  test('client registration does not follow a redirect', async () => {
     idp.answers.set('registration', (_, response) =>
       response.writeHead(307, { location: `${idp.issuer}/other` }).end(),
     );
@@ -103,7 +106,7 @@ describe('a registration', () => {
     expect(idp.upstream.received.some(({ target }) => target.endsWith('/other'))).toBe(false);
   });
 
-  test('over 64 KiB does not reach the provider', async () => {
+  test('client registration over 64 KiB does not reach the provider', async () => {
     const before = idp.hits('registration');
     const reply = await register(guarded, 'x'.repeat(65_537));
     expect(reply.status).toBe(413);
@@ -111,7 +114,7 @@ describe('a registration', () => {
     expect(idp.hits('registration')).toBe(before);
   });
 
-  test('is 502 when the provider is down, whose address only the log has', async () => {
+  test('client registration answers 502 when the provider is down and logs its address', async () => {
     const port = await refusingPort();
     await using front = await protectedGateway([
       { policies: signIn(`http://127.0.0.1:${port}/realms/main`) },
@@ -125,7 +128,7 @@ describe('a registration', () => {
     expect((await front.accessLine(1))['error.detail']).toContain(`127.0.0.1:${port} could not be reached`);
   });
 
-  test('is 502 when the provider answers more than 64 KiB', async () => {
+  test('client registration answers 502 when the provider sends more than 64 KiB', async () => {
     idp.answers.set('registration', (_, response) => response.end('x'.repeat(70_000)));
     const reply = await register(guarded);
     idp.answers.delete('registration');
@@ -133,8 +136,8 @@ describe('a registration', () => {
   });
 });
 
-describe('the place to register', () => {
-  test('is the one that the metadata names, if it is at the provider', async () => {
+describe('registration endpoint of the provider', () => {
+  test("client registration uses the metadata's registration_endpoint at the provider's origin", async () => {
     await using own = await startIdp();
     own.metadata = { registration_endpoint: `${own.origin}/register?tenant=1` };
     await using front = await protectedGateway([{ policies: signIn(own.issuer, { provider: undefined }) }]);
@@ -142,7 +145,7 @@ describe('the place to register', () => {
     expect(own.upstream.received.at(-1)?.target).toBe('/register?tenant=1');
   });
 
-  test('is never at another host', async () => {
+  test('client registration never uses a registration_endpoint at another host', async () => {
     await using elsewhere = await startIdp();
     await using own = await startIdp();
     own.metadata = { registration_endpoint: `${elsewhere.issuer}/clients-registrations/openid-connect` };
@@ -152,14 +155,14 @@ describe('the place to register', () => {
     expect(elsewhere.upstream.received).toEqual([]);
   });
 
-  test('is known for idpx without its metadata', async () => {
+  test('client registration for idpx needs no provider metadata', async () => {
     await using own = await startIdp();
     own.answers.set('openid-configuration', (_, response) => response.writeHead(500).end());
     await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
     expect((await register(front)).status).toBe(201);
   });
 
-  test('may be none', async () => {
+  test('client registration answers 502 when the provider has no registration endpoint', async () => {
     await using own = await startIdp();
     own.metadata = { registration_endpoint: undefined };
     await using front = await protectedGateway([{ policies: signIn(own.issuer, { provider: undefined }) }]);
@@ -169,14 +172,14 @@ describe('the place to register', () => {
   });
 });
 
-describe('with a fixed clientId', () => {
+describe('client registration with a fixed clientId', () => {
   let fixed: TestGateway;
   beforeAll(async () => {
     fixed = await protectedGateway([{ policies: signIn(idp.issuer, { clientId: 'mcp-public' }) }]);
   });
   afterAll(() => fixed.close());
 
-  test('every registration is answered with it, and the provider not asked', async () => {
+  test('client registration with a clientId is answered by the gateway without the provider', async () => {
     const before = idp.upstream.received.length;
     const reply = await register(fixed);
     expect(reply.status).toBe(201);
@@ -192,7 +195,7 @@ describe('with a fixed clientId', () => {
     expect(reply.headers['access-control-allow-origin']).toBe('*');
   });
 
-  test('clients are told to register, also where the provider does not let them', async () => {
+  test('metadata with a clientId advertises registration even if the provider has none', async () => {
     await using own = await startIdp();
     own.metadata = { registration_endpoint: undefined };
     const policies = signIn(own.issuer, { provider: undefined, clientId: 'mcp-public' });
@@ -212,7 +215,7 @@ describe('with a fixed clientId', () => {
     'javascript:alert(1)',
     'nonsense',
     7,
-  ])('codes cannot be had sent to %s', async (uri) => {
+  ])('client registration with a clientId rejects the redirect URI %s', async (uri) => {
     const reply = await register(fixed, { redirect_uris: ['http://localhost/ok', uri] });
     expect(reply.status).toBe(400);
     expect(JSON.parse(reply.text).error).toBe('invalid_redirect_uri');
@@ -224,12 +227,15 @@ describe('with a fixed clientId', () => {
     'http://[::1]:8080/cb',
     'https://localhost/',
     'http://127.1/',
-  ])('codes can be had sent to %s', async (uri) => {
+  ])('client registration with a clientId accepts the redirect URI %s', async (uri) => {
     expect((await register(fixed, { redirect_uris: [uri] })).status).toBe(201);
   });
 
-  test.each(['', 'null', '7', '{', '"x"'])('%o is no registration', async (body) => {
-    const reply = await register(fixed, body);
-    expect([reply.status, reply.text]).toEqual([400, 'the registration is not a JSON object']);
-  });
+  test.each(['', 'null', '7', '{', '"x"'])(
+    'client registration with a clientId rejects the body %o',
+    async (body) => {
+      const reply = await register(fixed, body);
+      expect([reply.status, reply.text]).toEqual([400, 'the registration is not a JSON object']);
+    },
+  );
 });

@@ -20,7 +20,7 @@ function movableClock(): { advance(seconds: number): void } {
   };
 }
 
-test('while keys are rotated under load no valid token is refused, and a removed key is', async () => {
+test('key rotation under load rejects no valid token and rejects tokens of a removed key', async () => {
   const clock = movableClock();
   await using idp = await startIdp();
   await using guarded = await protectedGateway([{ policies: signIn(idp.issuer) }]);
@@ -73,7 +73,7 @@ test('while keys are rotated under load no valid token is refused, and a removed
   expect(idp.hits('certs')).toBe(3);
 });
 
-test('a key that is removed without another in its place is refused once the set has expired', async () => {
+test('a key removed without a replacement is rejected once the key set has expired', async () => {
   const clock = movableClock();
   await using idp = await startIdp();
   idp.answers.set('certs', (_, response) => {
@@ -102,7 +102,7 @@ test.each([
   ['public, max-age=600, must-revalidate', 600],
   ['public,Max-Age=600', 600],
   ['max-age=999999999', 86_400],
-])('a document with the cache header %o is good for %i seconds', async (header, lifetime) => {
+])('a document with Cache-Control %o is fresh for %i seconds', async (header, lifetime) => {
   await using server = await httpUpstream((_, response) => {
     response.setHeader('cache-control', header);
     response.end('{}');
@@ -113,7 +113,7 @@ test.each([
   expect(document).toEqual({ value: {}, lifetime: lifetime * 1000 });
 });
 
-test('a provider that was down is asked again after 5 seconds', async () => {
+test('a provider that was down is retried after 5 seconds', async () => {
   const clock = movableClock();
   await using idp = await startIdp();
   idp.answers.set('certs', (_, response) => response.writeHead(503).end());
@@ -127,7 +127,7 @@ test('a provider that was down is asked again after 5 seconds', async () => {
   expect((await call(guarded, text)).status).toBe(200);
 });
 
-test('metadata that was fetched serves on while the provider is down', async () => {
+test('cached provider metadata is served while the provider is down', async () => {
   const clock = movableClock();
   await using idp = await startIdp();
   await using guarded = await protectedGateway([{ policies: signIn(idp.issuer) }]);

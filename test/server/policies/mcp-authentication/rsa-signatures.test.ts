@@ -184,14 +184,14 @@ const FORGERIES: readonly (readonly [name: string, make: (name: Hash) => Made])[
 ];
 
 describe.each(HASHES)('RSASSA-PKCS1-v1_5 with %s', (name) => {
-  test('a signature made by hand is accepted, as are those of Node.js', async () => {
+  test(`mcpAuthentication accepts RSA signatures (${name}) constructed manually and by Node.js`, async () => {
     const text = textOf(name);
     const made = sealed(name, padded(held(name, text)));
     expect(made).toEqual(signature(keys[name], text));
     expect((await call(guarded, `${text}.${base64url(made)}`)).text).toBe('reached');
   });
 
-  test.each(FORGERIES)('refused: %s', async (_, make) => {
+  test.each(FORGERIES)(`mcpAuthentication rejects an RSA signature (${name}): %s`, async (_, make) => {
     const { text, made } = make(name);
     expect(nodeAccepts(name, text, made)).toBe(false);
     // The right signature of that text is remembered: it must help no other.

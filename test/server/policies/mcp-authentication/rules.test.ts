@@ -21,8 +21,8 @@ async function under(rules: unknown[], ...claims: (object | undefined)[]): Promi
 
 const statuses = (replies: readonly HttpReply[]): number[] => replies.map(({ status }) => status);
 
-describe('a rule on claims', () => {
-  test('admits and denies by a role', async () => {
+describe('authorization rules on claims', () => {
+  test('authorization decides by a role in the token', async () => {
     const replies = await under(
       ['"reader" in jwt.realm_access.roles'],
       { realm_access: { roles: ['writer', 'reader'] } },
@@ -35,7 +35,7 @@ describe('a rule on claims', () => {
     expect(replies[1]?.headers).not.toHaveProperty('www-authenticate');
   });
 
-  test('denies, and does not fail, when the claim is not what it expects', async () => {
+  test('authorization rejects without a failure when the claim has an unexpected type', async () => {
     const odd = [undefined, null, 'reader', 7, {}, { roles: null }, { roles: { reader: 1 } }];
     const replies = await under(
       ['"reader" in jwt.realm_access.roles'],
@@ -45,7 +45,7 @@ describe('a rule on claims', () => {
     expect(statuses(replies)).toEqual([403, 403, 403, 403, 403, 403, 200]);
   });
 
-  test('can name claims that look like parts of objects', async () => {
+  test('authorization rules can read claims named like Object.prototype members', async () => {
     const replies = await under(
       ['jwt.constructor == "a" && !has(jwt.toString) && !has(jwt.hasOwnProperty)'],
       { constructor: 'a' },
@@ -54,19 +54,19 @@ describe('a rule on claims', () => {
     expect(statuses(replies)).toEqual([200, 403]);
   });
 
-  test('sees whole numbers as such', async () => {
+  test('authorization rules see integral claims as int', async () => {
     const replies = await under(['jwt.level + 1 == 4 && jwt.exp > 0'], { level: 3 }, { level: 2 });
     expect(statuses(replies)).toEqual([200, 403]);
   });
 });
 
-describe('a rule on scopes that does not hold', () => {
+describe('authorization rules on scopes', () => {
   test.each([
     ['jwt.scope.split(" ").exists(s, s == "write")', 'write'],
     ["'write' in jwt.scope.split(' ')", 'write'],
     ['"read" in jwt.scope.split(" ") && "write" in jwt.scope.split(" ")', 'read write'],
     ['"write" in jwt.scp', 'write'],
-  ])('asks for what it needs: %s', async (rule, scope) => {
+  ])('authorization requests the scopes that a rule needs: %s', async (rule, scope) => {
     const [reply] = await under([rule], { scope: 'openid', scp: [] });
     expect(reply?.status).toBe(403);
     expect(reply?.text).toBe('authorization failed');
@@ -75,20 +75,20 @@ describe('a rule on scopes that does not hold', () => {
     );
   });
 
-  test('asks for nothing that the resource does not offer', async () => {
+  test('authorization does not request a scope that the resource does not offer', async () => {
     const [reply] = await under(['"admin" in jwt.scope.split(" ")'], { scope: 'openid' });
     expect(reply?.headers['www-authenticate']).toBe(
       `Bearer error="insufficient_scope", resource_metadata="${METADATA_URL}"`,
     );
   });
 
-  test('asks nothing of a request without a token', async () => {
+  test('authorization requests no scope of a request without a token', async () => {
     const [reply] = await under(['"write" in jwt.scope.split(" ")'], undefined);
     expect(reply?.status).toBe(403);
     expect(reply?.headers).not.toHaveProperty('www-authenticate');
   });
 
-  test('is satisfied by a token that has them', async () => {
+  test('authorization passes a token that has the required scope', async () => {
     const [reply] = await under(['"write" in jwt.scope.split(" ")'], { scope: 'openid write' });
     expect(reply?.status).toBe(200);
   });

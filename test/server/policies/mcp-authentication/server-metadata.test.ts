@@ -33,8 +33,8 @@ async function metadataOf(more: object, answer?: IdpAnswer): Promise<Told> {
   return { issuer: own.issuer, document, received: own.upstream.received };
 }
 
-describe('the metadata of the authorization server', () => {
-  test('is the provider’s but for issuer, registration and the promise of `iss`', async () => {
+describe('authorization server metadata', () => {
+  test("authorization server metadata replaces the provider's issuer and registration and removes its iss support", async () => {
     const published = JSON.parse((await send(`${idp.issuer}/.well-known/openid-configuration`)).text);
     const { authorization_response_iss_parameter_supported: promised, ...others } = published;
     expect(promised).toBe(true);
@@ -45,7 +45,7 @@ describe('the metadata of the authorization server', () => {
     });
   });
 
-  test('names the issuer that the resource’s metadata names, under the path that belongs to it', async () => {
+  test('authorization server metadata names the same issuer as the resource metadata, with its path', async () => {
     const { issuer, registration_endpoint: registration } = JSON.parse(
       (await get(guarded, `${SERVER}/mcp`)).text,
     );
@@ -53,7 +53,7 @@ describe('the metadata of the authorization server', () => {
     expect(registration).toBe(`${BASE_URL}${SERVER}/mcp/client-registration`);
   });
 
-  test('comes from OpenID Connect discovery with idpx, and from RFC 8414 without', async () => {
+  test('authorization server metadata comes from OpenID Connect discovery for idpx and from RFC 8414 otherwise', async () => {
     const withKind = await metadataOf({});
     expect(withKind.received.map(({ target }) => target)).toEqual([
       '/realms/main/.well-known/openid-configuration',
@@ -69,7 +69,7 @@ describe('the metadata of the authorization server', () => {
     });
   });
 
-  test('is fetched once for many, and kept', async () => {
+  test('authorization server metadata is fetched once for concurrent requests and cached', async () => {
     await using own = await startIdp();
     await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
     await Promise.all(Array.from({ length: 50 }, () => get(front, SERVER)));
@@ -77,7 +77,7 @@ describe('the metadata of the authorization server', () => {
     expect(own.hits('openid-configuration')).toBe(1);
   });
 
-  test('loses endpoints that no client should open, and gains none', async () => {
+  test('authorization server metadata drops endpoints with unsafe URLs and adds none', async () => {
     const { document } = await metadataOf({}, (_, response) => {
       const issuer = `http://${_.headers.host}/realms/main`;
       json(response, 200, {
@@ -98,7 +98,7 @@ describe('the metadata of the authorization server', () => {
   });
 });
 
-describe('metadata that cannot be used', () => {
+describe('unusable authorization server metadata', () => {
   const answers: readonly (readonly [name: string, answer: IdpAnswer, detail: string])[] = [
     [
       'of another issuer',
@@ -112,33 +112,36 @@ describe('metadata that cannot be used', () => {
     ['that needs HTTPS', httpsRequired, 'answered 403 (HTTPS required)'],
     ['of 300 kB', (_, r) => json(r, 200, { text: 'x'.repeat(300_000) }), 'more than 262144 bytes'],
   ];
-  test.each(answers)('%s is 502, whose reason the log has', async (_, answer, detail) => {
-    await using own = await startIdp();
-    own.answers.set('openid-configuration', answer);
-    await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
-    const reply = await get(front, SERVER);
-    expect(reply.status).toBe(502);
-    expect(reply.text).toBe('the identity provider did not return a valid response');
-    expect(reply.headers['access-control-allow-origin']).toBe('*');
-    const line = await front.accessLine(1);
-    expect(line).toMatchObject({
-      reason: 'UpstreamFailure',
-      'error.detail': expect.stringContaining(detail),
-    });
-    expect((await get(front, RESOURCE)).status).toBe(200);
-    // Whoever asks again does not make the gateway ask again at once.
-    await Promise.all(Array.from({ length: 20 }, () => get(front, SERVER)));
-    expect(own.hits('openid-configuration')).toBe(1);
-  });
+  test.each(answers)(
+    'authorization server metadata %s gives 502 and a logged reason',
+    async (_, answer, detail) => {
+      await using own = await startIdp();
+      own.answers.set('openid-configuration', answer);
+      await using front = await protectedGateway([{ policies: signIn(own.issuer) }]);
+      const reply = await get(front, SERVER);
+      expect(reply.status).toBe(502);
+      expect(reply.text).toBe('the identity provider did not return a valid response');
+      expect(reply.headers['access-control-allow-origin']).toBe('*');
+      const line = await front.accessLine(1);
+      expect(line).toMatchObject({
+        reason: 'UpstreamFailure',
+        'error.detail': expect.stringContaining(detail),
+      });
+      expect((await get(front, RESOURCE)).status).toBe(200);
+      // Whoever asks again does not make the gateway ask again at once.
+      await Promise.all(Array.from({ length: 20 }, () => get(front, SERVER)));
+      expect(own.hits('openid-configuration')).toBe(1);
+    },
+  );
 
-  test('because nobody is there is 502, too', async () => {
+  test('authorization server metadata of an unreachable provider gives 502', async () => {
     const issuer = `http://127.0.0.1:${await refusingPort()}/realms/main`;
     await using front = await protectedGateway([{ policies: signIn(issuer) }]);
     expect((await get(front, SERVER)).status).toBe(502);
     expect(front.log.join('')).toContain('could not be reached: connection refused');
   });
 
-  test('because it is a redirect does not take us there', async () => {
+  test('authorization server metadata is not fetched through a redirect', async () => {
     await using elsewhere = await httpUpstream();
     await using own = await startIdp();
     own.answers.set('openid-configuration', (_, response) =>

@@ -39,13 +39,13 @@ async function attempts(session: string, headers: Record<string, string>): Promi
   return statuses;
 }
 
-describe('the session of a person', () => {
+describe('MCP session ownership', () => {
   test.each([
     ['somebody else', () => bearer({ sub: 'bob' })],
     ['nobody', () => ({})],
     ['somebody without a subject', () => bearer({ sub: undefined })],
     ['somebody whose subject is no text', () => bearer({ sub: ['alice'] })],
-  ])('is not found by %s, who cannot end it', async (_, headers) => {
+  ])('a session is neither found nor ended by %s', async (_, headers) => {
     const session = await openSession(url, bearer({ sub: 'alice' }));
     const before = guarded.accessLog.length;
     expect(await attempts(session.id, headers())).toEqual([404, 404, 404, 404]);
@@ -55,14 +55,14 @@ describe('the session of a person', () => {
     await session.end();
   });
 
-  test('goes on with another token of hers', async () => {
+  test('a session continues with a renewed token of the same subject', async () => {
     const session = await openSession(url, bearer({ sub: 'alice', jti: 1 }));
     const renewed = { ...bearer({ sub: 'alice', jti: 2, exp: seconds(900) }), 'mcp-session-id': session.id };
     expect((await post(url, LIST, renewed)).result.tools).toHaveLength(1);
     await session.end();
   });
 
-  test('is closed to her own token once it has expired', async () => {
+  test('a session rejects an expired token of its owner', async () => {
     const session = await openSession(url, bearer({ sub: 'alice' }));
     expect(await attempts(session.id, bearer({ sub: 'alice', exp: seconds(-61) }))).toEqual([
       401, 401, 401, 401,
@@ -71,20 +71,20 @@ describe('the session of a person', () => {
   });
 });
 
-test('a session of nobody is not found by somebody', async () => {
+test('an anonymous session is not found by an authenticated client', async () => {
   const session = await openSession(url);
   expect(await attempts(session.id, bearer({ sub: 'alice' }))).toEqual([404, 404, 404, 404]);
   await session.end();
 });
 
-test('subjects that UTF-8 cannot tell apart, halves of a character, are two people', async () => {
+test('subjects that differ only in lone surrogates own different sessions', async () => {
   const session = await openSession(url, bearer({ sub: 'a\ud83d' }));
   for (const sub of ['a\ud83e', 'a\ufffd'])
     expect(await attempts(session.id, bearer({ sub }))).toEqual([404, 404, 404, 404]);
   await session.end();
 });
 
-test('two tokens without a subject are two strangers', async () => {
+test('tokens without a subject own different sessions', async () => {
   const first = bearer({ sub: undefined, jti: 1 });
   const session = await openSession(url, first);
   expect(await attempts(session.id, bearer({ sub: undefined, jti: 2 }))).toEqual([404, 404, 404, 404]);
@@ -92,7 +92,7 @@ test('two tokens without a subject are two strangers', async () => {
   await session.end();
 });
 
-test('the same subject at two issuers is two people', async () => {
+test('the same subject at two issuers owns different sessions', async () => {
   await using other = await startIdp({ realm: 'other' });
   await using remote = await mcpUpstream();
   const backends = [{ mcp: { targets: [{ name: 'remote', mcp: { host: remote.url } }] } }];

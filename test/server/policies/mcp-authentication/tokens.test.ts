@@ -216,8 +216,8 @@ const REFUSED: Readonly<Record<string, readonly Case[]>> = {
   ],
 };
 
-describe.each(Object.entries(REFUSED))('a token %s is refused', (_, cases) => {
-  test.each(cases)('%s', async (_name, make, description) => {
+describe.each(Object.entries(REFUSED))('mcpAuthentication rejects a token %s', (fault, cases) => {
+  test.each(cases)(`mcpAuthentication rejects a token ${fault}: %s`, async (_name, make, description) => {
     const reply = await call(guarded, make());
     expect(reply.status).toBe(401);
     const { error, error_description: told } = JSON.parse(reply.text) as Record<string, string>;
@@ -229,7 +229,7 @@ describe.each(Object.entries(REFUSED))('a token %s is refused', (_, cases) => {
   });
 });
 
-describe('a token is accepted', () => {
+describe('mcpAuthentication accepts a token', () => {
   const accepted: readonly (readonly [name: string, make: () => string])[] = [
     ['with the audience in a list', () => idp.token({ aud: ['account', AUDIENCE] })],
     ['a minute after its end', () => idp.token({ exp: seconds(-55) })],
@@ -242,14 +242,14 @@ describe('a token is accepted', () => {
     ['with claims that have odd names', () => withClaim('__proto__', '{"admin":true}')],
     ['signed by the other key', () => token(rsa, idp.claims())],
   ];
-  test.each(accepted)('%s', async (_, make) => {
+  test.each(accepted)('mcpAuthentication accepts a token %s', async (_, make) => {
     const reply = await call(guarded, make());
     expect(reply.text).toBe('reached');
     expect(reply.status).toBe(200);
   });
 });
 
-test('tokens that begin alike have nothing to do with each other', async () => {
+test('tokens with a common prefix are validated independently', async () => {
   const good = idp.token({ sub: 'alice' });
   expect((await call(guarded, good)).status).toBe(200);
   const forged = grafted(idp.token({ sub: 'alicf' }), good);
@@ -258,7 +258,7 @@ test('tokens that begin alike have nothing to do with each other', async () => {
   expect((await call(guarded, good)).status).toBe(200);
 });
 
-describe('a token in a query, which can hold any character,', () => {
+describe('mcpAuthentication tokens in a query parameter', () => {
   let inQuery: TestGateway;
   beforeAll(async () => {
     const authorizationLocation = { queryParameter: { name: 'token' } };
@@ -271,23 +271,26 @@ describe('a token in a query, which can hold any character,', () => {
   test.each([
     ['ES256', () => idp.token()],
     ['RS256', () => token(rsa, idp.claims())],
-  ] as const)('is refused with a character whose low byte is the right one (%s)', async (_, make) => {
-    const parts = make().split('.');
-    for (const [place, name] of ['header', 'payload', 'signature'].entries()) {
-      const odd = parts.map((part, at) =>
-        at === place
-          ? part.slice(0, 9) + String.fromCharCode(part.charCodeAt(9) + 0x100) + part.slice(10)
-          : part,
-      );
-      const reply = await ask(odd.join('.'));
-      expect(reply.status).toBe(401);
-      expect(JSON.parse(reply.text)).toMatchObject({
-        error_description: `the token ${name} is not valid base64url`,
-      });
-    }
-    // Last: a token that is remembered would be taken for right without another look.
-    expect((await ask(parts.join('.'))).text).toBe('reached');
-  });
+  ] as const)(
+    'a query token with a character whose low byte is a valid one is rejected (%s)',
+    async (_, make) => {
+      const parts = make().split('.');
+      for (const [place, name] of ['header', 'payload', 'signature'].entries()) {
+        const odd = parts.map((part, at) =>
+          at === place
+            ? part.slice(0, 9) + String.fromCharCode(part.charCodeAt(9) + 0x100) + part.slice(10)
+            : part,
+        );
+        const reply = await ask(odd.join('.'));
+        expect(reply.status).toBe(401);
+        expect(JSON.parse(reply.text)).toMatchObject({
+          error_description: `the token ${name} is not valid base64url`,
+        });
+      }
+      // Last: a token that is remembered would be taken for right without another look.
+      expect((await ask(parts.join('.'))).text).toBe('reached');
+    },
+  );
 });
 
 function pssToken(): string {
