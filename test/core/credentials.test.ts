@@ -3,7 +3,7 @@ import { isSensitiveName, redactTarget } from '../../src/core/credentials.ts';
 import { byForm } from '../../src/core/redact.ts';
 import { AT_ONCE } from '../kit/at-once.ts';
 
-describe('names of headers and parameters', () => {
+describe('sensitive names', () => {
   test.each([
     'X-Vault-Token',
     'x-user-session',
@@ -11,12 +11,12 @@ describe('names of headers and parameters', () => {
     'x-amz-security-token',
     'Key',
     'auth_code',
-  ])('%s is a credential', (name) => {
+  ])('isSensitiveName(%s) is true', (name) => {
     expect(isSensitiveName(name)).toBe(true);
   });
 
   test.each(['accept', 'user-agent', 'x-request-id', 'status_code', 'keyword', 'idempotency-key', 'page'])(
-    '%s is none',
+    'isSensitiveName(%s) is false',
     (name) => {
       expect(isSensitiveName(name)).toBe(false);
     },
@@ -29,7 +29,7 @@ test.each([
   ['parameters without a value', '?a='.repeat(300_000)],
   ['semicolons', `/x?${';a'.repeat(500_000)}=`],
   ['ampersands', `/x?${'&'.repeat(1_000_000)}`],
-])('a megabyte of %s is read in linear time', (_what, text) => {
+])('secret redaction reads a megabyte of %s in linear time', (_what, text) => {
   const started = performance.now();
   byForm.text(text);
   byForm.places(text);

@@ -97,13 +97,13 @@ function mutate(edits: readonly [number, string, string][]): string {
 
 const FORMATS: readonly DiagnosticFormat[] = ['text', 'concise', 'json', 'github', 'sarif'];
 
-describe('a damaged configuration', () => {
-  it('is valid before the damage', () => {
+describe('damaged configurations', () => {
+  it('the sample configuration is valid before mutation', () => {
     const { source, diagnostics } = YamlSource.parse(VALID, 'x.yaml', {});
     expect([...diagnostics, ...checkSchema(sampleSchema, source).diagnostics]).toEqual([]);
   });
 
-  it('gives located problems or a value, never an exception', () => {
+  it('a mutated configuration gives located problems or a value, never an exception', () => {
     const edits = fc.array(edit, { minLength: 1, maxLength: 4 });
     fc.assert(
       fc.property(edits, (list) => {

@@ -34,7 +34,7 @@ const { value: sample } = fc.letrec<{ value: Sample }>((tie) => ({
   ),
 }));
 
-test('a member that stands twice is found in any JSON, parsed or not', () => {
+test('repeatedMember and findRepeated find a duplicate key in any JSON', () => {
   fc.assert(
     fc.property(sample, ({ text, isRepeated }) => {
       const found = repeatedMember(text, JSON.parse(text), structureOf(text, 128, 1_000));
@@ -45,7 +45,7 @@ test('a member that stands twice is found in any JSON, parsed or not', () => {
   );
 });
 
-test('a text of any quality is read to its end', () => {
+test('findRepeated reads arbitrary text to its end', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => void findRepeated(text)));
   expect(findRepeated('{"a":1,"a"')).toBe('a');
   expect(findRepeated('}}]]{"a":1}{"a":1}')).toBeUndefined();

@@ -11,7 +11,7 @@ describe('parseListenAddress', () => {
     [':15020', { kind: 'tcp', hosts: ['::', '0.0.0.0'], port: 15020 }],
     ['unix:/run/a.sock', { kind: 'unix', path: '/run/a.sock' }],
     ['unix:///run/a.sock', { kind: 'unix', path: '/run/a.sock' }],
-  ])('%s', (text, expected) => {
+  ])('parseListenAddress(%s)', (text, expected) => {
     expect(parseListenAddress(text)).toEqual(expected);
   });
 
@@ -30,7 +30,7 @@ describe('parseListenAddress', () => {
     'http://127.0.0.1:1',
     'unix:relative.sock',
     `unix:/${'x'.repeat(104)}`,
-  ])('refuses %j', (text) => {
+  ])('parseListenAddress rejects %j', (text) => {
     expect(parseListenAddress(text)).toBeUndefined();
   });
 });

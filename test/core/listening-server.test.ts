@@ -12,8 +12,8 @@ import { temporaryFolder } from '../kit/folder.ts';
 const hello = (_: unknown, response: { end(text: string): void }): void => response.end('hello');
 const at = (text: string): ListenAddress => parseListenAddress(text) as ListenAddress;
 
-describe('a server of the process', () => {
-  test('serves both loopback addresses at one port, and frees it again', async () => {
+describe('listenOn', () => {
+  test('listenOn localhost serves both loopback addresses on one port and frees it on close', async () => {
     const server = await listenOn(at('localhost:0'), hello);
     const url = `http://127.0.0.1:${server?.port}`;
     expect(server?.address).toBe(`127.0.0.1:${server?.port}`);
@@ -25,13 +25,13 @@ describe('a server of the process', () => {
     await again?.close();
   });
 
-  test('serves all addresses', async () => {
+  test('listenOn without a host serves all addresses', async () => {
     const server = await listenOn(at(':0'), hello);
     expect(await (await fetch(`http://127.0.0.1:${server?.port}`)).text()).toBe('hello');
     await server?.close();
   });
 
-  test('says which one is taken', async () => {
+  test('listenOn names the address that is already in use', async () => {
     const taken = await listenOn(at('127.0.0.1:0'), hello);
     const second = listenOn(at(`127.0.0.1:${taken?.port}`), hello);
     await expect(second).rejects.toThrow(`127.0.0.1:${taken?.port} is already in use`);
@@ -39,7 +39,7 @@ describe('a server of the process', () => {
     await taken?.close();
   });
 
-  test('localhost is both loopback addresses or none: whoever means the other must not end up elsewhere', async () => {
+  test('listenOn localhost fails unless the port is free on both loopback addresses', async () => {
     const taken = await listenOn(at('[::1]:0'), hello);
     await expect(listenOn(at(`localhost:${taken?.port}`), hello)).rejects.toThrow(
       `[::1]:${taken?.port} is already in use`,
@@ -49,11 +49,11 @@ describe('a server of the process', () => {
     await taken?.close();
   });
 
-  test('off opens nothing', async () => {
+  test('listenOn off opens no socket', async () => {
     expect(await listenOn(at('off'), hello)).toBeUndefined();
   });
 
-  test('replaces a socket that nobody serves; one of another process and other files stay', async () => {
+  test("listenOn replaces a stale unix socket but neither another process's socket nor other files", async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'a.sock');
     const other = spawn(process.execPath, [

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createLog } from '../../src/core/log.ts';
 import { InvalidDirectives, LogDirectives, parseDirectives } from '../../src/core/log-directives.ts';
 
-describe('directives', () => {
+describe('LogDirectives', () => {
   test.each([
     ['info', 'info'],
     ['WARN', 'warn'],
@@ -16,7 +16,7 @@ describe('directives', () => {
     ['info,warn', 'warn'],
     ['mcp=info,mcp=debug', 'mcp=debug'],
     ['b=info,a=info', 'a=info,b=info'],
-  ])('%s is read as %s', (text, current) => {
+  ])('LogDirectives parses %s as %s', (text, current) => {
     expect(new LogDirectives(text).current).toBe(current);
   });
 
@@ -32,11 +32,11 @@ describe('directives', () => {
     'a b=info',
     'a[span]=info',
     'a=info=x',
-  ])('refuses %j with the text of the admin server', (text) => {
+  ])("parseDirectives rejects %j with the admin API's message", (text) => {
     expect(() => parseDirectives(text)).toThrow(new InvalidDirectives(text, text).message);
   });
 
-  test('a refusal changes nothing and says what was meant', () => {
+  test('LogDirectives are unchanged by rejected directives, whose error suggests corrections', () => {
     const directives = new LogDirectives('info,mcp=debug');
     const refused = (() => {
       try {
@@ -54,7 +54,7 @@ describe('directives', () => {
     expect(new InvalidDirectives('tace', 'tace').hint).toBe('did you mean `trace`?');
   });
 
-  test('are added to and reset', () => {
+  test('LogDirectives.add merges directives and reset restores the initial ones', () => {
     const directives = new LogDirectives('info,rmcp=warn');
     directives.add('proxy::gateway=trace,debug');
     expect(directives.current).toBe('proxy::gateway=trace,rmcp=warn,debug');
@@ -77,11 +77,11 @@ describe('directives', () => {
     ['info,request=off', 'request', 'error', false],
     ['mcp=trace', 'proxy', 'error', false],
     ['off', 'proxy', 'error', false],
-  ] as const)('%s: %s at %s is %s', (text, scope, level, allowed) => {
+  ] as const)('LogDirectives(%s).allows: %s at %s is %s', (text, scope, level, allowed) => {
     expect(new LogDirectives(text).allows(scope, level)).toBe(allowed);
   });
 
-  test('change what a log writes while it runs', () => {
+  test('LogDirectives change the log level of a running log', () => {
     const lines: string[] = [];
     const log = createLog(
       { write: (line) => void lines.push(line), dropped: 0, flush: () => Promise.resolve() },

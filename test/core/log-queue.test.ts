@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
 import { fileSink } from '../../src/core/log.ts';
 
-test('a log says how much waits to be written, and nothing waits once it has left', async () => {
+test('fileSink reports queued bytes, and none after flush', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'agctl-log-'));
   const file = join(folder, 'log');
   const sink = fileSink(openSync(file, 'w'));
@@ -20,7 +20,7 @@ test('a log says how much waits to be written, and nothing waits once it has lef
   rmSync(folder, { recursive: true });
 });
 
-test('a log writes its last lines when the process exits at once', () => {
+test('fileSink writes its last lines when the process exits immediately', () => {
   const log = new URL('../../src/core/log.ts', import.meta.url).href;
   const script = `import { fileSink } from '${log}'; fileSink(1).write('the last line\\n'); process.exit(3);`;
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script]);

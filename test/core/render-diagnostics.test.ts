@@ -33,34 +33,34 @@ describe('displayWidth', () => {
     ['🇨🇭', 2],
     ['1#*', 3],
     ['─│', 2],
-  ])('of %j is %i', (text, width) => {
+  ])('displayWidth of %j is %i', (text, width) => {
     expect(displayWidth(text)).toBe(width);
   });
 });
 
 describe('escapeControls', () => {
-  it('leaves nothing that could drive a terminal or turn text round', () => {
+  it('escapeControls escapes control, bidirectional and zero-width characters', () => {
     expect(escapeControls('a\x1b[2J\r\n\x07\u009b\u202e\u2066\u200b\u2028')).toBe(
       'a\\u{1b}[2J\\u{d}\\u{a}\\u{7}\\u{9b}\\u{202e}\\u{2066}\\u{200b}\\u{2028}',
     );
   });
 
-  it('keeps letters, accents and composed emoji', () => {
+  it('escapeControls keeps letters, accents and composed emoji', () => {
     const text = 'Grüße, 漢字, e\u0301, 👩‍👩‍👧, ❤️';
     expect(escapeControls(text)).toBe(text);
   });
 });
 
-describe('text', () => {
-  it('has a caret even for an empty range and at the end of a line', () => {
+describe('renderDiagnostics text format', () => {
+  it('the excerpt has a caret for an empty range and at the end of a line', () => {
     expect(excerpt('a: b', 4, 4)).toEqual(['1 │ a: b', '  │     ^']);
   });
 
-  it('marks the first line of a range over several lines', () => {
+  it('the excerpt marks the first line of a multi-line range', () => {
     expect(excerpt('a:\n  b: 1\n  c: 2\n', 5, 16)).toEqual(['2 │   b: 1', '  │   ^^^^']);
   });
 
-  it('keeps the caret under its character behind tabs and wide characters', () => {
+  it('the excerpt aligns the caret behind tabs and wide characters', () => {
     expect(excerpt('a\t漢: x', 5, 6)).toEqual(['1 │ a   漢: x', '  │         ^']);
   });
 
@@ -68,14 +68,14 @@ describe('text', () => {
     ['at the start', 0],
     ['in the middle', 500],
     ['at the end', 999],
-  ])('cuts a long line round a caret %s', (_name, at) => {
+  ])('the excerpt truncates a long line around a caret %s', (_name, at) => {
     const text = `${'-'.repeat(at)}X${'-'.repeat(999 - at)}`;
     const [row, caret] = excerpt(text, at, at + 1);
     expect(displayWidth(row)).toBeLessThanOrEqual(60);
     expect(row[caret.indexOf('^')]).toBe('X');
   });
 
-  it('lays out a line of 5 MB without looking at all of it', () => {
+  it('the excerpt of a 5 MB line is rendered without reading all of it', () => {
     const text = `a: ${'漢'.repeat(5_000_000)}`;
     const started = process.threadCpuUsage();
     const [row] = excerpt(text, 2_500_000, 2_500_001);
@@ -83,7 +83,7 @@ describe('text', () => {
     expect(displayWidth(row)).toBeLessThanOrEqual(60);
   });
 
-  it('escapes names, messages and the file name', () => {
+  it('renderDiagnostics escapes names, messages and the file name in every format', () => {
     const bad = '\x1b[31m';
     const each = diagnostic('a: b', 0, 1, {
       message: bad,
@@ -98,14 +98,14 @@ describe('text', () => {
     }
   });
 
-  it('does without an excerpt for a file it has no text of', () => {
+  it('renderDiagnostics omits the excerpt of a file without text', () => {
     const each = diagnostic('a: b', 0, 1, { help: 'look there' });
     expect(renderDiagnostics([each], new Map(), { format: 'text', color: false, width: 80 })).toBe(
       'error[AGW0104]: wrong\n  ┌─ x.yaml:1:1\n  = help: look there',
     );
   });
 
-  it('masks secrets over several lines, on each of them', () => {
+  it('renderDiagnostics masks every line of a multi-line secret', () => {
     const text = 'key: |\n  line one\n  line two\nx: 1\n';
     const index = new LineIndex(text);
     const sources = new Map([
@@ -121,15 +121,15 @@ describe('text', () => {
   });
 });
 
-describe('github', () => {
-  it('escapes what would end a property or the command', () => {
+describe('renderDiagnostics github format', () => {
+  it('the github format escapes property and command delimiters', () => {
     const each = diagnostic('a: b', 0, 1, { file: 'a,b:c%.yaml', message: '50% of a: b, c', help: 'next' });
     expect(renderDiagnostics([each], new Map(), { format: 'github', color: false, width: 80 })).toBe(
       '::error file=a%2Cb%3Ac%25.yaml,line=1,endLine=1,col=1,endColumn=2,title=AGW0104::50%25 of a: b, c%0Anext',
     );
   });
 
-  it('leaves columns out of a range over several lines', () => {
+  it('the github format omits columns of a multi-line range', () => {
     const each = diagnostic('a:\n  b: 1\n', 0, 9);
     expect(renderDiagnostics([each], new Map(), { format: 'github', color: false, width: 80 })).toBe(
       '::error file=x.yaml,line=1,endLine=2,title=AGW0104::wrong',

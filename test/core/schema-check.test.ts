@@ -11,7 +11,7 @@ function check<T>(schema: z.ZodType<T>, text: string, env: Record<string, string
 }
 
 describe('checkSchema', () => {
-  it('gives the parsed value, defaults and transforms included', () => {
+  it('checkSchema returns the parsed value with defaults and transforms', () => {
     const schema = z.strictObject({
       port: z.number().default(3000),
       name: z.string().transform((name) => name.length),
@@ -19,18 +19,18 @@ describe('checkSchema', () => {
     expect(check(schema, 'name: abc').value).toEqual({ port: 3000, name: 3 });
   });
 
-  it('says nothing about a file that is not YAML', () => {
+  it('checkSchema reports nothing for a file with YAML syntax errors', () => {
     const { value, said, yaml } = check(z.strictObject({ a: z.string() }), 'a: [');
     expect([value, said, yaml.length]).toEqual([undefined, [], 1]);
   });
 
-  it('reports all problems in source order', () => {
+  it('checkSchema reports all problems in source order', () => {
     const schema = z.strictObject({ a: z.string(), b: z.number(), c: z.boolean(), d: z.string() });
     const { diagnostics } = check(schema, 'x: 1\nc: 1\nb: x\na: 1\n');
     expect(diagnostics.map(({ range }) => range.start.line)).toEqual([1, 1, 2, 3, 4]);
   });
 
-  it('does not call a mistyped key missing as well', () => {
+  it('checkSchema does not report a misspelt key as missing too', () => {
     const schema = z.strictObject({ allowOrigins: z.array(z.string()), other: z.string() });
     expect(check(schema, 'allowOrigin: []').said).toEqual([
       'AGW0103 required field `other` is missing',
@@ -38,7 +38,7 @@ describe('checkSchema', () => {
     ]);
   });
 
-  it('does not complain again about what the YAML stage reported', () => {
+  it('checkSchema does not repeat problems of the YAML stage', () => {
     const schema = z.strictObject({
       port: z.number(),
       list: z.array(z.strictObject({ a: z.string() })),
@@ -49,14 +49,14 @@ describe('checkSchema', () => {
     expect(said).toEqual(['AGW0102 expected text, found a number', 'AGW0102 expected text, found a number']);
   });
 
-  it('reports a problem behind an alias once', () => {
+  it('checkSchema reports a problem behind an alias once', () => {
     const schema = z.record(z.string(), z.strictObject({ port: z.number() }));
     expect(check(schema, 'a: &a {port: x}\nb: *a\nc: *a\n').said).toEqual([
       'AGW0102 expected a number, found text',
     ]);
   });
 
-  it('prefers the words of the schema’s author', () => {
+  it('checkSchema prefers custom messages of the schema', () => {
     const schema = z.strictObject({
       a: z.string().regex(/^\d+s$/, 'not a duration'),
       b: z.number({ error: 'a port, please' }),
@@ -68,7 +68,7 @@ describe('checkSchema', () => {
     ]);
   });
 
-  it('takes code, place and help of a custom issue from its params', () => {
+  it('checkSchema takes code, range and help of a custom issue from its params', () => {
     const schema = z.strictObject({ a: z.string() }).superRefine((_value, context) => {
       context.addIssue({
         code: 'custom',
@@ -120,11 +120,11 @@ describe('checkSchema', () => {
       'a: {z: q}',
       'unknown field `z`',
     ],
-  ])('says it in plain words (%#)', (schema, text, message) => {
+  ])('checkSchema describes each constraint in plain words (%#)', (schema, text, message) => {
     expect(check(schema as z.ZodType, text).diagnostics.map((each) => each.message)).toEqual([message]);
   });
 
-  it('never puts a secret or the value of a variable into words', () => {
+  it('checkSchema never quotes secrets or values of environment variables', () => {
     const schema = z.strictObject({
       key: z.string().regex(/^sk-/).meta({ secret: true }),
       kind: z.enum(['a', 'b']).meta({ secret: true }),
@@ -137,7 +137,7 @@ describe('checkSchema', () => {
     expect(JSON.stringify(diagnostics)).not.toContain('hunter2');
   });
 
-  it('names two known places of a key at most', () => {
+  it('checkSchema suggests at most two known locations of a misplaced key', () => {
     const place = () => z.strictObject({ host: z.string().optional() }).optional();
     const two = z.strictObject({ a: z.strictObject({ b: place(), c: place() }).optional() });
     const three = z.strictObject({ a: z.strictObject({ b: place(), c: place(), d: place() }).optional() });
@@ -145,7 +145,7 @@ describe('checkSchema', () => {
     expect(check(three, 'host: x').diagnostics[0]?.help).toBeUndefined();
   });
 
-  it('takes the branch of a union whose literal fits, even if another one knows more of the keys', () => {
+  it('checkSchema picks the union branch with the matching literal over one with more known keys', () => {
     const schema = z.union([
       z.strictObject({ kind: z.literal('a'), x: z.number(), y: z.number() }),
       z.strictObject({ kind: z.literal('b'), z: z.number() }),
@@ -157,7 +157,7 @@ describe('checkSchema', () => {
     ]);
   });
 
-  it('copes with schemas that contain themselves', () => {
+  it('checkSchema supports recursive schemas', () => {
     interface Tree {
       name: string;
       children?: Tree[] | undefined;
@@ -173,7 +173,7 @@ describe('checkSchema', () => {
     ]);
   });
 
-  it('reports 200 of 14,000 unknown keys, and in time', () => {
+  it('checkSchema reports 200 of 14,000 unknown keys within bounded time', () => {
     const keys = Array.from({ length: 14_000 }, (_, index) => `key${index}: v`).join('\n');
     const { source } = YamlSource.parse(keys, 'x.yaml', {});
     const started = process.threadCpuUsage();

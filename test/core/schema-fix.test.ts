@@ -43,7 +43,7 @@ const FIXED: readonly (readonly [what: string, broken: string, title: string, fi
 ];
 
 for (const [what, broken, title, fixed] of FIXED)
-  test(`${what} has a fix that leaves the rest as it is`, () => {
+  test(`a fix for ${what} leaves the rest of the file unchanged`, () => {
     const fixes = fixesOf(broken);
     expect(fixes.map((fix) => fix.title)).toEqual([title]);
     expect(applied(broken, fixes[0]?.edits ?? [])).toBe(fixed);
@@ -52,13 +52,13 @@ for (const [what, broken, title, fixed] of FIXED)
     ).toEqual([]);
   });
 
-test('what cannot be fixed by itself has no fix', () => {
+test('diagnostics of ambiguous mistakes have no fix', () => {
   // Would stand there twice; an alias, whose place is elsewhere.
   expect(fixesOf('gateways: {a: {port: 0, prot: 1, routes: []}}\n')).toEqual([]);
   expect(fixesOf('gateways: {a: {port: &n 0}}\nllm: {models: [{name: *n, provider: echo}]}\n')).toEqual([]);
 });
 
-test('a fix repeats no value of the file', () => {
+test('fix titles and edits do not quote values of the file', () => {
   const fixes = fixesOf('llm: {models: [{name: a, provider: openai, params: {apiKey: 123456789}}]}\n');
   expect(fixes.map((fix) => fix.title)).toEqual(['put it in quotes']);
   expect(JSON.stringify(fixes)).not.toContain('123456789');

@@ -29,7 +29,7 @@ describe('secretPaths', () => {
     [{ clientSecret: 'x', unknown: 'y' }, ['clientSecret']],
     [null, []],
     ['text', []],
-  ])('of %j', (value, expected) => {
+  ])('secretPaths of %j', (value, expected) => {
     expect(secretPaths(schema, value).map((path) => path.join('/'))).toEqual(expected);
   });
 });
@@ -40,19 +40,19 @@ describe('secretRanges', () => {
     return secretRanges(schema, source).map(({ start, end }) => text.slice(start.offset, end.offset));
   };
 
-  it('cover the whole value as written, and leave references readable', () => {
+  it('secretRanges cover the whole source text of a value and exclude references', () => {
     expect(masked('apiKey: "sk-1"\npin: 12\n')).toEqual(['"sk-1"', '12']);
     expect(masked('apiKey: $K\n', { K: 'sk-1' })).toEqual([]);
     expect(masked('apiKey: ${K:-sk-1}\n')).toEqual(['${K:-sk-1}']);
   });
 
-  it('go by the names of keys where the file is not YAML', () => {
+  it('secretRanges are found by key names in a file with YAML syntax errors', () => {
     expect(
       masked('a: [\n  - apiKey: "sk-1\n    "client-secret": sk-2\nTOKEN:   sk-3  # x\nlimit: 3\n'),
     ).toEqual(['"sk-1', 'sk-2', 'sk-3  # x']);
   });
 
-  it('are found in time in a hostile line', () => {
+  it('secretRanges are found in bounded time in a hostile line', () => {
     const text = `[\n${'-'.repeat(2_000_000)}key\n${'key'.repeat(700_000)}\n`;
     const started = process.threadCpuUsage();
     expect(masked(text)).toEqual([]);

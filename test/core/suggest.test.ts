@@ -12,12 +12,12 @@ describe('editDistance', () => {
     ['cros', 'cors', 1],
     ['mcpAuthetication', 'mcpAuthentication', 1],
     ['ca', 'abc', 3],
-  ])('from %j to %j is %i', (a, b, expected) => {
+  ])('editDistance from %j to %j is %i', (a, b, expected) => {
     expect(editDistance(a, b)).toBe(expected);
     expect(editDistance(b, a)).toBe(expected);
   });
 
-  it('is at most the longer length and at least the difference of lengths', () => {
+  it('editDistance is between the difference and the maximum of the lengths', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 12 }), fc.string({ maxLength: 12 }), (a, b) => {
         const distance = editDistance(a, b);
@@ -42,15 +42,15 @@ describe('nearest', () => {
     ['xyz', undefined],
     ['', undefined],
     ['p', undefined],
-  ])('of %j is %j', (word, expected) => {
+  ])('nearest to %j is %j', (word, expected) => {
     expect(nearest(word, fields)).toBe(expected);
   });
 
-  it('takes the first of equally near candidates', () => {
+  it('nearest returns the first of equally close candidates', () => {
     expect(nearest('ab', ['ac', 'ad'])).toBe('ac');
   });
 
-  it('does not compare a word of megabytes letter by letter', () => {
+  it('nearest skips a word of several megabytes without computing distances', () => {
     const started = process.threadCpuUsage();
     expect(nearest('x'.repeat(5_000_000), fields)).toBeUndefined();
     expect(process.threadCpuUsage(started).user / 1000).toBeLessThan(200);

@@ -53,7 +53,7 @@ describe('hostile YAML', () => {
     ['a misplaced line below 700,000 others', `a:\n  b: |\n${'    x\n'.repeat(700_000)} c: 1`, 'AGW0001'],
     ['NUL', 'a: \0b', 'AGW0001'],
     ['prototype keys', '{"__proto__": {"x": 1}}', 'AGW0101'],
-  ])('%s is dealt with in time', (_name, text, code) => {
+  ])('YamlSource parses %s in bounded time', (_name, text, code) => {
     const started = process.threadCpuUsage();
     const { diagnostics } = YamlSource.parse(text, 'x.yaml', { BIG: 'x'.repeat(1000) });
     const { user, system } = process.threadCpuUsage(started);
@@ -62,28 +62,28 @@ describe('hostile YAML', () => {
     expect(diagnostics.length).toBeLessThanOrEqual(200);
   });
 
-  it('allows 64 levels and refuses 65', () => {
+  it('YamlSource accepts 64 levels of nesting and rejects 65', () => {
     const nested = (depth: number) =>
       YamlSource.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`, 'x', {}).diagnostics;
     expect(nested(64)).toEqual([]);
     expect(nested(65).map(({ code }) => code)).toEqual(['AGW0003']);
   });
 
-  it('counts levels through aliases', () => {
+  it('YamlSource counts nesting levels through aliases', () => {
     const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
     const text = (depth: number) => `a: &a ${deep(depth)}\nb: [[[*a]]]\n`;
     expect(YamlSource.parse(text(60), 'x', {}).diagnostics).toEqual([]);
     expect(YamlSource.parse(text(61), 'x', {}).diagnostics.map(({ code }) => code)).toEqual(['AGW0003']);
   });
 
-  it('allows 100 aliases and refuses 101, with one message', () => {
+  it('YamlSource accepts 100 aliases and rejects more with one message', () => {
     const aliases = (count: number) =>
       YamlSource.parse(`a: &a 1\nb: [${Array(count).fill('*a')}]`, 'x', {}).diagnostics;
     expect(aliases(100)).toEqual([]);
     expect(aliases(150).map(({ message }) => message)).toEqual(['the file uses more than 100 aliases']);
   });
 
-  it('does not touch the prototype of objects', () => {
+  it('YamlSource does not modify Object.prototype', () => {
     YamlSource.parse('__proto__: {polluted: 1}\na: &a {__proto__: {polluted: 1}}\nb: {<<: *a}', 'x', {});
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });

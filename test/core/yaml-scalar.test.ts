@@ -117,7 +117,7 @@ const AFTER = fc.constantFrom('', '\n', '\r\n', '\n  c: 1\n', '\r\n\r\n  c: 1\r\
 
 describe('rangeInside', () => {
   for (const [style, scalar] of Object.entries(flow)) {
-    it(`maps every character of a ${style} scalar to its source`, () => {
+    it(`rangeInside maps every character of a ${style} scalar to its source`, () => {
       const document = fc.tuple(scalar, AFTER).map(([text, after]) => `a:\n  b: ${text}${after}`);
       fc.assert(
         fc.property(document, (text) => checkEveryCharacter(text, style)),
@@ -130,7 +130,7 @@ describe('rangeInside', () => {
     ['literal', '|'],
     ['folded', '>'],
   ] as const) {
-    it(`maps every character of a ${style} block to its source`, () => {
+    it(`rangeInside maps every character of a ${style} block to its source`, () => {
       const document = fc.tuple(block(mark), AFTER).map(([text, after]) => `a:\n  b: ${text}${after}`);
       fc.assert(
         fc.property(document, (text) => checkEveryCharacter(text, style)),
@@ -139,7 +139,7 @@ describe('rangeInside', () => {
     });
   }
 
-  it('gives the exact place of an error in a folded block', () => {
+  it('rangeInside gives the exact position of an error in a folded block', () => {
     const text = 'rules:\n- >-\n  "admin" in roles &&\n  x = "core"\n';
     const { source } = YamlSource.parse(text, 'x.yaml', {});
     const value = (source.value as { rules: string[] }).rules[0] ?? '';
@@ -150,19 +150,19 @@ describe('rangeInside', () => {
     });
   });
 
-  it('points behind the last character for an error at the end', () => {
+  it('rangeInside points behind the last character for an error at the end', () => {
     const { source } = YamlSource.parse('a: "f(x"\nb: 1\n', 'x.yaml', {});
     expect(source.rangeInside(['a'], 3, 3).start).toEqual({ line: 1, column: 8, offset: 7 });
     expect(source.rangeInside(['a'], 3, 3).end.offset).toBe(7);
   });
 
-  it('falls back to the whole value when a variable changed the text', () => {
+  it('rangeInside falls back to the whole value when a variable changed the text', () => {
     const { source } = YamlSource.parse('a: x $LONG = y\n', 'x.yaml', { LONG: 'a much longer text' });
     const { start, end } = source.rangeInside(['a'], 20, 21);
     expect([start.offset, end.offset]).toEqual([3, 14]);
   });
 
-  it('takes offsets outside the text as its ends', () => {
+  it('rangeInside clamps offsets outside the text', () => {
     const { source } = YamlSource.parse('a: abc\n', 'x.yaml', {});
     const { start, end } = source.rangeInside(['a'], -5, 99);
     expect([start.offset, end.offset]).toEqual([3, 6]);

@@ -21,7 +21,7 @@ function marked(text: string, range: Range): string {
   return text.slice(range.start.offset, range.end.offset);
 }
 
-describe('environment variables', () => {
+describe('YamlSource environment variables', () => {
   it.each([
     ['a: $PORT', 8080],
     ['a: ${PORT}', 8080],
@@ -43,18 +43,18 @@ describe('environment variables', () => {
     ['a: $LIST', '[1, 2]'],
     ['a: $DOLLAR', '$PORT'],
     ['a: x # $NOPE', 'x'],
-  ])('%j gives %j', (text, expected) => {
+  ])('YamlSource expands %j to %j', (text, expected) => {
     const { value, diagnostics } = read(text);
     expect(diagnostics).toEqual([]);
     expect(value).toEqual({ a: expected });
   });
 
-  it('leaves keys and comments alone', () => {
+  it('YamlSource does not expand variables in keys and comments', () => {
     const { value, diagnostics } = read('# $NOPE\n$PORT: 1 # $NOPE\n');
     expect([value, diagnostics]).toEqual([{ $PORT: 1 }, []]);
   });
 
-  it('reports each undefined variable at its place inside the text', () => {
+  it('an undefined environment variable is reported at its position inside the text', () => {
     expect(problems('a: "x\\t${ONE} $TWO"\nb: $ONE\n')).toEqual([
       'AGW0004 «${ONE}» the environment variable `ONE` is not defined',
       'AGW0004 «$TWO» the environment variable `TWO` is not defined',
@@ -62,19 +62,19 @@ describe('environment variables', () => {
     ]);
   });
 
-  it('names both cures', () => {
+  it("an undefined environment variable's help mentions a default value and escaping", () => {
     const [diagnostic] = read('a: $NOPE').diagnostics;
     expect(diagnostic?.help).toContain('${NOPE:-');
     expect(diagnostic?.help).toContain('$$');
   });
 
-  it('does not take what every object has for a variable', () => {
+  it('names of Object.prototype members are not defined environment variables', () => {
     expect(problems('a: $constructor')).toEqual([
       'AGW0004 «$constructor» the environment variable `constructor` is not defined',
     ]);
   });
 
-  it('knows which values came from where', () => {
+  it('YamlSource records which values come from the environment or are references', () => {
     const { source } = read('a: x$PORT\nb: x\nc: $PORT\nd: ${NOPE:-secret}\n');
     const ask = (test: (path: Path) => boolean) => ['a', 'b', 'c', 'd'].filter((key) => test([key]));
     expect(ask((path) => source.isFromEnvironment(path))).toEqual(['a', 'c', 'd']);
@@ -82,8 +82,8 @@ describe('environment variables', () => {
   });
 });
 
-describe('values', () => {
-  it('follow the core schema of YAML 1.2, whatever a directive says', () => {
+describe('YamlSource values', () => {
+  it('YamlSource applies the YAML 1.2 core schema regardless of a %YAML directive', () => {
     const text = '%YAML 1.1\n---\n[yes, on, 010, 0o10, 0x1F, 1_000, 12:30, 2001-01-01, ~, .inf, 1e3, "1"]\n';
     expect(read(text).value).toEqual([
       'yes',
@@ -101,19 +101,19 @@ describe('values', () => {
     ]);
   });
 
-  it('read JSON', () => {
+  it('YamlSource parses JSON', () => {
     const value = { a: [1, 'two', { b: null }], 'c d': true };
     expect(read(JSON.stringify(value)).value).toEqual(value);
     expect(read(JSON.stringify(value, null, '  ')).value).toEqual(value);
   });
 
-  it('accept a byte order mark and CRLF', () => {
+  it('YamlSource accepts a byte order mark and CRLF', () => {
     const { value, source } = read('\uFEFFa: 1\r\nb:\r\n  c: 2\r\n');
     expect(value).toEqual({ a: 1, b: { c: 2 } });
     expect(source.keyRange(['b', 'c']).start).toMatchObject({ line: 3, column: 3 });
   });
 
-  it('are null for an empty file and undefined for one that is not YAML', () => {
+  it('YamlSource value is null for an empty file and undefined after a syntax error', () => {
     expect([read('').value, read('# nothing\n').value, read('a: [').value]).toEqual([null, null, undefined]);
   });
 
@@ -126,21 +126,21 @@ describe('values', () => {
     [String.raw`a: "\"\\\""`, '"\\"'],
     [`a: |-\n  "b`, '"b'],
     [`a: b"c`, 'b"c'],
-  ])('tell a closing quote from an escaped one: %j', (text, expected) => {
+  ])('YamlSource distinguishes a closing quote from an escaped one: %j', (text, expected) => {
     expect(read(text).value).toEqual({ a: expected });
   });
 
-  it('take keys as text', () => {
+  it('YamlSource reads keys as strings', () => {
     expect(read('200: a\ntrue: b\n"x y": c\n').value).toEqual({ 200: 'a', true: 'b', 'x y': 'c' });
   });
 
-  it('merge mappings: own keys first, then the earlier merge', () => {
+  it('YamlSource merges mappings with own keys first, then earlier merges', () => {
     const text = 'a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc:\n  <<: [*a, *b, {w: 3}]\n  x: 0\n"<<": plain\n';
     expect(read(text).value).toMatchObject({ c: { x: 0, y: 1, z: 2, w: 3 }, '<<': 'plain' });
   });
 });
 
-describe('ranges', () => {
+describe('YamlSource ranges', () => {
   const TEXT = [
     'shared: &shared',
     '  timeout: 5s',
@@ -154,7 +154,7 @@ describe('ranges', () => {
   const { source } = read(TEXT);
   const at = (range: Range) => marked(TEXT, range);
 
-  it('of keys and values', () => {
+  it('keyRange and valueRange cover the key and the value in the source', () => {
     expect(at(source.keyRange(['routes', 0, 'name']))).toBe('name');
     expect(at(source.valueRange(['routes', 0, 'name']))).toBe('one');
     expect(at(source.valueRange(['list', 1]))).toBe('"b c"');
@@ -162,13 +162,13 @@ describe('ranges', () => {
     expect(at(source.valueRange(['shared']))).toBe('timeout: 5s');
   });
 
-  it('of merged and aliased keys are where they are written', () => {
+  it('ranges of merged and aliased keys point to their definition', () => {
     expect(source.valueRange(['routes', 0, 'timeout'])).toEqual(source.valueRange(['shared', 'timeout']));
     expect(source.keyRange(['routes', 1, 'timeout'])).toEqual(source.keyRange(['shared', 'timeout']));
     expect(at(source.valueRange(['routes', 1]))).toBe('*shared');
   });
 
-  it('of a key that is given twice are those of the first, whose value counts', () => {
+  it('ranges of a duplicate key point to its first occurrence, whose value is used', () => {
     const text = 'a: 1\na: 2\nb: {<<: {c: 3}, c: 4}\n';
     const twice = read(text);
     expect(twice.value).toEqual({ a: 1, b: { c: 4 } });
@@ -176,11 +176,11 @@ describe('ranges', () => {
     expect(marked(text, twice.source.valueRange(['b', 'c']))).toBe('4');
   });
 
-  it('of an empty value are those of its key', () => {
+  it('the range of an empty value is that of its key', () => {
     expect(at(source.valueRange(['empty']))).toBe('empty');
   });
 
-  it('of a path that does not exist are those of the nearest ancestor', () => {
+  it('ranges of a path that does not exist are those of its nearest ancestor', () => {
     expect(source.keyRange(['routes', 0, 'nope', 'deeper'])).toEqual(source.keyRange(['routes', 0]));
     expect(at(source.keyRange(['shared', 'timeout', 'x']))).toBe('timeout');
     expect(source.valueRange(['routes', 7])).toEqual(source.valueRange(['routes']));
@@ -188,7 +188,7 @@ describe('ranges', () => {
   });
 });
 
-describe('problems', () => {
+describe('YamlSource problems', () => {
   it.each([
     ['a: 1\nb: 2\na: 3\n', 'AGW0002 «a» duplicate key `a`'],
     ['a:\n  {x: 1, "x": 2}', 'AGW0002 «"x"» duplicate key `x`'],
@@ -217,15 +217,15 @@ describe('problems', () => {
     ['a: 1\n---\nb: 2', 'AGW0001 «---» the file contains more than one YAML document'],
     ['a: \u001b[31m', 'AGW0001 «\u001b» the control character U+001B is not allowed in YAML'],
     ['a: 1\rb: 2', 'AGW0001 «\r» the control character U+000D is not allowed in YAML'],
-  ])('%j', (text, expected) => {
+  ])('YamlSource reports the problem of %j', (text, expected) => {
     expect(problems(text)).toEqual([expected]);
   });
 
-  it('of anchors come with the nearest name', () => {
+  it('an unknown alias is reported with the nearest anchor name', () => {
     expect(read('a: &limits {}\nb: *limit').diagnostics[0]?.help).toContain('`&limits`');
   });
 
-  it('of several kinds come at once and in source order', () => {
+  it('problems of several kinds are reported at once in source order', () => {
     expect(problems('a: $ONE\na: 2\nb: *c\nd: !x y\n').map((each) => each.slice(0, 7))).toEqual([
       'AGW0004',
       'AGW0002',
@@ -234,7 +234,7 @@ describe('problems', () => {
     ]);
   });
 
-  it('of the encoding are called by name', () => {
+  it('encoding problems are reported as not UTF-8', () => {
     const utf16 = Buffer.from('\uFEFFa: 1\n', 'utf16le').toString('utf8');
     expect(problems(utf16)).toEqual(['AGW0001 «» the file is not UTF-8 text']);
     expect(problems(Buffer.from('a: 1\n', 'utf16le').toString('utf8'))).toEqual([
@@ -242,7 +242,7 @@ describe('problems', () => {
     ]);
   });
 
-  it('mark their values, so that later checks can keep quiet', () => {
+  it('values with problems are marked as poisoned for later checks', () => {
     const { source } = read('a: {b: $NOPE}\nc: *x\nd: {e: 1}\n');
     const isPoisoned = (...path: string[]) => source.isPoisoned(path);
     expect([isPoisoned('a', 'b'), isPoisoned('c'), isPoisoned('c', 'd')]).toEqual([true, true, true]);

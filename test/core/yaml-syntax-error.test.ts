@@ -70,7 +70,7 @@ it.each([
       'indent it like line 2 (4 spaces), or like line 1 (0 spaces)',
     ],
   ],
-])('a line in a column of no line above: %j', (text, expected) => {
+])('misindented line is reported with the line to align with: %j', (text, expected) => {
   expect(problem(text)).toEqual(expected);
 });
 
@@ -97,12 +97,12 @@ it.each([
   ['a: | b\n', 'b', 'the text of `|` or `>` cannot begin on the same line', 'next line'],
   ['a:\n  b: {\n    c: 1\n}\n', '}', 'wrong indentation', 'indent the `}` more'],
   ['a: 1]\nb: ]\n', ']', 'not valid YAML: unexpected `]`', 'in quotes'],
-])('%j has a sentence and a way out', (text, marked, message, help) => {
+])('the syntax error in %j has a specific message and help', (text, marked, message, help) => {
   const found = problem(text);
   expect(found).toMatchObject({ 1: marked, 2: message, 4: expect.stringContaining(help) });
 });
 
-it('shows nothing of what may be a secret', () => {
+it('syntax errors do not quote text that may be secret', () => {
   for (const text of ['apiKey: "a" sk-secret\n', 'apiKey\nsk-secret\n: x', 'a:\n  - b: 1\n   sk-secret: 1\n'])
     expect(JSON.stringify(problem(text).slice(2))).not.toContain('sk-secret');
 });

@@ -10,14 +10,14 @@ import { failure, reason, run } from './run.ts';
 
 const PLACE = ['request', 'response', 'jwt', 'source', 'llmRequest'];
 
-describe('what an expression reads', () => {
+describe('references of an expression', () => {
   it.each([
     ['request.headers["x"] == "a" && jwt.sub == "b"', ['jwt', 'request']],
     ['[1, 2].map(request, request + 1)', []],
     ['{"request": 1}', []],
     ['has(jwt.sub)', ['jwt']],
     ['variables()', ['jwt', 'llmRequest', 'request', 'response', 'source']],
-  ])('%s: roots %j', (source, roots) => {
+  ])('expression %s references the roots %j', (source, roots) => {
     expect([...compileExpression(source, PLACE).roots].sort()).toEqual(roots);
   });
 
@@ -36,13 +36,13 @@ describe('what an expression reads', () => {
     ['request.bodyPrefix == ""', 'request.body', false],
     ['[1].exists(request, request == 1)', 'request.body', false],
     ['request.body.size() > 3', 'request', true],
-  ])('%s: reads %s: %s', (source, path, expected) => {
+  ])('expression.reads: %s reads %s: %s', (source, path, expected) => {
     expect(compileExpression(source, PLACE).reads(path)).toBe(expected);
   });
 });
 
 describe('evaluation', () => {
-  it('looks up only the roots that it reaches, and each of them once', () => {
+  it('evaluation resolves each reached root once and no other', () => {
     const asked: string[] = [];
     const expression = compileExpression('jwt.a == 1 && jwt.b == 2 || source.c == 3', PLACE);
     expression.evaluate((root) => {
@@ -52,7 +52,7 @@ describe('evaluation', () => {
     expect(asked).toEqual(['jwt']);
   });
 
-  it('reads only the members of a struct that it names', () => {
+  it('evaluation reads only the named members of a struct', () => {
     const asked: string[] = [];
     class Request extends CelStruct {
       field(name: string): unknown {
@@ -68,14 +68,14 @@ describe('evaluation', () => {
     expect(run('toJson(request)', { request: new Request() })).toBe('{"headers":{"x-user":"a"}}');
   });
 
-  it.each([null, undefined])('a root that is %s is null', (jwt) => {
+  it.each([null, undefined])('evaluation treats a root that is %s as null', (jwt) => {
     expect(run('jwt == null', { jwt })).toBe(true);
     expect(run('has(jwt.sub)', { jwt })).toBe(false);
     expect(run('default(jwt.sub, "nobody")', { jwt })).toBe('nobody');
     expect(reason('jwt.sub', { jwt })).toBe('no_such_key');
   });
 
-  it('takes integers of JSON as ints, and gives them back as numbers', () => {
+  it('evaluation reads integral JSON numbers as int and returns them as numbers', () => {
     const llmRequest = JSON.parse(
       '{"max_tokens": 2000, "top_p": 0.5, "big": 12345678901234567890, "list": [1, [2]]}',
     );
@@ -85,20 +85,20 @@ describe('evaluation', () => {
     expect(run('llmRequest', { llmRequest })).toEqual(llmRequest);
   });
 
-  it('gives ints that a number cannot hold as text', () => {
+  it('evaluation returns integers beyond the safe range as strings', () => {
     expect(run('9007199254740991')).toBe(9007199254740991);
     expect(run('9007199254740993')).toBe('9007199254740993');
     expect(run('18446744073709551615u')).toBe('18446744073709551615');
   });
 
-  it('puts the stack trace limit back, also after a failure', () => {
+  it('evaluation restores Error.stackTraceLimit, also after a failure', () => {
     const before = Error.stackTraceLimit;
     expect(reason('jwt.sub', { jwt: {} })).toBe('no_such_key');
     expect(Error.stackTraceLimit).toBe(before);
     expect(before).toBeGreaterThan(0);
   });
 
-  it('lets a lookup evaluate another expression, each on a budget of its own', () => {
+  it('evaluation gives an expression nested in a variable resolver its own budget', () => {
     const list = Array.from({ length: 9_000 }, (_, index) => index);
     // About seven tenths of a budget: two of them do not fit into one.
     const costly = compileExpression('source.list.map(x, x * 2 + x * 3 > 0).size()', PLACE);
@@ -112,7 +112,7 @@ describe('evaluation', () => {
     expect(() => twice.evaluate(() => ({ list }))).toThrow(CelEvaluationError);
   });
 
-  it('wraps a failure of the host, which no fallback hides', () => {
+  it('evaluation wraps host failures, which default() and || do not hide', () => {
     const cause = new Error('database password is hunter2');
     const expression = compileExpression('default(jwt.sub, "x") == "x" || true', PLACE);
     const evaluate = () =>
@@ -150,7 +150,7 @@ describe('evaluation', () => {
     'jwt.secret.substring(jwt.number)',
     'math.abs(jwt.secret)',
     'optional.none().value()',
-  ])('the message of a failing %s holds no value', (source) => {
+  ])('evaluation error of %s does not quote a value', (source) => {
     const secret = 'ht-(tp-SECRET%%';
     const error = failure(source, { jwt: { secret, number: 4711, list: [secret] } });
     expect(error.message).not.toMatch(/SECRET|4711/);
@@ -158,15 +158,15 @@ describe('evaluation', () => {
   });
 });
 
-describe('isTrue', () => {
+describe('evaluation as a boolean', () => {
   const holds = (source: string): boolean => isTrue(compileExpression(source, PLACE), () => null);
 
-  it('is true only for true', () => {
+  it('evaluation as a boolean is true only for the value true', () => {
     expect(holds('1 == 1')).toBe(true);
     for (const source of ['false', '1', '"true"', 'null', '[true]']) expect(holds(source)).toBe(false);
   });
 
-  it('throws when there is no value', () => {
+  it('evaluation as a boolean throws when the expression fails', () => {
     expect(() => holds('jwt.sub == "a"')).toThrow(CelEvaluationError);
   });
 });

@@ -23,7 +23,7 @@ const request = {
   ]),
 };
 
-describe('headers in an expression', () => {
+describe('HeadersView', () => {
   it.each([
     ['request.headers["SINGLE"]', 'z'],
     ['request.headers.single', 'z'],
@@ -48,17 +48,17 @@ describe('headers in an expression', () => {
     ['request.headers.filterKeys(k, k == "single")', { single: 'z' }],
     ['type(request.headers) == map', true],
     ['default(request.headers["missing"], "anonymous")', 'anonymous'],
-  ])('%s', (source, expected) => {
+  ])('CEL header access gives the expected value: %s', (source, expected) => {
     expect(run(source, { request })).toEqual(expected);
   });
 
-  it('a missing field or cookie is a missing key', () => {
+  it('CEL access to a missing header or cookie fails with no_such_key', () => {
     expect(reason('request.headers["missing"]', { request })).toBe('no_such_key');
     expect(reason('request.headers.cookie("missing")', { request })).toBe('no_such_key');
     expect(reason('request.headers.cookie("")', { request })).toBe('no_such_key');
   });
 
-  it('keys of other types find nothing', () => {
+  it('CEL header access with a key that is not a string fails with no_such_key', () => {
     expect(reason('request.headers[1]', { request })).toBe('no_such_key');
   });
 });

@@ -21,7 +21,7 @@ function timed<T>(run: () => T): { result: T; taken: number } {
   return { result, taken: (user + system) / 1000 };
 }
 
-describe('an evaluation ends, whatever it is given', () => {
+describe('cost of hostile expressions', () => {
   it.each([
     ['nested loops', 'list.map(a, list.map(b, a + b))'],
     ['nested quantifiers', 'list.all(a, list.all(b, a + b >= 0))'],
@@ -43,7 +43,7 @@ describe('an evaluation ends, whatever it is given', () => {
     ['a tree of shared lists', tree],
     ['comparing shared lists', `[${tree}, ${tree}].with(t, t[0] == t[1])`],
     ['printing shared texts', 'list.map(x, text).with(t, toJson(t))'],
-  ])('%s', (_what, source) => {
+  ])('CEL evaluation exceeds its budget in bounded time: %s', (_what, source) => {
     const { result, taken } = timed(() => reason(source, variables));
     expect(result).toBe('budget_exceeded');
     expect(taken).toBeLessThan(BOUND);
@@ -56,26 +56,26 @@ describe('an evaluation ends, whatever it is given', () => {
     ['growing group references', 'text.regexReplace("^.*$", "$0$0$0$0$0")'],
     ['more parts than a list may have', 'words.split(" ")'],
     ['more characters than a list may have', 'text.split("")'],
-  ])('%s stops at the size of a value', (_what, source) => {
+  ])('CEL evaluation stops at the value size or budget limit: %s', (_what, source) => {
     const { result, taken } = timed(() => reason(source, variables));
     expect(['limit_exceeded', 'budget_exceeded']).toContain(result);
     expect(taken).toBeLessThan(BOUND);
   });
 
-  it('a backtracking pattern takes linear time', () => {
+  it('CEL matches() takes linear time on a backtracking pattern', () => {
     const { result, taken } = timed(() => run('header.matches("^(a+)+$")', variables));
     expect(result).toBe(false);
     expect(taken).toBeLessThan(BOUND);
   });
 
-  it('a token with 100 000 roles is refused in a moment', () => {
+  it('CEL evaluation over a token with 100,000 roles fails in bounded time', () => {
     const jwt = { roles: Array.from({ length: 100_000 }, (_, index) => `role${index}`) };
     const { result, taken } = timed(() => reason('"admin" in jwt.roles', { jwt }));
     expect(result).toBe('limit_exceeded');
     expect(taken).toBeLessThan(BOUND);
   });
 
-  it('one evaluation does not pay for another', () => {
+  it('CEL evaluations each have their own budget', () => {
     const rule = compileExpression('list.map(x, x * x).size() == 10000', ['list']);
     for (let i = 0; i < 20; i++) expect(rule.evaluate(() => list)).toBe(true);
   });

@@ -25,7 +25,7 @@ describe('operators', () => {
     ['timestamp("2026-01-31T00:00:00Z") + duration("36h") < timestamp("2026-02-02T00:00:00Z")', true],
     ['{"a": [1, {"b": 2}]} == {"a": [1.0, {"b": 2u}]}', true],
     ['0.0 / 0.0 == 0.0 / 0.0', false],
-  ])('%s', (source, expected) => {
+  ])('CEL operator gives the expected value: %s', (source, expected) => {
     expect(run(source)).toEqual(expected);
   });
 
@@ -50,7 +50,7 @@ describe('operators', () => {
     ['{"a": 1, "a": 2}', 'invalid_argument'],
     ['{1.5: 1}', 'no_such_overload'],
     ['!1', 'no_such_overload'],
-  ])('%s fails: %s', (source, expected) => {
+  ])('CEL operator %s fails: %s', (source, expected) => {
     expect(reason(source)).toBe(expected);
   });
 });
@@ -90,7 +90,7 @@ describe('macros', () => {
     ['jwt.?nested.?n.orValue(0) + jwt.?other.?n.orValue(5)', 6],
     ['[1, 2][?5].hasValue()', false],
     ['variables().jwt.nested.n', 1],
-  ])('%s', (source, expected) => {
+  ])('CEL macro gives the expected value: %s', (source, expected) => {
     expect(run(source, { jwt })).toEqual(expected);
   });
 
@@ -107,11 +107,11 @@ describe('macros', () => {
     ['{"a": 1}.filterKeys(k, 42)', 'no_such_overload'],
     ['[1, 1].exists_one(x, 1 / 0 == 1)', 'division_by_zero'],
     ['"a".orValue("b")', 'no_such_overload'],
-  ])('%s fails: %s', (source, expected) => {
+  ])('CEL macro %s fails: %s', (source, expected) => {
     expect(reason(source, { jwt })).toBe(expected);
   });
 
-  it('variables() leaves out roots that are not set', () => {
+  it('CEL variables() omits roots that are not set', () => {
     expect(run('variables()', { jwt: { sub: 'a' }, request: null })).toEqual({ jwt: { sub: 'a' } });
   });
 });

@@ -47,28 +47,31 @@ const MISTAKES: readonly [string, string, string, RegExp?][] = [
   ['AGW0203', '«coalesce()»', '`coalesce` cannot be called with no arguments'],
 ];
 
-describe('mistakes are told in plain words at their place', () => {
-  it.each(MISTAKES)('%s %s', (code, marked, message, help) => {
-    const source = marked.replace(/[«»]/g, '');
-    const found = problem(source);
-    expect(found.code).toBe(code);
-    const shown = `${source.slice(0, found.start)}«${source.slice(found.start, found.end)}»${source.slice(found.end)}`;
-    expect(shown).toBe(marked);
-    expect(found.message).toContain(message);
-    expect(found.help ?? '').toMatch(help ?? /^/);
-    expect(`${found.message} ${found.label} ${found.help}`).not.toMatch(TOKEN_NAMES);
-  });
+describe('compile errors of CEL expressions', () => {
+  it.each(MISTAKES)(
+    'CEL compile error %s marks the fault and has a message and help: %s',
+    (code, marked, message, help) => {
+      const source = marked.replace(/[«»]/g, '');
+      const found = problem(source);
+      expect(found.code).toBe(code);
+      const shown = `${source.slice(0, found.start)}«${source.slice(found.start, found.end)}»${source.slice(found.end)}`;
+      expect(shown).toBe(marked);
+      expect(found.message).toContain(message);
+      expect(found.help ?? '').toMatch(help ?? /^/);
+      expect(`${found.message} ${found.label} ${found.help}`).not.toMatch(TOKEN_NAMES);
+    },
+  );
 
-  it('a member that is like no other passes, because a newer version may know it', () => {
+  it('CEL compiler accepts an unknown member without a similar known name', () => {
     expect(() => problem('request.somethingElse')).toThrow('compiles');
   });
 
-  it('a member of a local name is not checked', () => {
+  it('CEL compiler does not check members of local variables', () => {
     expect(() => problem('[{"header": 1}].map(request, request.header)')).toThrow('compiles');
   });
 });
 
-describe('limits of an expression are load errors', () => {
+describe('limits of CEL expressions', () => {
   it.each([
     ['length', `"${'a'.repeat(16 * 1024)}"`, /longer than 16384/],
     ['terms', Array(1_500).fill('true').join('&&'), /more than 1000 parts/],
@@ -77,14 +80,14 @@ describe('limits of an expression are load errors', () => {
     ['members', `jwt${'.a'.repeat(60)}`, /more than 48 levels/],
     ['negations', `${'!'.repeat(16_000)}true`, /more than/],
     ['arguments', `min(${Array(40).fill('1').join()})`, /too many arguments/],
-  ])('%s', (_what, source, message) => {
+  ])('CEL compiler rejects an expression over the limit of %s', (_what, source, message) => {
     const found = problem(source);
     expect(found.code).toBe('AGW0204');
     expect(found.message).toMatch(message);
     expect(found.end).toBeLessThanOrEqual(source.length);
   });
 
-  it('500 terms and 40 levels are fine', () => {
+  it('CEL compiler accepts 500 terms and 40 nesting levels', () => {
     expect(() => problem(Array(500).fill('true').join('&&'))).toThrow('compiles');
     expect(() => problem(`${'('.repeat(40)}1${')'.repeat(40)}`)).toThrow('compiles');
   });

@@ -48,8 +48,8 @@ function isPlain(value: unknown): boolean {
   );
 }
 
-describe('nothing of the host is reachable', () => {
-  it('no inherited name is a member of anything', () => {
+describe('JavaScript prototypes in CEL', () => {
+  it('CEL expressions cannot reach inherited JavaScript names as members', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...RECEIVERS),
@@ -77,11 +77,11 @@ describe('nothing of the host is reachable', () => {
     '"".constructor',
     'request["__proto__"]',
     'jwt.host.inherited',
-  ])('%s is a missing key', (source) => {
+  ])('CEL %s fails with no_such_key', (source) => {
     expect(reason(source, variables)).toBe('no_such_key');
   });
 
-  it('keys from JSON that look inherited are plain keys', () => {
+  it('CEL json() keys named like inherited JavaScript names are ordinary keys', () => {
     fc.assert(
       fc.property(fc.constantFrom(...INHERITED, '__proto__'), fc.jsonValue(), (name, value) => {
         const body = `{${JSON.stringify(name)}: ${JSON.stringify(value)}}`;
@@ -91,7 +91,7 @@ describe('nothing of the host is reachable', () => {
     );
   });
 
-  it('every evaluation of random parts gives plain data or a CelEvaluationError', () => {
+  it('CEL evaluation of random expressions gives plain data or a CelEvaluationError', () => {
     const part = fc.constantFrom(...RECEIVERS, 'x');
     const { expression } = fc.letrec<{ expression: string }>((tie) => ({
       expression: fc.oneof(

@@ -3,14 +3,14 @@ import { toCel } from '../../../src/server/expressions/cel/expression.ts';
 import { run } from './run.ts';
 
 describe('toCel', () => {
-  it('makes ints of integral numbers only as far as they are exact', () => {
+  it('toCel converts integral numbers to int only while they are exact', () => {
     expect(toCel(5)).toBe(5n);
     expect(toCel(5.5)).toBe(5.5);
     expect(toCel(2 ** 53)).toBe(2 ** 53);
     expect(toCel([1, 'a', [2]])).toEqual([1n, 'a', [2n]]);
   });
 
-  it('copies nothing that needs no conversion', () => {
+  it('toCel does not copy values that need no conversion', () => {
     const object = { deep: [1] };
     const list = ['a', object];
     expect(toCel(object)).toBe(object);
@@ -18,15 +18,15 @@ describe('toCel', () => {
   });
 
   it.each([[() => 1], [Symbol('a')], [new (class Host {})()], [undefined], [new Set([1])]])(
-    'reads what is no value as null (%s)',
+    'toCel converts unsupported values to null (%s)',
     (value) => {
       expect(toCel(value)).toBe(null);
     },
   );
 });
 
-describe('results', () => {
-  it('are plain data', () => {
+describe('CEL results', () => {
+  it('CEL results are plain data', () => {
     expect(run('{"a": [1, 2u, 3.5, null, true], 1: b"x"}')).toEqual({
       a: [1, 2, 3.5, null, true],
       '1': Uint8Array.of(120),
@@ -45,7 +45,7 @@ describe('results', () => {
     ]);
   });
 
-  it('keep a key named __proto__ as a key', () => {
+  it('CEL results keep a key named __proto__ as an own key', () => {
     const result = run('{"__proto__": {"polluted": 1}}') as Record<string, unknown>;
     expect(Object.getPrototypeOf(result)).toBe(null);
     expect(Object.keys(result)).toEqual(['__proto__']);

@@ -20,8 +20,8 @@ function* mappingsIn(value: unknown, path: readonly string[] = []): Generator<[H
 
 const load = (tree: unknown) => loadConfigText(stringify(tree), 'gateway.yaml', {});
 
-describe.each(['policies', 'llm', 'quickstart'])('in examples/%s.yaml', (name) => {
-  test('nothing in place of a mapping means the same as no key, wherever the key may be left out', () => {
+describe.each(['policies', 'llm', 'quickstart'])('empty mappings in examples/%s.yaml', (name) => {
+  test(`an empty optional mapping in examples/${name}.yaml means the same as an absent key`, () => {
     const file = new URL(`../../../examples/${name}.yaml`, import.meta.url);
     const { source } = loadConfigText(readFileSync(file, 'utf8'), 'gateway.yaml', {});
     const tree = structuredClone(source.value);
@@ -60,7 +60,7 @@ gateways:
       matches: [{ path: { exact: / } }]
 `;
 
-test('a file whose sections hold nothing is served', async () => {
+test('a configuration with empty sections is served', async () => {
   const text = CONFIG.replace(
     'policies:\n      backends: []',
     'policies: { cors: , directResponse: { body: reached, headers: } }',
@@ -69,7 +69,7 @@ test('a file whose sections hold nothing is served', async () => {
   expect(await send(gate.url)).toMatchObject({ status: 200, text: 'reached' });
 });
 
-test('a policy that holds nothing gets a warning: it protects nothing', () => {
+test('an empty policy is ignored with a warning', () => {
   const { config, diagnostics } = loadConfigText(
     'gateways: { a: { port: 1, routes: [{ policies: { authorization: }, backends: [{ host: "h:1" }] }] } }',
     'gateway.yaml',
@@ -87,13 +87,13 @@ test.each([
   ['a text from an empty variable', 'gateways: { a: { port: 1, address: $EMPTY } }', ''],
   ['a mapping that must be there', 'gateways: { a: }', 'expected a mapping, found nothing'],
   ['an entry of a list', 'gateways: { a: { port: 1, routes: [ ~ ] } }', 'expected a mapping, found nothing'],
-])('nothing in place of %s stays a mistake', (_what, text, message) => {
+])('an empty value in place of %s is an error', (_what, text, message) => {
   const { config, diagnostics } = loadConfigText(text, 'gateway.yaml', { EMPTY: '' });
   expect(config).toBeUndefined();
   expect(diagnostics.map((each) => each.message)).toEqual([expect.stringContaining(message)]);
 });
 
-test('editors accept nothing in place of a mapping that may be left out', () => {
+test('the JSON schema accepts null for optional mappings', () => {
   const { properties } = configJsonSchema() as unknown as {
     properties: Record<string, { type?: unknown; properties?: Record<string, { type?: unknown }> }>;
   };

@@ -38,11 +38,11 @@ async function problems(text: string) {
   return { loaded: loaded.diagnostics.map(shown), all: all.map(shown), isValid: loaded.config !== undefined };
 }
 
-describe.each(['policies', 'llm'])('in examples/%s.yaml', (name) => {
+describe.each(['policies', 'llm'])('single mistakes in examples/%s.yaml', (name) => {
   const tree = example(name);
   const paths = pathsOf(tree);
 
-  test('a missing variable, wherever it stands, is one problem and nothing else', async () => {
+  test(`a missing environment variable anywhere in examples/${name}.yaml is reported as one problem`, async () => {
     const { all: before, isValid } = await problems(stringify(tree));
     expect(isValid).toBe(true);
     for (const path of paths) {
@@ -55,7 +55,7 @@ describe.each(['policies', 'llm'])('in examples/%s.yaml', (name) => {
     }
   });
 
-  test('a misspelt key, wherever it stands, makes no compiled part complain', async () => {
+  test(`a misspelt key anywhere in examples/${name}.yaml causes no compile errors`, async () => {
     const { all: before } = await problems(stringify(tree));
     let refused = 0;
     for (const path of paths.filter((each) => typeof each.at(-1) === 'string')) {

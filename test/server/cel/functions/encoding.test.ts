@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { reason, run } from '../run.ts';
 
-describe('encodings', () => {
+describe('encoding functions', () => {
   it.each([
     ['base64.encode("hello") + base64Encode(b"\\xff")', 'aGVsbG8=/w=='],
     ['string(base64.decode("aGVsbG8=")) + string(base64Decode("Zg"))', 'hellof'],
@@ -17,7 +17,7 @@ describe('encodings', () => {
       'uuid().matches("^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$") && uuid() != uuid()',
       true,
     ],
-  ])('%s', (source, expected) => {
+  ])('CEL encoding function gives the expected value: %s', (source, expected) => {
     expect(run(source)).toEqual(expected);
   });
 
@@ -31,12 +31,12 @@ describe('encodings', () => {
     ['form.encode({"a": 1})', 'no_such_overload'],
     ['form.decode({})', 'no_such_overload'],
     ['fail("x")', 'failed'],
-  ])('%s fails: %s', (source, expected) => {
+  ])('CEL encoding function %s fails: %s', (source, expected) => {
     expect(reason(source)).toBe(expected);
   });
 });
 
-describe('JSON', () => {
+describe('JSON functions', () => {
   it.each([
     ['json("{\\"a\\": {\\"b\\": [1, 2.5]}}").a.b[0] + 1', 2],
     ['json(b"[1]")[0]', 1],
@@ -48,7 +48,7 @@ describe('JSON', () => {
     ['to_json("a\\"b")', '"a\\"b"'],
     ['json(toJson({"__proto__": 1})).__proto__', 1],
     ['unvalidatedJwtPayload(jwt).sub + string(unvalidatedJwtPayload(jwt).admin)', '~~~true'],
-  ])('%s', (source, expected) => {
+  ])('CEL JSON function gives the expected value: %s', (source, expected) => {
     const jwt = `x.${Buffer.from('{"sub":"~~~","admin":true}').toString('base64url')}.y`;
     expect(run(source, { jwt })).toEqual(expected);
   });
@@ -64,27 +64,27 @@ describe('JSON', () => {
     ['jsonField("[1]", "a")', 'no_such_key'],
     ['unvalidatedJwtPayload("a.b")', 'invalid_argument'],
     ['unvalidatedJwtPayload("a.b.c")', 'invalid_argument'],
-  ])('%s fails: %s', (source, expected) => {
+  ])('CEL JSON function %s fails: %s', (source, expected) => {
     expect(reason(source)).toBe(expected);
   });
 
   it.each([
     ['short', 129],
     ['long', 100_000],
-  ])('%s texts that nest too deeply are refused', (_what, depth) => {
+  ])('CEL json() rejects %s strings that nest too deeply', (_what, depth) => {
     expect(reason('json(body)', { body: '['.repeat(depth) + ']'.repeat(depth) })).toBe('invalid_argument');
   });
 
   it.each([
     ['30,000 members are read', 30_000, true],
     ['one more is refused', 30_001, false],
-  ])('%s', (_what, count, accepted) => {
+  ])('CEL json() member limit: %s', (_what, count, accepted) => {
     const body = `{${Array.from({ length: count }, (_, index) => `"k${index}":":"`).join(',')}}`;
     if (accepted) expect(run('json(body).k29999', { body })).toBe(':');
     else expect(reason('json(body)', { body })).toBe('invalid_argument');
   });
 
-  it('brackets inside of texts are no nesting', () => {
+  it('CEL json() does not count brackets inside strings as nesting', () => {
     const body = JSON.stringify({ text: `\\"${'[{'.repeat(5_000)}`, sub: 'a' });
     expect(run('json(body).sub', { body })).toBe('a');
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { reason, run } from '../run.ts';
 
-describe('numbers', () => {
+describe('numeric functions', () => {
   it.each([
     ['min(2000, 1024)', 1024],
     ['min(3, 1.5, 2u) == 1.5 && max([1, 5, 2]) == 5 && min("b", "a") == "a"', true],
@@ -20,7 +20,7 @@ describe('numbers', () => {
       true,
     ],
     ['random() >= 0.0 && random() < 1.0', true],
-  ])('%s', (source, expected) => {
+  ])('CEL numeric function gives the expected value: %s', (source, expected) => {
     expect(run(source)).toEqual(expected);
   });
 
@@ -32,12 +32,12 @@ describe('numbers', () => {
     ['math.ceil(1)', 'no_such_overload'],
     ['math.abs(-9223372036854775808)', 'overflow'],
     ['math.sqrt("4")', 'no_such_overload'],
-  ])('%s fails: %s', (source, expected) => {
+  ])('CEL numeric function %s fails: %s', (source, expected) => {
     expect(reason(source)).toBe(expected);
   });
 });
 
-describe('bits', () => {
+describe('bit functions', () => {
   it.each([
     ['[math.bitAnd(-3, -5), math.bitOr(-2, -4), math.bitXor(1, 3), math.bitNot(1)]', [-7, -2, 2, -2]],
     ['[math.bitAnd(3u, 2u), math.bitOr(1u, 2u), math.bitXor(3u, 5u)]', [2, 3, 6]],
@@ -53,7 +53,7 @@ describe('bits', () => {
     ],
     ['[math.bitAnd(4, b"\\x05"), math.bitAnd(b"\\x01\\x00\\x05", 4)]', [4, 4]],
     ['math.bitAnd(4u, b"\\x05") == 4u', true],
-  ])('%s', (source, expected) => {
+  ])('CEL bit function gives the expected value: %s', (source, expected) => {
     expect(run(source)).toEqual(expected);
   });
 
@@ -63,7 +63,7 @@ describe('bits', () => {
     [`math.bitOr(b"${'a'.repeat(33)}", b"a")`, 'invalid_argument'],
     ['math.bitShiftLeft(1, -1)', 'invalid_argument'],
     ['math.bitNot(1.5)', 'no_such_overload'],
-  ])('%s fails: %s', (source, expected) => {
+  ])('CEL bit function %s fails: %s', (source, expected) => {
     expect(reason(source)).toBe(expected);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { reason, run } from '../run.ts';
 
-describe('addresses', () => {
+describe('IP addresses', () => {
   it.each([
     [
       '[string(ip("192.168.0.1")), string(ip("2001:DB8:0::68")), string(ip("::ffff:1.2.3.4"))]',
@@ -28,7 +28,7 @@ describe('addresses', () => {
     ],
     ['ip("2001:db8::1") == ip("2001:0db8:0:0:0:0:0:1") && ip("1.2.3.4") != ip("::ffff:1.2.3.4")', true],
     ['type(ip("::1")) == net.IP', true],
-  ])('%s', (source, expected) => {
+  ])('CEL IP address function gives the expected value: %s', (source, expected) => {
     expect(run(source)).toEqual(expected);
   });
 
@@ -38,12 +38,12 @@ describe('addresses', () => {
     ['ip("fe80::1%eth0")', 'invalid_argument'],
     ['ip(1)', 'no_such_overload'],
     ['isIP(cidr("1.0.0.0/8"))', 'no_such_overload'],
-  ])('%s fails: %s', (source, expected) => {
+  ])('CEL IP address function %s fails: %s', (source, expected) => {
     expect(reason(source)).toBe(expected);
   });
 });
 
-describe('blocks', () => {
+describe('CIDR blocks', () => {
   it.each([
     ['cidr("10.0.0.0/8").containsIP("10.9.8.7") && cidr("10.0.0.0/8").containsIP(ip("10.0.0.0"))', true],
     ['cidr("10.0.0.0/8").containsIP("11.0.0.0") || cidr("0.0.0.0/0").containsIP("::1")', false],
@@ -61,19 +61,19 @@ describe('blocks', () => {
       ['127.0.0.0/8', '127.0.7.1'],
     ],
     ['cidr("::1/128").prefixLength() + cidr("1.2.3.4/0").prefixLength()', 128],
-  ])('%s', (source, expected) => {
+  ])('CEL CIDR function gives the expected value: %s', (source, expected) => {
     expect(run(source, { source: { address: '203.0.113.9' } })).toEqual(expected);
   });
 
   it.each(['10.0.0.0', '10.0.0.0/33', '::/129', '10.0.0.0/-1', '10.0.0/8', 'x/8'])(
-    '%s is no block',
+    'CEL cidr() rejects %s',
     (block) => {
       expect(reason('cidr(block)', { block })).toBe('invalid_argument');
     },
   );
 });
 
-describe('queries of a URI', () => {
+describe('URI query functions', () => {
   const request = { pathAndQuery: '/a?b=1&c=x%20y&b=2#f' };
 
   it.each([
@@ -83,11 +83,11 @@ describe('queries of a URI', () => {
     ['request.pathAndQuery.setQuery("b", "9")', '/a?b=9&c=x%20y#f'],
     ['"/a".addQuery("x", "1").setQuery("y", "&")', '/a?x=1&y=%26'],
     ['"/a??b=1".query("?b")', ['1']],
-  ])('%s', (source, expected) => {
+  ])('CEL query function gives the expected value: %s', (source, expected) => {
     expect(run(source, { request })).toEqual(expected);
   });
 
-  it('a missing parameter is a missing key', () => {
+  it('CEL query() of a missing parameter fails with no_such_key', () => {
     expect(reason('request.pathAndQuery.query("z")', { request })).toBe('no_such_key');
     expect(run('default(request.pathAndQuery.query("z")[0], "d")', { request })).toBe('d');
   });

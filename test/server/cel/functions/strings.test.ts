@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { reason, run } from '../run.ts';
 
-describe('methods of texts', () => {
+describe('string methods', () => {
   it.each([
     ['"abc".startsWith("ab") && "abc".endsWith("bc") && "abc".contains("b")', true],
     ['"tacocat".charAt(3) + "tacocat".charAt(7)', 'o'],
@@ -30,7 +30,7 @@ describe('methods of texts', () => {
     ['" \\t\u0085\u2003a b\\n ".trim()', 'a b'],
     ['"Bearer x".stripPrefix("Bearer ") + "x".stripPrefix("y") + "a.js".stripSuffix(".js")', 'xxa'],
     ['"token".unredacted()', 'token'],
-  ])('%s', (source, expected) => {
+  ])('CEL string method gives the expected value: %s', (source, expected) => {
     expect(run(source)).toEqual(expected);
   });
 
@@ -45,7 +45,7 @@ describe('methods of texts', () => {
     ['1.split(",")', 'no_such_overload'],
     ['["a", 1].join(",")', 'no_such_overload'],
     ['"abc".startsWith(1)', 'no_such_overload'],
-  ])('%s fails: %s', (source, expected) => {
+  ])('CEL string method %s fails: %s', (source, expected) => {
     expect(reason(source)).toBe(expected);
   });
 });
@@ -58,11 +58,11 @@ describe('regular expressions', () => {
     ['"/id/1/x".regexReplace("/id/[0-9]*/", "/id/{id}/")', '/id/{id}/x'],
     ['"abc".regexReplace("z", "y")', 'abc'],
     ['"ab".matches("a" + "b")', true],
-  ])('%s', (source, expected) => {
+  ])('CEL regular expression gives the expected value: %s', (source, expected) => {
     expect(run(source)).toBe(expected);
   });
 
-  it('a pattern from a variable is checked when it runs', () => {
+  it('CEL regular expression from a variable is checked at evaluation', () => {
     expect(run('"aa".matches(jwt.p)', { jwt: { p: '^a+$' } })).toBe(true);
     expect(reason('"aa".matches(jwt.p)', { jwt: { p: '(?=a)' } })).toBe('invalid_argument');
     expect(reason('"aa".matches(jwt.p)', { jwt: { p: 'a'.repeat(1_001) } })).toBe('invalid_argument');

@@ -1,25 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { reason, run } from '../run.ts';
 
-describe('collections', () => {
+describe('collection functions', () => {
   it.each([
     ['size([1, 2]) + {"a": 1}.size() + size(b"abc") + "ab".size()', 8],
     ['[1, 2].contains(2.0) && {"a": 1}.contains("a") && b"abc".contains(b"bc") && !"ab".contains("c")', true],
     ['{"a": 2, "k": "v"}.merge({"a": 3, "z": 1})', { a: 3, k: 'v', z: 1 }],
     ['toJson(jwt.merge({"b": 1}))', '{"a":1,"b":1,"c":2}'],
-  ])('%s', (source, expected) => {
+  ])('CEL collection function gives the expected value: %s', (source, expected) => {
     expect(run(source, { jwt: { a: 1, b: 9, c: 2 } })).toEqual(expected);
   });
 
   it.each([['size(1)'], ['1.size()'], ['[1].merge({})'], ['{}.merge([1])'], ['null.contains(1)']])(
-    '%s fails',
+    'CEL collection function %s fails',
     (source) => {
       expect(reason(source)).toBe('no_such_overload');
     },
   );
 });
 
-describe('conversions', () => {
+describe('conversion functions', () => {
   it.each([
     ['int("-42") + int(42u) + int(2.9) + int(-2.9) + int(timestamp("1970-01-01T00:01:00Z"))', 60],
     ['double("1.5") + double(1) + double(2u) + double("-2e3")', -1995.5],
@@ -39,7 +39,7 @@ describe('conversions', () => {
       true,
     ],
     ['type(timestamp(0)) == google.protobuf.Timestamp && type(b"") == bytes && type(1u) == uint', true],
-  ])('%s', (source, expected) => {
+  ])('CEL conversion gives the expected value: %s', (source, expected) => {
     expect(run(source)).toBe(expected);
   });
 
@@ -60,12 +60,12 @@ describe('conversions', () => {
     ['bool("__proto__")', 'invalid_argument'],
     ['string([1])', 'no_such_overload'],
     ['bytes(1)', 'no_such_overload'],
-  ])('%s fails: %s', (source, expected) => {
+  ])('CEL conversion %s fails: %s', (source, expected) => {
     expect(reason(source)).toBe(expected);
   });
 });
 
-describe('times', () => {
+describe('time functions', () => {
   const t = 'timestamp("2024-02-29T23:59:58.123456789Z")';
 
   it.each([
@@ -83,7 +83,7 @@ describe('times', () => {
       [1, 90, 500],
     ],
     ['duration("1.5h") > duration("89m") && duration("0") == duration("0s")', true],
-  ])('%s', (source, expected) => {
+  ])('CEL time function gives the expected value: %s', (source, expected) => {
     expect(run(source)).toEqual(expected);
   });
 
@@ -100,12 +100,12 @@ describe('times', () => {
     ['duration("99999999999h")', 'overflow'],
     ['timestamp(0).getHours("Nowhere/City")', 'invalid_argument'],
     ['duration("1s").getFullYear()', 'no_such_overload'],
-  ])('%s fails: %s', (source, expected) => {
+  ])('CEL time function %s fails: %s', (source, expected) => {
     expect(reason(source)).toBe(expected);
   });
 });
 
-describe('optionals', () => {
+describe('optional values', () => {
   it.each([
     ['optional.of(1).value() + optional.ofNonZeroValue(2).value()', 3],
     ['[0, 0.0, "", false, null, [], {}, b"", 0u].exists(x, optional.ofNonZeroValue(x).hasValue())', false],
@@ -114,11 +114,11 @@ describe('optionals', () => {
       'optional.none() == optional.none() && optional.of(1) == optional.of(1.0) && optional.of(1) != optional.none()',
       true,
     ],
-  ])('%s', (source, expected) => {
+  ])('CEL optional gives the expected value: %s', (source, expected) => {
     expect(run(source)).toBe(expected);
   });
 
-  it('an empty one has no value', () => {
+  it('CEL optional.none().value() fails with no_such_key', () => {
     expect(reason('optional.none().value()')).toBe('no_such_key');
   });
 });
