@@ -9,7 +9,7 @@ interface Settings {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-describe('the configuration', () => {
+describe('golden configuration files', () => {
   runGoldenCases<Settings>(new URL('config/', import.meta.url), ({ settings, input }) => {
     const { config, diagnostics, source } = loadConfigText(input, 'gateway.yaml', settings.env ?? {});
     const sources = new Map([[source.file, diagnosticSource(source, configSchema)]]);

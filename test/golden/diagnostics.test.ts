@@ -60,7 +60,7 @@ function literalKey(source: YamlSource, path: Path): Diagnostic {
   };
 }
 
-describe('diagnostics', () => {
+describe('golden diagnostics', () => {
   runGoldenCases<Settings>(new URL('diagnostics/', import.meta.url), ({ settings, input }) => {
     const { format = 'text', width = 100, ascii = false, color = false, env = {} } = settings;
     // Escapes in the case file keep it readable: \e for ESC, \t for a tab.

@@ -9,7 +9,7 @@ interface Settings {
 }
 
 // What the schema finds, then what compiling finds, in the words of `agctl config validate`; `valid` when that is nothing.
-describe('a configuration that is read and compiled', () => {
+describe('golden validation results', () => {
   runGoldenCases<Settings>(
     new URL('validate/', import.meta.url),
     async ({ settings: { env = {} }, input }) => {

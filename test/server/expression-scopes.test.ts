@@ -66,7 +66,7 @@ llm:
       routing: { conditional: { targets: [{ model: a, when: nosuch }, { model: a }] } }
 `;
 
-test('each key offers the variables of its place', async () => {
+test('each expression key offers the variables of its scope', async () => {
   const offered = new Map<string, string>();
   const others: string[] = [];
   for (const text of [ALL, OTHERS]) {

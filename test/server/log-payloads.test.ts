@@ -27,7 +27,7 @@ import { httpUpstream } from '../kit/upstream.ts';
 
 const logging = (add: Record<string, string>) => ({ frontendPolicies: { accessLog: { add } } });
 
-describe('a call of a tool', () => {
+describe('logged tool calls', () => {
   const TOOL = {
     t_args: 'toJson(mcp.tool.arguments)',
     t_result: 'mcp.tool.result.content[0].text',
@@ -46,7 +46,7 @@ describe('a call of a tool', () => {
     return [line['t_args'], line['t_result'], line['t_error']];
   }
 
-  test('has its arguments and its result', async () => {
+  test('the access log reads the arguments and the result of a tool call', async () => {
     expect(await logged([chaos('one', '--tools=read')], 'read', { path: '/a' })).toEqual([
       '{"path":"/a"}',
       'one read',
@@ -59,7 +59,7 @@ describe('a call of a tool', () => {
     ]);
   });
 
-  test('has no result that is over the bound', async () => {
+  test('the access log has no tool result over the size limit', async () => {
     expect(await logged([chaos('one')], 'big', { bytes: 300_000 })).toEqual([
       '{"bytes":300000}',
       undefined,
@@ -67,7 +67,7 @@ describe('a call of a tool', () => {
     ]);
   });
 
-  test('has the error that it ended with', async () => {
+  test('the access log reads the error of a tool call', async () => {
     expect(await logged([chaos('one')], 'fail', { code: -32001, message: 'no' })).toEqual([
       '{"code":-32001,"message":"no"}',
       undefined,
@@ -81,7 +81,7 @@ describe('a call of a tool', () => {
   });
 });
 
-test('rules of tools see the arguments of a call, and none in lists', async () => {
+test('mcpAuthorization rules read the arguments of a tool call, which lists do not have', async () => {
   const rules = [
     'mcp.tool.name == "read" && (!has(mcp.tool.arguments) || mcp.tool.arguments.path.startsWith("/tmp/"))',
     'mcp.tool.name == "strict" && mcp.tool.arguments.ok',
@@ -102,7 +102,7 @@ test('rules of tools see the arguments of a call, and none in lists', async () =
   await session.end();
 });
 
-describe('a call of a model', () => {
+describe('logged LLM calls', () => {
   const LLM = {
     p: 'toJson(llm.prompt)',
     c: 'toJson(llm.completion)',
@@ -126,7 +126,7 @@ describe('a call of a model', () => {
   const PROMPT = '[{"role":"system","content":"Be kind."},{"role":"user","content":"Hi you"}]';
   const CALL = { id: 'c1', type: 'function', function: { name: 'add', arguments: '{"a":1}' } };
 
-  test('has its prompt, its completion and its calls of tools', async () => {
+  test('the access log reads the prompt, completion and tool calls of an LLM call', async () => {
     const message = { role: 'assistant', content: 'Sure.', tool_calls: [CALL] };
     await using provider = await llmProvider(
       answering(
@@ -147,7 +147,7 @@ describe('a call of a model', () => {
     });
   });
 
-  test('has the completion of a stream, put together', async () => {
+  test('the access log reads the assembled completion of an LLM stream', async () => {
     const call = (index: number, fn: object, rest: object = {}) =>
       chunk({ tool_calls: [{ index, ...rest, function: fn }] });
     await using provider = await llmProvider(
@@ -174,7 +174,7 @@ describe('a call of a model', () => {
   });
 
   test.each([false, true])(
-    'shows what guardrails let through, and not what they masked (stream: %s)',
+    'the access log shows LLM content as masked by guardrails (stream: %s)',
     async (stream) => {
       await using guard = await guardrail(({ messages, choices }) => ({
         body:
@@ -206,7 +206,7 @@ describe('a call of a model', () => {
     },
   );
 
-  test('that a guardrail rejects has neither prompt nor completion', async () => {
+  test('the access log has neither prompt nor completion of a call that a guardrail rejects', async () => {
     await using guard = await guardrail(() => ({ body: 'no', status_code: 403 }));
     await using provider = await llmProvider();
     for (const guardrails of [{ request: [webhook(guard)] }, { response: [webhook(guard)] }]) {
@@ -245,7 +245,7 @@ describe('a call of a model', () => {
         ],
       },
     ],
-  ])('has them in the form of %s', async (path, ask, answer) => {
+  ])('the access log reads prompt and completion in the format of %s', async (path, ask, answer) => {
     await using provider = await llmProvider(answering(JSON.stringify(answer)));
     await using served = await llmGateway(provider, { more });
     await send(served.url + path, {
@@ -260,7 +260,7 @@ describe('a call of a model', () => {
     });
   });
 
-  test('keeps no more of it than the bound', async () => {
+  test('the access log keeps at most the size limit of prompt and completion', async () => {
     await using provider = await llmProvider(answering(completion('x'.repeat(300_000))));
     const sizes = logging({ p: 'size(llm.prompt[0].content)', c: 'size(llm.completion[0])' });
     await using served = await llmGateway(provider, { more: sizes });
@@ -268,7 +268,7 @@ describe('a call of a model', () => {
     expect(await served.accessLine(1)).toMatchObject({ p: String(256 * 1024), c: String(256 * 1024) });
   });
 
-  test('keeps nothing where no expression reads it', async () => {
+  test('prompt and completion are not kept when no expression reads them', async () => {
     const open: RequestContext[] = [];
     await using provider = await llmProvider((request, response, received) => {
       open.push(...served.running.openRequests);
@@ -284,7 +284,7 @@ describe('a call of a model', () => {
   });
 });
 
-test('attributes of spans see bodies, as fields of the log do', async () => {
+test('span attributes read bodies like access log fields', async () => {
   await using receiver = await collector('http');
   await using backend = await httpUpstream((_, response) => response.end('answer'));
   const tracing = {

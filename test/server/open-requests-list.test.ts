@@ -7,7 +7,7 @@ import { OpenRequests } from '../../src/server/runtime/open-requests.ts';
 const request = (name = ''): RequestContext =>
   ({ name, data: new Array(250).fill(0), slots: undefined }) as unknown as RequestContext;
 
-test('requests leave from the beginning, the middle and the end; the others keep their order', () => {
+test('OpenRequests removes requests anywhere in the list and keeps the order of the others', () => {
   const open = new OpenRequests();
   const [a, b, c, d, never] = ['a', 'b', 'c', 'd', 'never'].map(request) as [
     RequestContext,
@@ -40,7 +40,7 @@ test('requests leave from the beginning, the middle and the end; the others keep
   is();
 });
 
-test('after a full collection, requests that have ended do not reach the old generation', () => {
+test('OpenRequests does not retain ended requests into the old generation', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const open = new OpenRequests();

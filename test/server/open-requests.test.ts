@@ -38,7 +38,7 @@ async function cutLine(gate: TestGateway): Promise<Record<string, string>> {
   return line;
 }
 
-test('a request without an answer gets 503 by way of its policies, and is counted once', async () => {
+test('a request without a response at the drain deadline gets 503 with response policies and is counted once', async () => {
   await using backend = await httpUpstream(() => undefined);
   const cors = { allowOrigins: ['https://app.example'] };
   await using gate = await proxyGateway(backend.address, { cors }, short);
@@ -64,7 +64,7 @@ test.each([
     () => httpUpstream(() => undefined, { streaming: true }),
     (address: string) => proxyGateway(address, {}, short),
   ],
-])('an upload %s gets 503, too', async (_, upstream, open) => {
+])('an upload %s gets 503 at the drain deadline', async (_, upstream, open) => {
   await using backend = await upstream();
   await using gate = await open(backend.address);
   const head = rawRequest('POST /v1/chat/completions HTTP/1.1', ['Content-Length: 1000000'], '{"model":');
@@ -78,7 +78,7 @@ test.each([
   expect(await cutLine(gate)).toMatchObject({ 'http.status': '503', error: MESSAGE });
 });
 
-test('a call of a model that waits for a guardrail gets 503 in the form of the API', async () => {
+test("an LLM call that waits for a guardrail gets 503 in the API's error format at the drain deadline", async () => {
   await using hook = await httpUpstream(() => undefined);
   await using provider = await llmProvider();
   await using gate = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
@@ -92,7 +92,7 @@ test('a call of a model that waits for a guardrail gets 503 in the form of the A
   expect(await cutLine(gate)).toMatchObject({ error: MESSAGE, reason: 'Timeout' });
 });
 
-test('a stream of a model ends with an error event, without what a guardrail still holds back', async () => {
+test('an LLM stream ends with an error event at the drain deadline, without content held back by a guardrail', async () => {
   await using hook = await guardrail(() => ({}));
   await using provider = await llmProvider(
     streaming((response) => response.write(chunk({ content: 'held back' }))),
@@ -115,7 +115,7 @@ test('a stream of a model ends with an error event, without what a guardrail sti
   });
 });
 
-test('a response that has begun and is no stream of events breaks off', async () => {
+test('a response that is not an event stream is aborted at the drain deadline', async () => {
   const whole = completion('Hello.');
   await using provider = await llmProvider((_, response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': whole.length });
@@ -131,7 +131,7 @@ test('a response that has begun and is no stream of events breaks off', async ()
   expect(await cutLine(gate)).toMatchObject({ 'http.status': '200' });
 });
 
-test('a client that reads nothing does not hold up the end', async () => {
+test('a client that reads nothing does not delay shutdown', async () => {
   await using provider = await llmProvider(
     streaming((response) => {
       const more = (): void =>

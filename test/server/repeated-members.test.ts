@@ -26,9 +26,9 @@ const NESTED: readonly (readonly [what: string, body: string, name: string])[] =
 const UNIQUE =
   '{"model":"m","messages":[{"role":"user","content":"{\\"a\\":1,\\"a\\":2}"},{"role":"user","content":"a"}],"a":{"a":{"a":[{"a":1},{"a":"a"}]}}}';
 
-describe('a body whose member stands twice', () => {
+describe('bodies with duplicate keys', () => {
   test.each(NESTED)(
-    '%s: an LLM request is refused before a guardrail or provider sees it',
+    '%s: an LLM request with a duplicate key is rejected before guardrails and providers',
     async (_what, body, name) => {
       await using provider = await llmProvider();
       await using guard = await guardrail(() => ({}));
@@ -44,7 +44,7 @@ describe('a body whose member stands twice', () => {
   );
 
   test.each(NESTED)(
-    '%s: a request is refused where a rule reads its body as JSON',
+    '%s: a request with a duplicate key is rejected where a rule parses its body as JSON',
     async (_what, body, name) => {
       await using backend = await httpUpstream();
       // A rule that is true whatever the body says, to show that no rule decides.
@@ -70,7 +70,7 @@ describe('a body whose member stands twice', () => {
         ],
       },
     ],
-  ])('is refused where an expression reads %s', async (_what, policies) => {
+  ])('a body with a duplicate key is rejected where an expression reads %s', async (_what, policies) => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, policies);
     const post = async (body: string) => (await send(gate.url, { method: 'POST', body })).status;
@@ -80,7 +80,7 @@ describe('a body whose member stands twice', () => {
     expect(backend.received).toHaveLength(2);
   });
 
-  test('is refused where only its beginning is kept', async () => {
+  test('a body with a duplicate key is rejected where only its prefix is buffered', async () => {
     await using backend = await httpUpstream();
     const policies = { authorization: { rules: ['size(request.bodyPrefix) > 0'] } };
     const more = { frontendPolicies: { http: { maxBufferSize: 100 } } };
@@ -91,7 +91,7 @@ describe('a body whose member stands twice', () => {
     expect(await post(`{"a":{"b":1},${rest}"c":1}`)).toBe(200);
   });
 
-  test('passes byte for byte where no expression of a policy reads it', async () => {
+  test('a body with a duplicate key passes byte for byte when no policy expression reads it', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, {
       authorization: { rules: ['request.method == "POST"'] },
@@ -102,7 +102,7 @@ describe('a body whose member stands twice', () => {
   });
 });
 
-test('equal names in different objects are no repetition', async () => {
+test('equal keys in different objects are not duplicates', async () => {
   await using provider = await llmProvider();
   await using served = await llmGateway(provider);
   expect((await chat(served, UNIQUE)).status).toBe(200);
@@ -115,7 +115,7 @@ test('equal names in different objects are no repetition', async () => {
   expect((await send(gate.url, { method: 'POST', body: UNIQUE })).status).toBe(200);
 });
 
-test('a body with more members than the bound is refused where a rule reads it', async () => {
+test('a body with more members than the limit is rejected where a rule reads it', async () => {
   await using backend = await httpUpstream();
   await using gate = await proxyGateway(backend.address, {
     authorization: { rules: ['size(request.body) > 0'] },

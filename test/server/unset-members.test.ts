@@ -43,7 +43,7 @@ async function warnings(place: keyof typeof PLACES, source: string): Promise<str
     .map(({ message, range }) => `${message} <${text.slice(range.start.offset, range.end.offset)}>`);
 }
 
-describe('validation warns', () => {
+describe('validation warnings on variables', () => {
   test.each([
     ['request', 'source.subjectCn == "a"', 'source.subjectCn', 'this gateway never sets it'],
     ['log', 'source.identity.namespace', 'source.identity', 'this gateway never sets it'],
@@ -57,7 +57,7 @@ describe('validation warns', () => {
     ['providerReply', 'response.body == b"a"', 'response.body', 'the body of the answer is on its way'],
     ['sampling', 'jwt.sub == "a"', 'jwt', 'no policy has run'],
     ['sampling', 'proxy.route.name == "r"', 'proxy.route.name', 'the route is not known'],
-  ] as const)('in %s: %s', async (place, source, member, why) => {
+  ] as const)('validation warns about a variable never set in %s: %s', async (place, source, member, why) => {
     const [found, ...others] = await warnings(place, source);
     expect(others).toEqual([]);
     expect(found).toContain(`\`${member}\` is never set here: ${why} <`);
@@ -65,7 +65,7 @@ describe('validation warns', () => {
     expect(/<(.*)>$/.exec(found ?? '')?.[1]).toContain(member);
   });
 
-  test('of variables that no policy of the route sets', async () => {
+  test('validation warns about variables that no policy of the route sets', async () => {
     expect(await warnings('request', 'apiKey.team == "a" || extauthz.user == "b"')).toEqual([
       expect.stringContaining('route `default/r` reads `apiKey`, but nothing on it sets that'),
       expect.stringContaining('route `default/r` reads `extauthz`, but nothing on it sets that'),
@@ -75,14 +75,14 @@ describe('validation warns', () => {
   test.each([
     ['mcp', 'mcp.tool.name == "a" && mcp.tool.arguments.path == "/a"'],
     ['deny', 'mcp.tool.arguments["path"] == "/a"'],
-  ] as const)('of a rule that hides tools from lists (%s): %s', async (place, source) => {
+  ] as const)('validation warns about a rule that hides tools from lists (%s): %s', async (place, source) => {
     expect(await warnings(place, source)).toEqual([
       expect.stringContaining('this rule also decides lists, where `mcp.tool.arguments` is not set'),
     ]);
   });
 });
 
-describe('validation says nothing', () => {
+describe('variables without a warning', () => {
   test.each([
     ['log', 'llm.prompt[0].content + llm.completion[0] + mcp.tool.result.a + mcp.tool.arguments.a'],
     ['log', 'string(request.endTime) + backend.name + mcp.sessionId + llm.toolCalls[0].name'],
@@ -94,12 +94,12 @@ describe('validation says nothing', () => {
     ['mcp', 'default(mcp.tool.arguments.path, "") == "/a"'],
     ['deny', 'has(mcp.tool.arguments.path) && mcp.tool.arguments.path == "/a"'],
     ['deny', '"arguments" in mcp.tool && mcp.tool.arguments.path == "/a"'],
-  ] as const)('in %s: %s', async (place, source) => {
+  ] as const)('validation does not warn about variables set in %s: %s', async (place, source) => {
     expect(await warnings(place, source)).toEqual([]);
   });
 });
 
-describe('`in` over a text', () => {
+describe('`in` on strings', () => {
   const found = async (source: string): Promise<string[]> => {
     const text = JSON.stringify(PLACES.request(source));
     const all = await findProblems(loadConfigText(text, 'x.yaml', {}), { folder: '/', env: {} });
@@ -111,7 +111,7 @@ describe('`in` over a text', () => {
     ['"admin" in request.path', 'request.path'],
     ["'a' in 'abc'", "'abc'"],
     ['request.method == "GET" && !("x" in request.path.lowerAscii())', 'request.path.lowerAscii()'],
-  ])('gets a warning where it is certain: %s', async (source, marked) => {
+  ])('validation warns about `in` on a string: %s', async (source, marked) => {
     expect(await found(source)).toEqual([marked]);
   });
 
@@ -120,12 +120,12 @@ describe('`in` over a text', () => {
     '"a" in request.path.split("/")',
     'cel.bind(request, {"path": ["a"]}, "a" in request.path)',
     '"a" in default(jwt.roles, "")',
-  ])('gets none where it may work: %s', async (source) => {
+  ])('validation does not warn about `in` on a value that may be a list or map: %s', async (source) => {
     expect(await found(source)).toEqual([]);
   });
 });
 
-test('a rule sees the route, though an expression before it has looked when there was none', async () => {
+test('a rule reads proxy.route.name although an earlier expression read proxy before routing', async () => {
   await using receiver = await collector('http');
   const tracing = { host: receiver.url, protocol: 'http', randomSampling: 'proxy.gateway.name == "x"' };
   await using gate = await answeringGateway(
@@ -135,7 +135,7 @@ test('a rule sees the route, though an expression before it has looked when ther
   expect((await send(gate.url)).status).toBe(200);
 });
 
-test('a header of a response webhook has the backend, though a transformation looked when there was none', async () => {
+test('a response webhook header reads backend.name although a transformation read it before a backend was selected', async () => {
   await using provider = await llmProvider();
   await using guard = await guardrail(() => ({}));
   const response = [webhook(guard, { headers: { 'x-backend': 'backend.name' } })];

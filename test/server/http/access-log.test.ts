@@ -22,8 +22,8 @@ const settled = (line: string): string =>
 
 const call = (name: string, id: unknown = 1) => ({ jsonrpc: '2.0', ...toolCall(id, name) });
 
-describe('one line per request', () => {
-  test('in text, with its fields in this order', async () => {
+describe('access log lines', () => {
+  test('access log text lines have the specified fields in order', async () => {
     await using gate = await gateway(mcpConfig(TARGETS, { route: { name: 'tools' } }));
     const session = await openSession(`${gate.url}/mcp`);
     await session.request('tools/call', { name: 'a_echo', arguments: {} });
@@ -50,7 +50,7 @@ describe('one line per request', () => {
     ]);
   });
 
-  test('in JSON, with the same fields in the same order', async () => {
+  test('access log JSON lines have the same fields in the same order', async () => {
     const config = { logging: { format: 'json' } };
     await using gate = await gateway(mcpConfig([chaos('a')], { config, route: { name: 'tools' } }));
     const session = await openSession(`${gate.url}/mcp`);
@@ -66,7 +66,7 @@ describe('one line per request', () => {
     ]);
   });
 
-  test('also without a route, and with the version that the client spoke', async () => {
+  test('access log lines are written for requests without a route and record the HTTP version', async () => {
     await using gate = await gateway(
       mcpConfig(TARGETS, { route: { matches: [{ path: { exact: '/mcp' } }] } }),
     );
@@ -81,7 +81,7 @@ describe('one line per request', () => {
     expect(line).not.toHaveProperty('route');
   });
 
-  test('when the stream ends, not when it begins', async () => {
+  test('access log lines of a stream are written when the stream ends', async () => {
     await using gate = await gateway(mcpConfig(TARGETS));
     const session = await openSession(`${gate.url}/mcp`);
     await using stream = await openEvents(session.url, { session: session.id });
@@ -92,7 +92,7 @@ describe('one line per request', () => {
     expect(await gate.accessLine(4)).toMatchObject({ 'http.method': 'GET', 'http.status': '200' });
   });
 
-  test('when the client leaves before there is an answer', async () => {
+  test('access log lines are written when the client disconnects before a response', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     const leave = new AbortController();
@@ -112,21 +112,24 @@ describe('one line per request', () => {
   });
 });
 
-describe('what clients send stays inside its line', () => {
+describe('access log escaping', () => {
   const HOSTILE = 'a\r\n2026-01-01T00:00:00Z\tinfo\trequest forged=1\u001b[2J\u009b31m\u2028\u202eevil\u0000';
 
-  test.each(['text', 'json'])('in a tool name, as %s', async (format) => {
-    await using gate = await gateway(mcpConfig([chaos('a')], { config: { logging: { format } } }));
-    const session = await openSession(`${gate.url}/mcp`);
-    await session.request('tools/call', { name: HOSTILE, arguments: {} });
-    await until(() => gate.accessLog.length === 3);
-    const line = gate.accessLog[2] as string;
-    expect(line.slice(0, -1)).not.toMatch(/(?!\t)\p{Cc}|[\u2028\u2029\u202a-\u202e]/u);
-    expect(line.endsWith('\n')).toBe(true);
-    expect(line).toContain('evil');
-  });
+  test.each(['text', 'json'])(
+    'access log in %s format keeps a hostile tool name within its line',
+    async (format) => {
+      await using gate = await gateway(mcpConfig([chaos('a')], { config: { logging: { format } } }));
+      const session = await openSession(`${gate.url}/mcp`);
+      await session.request('tools/call', { name: HOSTILE, arguments: {} });
+      await until(() => gate.accessLog.length === 3);
+      const line = gate.accessLog[2] as string;
+      expect(line.slice(0, -1)).not.toMatch(/(?!\t)\p{Cc}|[\u2028\u2029\u202a-\u202e]/u);
+      expect(line.endsWith('\n')).toBe(true);
+      expect(line).toContain('evil');
+    },
+  );
 
-  test('in a host, a path and an error', async () => {
+  test('access log keeps hostile bytes of the host, path and error within their line', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const bytes = Buffer.from('GET /mcp?\x80\x9b31m HTTP/1.1\r\nHost: evil\x9b31m\x85\r\n\r\n', 'latin1');
     await sendRaw(gate.port, bytes);
@@ -138,7 +141,7 @@ describe('what clients send stays inside its line', () => {
     expect(gate.accessLog[0]).toContain(' reason=InvalidRequest');
   });
 
-  test('a JSON line stays JSON', async () => {
+  test('access log JSON lines stay valid JSON with a hostile tool name', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')], { config: { logging: { format: 'json' } } }));
     const session = await openSession(`${gate.url}/mcp`);
     await session.request('tools/call', { name: HOSTILE, arguments: {} });
@@ -146,7 +149,7 @@ describe('what clients send stays inside its line', () => {
     expect(JSON.parse(gate.accessLog[2] as string)['gen_ai.tool.name']).toContain('evil');
   });
 
-  test('a value over 1 KiB is cut', async () => {
+  test('access log values are truncated at 1 KiB', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     await post(`${gate.url}/mcp`, call('x'.repeat(100_000)), { 'mcp-session-id': 'x'.repeat(5_000) });
     await fetch(`${gate.url}/mcp?${'y'.repeat(5_000)}`, { method: 'PUT' });
@@ -155,14 +158,14 @@ describe('what clients send stays inside its line', () => {
     expect(gate.accessLog[1]).toContain(`${'y'.repeat(1_019)}… http.version`);
   });
 
-  test('a tool name cannot write another field', async () => {
+  test('access log tool names cannot forge other fields', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     await session.request('tools/call', { name: 'x http.status=500 reason=forged', arguments: {} });
     expect(await gate.accessLine(3)).toMatchObject({ 'http.status': '200' });
   });
 
-  test('a session id is shown in part only', async () => {
+  test('access log shows only a part of the session id', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     await session.request('ping');

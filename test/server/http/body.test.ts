@@ -37,14 +37,14 @@ async function seenByChild(): Promise<number> {
 
 const MCP_LINES = ['Content-Type: application/json', 'Accept: text/event-stream'];
 
-describe('size', () => {
-  test('a body of exactly the limit passes', async () => {
+describe('request body size', () => {
+  test('a request body of exactly the limit passes', async () => {
     const { status, result } = await post(session.url, callOf(LIMIT), { 'mcp-session-id': session.id });
     expect(status).toBe(200);
     expect(result.content[0].text).toMatch(/^x+$/);
   });
 
-  test('one byte more is 413, and no target sees it', async () => {
+  test('a request body one byte over the limit is rejected with 413 and reaches no target', async () => {
     const before = await seenByChild();
     const { status, text } = await post(session.url, callOf(LIMIT + 1), { 'mcp-session-id': session.id });
     expect(status).toBe(413);
@@ -53,13 +53,13 @@ describe('size', () => {
     expect(await seenByChild()).toBe(before + 1);
   });
 
-  test('a declared size over the limit is refused before the body comes', async () => {
+  test('a content-length over the limit is rejected before the body is read', async () => {
     const lines = [...MCP_LINES, `Content-Length: ${LIMIT + 1}`];
     const { statuses, closed } = await sendRaw(gate.port, rawRequest('POST /mcp HTTP/1.1', lines));
     expect({ statuses, closed }).toEqual({ statuses: [413], closed: true });
   });
 
-  test('chunks are refused as soon as they are over the limit, not at their end', async () => {
+  test('a chunked request body is rejected as soon as it exceeds the limit', async () => {
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
     const endless = rawRequest(
       'POST /mcp HTTP/1.1',
@@ -70,7 +70,7 @@ describe('size', () => {
     expect({ statuses, closed }).toEqual({ statuses: [413], closed: true });
   });
 
-  test('a body that breaks off is 499 in the log, and nothing reaches the target', async () => {
+  test('a request body that ends early is logged as 499 and reaches no target', async () => {
     const before = await seenByChild();
     const count = gate.accessLog.length + 1;
     const lines = [...MCP_LINES, 'Content-Length: 1000'];
@@ -84,17 +84,17 @@ describe('Expect: 100-continue', () => {
   const expecting = (length: number) =>
     rawRequest('POST /mcp HTTP/1.1', [...MCP_LINES, 'Expect: 100-continue', `Content-Length: ${length}`]);
 
-  test('a body that would be refused is refused without being asked for', async () => {
+  test('Expect: 100-continue is rejected without 100 for a body over the limit', async () => {
     const { statuses, closed } = await sendRaw(gate.port, expecting(3 * 1024 * 1024));
     expect({ statuses, closed }).toEqual({ statuses: [413], closed: true });
   });
 
-  test('any other body is asked for', async () => {
+  test('Expect: 100-continue is answered with 100 for an acceptable body', async () => {
     const { statuses } = await sendRaw(gate.port, expecting(10), { responses: 1 });
     expect(statuses).toEqual([100]);
   });
 
-  test('any other expectation is 417', async () => {
+  test('Expect with another value is rejected with 417', async () => {
     const bytes = rawRequest('POST /mcp HTTP/1.1', [...MCP_LINES, 'Expect: a-miracle', 'Content-Length: 0']);
     expect((await sendRaw(gate.port, bytes, { responses: 1 })).statuses).toEqual([417]);
   });
@@ -111,7 +111,7 @@ describe('content-encoding', () => {
     ['br', brotliCompressSync],
     ['GZIP', gzipSync],
     ['identity', (text: string) => Buffer.from(text)],
-  ] as const)('%s is undone', async (encoding, encode) => {
+  ] as const)('Content-Encoding %s is decoded', async (encoding, encode) => {
     const { result } = await send(encode(JSON.stringify(echo('packed'))), encoding);
     expect(result.content[0].text).toBe('packed');
   });
@@ -121,22 +121,28 @@ describe('content-encoding', () => {
     expect(status).toBe(415);
     expect(text).toBe('content-encoding is not supported: send identity, gzip, deflate or br');
   };
-  test.each(['foo', 'gzip, gzip', Array(50).fill('gzip').join(', '), 'zstd'])('%s is 415', refused);
-  test('constructor is 415', () => refused('constructor'));
+  test.each(['foo', 'gzip, gzip', Array(50).fill('gzip').join(', '), 'zstd'])(
+    'Content-Encoding %s is rejected with 415',
+    refused,
+  );
+  test('Content-Encoding constructor is rejected with 415', () => refused('constructor'));
 
   test.each([
     ['gzip', gzipSync],
     ['deflate', deflateSync],
     // Its usual quality takes six seconds and saves nothing.
     ['br', (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })],
-  ] as [string, (bytes: Buffer) => Buffer][])('a %s bomb stops at the limit', async (encoding, encode) => {
-    const bomb = encode(Buffer.alloc(64 * 1024 * 1024));
-    const started = performance.now();
-    expect((await send(bomb, encoding)).status).toBe(413);
-    expect(performance.now() - started).toBeLessThan(AT_ONCE);
-  });
+  ] as [string, (bytes: Buffer) => Buffer][])(
+    'Content-Encoding %s bomb is stopped at the body limit',
+    async (encoding, encode) => {
+      const bomb = encode(Buffer.alloc(64 * 1024 * 1024));
+      const started = performance.now();
+      expect((await send(bomb, encoding)).status).toBe(413);
+      expect(performance.now() - started).toBeLessThan(AT_ONCE);
+    },
+  );
 
-  test('what does not decode is 400', async () => {
+  test('Content-Encoding gzip with invalid data is rejected with 400', async () => {
     const { status, text } = await send(Buffer.from('not gzip'), 'gzip');
     expect(status).toBe(400);
     expect(text).toBe('the request body is not valid gzip');

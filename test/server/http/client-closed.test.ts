@@ -43,7 +43,7 @@ const endOf = (line: Record<string, string>) => ({
 
 const CLOSED = { reason: 'ClientClosed', error: undefined, detail: undefined };
 
-test('a client that leaves a plain HTTP request is logged and counted as such, before and in the answer', async () => {
+test('a client disconnect during a plain HTTP request is logged and counted before and during the response', async () => {
   await using upstream = await httpUpstream((incoming, response) => {
     if (incoming.url === '/begun') response.writeHead(200).write('part');
   });
@@ -59,7 +59,7 @@ test('a client that leaves a plain HTTP request is logged and counted as such, b
   expect(counted?.toSorted()).toEqual(['200 ClientClosed', '499 ClientClosed']);
 });
 
-test('so is one that leaves while it still sends, or while a policy asks a service', async () => {
+test('a client disconnect is logged while the request body is sent and while a policy waits for a service', async () => {
   await using upstream = await httpUpstream((incoming) => void incoming.resume(), { streaming: true });
   await using gate = await proxyGateway(upstream.address);
   const sent = request(gate.url, { method: 'POST', headers: { 'content-length': 1_000_000 } });
@@ -74,7 +74,7 @@ test('so is one that leaves while it still sends, or while a policy asks a servi
   expect(endOf(asked)).toEqual({ status: '499', ...CLOSED });
 });
 
-test('a client that leaves an LLM call is logged as such, before the answer, in a stream and in a whole one', async () => {
+test('a client disconnect during an LLM call is logged before the response, in a stream and in a whole response', async () => {
   const chunk = { choices: [{ index: 0, delta: { content: 'Hi' } }] };
   await using provider = await llmProvider((_, response, { body }) => {
     if (body.includes('"silent"')) return;
@@ -95,7 +95,7 @@ test('a client that leaves an LLM call is logged as such, before the answer, in 
   expect(endOf(await leaveFrom(gate, ask('x')))).toEqual({ status: '200', ...CLOSED });
 });
 
-test('a client that leaves an MCP call is logged as such, before and after the head of its answer', async () => {
+test('a client disconnect during an MCP call is logged before and after the response head', async () => {
   await using gate = await gateway(mcpConfig([chaos('a')]));
   const session = await openSession(`${gate.url}/mcp`);
   const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id };
@@ -122,7 +122,7 @@ test('a client that leaves an MCP call is logged as such, before and after the h
   expect(hangs().map(endOf)[1]).toEqual({ status: '200', ...CLOSED });
 });
 
-test('a service that breaks its answer off is still logged as an upstream failure', async () => {
+test('an upstream that ends its response early is logged as an upstream failure', async () => {
   await using upstream = await httpUpstream((_, response) => {
     response.writeHead(200, { 'content-length': 100 }).write('part', () => response.destroy());
   });
@@ -134,7 +134,7 @@ test('a service that breaks its answer off is still logged as an upstream failur
   expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '200', reason: 'UpstreamFailure' });
 });
 
-test('a request that the gateway cuts at its drain deadline is not said to have been left by its client', async () => {
+test('a request cut at the drain deadline is not logged as a client disconnect', async () => {
   await using upstream = await httpUpstream((_, response) => {
     response.writeHead(200).write('part');
   });

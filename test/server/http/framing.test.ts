@@ -26,7 +26,7 @@ async function refusal(bytes: string): Promise<number[]> {
   return [...statuses];
 }
 
-describe('two ways to tell where a body ends', () => {
+describe('ambiguous message framing', () => {
   const cases: Record<string, string> = {
     'a length and chunks': post(['Content-Length: 4', 'Transfer-Encoding: chunked'], '0\r\n\r\n'),
     'two lengths': post(['Content-Length: 4', 'Content-Length: 5'], 'abcde'),
@@ -44,24 +44,27 @@ describe('two ways to tell where a body ends', () => {
     'an encoding list that begins with a comma': post(['Transfer-Encoding: ,chunked'], '0\r\n\r\n'),
     'an encoding with a control character': post(['Transfer-Encoding: \x0bchunked'], '0\r\n\r\n'),
   };
-  test.each(Object.entries(cases))('%s: refused, and the connection ends', async (_name, bytes) => {
-    const [status, ...more] = await refusal(bytes);
-    expect([400, 501]).toContain(status);
-    expect(more).toEqual([]);
-  });
+  test.each(Object.entries(cases))(
+    'ambiguous framing is rejected and closes the connection: %s',
+    async (_name, bytes) => {
+      const [status, ...more] = await refusal(bytes);
+      expect([400, 501]).toContain(status);
+      expect(more).toEqual([]);
+    },
+  );
 
-  test('an encoding that we would have to undo is 501', async () => {
+  test('a transfer coding other than chunked is rejected with 501', async () => {
     const [status] = await refusal(post(['Transfer-Encoding: gzip, chunked'], '0\r\n\r\n'));
     expect(status).toBe(501);
   });
 
-  test('chunks in HTTP/1.0, whose readers do not know them, are 400', async () => {
+  test('Transfer-Encoding in an HTTP/1.0 request is rejected with 400', async () => {
     const old = rawRequest('POST /mcp HTTP/1.0', ['Transfer-Encoding: chunked'], '0\r\n\r\n');
     expect(await refusal(old)).toEqual([400]);
   });
 });
 
-describe('broken chunks', () => {
+describe('malformed chunks', () => {
   const JSON_POST = [
     'Content-Type: application/json',
     'Accept: text/event-stream',
@@ -76,14 +79,17 @@ describe('broken chunks', () => {
     'data longer than its size': '1\r\nabc\r\n0\r\n\r\n',
     'an extension of 20 kB': `1;${'x'.repeat(20_000)}\r\na\r\n0\r\n\r\n`,
   };
-  test.each(Object.entries(cases))('%s: refused, and the connection ends', async (_name, body) => {
-    const [status] = await refusal(post(JSON_POST, body));
-    expect([400, 413]).toContain(status);
-  });
+  test.each(Object.entries(cases))(
+    'malformed chunk is rejected and closes the connection: %s',
+    async (_name, body) => {
+      const [status] = await refusal(post(JSON_POST, body));
+      expect([400, 413]).toContain(status);
+    },
+  );
 });
 
 describe('header fields', () => {
-  test('two Host fields are refused', async () => {
+  test('two Host headers are rejected', async () => {
     const [status] = await refusal(rawRequest('GET /mcp HTTP/1.1', ['Host: evil.example']));
     expect(status).toBe(400);
   });
@@ -102,7 +108,7 @@ describe('header fields', () => {
     '\u00fc',
     '',
     'a..b',
-  ])('a Host that is no host is refused: %s', async (host) => {
+  ])('an invalid Host header is rejected: %s', async (host) => {
     const bytes = `GET /mcp HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
     const { text, statuses, closed } = await sendRaw(gate.port, Buffer.from(bytes, 'latin1'));
     expect({ statuses, closed }).toEqual({ statuses: [400], closed: true });
@@ -110,7 +116,7 @@ describe('header fields', () => {
   });
 
   test.each(['[::1]:80', '[fe80::1%25eth0]', 'a_b.example:1', 'EXAMPLE.org.', 'a:'])(
-    'any other is taken: %s',
+    'a valid Host header is accepted: %s',
     async (host) => {
       const bytes = `GET /nowhere HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
       expect((await sendRaw(gate.port, bytes, { responses: 1 })).statuses).not.toEqual([400]);
@@ -118,7 +124,7 @@ describe('header fields', () => {
   );
 
   test.each(['authorization', 'content-type', 'mcp-session-id', 'mcp-protocol-version'])(
-    'two %s fields are refused by name',
+    'two %s headers are rejected by name',
     async (field) => {
       const bytes = post([`${field}: a`, `${field.toUpperCase()}: b`, 'Content-Length: 0']);
       const { text, statuses, closed } = await sendRaw(gate.port, bytes);
@@ -129,7 +135,7 @@ describe('header fields', () => {
 
   const lines = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}: 1`);
 
-  test('a hundred lines pass, one more is 431: none is dropped silently', async () => {
+  test('100 header lines are accepted and 101 are rejected with 431', async () => {
     // Host and Content-Length make it a hundred.
     const full = await sendRaw(
       gate.port,
@@ -147,12 +153,12 @@ describe('header fields', () => {
     ]);
   });
 
-  test('20 kB of header is 431', async () => {
+  test('20 kB of header fields are rejected with 431', async () => {
     expect(await refusal(rawRequest('GET /mcp HTTP/1.1', [`X: ${'x'.repeat(20_000)}`]))).toEqual([431]);
   });
 
   test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
-    'a field called %s is data like any other',
+    'a header named %s is ordinary data',
     async (name) => {
       const bytes = rawRequest('PUT /mcp HTTP/1.1', [`${name}: {"polluted":1}`, 'Content-Length: 0']);
       const { statuses } = await sendRaw(gate.port, bytes, { responses: 1 });
@@ -167,11 +173,11 @@ describe('header fields', () => {
     ['with a NUL', 'X-A: 1\x002'],
     ['without a name', ': 1'],
     ['without a colon', 'X-A'],
-  ])('a field %s is refused', async (_how, line) => {
+  ])('a header field %s is rejected', async (_how, line) => {
     expect(await refusal(rawRequest('GET /mcp HTTP/1.1', [line]))).toEqual([400]);
   });
 
-  test('trailers are not merged into the fields of the request', async () => {
+  test('trailers are not merged into the header fields', async () => {
     const body = '0\r\nMcp-Session-Id: from-a-trailer\r\nAuthorization: x\r\n\r\n';
     const lines = ['Accept: text/event-stream', 'Trailer: Mcp-Session-Id', 'Transfer-Encoding: chunked'];
     const { text, statuses } = await sendRaw(gate.port, rawRequest('DELETE /mcp HTTP/1.1', lines, body), {
@@ -183,7 +189,7 @@ describe('header fields', () => {
 });
 
 describe('request lines', () => {
-  test('HTTP/2.0 in a request line is 505', async () => {
+  test('a request line with HTTP/2.0 is rejected with 505', async () => {
     expect(await refusal(rawRequest('GET /mcp HTTP/2.0'))).toEqual([505]);
   });
 
@@ -193,16 +199,16 @@ describe('request lines', () => {
     'FETCH /mcp HTTP/1.1',
     'GET mcp HTTP/1.1',
     'GET /m cp HTTP/1.1',
-  ])('%s is refused', async (line) => {
+  ])('the request line %s is rejected', async (line) => {
     const [status] = await refusal(rawRequest(line));
     expect([400, 505]).toContain(status);
   });
 
-  test('a request without Host is refused', async () => {
+  test('a request without Host is rejected', async () => {
     expect(await refusal('GET /mcp HTTP/1.1\r\n\r\n')).toEqual([400]);
   });
 
-  test('what is not HTTP at all gets an end and no log line', async () => {
+  test('bytes that are not HTTP close the connection without an access log line', async () => {
     const lines = gate.accessLog.length;
     const hello = Uint8Array.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03]);
     for (const bytes of [hello, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', '\x00'.repeat(100_000)]) {
@@ -215,7 +221,7 @@ describe('request lines', () => {
     ['is malformed', 'GET /mcp BROKEN\r\n\r\n', 400],
     ['wants a tunnel', rawRequest('CONNECT localhost:443 HTTP/1.1'), 405],
     ['has too long a header', rawRequest('GET /mcp HTTP/1.1', [`X: ${'x'.repeat(20_000)}`]), 431],
-  ])('a client whose request %s cannot keep the connection by never ending it', async (_, bytes, status) => {
+  ])('a rejected half-open connection is closed when its request %s', async (_, bytes, status) => {
     await using own = await gateway(mcpConfig([chaos('a')]));
     const socket = connect({ port: own.port, host: '127.0.0.1', allowHalfOpen: true });
     let text = '';

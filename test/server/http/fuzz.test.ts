@@ -99,7 +99,7 @@ function statusesOf(port: number, bytes: string): Promise<number[]> {
   });
 }
 
-test(`${RUNS} mutated requests: only sensible statuses, and the gateway serves on`, async () => {
+test(`${RUNS} mutated requests get only expected statuses and the gateway keeps serving`, async () => {
   await using upstream = await httpUpstream();
   await using gate = await proxyGateway(upstream.address);
   const below = random(SEED);

@@ -25,8 +25,8 @@ const rolesOf = ({ rawHeaders }: Pick<Received, 'rawHeaders'>): string[][] => [
   valuesOf({ rawHeaders }, 'x-user'),
 ];
 
-describe('a Connection header of the client does not remove what the gateway adds', () => {
-  test('for a plain HTTP service', async () => {
+describe('Connection header of the client', () => {
+  test("a client's Connection header does not remove gateway headers for a plain HTTP service", async () => {
     await using service = await authorizationService();
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address, policiesAsking(service.address));
@@ -34,7 +34,7 @@ describe('a Connection header of the client does not remove what the gateway add
     expect(backend.received.map(rolesOf)).toEqual([[['reader'], ['alice']]]);
   });
 
-  test('for an LLM provider', async () => {
+  test("a client's Connection header does not remove gateway headers for an LLM provider", async () => {
     await using service = await authorizationService();
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider, { llm: { policies: policiesAsking(service.address) } });
@@ -44,7 +44,7 @@ describe('a Connection header of the client does not remove what the gateway add
     expect(provider.received.map(rolesOf)).toEqual([[['reader'], ['alice']]]);
   });
 
-  test('for an MCP server over HTTP', async () => {
+  test("a client's Connection header does not remove gateway headers for an MCP server over HTTP", async () => {
     await using service = await authorizationService();
     await using up = await mcpUpstream();
     const backends = [{ mcp: { targets: [{ name: 'up', mcp: { host: up.url } }] } }];
@@ -62,7 +62,7 @@ describe('a Connection header of the client does not remove what the gateway add
 });
 
 describe('hop-by-hop headers', () => {
-  test('are not there for rules, external authorization and matches either', async () => {
+  test('hop-by-hop headers are not visible to rules, external authorization and matches', async () => {
     await using service = await httpUpstream();
     await using backend = await httpUpstream();
     const names = ['x-hop', 'te', 'connection', 'keep-alive', 'proxy-authorization', 'upgrade'];
@@ -106,7 +106,7 @@ describe('hop-by-hop headers', () => {
     'origin',
     'mcp-session-id',
     'MCP-Protocol-Version',
-  ])('a Connection header that names %s is refused with 400, by name', async (name) => {
+  ])('a Connection header that names %s is rejected with 400 and names it', async (name) => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address);
     for (const value of [name, `keep-alive, ${name}`, `x-a ,\t${name} , x-b`]) {
@@ -120,7 +120,7 @@ describe('hop-by-hop headers', () => {
     expect(backend.received).toEqual([]);
   });
 
-  test('of a response are removed before response policies add theirs', async () => {
+  test('hop-by-hop headers of a response are removed before response policies add theirs', async () => {
     const head = [
       'HTTP/1.1 200 OK',
       'Connection: x-policy, x-upstream',
@@ -141,7 +141,7 @@ describe('hop-by-hop headers', () => {
     expect((await gate.accessLine(1))['seen']).toBe('false');
   });
 
-  test('of an authorization service do not reach the backend', async () => {
+  test('hop-by-hop headers of an authorization service do not reach the backend', async () => {
     const head = [
       'HTTP/1.1 200 OK',
       'Connection: close, x-hop',
@@ -161,7 +161,7 @@ describe('hop-by-hop headers', () => {
   });
 
   test.each(['connection', 'Transfer-Encoding', 'TE', 'upgrade', 'content-length', 'host', 'expect'])(
-    'a configuration that would add %s to a request is refused where it stands',
+    'a configuration that would add %s to a request is rejected at that key',
     async (name) => {
       const changes = { requestHeaderModifier: { set: { [name]: 'x' } } };
       await expect(gateway(routesConfig([{ policies: changes }]))).rejects.toThrow(
@@ -175,7 +175,7 @@ describe('hop-by-hop headers', () => {
   );
 });
 
-test('two Origin headers are refused by name', async () => {
+test('two Origin headers are rejected by name', async () => {
   await using backend = await httpUpstream();
   await using gate = await proxyGateway(backend.address);
   const lines = ['Origin: https://a.example', 'Origin: https://b.example'];

@@ -24,8 +24,8 @@ function scene(): { asked: Answer[]; find: (name?: string) => Promise<unknown> }
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
-describe('looking up hosts', () => {
-  test('asks once for all who wait, and anew for the next', async () => {
+describe('HostLookup', () => {
+  test('HostLookup shares a running lookup and starts a new one afterwards', async () => {
     const { asked, find } = scene();
     const found = [find(), find(), find()];
     expect(asked).toHaveLength(1);
@@ -36,7 +36,7 @@ describe('looking up hosts', () => {
     expect(await next).toEqual(TWO);
   });
 
-  test('gives one address to those who want one', async () => {
+  test('HostLookup gives one address to callers that want one', async () => {
     const { forConnect } = new HostLookup((_name, _options, callback) => callback(null, ONE));
     const found = await new Promise((resolve) =>
       forConnect('a.test', {}, (error, address, family) => resolve([error, address, family])),
@@ -44,7 +44,7 @@ describe('looking up hosts', () => {
     expect(found).toEqual([null, '192.0.2.1', 4]);
   });
 
-  test('does not make one host wait for another', async () => {
+  test('HostLookup resolves hosts independently of each other', async () => {
     const { asked, find } = scene();
     void find('hung.test');
     const found = find();
@@ -52,7 +52,7 @@ describe('looking up hosts', () => {
     expect(await found).toEqual(ONE);
   });
 
-  test('gives up in time, at once while that lookup runs, and takes its answer when it comes', async () => {
+  test('HostLookup times out, fails at once while that lookup runs and uses its late result', async () => {
     const { asked, find } = scene();
     const waiting = find();
     vi.advanceTimersByTime(LIMITS.hostLookup);
@@ -65,7 +65,7 @@ describe('looking up hosts', () => {
     expect(await after).toEqual(TWO);
   });
 
-  test('uses the last addresses while the resolver fails or is silent, and not when the name is gone', async () => {
+  test('HostLookup reuses the last addresses while the resolver fails or hangs, but not after a negative answer', async () => {
     const { asked, find } = scene();
     const first = find();
     asked[0]?.(null, ONE);
@@ -91,7 +91,7 @@ describe('looking up hosts', () => {
     expect(await gone).toBe('ENOTFOUND');
   });
 
-  test('remembers so many hosts and no more', async () => {
+  test('HostLookup remembers a bounded number of hosts', async () => {
     const asked: string[] = [];
     let fails = false;
     const { forConnect } = new HostLookup((name, _options, callback) => {

@@ -24,10 +24,10 @@ afterAll(async () => {
   await upstream.close();
 });
 
-describe('bytes that leave with their head or in small chunks', () => {
+describe('write coalescing', () => {
   for (const length of [0, 1, 2, 600, 4_000, 16_000, 16_384, 16_385, 70_000, 300_000]) {
     for (const head of [{ 'x-whole': 'yes' }, {}]) {
-      test(`arrive as they were: ${length}, ${'x-whole' in head ? 'whole' : 'in chunks'}`, async () => {
+      test(`a response body is unchanged by write coalescing: ${length}, ${'x-whole' in head ? 'whole' : 'in chunks'}`, async () => {
         const sent = bytes(length);
         const response = await fetch(gate.url, { method: 'POST', body: sent, headers: head });
         expect(Buffer.from(await response.arrayBuffer()).equals(sent)).toBe(true);
@@ -36,7 +36,7 @@ describe('bytes that leave with their head or in small chunks', () => {
     }
   }
 
-  test('also when text is not ASCII', async () => {
+  test('a non-ASCII response body is unchanged by write coalescing', async () => {
     const body = 'gr\u00fc\u00dfe \u4f60\u597d \ud83d\ude42';
     await using own = await answeringGateway({ directResponse: { body } });
     const response = await fetch(own.url);

@@ -41,7 +41,7 @@ const AMBIGUOUS = {
 
 describe('config.http.pathNormalization', () => {
   test.each(Object.entries({ ...AMBIGUOUS, 'a NUL': '/a%00b' }))(
-    'by default, a path with %s is refused with 400 that names the setting',
+    'pathNormalization by default rejects a path with %s with 400 that names the setting',
     async (_what, target) => {
       await using gate = await gatewayWith({});
       const { status, text, reached } = await ask(gate, target);
@@ -50,7 +50,7 @@ describe('config.http.pathNormalization', () => {
     },
   );
 
-  test('reject refuses repeated slashes and semicolons as well, and names the setting', async () => {
+  test('pathNormalization reject also rejects repeated slashes and semicolons', async () => {
     await using gate = await gatewayWith({ pathNormalization: 'reject' });
     for (const target of ['/a//b', '//a', '/a;x', '/a;x/b', '/a%3bx', ...Object.values(AMBIGUOUS)]) {
       const { status, text, reached } = await ask(gate, target);
@@ -60,7 +60,7 @@ describe('config.http.pathNormalization', () => {
     expect(await ask(gate, '/a/b/')).toMatchObject({ status: 200, reached: '/a/b/' });
   });
 
-  test('keep sends every spelling on, in the one form that rules see', async () => {
+  test('pathNormalization keep forwards every spelling in the form that rules see', async () => {
     await using gate = await gatewayWith({ pathNormalization: 'keep' });
     for (const [target, path] of [
       ['/a//b', '/a//b'],
@@ -73,7 +73,7 @@ describe('config.http.pathNormalization', () => {
   });
 
   test.each(['merge', 'reject', 'keep'])(
-    '%s refuses dot segments in every spelling, and control characters',
+    'pathNormalization %s rejects dot segments in every spelling and control characters',
     async (pathNormalization) => {
       await using gate = await gatewayWith({ pathNormalization });
       for (const target of [
@@ -92,7 +92,7 @@ describe('config.http.pathNormalization', () => {
     },
   );
 
-  test('a configured path is compared in the same spelling', async () => {
+  test('pathNormalization applies to configured paths too', async () => {
     const named = (name: string, path: object) => ({ name, matches: [{ path }] });
     await using gate = await gatewayWith({}, [
       named('cafe', { exact: '/caf\u00e9' }),
@@ -105,8 +105,8 @@ describe('config.http.pathNormalization', () => {
   });
 });
 
-describe('an encoded slash in the id of a model', () => {
-  test('reaches the LLM endpoint; elsewhere there it is refused', async () => {
+describe('encoded slashes in model ids', () => {
+  test('an encoded slash in a model id reaches the LLM endpoint and is rejected elsewhere', async () => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider);
     const statusOf = async (target: string) =>
@@ -117,7 +117,7 @@ describe('an encoded slash in the id of a model', () => {
     expect(await statusOf('/v1/files/org%2Fname')).toBe(400);
   });
 
-  test('is refused on a route to a plain service', async () => {
+  test('an encoded slash in a model id is rejected on a route to a plain service', async () => {
     await using gate = await gatewayWith({});
     const { status, text, reached } = await ask(gate, '/v1/models/org%2Fname');
     expect({ status, reached }).toEqual({ status: 400, reached: undefined });
@@ -125,9 +125,9 @@ describe('an encoded slash in the id of a model', () => {
   });
 });
 
-describe('one spelling of a host', () => {
+describe('host normalization', () => {
   test.each(['name.example', 'NAME.example.', 'name.example.:80', 'name.example:'])(
-    '%s takes the route of name.example',
+    'the Host %s matches the route of name.example',
     async (host) => {
       await using gate = await gatewayWith({}, [
         { name: 'named', hostnames: ['name.example'] },
@@ -140,20 +140,20 @@ describe('one spelling of a host', () => {
     },
   );
 
-  test('is what a configured host name has, too', async () => {
+  test('a configured host name is normalized', async () => {
     await using gate = await gatewayWith({}, [{ name: 'named', hostnames: ['Name.Example.'] }]);
     const bytes = 'GET / HTTP/1.1\r\nHost: name.example\r\n\r\n';
     expect((await sendRaw(gate.port, bytes, { responses: 1 })).statuses).toEqual([200]);
   });
 
-  test('is what rules, matches and external authorization see', async () => {
+  test('rules, matches and external authorization see the normalized host', async () => {
     const rules = ['request.host == "name.example"', 'request.headers["host"] == "name.example"'];
     await using gate = await gatewayWith({}, [{ name: 'all', policies: { authorization: { rules } } }]);
     const bytes = 'GET / HTTP/1.1\r\nHost: Name.Example.\r\n\r\n';
     expect((await sendRaw(gate.port, bytes, { responses: 1 })).statuses).toEqual([200]);
   });
 
-  test.each(['a..b', 'name..', '.name', '.'])('%s, with an empty label, is refused', async (host) => {
+  test.each(['a..b', 'name..', '.name', '.'])('the Host %s with an empty label is rejected', async (host) => {
     await using gate = await gatewayWith({});
     const { statuses } = await sendRaw(gate.port, `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     expect(statuses).toEqual([400]);
@@ -164,7 +164,7 @@ describe('config.http.headersWithUnderscores', () => {
   const LINES = ['X_User: forged', 'Content_Length: 5', 'X-User: 1'];
   const rules = ['!("x_user" in request.headers)'];
 
-  test('by default they are dropped before rules and the backend see them', async () => {
+  test('headersWithUnderscores by default drops the headers before rules and the backend', async () => {
     await using gate = await gatewayWith({}, [{ name: 'all', policies: { authorization: { rules } } }]);
     expect((await ask(gate, '/', LINES)).status).toBe(200);
     const { headers } = backend.received.at(-1) ?? {};
@@ -172,21 +172,21 @@ describe('config.http.headersWithUnderscores', () => {
     expect(Object.keys(headers ?? {}).filter((name) => name.includes('_'))).toEqual([]);
   });
 
-  test('reject refuses the request with 400 that names the setting', async () => {
+  test('headersWithUnderscores reject rejects the request with 400 that names the setting', async () => {
     await using gate = await gatewayWith({ headersWithUnderscores: 'reject' });
     const { status, text, reached } = await ask(gate, '/', LINES);
     expect({ status, reached }).toEqual({ status: 400, reached: undefined });
     expect(text).toContain('config.http.headersWithUnderscores');
   });
 
-  test('allow sends them on', async () => {
+  test('headersWithUnderscores allow forwards the headers', async () => {
     await using gate = await gatewayWith({ headersWithUnderscores: 'allow' });
     expect((await ask(gate, '/', LINES)).status).toBe(200);
     expect(backend.received.at(-1)?.headers).toMatchObject({ x_user: 'forged', content_length: '5' });
   });
 });
 
-test('an expectation that is not supported is refused with 417 and logged', async () => {
+test('an unsupported Expect value is rejected with 417 and logged', async () => {
   await using gate = await gatewayWith({});
   const { statuses } = await sendRaw(gate.port, rawRequest('GET /x HTTP/1.1', ['Expect: x-magic']));
   expect(statuses).toEqual([417]);

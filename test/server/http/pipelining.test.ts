@@ -10,8 +10,8 @@ import { httpUpstream } from '../../kit/upstream.ts';
 const requests = (count: number, path = (index: number): string => `/${index}`): string =>
   Array.from({ length: count }, (_, index) => rawRequest(`GET ${path(index)} HTTP/1.1`)).join('');
 
-describe('requests that came together on one connection', () => {
-  test('reach the backend one after the other, in their order', async () => {
+describe('pipelined requests on one connection', () => {
+  test('pipelined requests reach the backend one after the other in order', async () => {
     let open = 0;
     let most = 0;
     await using upstream = await httpUpstream(async (_, response, { target }) => {
@@ -32,7 +32,7 @@ describe('requests that came together on one connection', () => {
     expect(most).toBe(1);
   });
 
-  test('with bodies, too large to be read at once, arrive whole', async () => {
+  test('pipelined requests with large bodies arrive complete', async () => {
     await using upstream = await httpUpstream((_, response, { body }) => response.end(`${body.length};`));
     await using gate = await proxyGateway(upstream.address);
     const lengths = Array.from({ length: 30 }, (_, index) => (index % 3) * 60_000);
@@ -43,7 +43,7 @@ describe('requests that came together on one connection', () => {
     expect(text.match(/\d+(?=;)/g)).toEqual(lengths.map(String));
   });
 
-  test('are answered all, however many, and others meanwhile', async () => {
+  test('500 pipelined requests are all answered while other connections are served', async () => {
     await using upstream = await httpUpstream();
     await using gate = await proxyGateway(upstream.address);
     const count = 500;
@@ -53,7 +53,7 @@ describe('requests that came together on one connection', () => {
     expect(upstream.connections).toBeLessThan(5);
   });
 
-  test('never begin when the client leaves, and each has its line in the log', async () => {
+  test('pipelined requests are not started after the client disconnects, and each is logged', async () => {
     await using upstream = await httpUpstream(() => undefined);
     await using gate = await proxyGateway(upstream.address);
     const socket = connect({ port: gate.port, host: '127.0.0.1' });
@@ -67,7 +67,7 @@ describe('requests that came together on one connection', () => {
     expect(lines.map((line) => line?.join(' ')).sort()).toEqual([0, 1, 2, 3, 4].map((n) => `/${n} 499`));
   });
 
-  test('end with the answer that ends the connection', async () => {
+  test('pipelined requests after a Connection: close response are dropped', async () => {
     await using upstream = await httpUpstream();
     await using gate = await proxyGateway(upstream.address);
     const bytes = rawRequest('GET /last HTTP/1.1', ['Connection: close']) + requests(3);
@@ -76,7 +76,7 @@ describe('requests that came together on one connection', () => {
     expect(upstream.received.map(({ target }) => target)).toEqual(['/last']);
   });
 
-  test('the last of which has a malformed body are answered before that is', async () => {
+  test('pipelined requests are answered before a following malformed body is rejected', async () => {
     await using upstream = await httpUpstream((_, response) => setTimeout(() => response.end('ok'), 30));
     await using gate = await proxyGateway(upstream.address);
     const broken = rawRequest('POST / HTTP/1.1', ['Transfer-Encoding: chunked'], 'zz\r\nx');

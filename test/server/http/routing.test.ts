@@ -28,7 +28,7 @@ async function router(
   return { gate, take };
 }
 
-describe('precedence', () => {
+describe('route precedence', () => {
   let gate: TestGateway;
   let take: Awaited<ReturnType<typeof router>>['take'];
   beforeAll(async () => {
@@ -76,11 +76,11 @@ describe('precedence', () => {
     ['a plus is a space in a query', 'GET /q?b=&a=x+y', 'query'],
     ['one of several equal query names', 'GET /q?a=1&a=x%20y', 'query'],
     ['another query value', 'GET /q?a=xy', 'plain-q'],
-  ])('%s: %s', async (_why, line, expected) => {
+  ])('routing by path and method: %s: %s', async (_why, line, expected) => {
     expect(await take(line)).toBe(expected);
   });
 
-  test('more headers win, names without case, values whole', async () => {
+  test('routing prefers more header matches, with case-insensitive names and whole values', async () => {
     expect(await take('GET /h', 'x-A: 1')).toBe('header');
     expect(await take('GET /h', 'X-a: 1', 'X-B: 22')).toBe('two-headers');
     expect(await take('GET /h', 'X-a: 1', 'X-B: 2x')).toBe('header');
@@ -89,13 +89,13 @@ describe('precedence', () => {
     expect(await take('GET /h', 'X-A: 1', 'X-A: 1')).toBe('plain-h');
   });
 
-  test('pseudo-headers can be conditions', async () => {
+  test('routing matches pseudo-headers', async () => {
     expect(await take('GET /pseudo', 'Host: a.example:99')).toBe('pseudo');
     expect(await take('GET /pseudo', 'Host: b.example')).toBe('any');
   });
 });
 
-describe('expressions on the path', () => {
+describe('regular expressions on the path', () => {
   let gate: TestGateway;
   let take: Awaited<ReturnType<typeof router>>['take'];
   beforeAll(async () => {
@@ -114,11 +114,11 @@ describe('expressions on the path', () => {
     ['case counts', '/R', undefined],
     ['a prefix comes first, however short', '/r/p', 'prefix'],
     ['the other one takes the rest', '/r/1', 'short'],
-  ])('%s: %s', async (_why, path, expected) => {
+  ])('routing by a path expression: %s: %s', async (_why, path, expected) => {
     expect(await take(`GET ${path}`)).toBe(expected);
   });
 
-  test('no path makes one backtrack', async () => {
+  test('routing by a path expression takes linear time', async () => {
     const started = performance.now();
     expect(await take(`GET /${'a'.repeat(10_000)}`)).toBeUndefined();
     expect(performance.now() - started).toBeLessThan(AT_ONCE);
@@ -148,13 +148,13 @@ describe('host names', () => {
     ['example.com', 'GET /', 'any'],
     ['evilexample.com', 'GET /', 'any'],
     ['[::1]:80', 'GET /', 'any'],
-  ])('%s, %s', async (host, line, expected) => {
+  ])('routing by host name: %s, %s', async (host, line, expected) => {
     expect(await take(line, `Host: ${host}`)).toBe(expected);
   });
 });
 
-describe('routes beside their gateways', () => {
-  test('go to the gateways that they name, and to `default` when they name none', async () => {
+describe('top-level routes', () => {
+  test('top-level routes belong to the named gateways, or to `default` without names', async () => {
     const config = {
       gateways: { default: { port: 0 }, second: { port: 0 }, third: { port: 0 } },
       routes: [
@@ -174,7 +174,7 @@ describe('routes beside their gateways', () => {
     expect(await statuses('/unsaid')).toEqual([405, 404, 404]);
   });
 
-  test('the short `mcp` section takes only the MCP paths of a gateway that it shares', async () => {
+  test('the short `mcp` section takes only the MCP paths of a shared gateway', async () => {
     await using gate = await gateway(
       JSON.stringify({ gateways: { default: { port: 0 } }, mcp: { targets: [chaos('a')] } }),
     );
@@ -185,7 +185,7 @@ describe('routes beside their gateways', () => {
     expect(await status('/else')).toBe(404);
   });
 
-  test('the short `mcp` section on a port of its own takes every path', async () => {
+  test('the short `mcp` section on its own port takes every path', async () => {
     await using gate = await gateway(JSON.stringify({ mcp: { port: 0, targets: [chaos('a')] } }));
     expect((await fetch(`${gate.url}/anything`, { method: 'PUT' })).status).toBe(405);
   });

@@ -30,7 +30,7 @@ async function take(target: string, lines: string[] = []): Promise<{ status?: nu
   return { status: statuses[0], ...(route && { route }) };
 }
 
-describe('one path decides', () => {
+describe('request target paths', () => {
   test.each([
     '/mcp',
     '/mcp/',
@@ -41,12 +41,12 @@ describe('one path decides', () => {
     '//mcp',
     '/mcp//a///b',
     '/mcp/a;b=..c',
-  ])('%s reaches the route of /mcp', async (target) => {
+  ])('the target %s reaches the /mcp route', async (target) => {
     expect(await take(target)).toEqual({ status: 405, route: 'default/mcp' });
   });
 
   test.each(['/mcpx', '/MCP', '/mcp;x', '/', '/admin/', '/admin/mcp', '//evil.example/x'])(
-    '%s reaches no route',
+    'the target %s reaches no route',
     async (target) => {
       expect(await take(target)).toEqual({ status: 404 });
     },
@@ -69,19 +69,19 @@ describe('one path decides', () => {
     '/mcp#admin',
     '/mcp/a%2Fb',
     '/\\evil',
-  ])('%s is refused, because servers read it in different ways', async (target) => {
+  ])('the target %s is rejected because servers interpret it differently', async (target) => {
     expect(await take(target)).toEqual({ status: 400 });
   });
 
-  test('a target of a hundred thousand segments is decided at once', async () => {
+  test('a target with thousands of segments is routed in bounded time', async () => {
     const started = performance.now();
     expect((await take(`/mcp${'/a'.repeat(5_000)}%41`)).route).toBe('default/mcp');
     expect(performance.now() - started).toBeLessThan(AT_ONCE);
   });
 });
 
-describe('absolute targets', () => {
-  test('are taken when they name the host of the Host field', async () => {
+describe('absolute request targets', () => {
+  test('an absolute target is accepted when it names the host of the Host header', async () => {
     expect(await take('http://localhost/admin')).toEqual({ status: 405, route: 'default/admin' });
     expect(await take('HTTP://LOCALHOST/mcp')).toEqual({ status: 405, route: 'default/mcp' });
   });
@@ -91,13 +91,13 @@ describe('absolute targets', () => {
     'http://localhost:1/mcp',
     'http://user@localhost/mcp',
     'ftp://localhost/mcp',
-  ])('%s is refused', async (target) => {
+  ])('the absolute target %s is rejected', async (target) => {
     expect(await take(target)).toEqual({ status: 400 });
   });
 });
 
 describe('methods and upgrades', () => {
-  test('a path without a route says so', async () => {
+  test('a target without a route gets 404 route not found', async () => {
     const { text } = await sendRaw(gate.port, rawRequest('GET /nowhere HTTP/1.1'), { responses: 1 });
     expect(text).toMatch(/^HTTP\/1\.1 404 /);
     expect(text).toMatch(/content-type: text\/plain; charset=utf-8/i);
@@ -105,7 +105,7 @@ describe('methods and upgrades', () => {
   });
 
   test.each(['TRACE /mcp HTTP/1.1', 'OPTIONS * HTTP/1.1', 'CONNECT localhost:443 HTTP/1.1'])(
-    '%s is 405 and ends the connection',
+    'the request %s is rejected with 405 and closes the connection',
     async (line) => {
       const { statuses, closed } = await sendRaw(gate.port, rawRequest(line));
       expect({ statuses, closed }).toEqual({ statuses: [405], closed: true });
@@ -117,26 +117,23 @@ describe('methods and upgrades', () => {
     expect((await sendRaw(gate.port, bytes)).statuses).toEqual([405]);
   });
 
-  test.each(['h2c', 'websocket'])(
-    'an upgrade to %s is answered as the plain request it also is',
-    async (protocol) => {
-      const lines = [
-        'Connection: Upgrade',
-        `Upgrade: ${protocol}`,
-        'Sec-WebSocket-Key: x',
-        'Sec-WebSocket-Version: 13',
-      ];
-      expect(await take('/mcp', lines)).toEqual({ status: 405, route: 'default/mcp' });
-    },
-  );
+  test.each(['h2c', 'websocket'])('an upgrade to %s is answered as a plain request', async (protocol) => {
+    const lines = [
+      'Connection: Upgrade',
+      `Upgrade: ${protocol}`,
+      'Sec-WebSocket-Key: x',
+      'Sec-WebSocket-Version: 13',
+    ];
+    expect(await take('/mcp', lines)).toEqual({ status: 405, route: 'default/mcp' });
+  });
 
-  test('a request to upgrade ends the connection, since the parser drops what was sent right behind it', async () => {
+  test('an upgrade request closes the connection, since the parser drops pipelined bytes', async () => {
     const upgrade = rawRequest('PUT /mcp HTTP/1.1', ['Connection: Upgrade', 'Upgrade: websocket']);
     const { statuses, closed } = await sendRaw(gate.port, upgrade + rawRequest('GET /admin HTTP/1.1'));
     expect({ statuses, closed }).toEqual({ statuses: [405], closed: true });
   });
 
-  test('forwarding headers do not change the address of the client', async () => {
+  test('forwarding headers do not change the client address', async () => {
     const count = gate.accessLog.length + 1;
     await take('/mcp', ['X-Forwarded-For: 10.9.8.7', 'Forwarded: for=10.9.8.7', 'X-Real-IP: 10.9.8.7']);
     expect((await gate.accessLine(count))['src.addr']).toMatch(/^127\.0\.0\.1:\d+$/);

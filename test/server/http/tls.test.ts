@@ -63,9 +63,9 @@ afterAll(async () => {
   await Promise.all(Object.values(providers).map((each) => each.close()));
 });
 
-describe('a provider with a certificate that is trusted', () => {
+describe('TLS provider with a trusted certificate', () => {
   for (const length of [10, 600, 16_000, 200_000]) {
-    test(`answers with ${length} characters to as many`, async () => {
+    test(`a TLS provider receives a request of ${length} characters and sends as many`, async () => {
       const user = 'gr\u00fc\u00df'.repeat(length / 4).slice(0, length);
       const { status, text } = await chat(trusting, { ...CHAT, model: 'good', user });
       expect({ status, text }).toEqual({ status: 200, text: completion(user) });
@@ -73,13 +73,13 @@ describe('a provider with a certificate that is trusted', () => {
     });
   }
 
-  test('streams', async () => {
+  test('a TLS provider streams', async () => {
     const { text } = await chat(trusting, { ...CHAT, model: 'good', stream: true });
     expect(text).toBe(['a', 'b', 'c'].map((content) => piece({ content })).join('') + FINISH + DONE);
   });
 });
 
-describe('a provider is not asked whose certificate', () => {
+describe('TLS provider with an untrusted certificate', () => {
   test.each([
     ['has expired', () => trusting, 'expired', 'the certificate has expired'],
     ['is signed by itself', () => trusting, 'selfSigned', 'the certificate is signed by itself'],
@@ -91,27 +91,30 @@ describe('a provider is not asked whose certificate', () => {
       'the certificate comes from an authority that is not trusted',
     ],
     ['is missing', () => trusting, 'plain', 'it does not speak TLS'],
-  ] as const)('%s', async (_, served, name, why) => {
-    const before = Object.values(providers).map(({ received }) => received.length);
-    const reply = await chat(served(), { ...CHAT, model: name });
-    expect({ status: reply.status, ...errorOf(reply) }).toMatchObject({
-      status: 502,
-      message: expect.stringContaining(why),
-    });
-    expect(reply.text).not.toContain('sk-tls');
-    // The log says it, too, once.
-    await until(() => served().stdout.includes(why));
-    expect(Object.values(providers).map(({ received }) => received.length)).toEqual(before);
-  });
+  ] as const)(
+    'a TLS provider is not sent a request when its certificate %s',
+    async (_, served, name, why) => {
+      const before = Object.values(providers).map(({ received }) => received.length);
+      const reply = await chat(served(), { ...CHAT, model: name });
+      expect({ status: reply.status, ...errorOf(reply) }).toMatchObject({
+        status: 502,
+        message: expect.stringContaining(why),
+      });
+      expect(reply.text).not.toContain('sk-tls');
+      // The log says it, too, once.
+      await until(() => served().stdout.includes(why));
+      expect(Object.values(providers).map(({ received }) => received.length)).toEqual(before);
+    },
+  );
 });
 
-test('the next provider is asked in place of one whose certificate has expired', async () => {
+test('the next provider is used when the certificate of the first has expired', async () => {
   const { status } = await chat(trusting, { ...CHAT, model: 'either' });
   expect(status).toBe(200);
   expect(providers.good.received.at(-1)?.body).toContain('"model":"good"');
 });
 
-test('a plain request to a TLS port is refused by the provider, and the gateway serves on', async () => {
+test("the gateway keeps serving after a plain request to a provider's TLS port", async () => {
   const { status } = await send(`http://localhost:${providers.good.port}/`, {}).catch(() => ({ status: 0 }));
   expect(status).toBe(0);
   expect((await chat(trusting, { ...CHAT, model: 'good' })).status).toBe(200);

@@ -55,7 +55,7 @@ describe.each([
   ['a plain service', plain],
   ['a provider of models', llm],
   ['an MCP server', mcp],
-] as const)('%s', (_, { open, ask, statuses, warning }) => {
+] as const)('failures of %s', (kind, { open, ask, statuses, warning }) => {
   /** Asks once: the client is told why, without the address; the log and the access log are told both. */
   async function failsWith(origin: string, status: number, why: string): Promise<void> {
     const address = origin.replace(/^https?:\/\//, '');
@@ -71,20 +71,20 @@ describe.each([
     expect(lines[0]).toContain(why);
   }
 
-  test('that refuses connections', async () => {
+  test(`${kind} that refuses connections gives a status, a client message and one log line`, async () => {
     await failsWith(`http://127.0.0.1:${await refusingPort()}`, statuses.unreachable, 'connection refused');
   });
 
-  test('whose name does not resolve', async () => {
+  test(`${kind} whose name does not resolve gives a status, a client message and one log line`, async () => {
     await failsWith('http://nowhere.invalid:8080', statuses.unreachable, 'the host name does not resolve');
   });
 
-  test('that does not speak TLS', async () => {
+  test(`${kind} that does not speak TLS gives a status, a client message and one log line`, async () => {
     await using upstream = await httpUpstream();
     await failsWith(`https://${upstream.address}`, statuses.invalid, 'it does not speak TLS');
   });
 
-  test('that closes the connection', async () => {
+  test(`${kind} that closes the connection before a response is named in the access log`, async () => {
     await using upstream = await httpUpstream((request) => request.socket.destroy());
     await using gate = await open(`http://${upstream.address}`);
     expect((await ask(gate)).text).toContain('the connection was closed before an answer');
@@ -96,8 +96,8 @@ describe.each([
 describe.each([
   ['a plain service', plain],
   ['a provider of models', llm],
-] as const)('%s', (_, { open, ask }) => {
-  test('that does not answer in time', async () => {
+] as const)('timeouts of %s', (kind, { open, ask }) => {
+  test(`${kind} that does not answer in time gives 504`, async () => {
     await using upstream = await httpUpstream(() => undefined);
     const timeout = { backendRequestTimeout: '100ms' };
     await using gate = await open(`http://${upstream.address}`, { timeout });
@@ -107,7 +107,7 @@ describe.each([
     expect(gate.log.filter((line) => line.includes('\twarn\t'))).toEqual([]);
   });
 
-  test('is told of once while it is away, and once when it is back', async () => {
+  test(`${kind} is logged once while unreachable and once when reachable again`, async () => {
     const port = await refusingPort();
     await using gate = await open(`http://127.0.0.1:${port}`);
     for (let turn = 0; turn < 3; turn += 1) expect((await ask(gate)).status).toBe(503);
@@ -144,13 +144,13 @@ describe.each([
     '',
     'the webhook did not answer in time',
   ],
-] as const)('%s', (_, open, said, late) => {
+] as const)('failures of %s', (kind, open, said, late) => {
   const limits = LIMITS as { authorizationTimeout: number; guardrailTimeout: number };
   const { authorizationTimeout, guardrailTimeout } = limits;
   beforeEach(() => void Object.assign(limits, { authorizationTimeout: 200, guardrailTimeout: 200 }));
   afterEach(() => void Object.assign(limits, { authorizationTimeout, guardrailTimeout }));
 
-  test('that is away is named in the access log, and once in the log', async () => {
+  test(`${kind} that is unreachable is named in the access log, and once in the log`, async () => {
     const port = await refusingPort();
     const address = `127.0.0.1:${port}`;
     await using gate = await open(address);
@@ -169,7 +169,7 @@ describe.each([
     expect(news()[1]).toContain('an upstream answers again');
   });
 
-  test('that is silent is named in the access log', async () => {
+  test(`${kind} that does not answer is named in the access log`, async () => {
     await using upstream = await httpUpstream(() => undefined);
     await using gate = await open(upstream.address);
     expect((await chat(gate)).text).not.toContain(upstream.address);
@@ -178,7 +178,7 @@ describe.each([
   });
 });
 
-describe('an MCP server', () => {
+describe('timeout of an MCP server', () => {
   const limits = LIMITS as { sessionBegin: number };
   const { sessionBegin } = limits;
   beforeEach(() => {
@@ -188,7 +188,7 @@ describe('an MCP server', () => {
     limits.sessionBegin = sessionBegin;
   });
 
-  test('that does not answer in time', async () => {
+  test('an MCP server that does not answer in time is named in the access log', async () => {
     await using upstream = await httpUpstream(() => undefined);
     await using gate = await mcp.open(`http://${upstream.address}`);
     expect((await mcp.ask(gate)).text).toContain('no answer within 0.2 s');
@@ -201,7 +201,7 @@ describe('an MCP server', () => {
 test.each([
   ['a whole response', {}, 'text/plain'],
   ['a stream', { stream: true }, 'text/event-stream'],
-])('a provider that breaks off %s is named in the log', async (_, more, type) => {
+])('an LLM provider that ends %s early is named in the log', async (_, more, type) => {
   await using provider = await httpUpstream((_request, response) => {
     response.writeHead(200, { 'content-type': type });
     response.write(chunk({ content: 'Hel' }), () => response.destroy());
@@ -213,7 +213,7 @@ test.each([
   );
 });
 
-test('a client that leaves is not blamed on the provider', async () => {
+test('a client disconnect is not logged as a failure of the provider', async () => {
   let asked = false;
   await using provider = await httpUpstream(() => {
     asked = true;

@@ -4,27 +4,27 @@ import { proxyGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
-describe('an address', () => {
+describe('backend address', () => {
   test.each<[string, (port: number) => string]>([
     ['host:port', (port) => `127.0.0.1:${port}`],
     ['name:port', (port) => `localhost:${port}`],
     ['http://host:port', (port) => `http://127.0.0.1:${port}`],
     ['http://host:port/', (port) => `http://127.0.0.1:${port}/`],
-  ])('may be %s', async (_form, write) => {
+  ])('a backend address may be %s', async (_form, write) => {
     await using backend = await httpUpstream(undefined, { host: '127.0.0.1' });
     await using gate = await proxyGateway(write(backend.port));
     expect(await send(`${gate.url}/p`)).toMatchObject({ status: 200, text: 'ok' });
     expect(backend.received[0]?.target).toBe('/p');
   });
 
-  test('may be of IPv6', async () => {
+  test('a backend address may be an IPv6 address', async () => {
     await using backend = await httpUpstream(undefined, { host: '::1' });
     await using gate = await proxyGateway(`[::1]:${backend.port}`);
     expect((await send(gate.url)).status).toBe(200);
     expect(backend.received[0]?.headers.host).toBe(`127.0.0.1:${gate.port}`);
   });
 
-  test('may be a unix socket', async () => {
+  test('a backend address may be a unix socket', async () => {
     await using backend = await httpUpstream(undefined, { socket: true });
     await using gate = await proxyGateway(backend.address);
     expect(await send(`${gate.url}/p?q`, { method: 'POST', body: 'b' })).toMatchObject({ status: 200 });
@@ -51,19 +51,19 @@ describe('an address', () => {
     ['unix:', 'is not a socket path'],
     ['unix:relative', 'is not a socket path'],
     [`unix:/${'x'.repeat(120)}`, 'is not a socket path'],
-  ])('%s is refused when it is loaded', async (host, words) => {
+  ])('a backend address %s is rejected at load time', async (host, words) => {
     await expect(gateway(routesConfig([{ backends: [{ host }] }]))).rejects.toThrow(
       new RegExp(`^gateways\\.default\\.routes\\.0\\.backends\\.0\\.host: .*(?:${words})`),
     );
   });
 
-  test('with a password is not repeated in the refusal', async () => {
+  test('a rejected backend address with a password is not quoted', async () => {
     await expect(
       gateway(routesConfig([{ backends: [{ host: 'http://user:canary@host' }] }])),
     ).rejects.toThrow(expect.objectContaining({ message: expect.not.stringContaining('canary') }));
   });
 
-  test('of another protocol is named as such', async () => {
+  test('a backend address with another scheme is rejected naming the scheme', async () => {
     await expect(gateway(routesConfig([{ backends: [{ host: 'ftp://host:21' }] }]))).rejects.toThrow(
       /invalid scheme: `ftp`/,
     );

@@ -21,8 +21,8 @@ async function outcome(
 const OK = 'HTTP/1.1 200 OK\r\n';
 const head = (...lines: string[]): string => [...lines, '', ''].join('\r\n');
 
-describe('a backend that cannot be reached', () => {
-  test('is 503 in words, at once', async () => {
+describe('unreachable backends', () => {
+  test('a backend that refuses connections gives 503 with a message without delay', async () => {
     await using gate = await proxyGateway(`127.0.0.1:${await refusingPort()}`);
     const started = performance.now();
     expect(await send(gate.url)).toMatchObject({
@@ -37,14 +37,14 @@ describe('a backend that cannot be reached', () => {
     });
   });
 
-  test('because its name does not resolve is 503', async () => {
+  test('a backend whose name does not resolve gives 503', async () => {
     await using gate = await proxyGateway('no-such-host.invalid:80');
     const reply = await send(gate.url);
     expect(reply.status).toBe(503);
     expect(reply.text).toMatch(/^upstream call failed: the host name does not resolve/);
   });
 
-  test('because its socket does not exist is 503', async () => {
+  test('a backend whose socket does not exist gives 503', async () => {
     await using gate = await proxyGateway('unix:/nonexistent/agctl.sock');
     expect(await send(gate.url)).toMatchObject({
       status: 503,
@@ -52,7 +52,7 @@ describe('a backend that cannot be reached', () => {
     });
   });
 
-  test('for a while serves again as soon as it is back', async () => {
+  test('a backend that was unreachable is used again as soon as it is back', async () => {
     const port = await refusingPort();
     await using gate = await proxyGateway(`127.0.0.1:${port}`);
     expect((await send(gate.url)).status).toBe(503);
@@ -67,7 +67,7 @@ describe('a backend that cannot be reached', () => {
   });
 });
 
-describe('an answer that is no proper HTTP is 502, at once', () => {
+describe('invalid HTTP responses of a backend', () => {
   test.each<[string, string]>([
     [
       'a length and chunks',
@@ -92,32 +92,35 @@ describe('an answer that is no proper HTTP is 502, at once', () => {
     ],
     ['nothing', ''],
     ['half a head', 'HTTP/1.1 200 OK\r\ncontent-le'],
-  ])('%s', async (_what, bytes) => {
+  ])('an invalid backend response gives 502 without delay: %s', async (_what, bytes) => {
     const { status, text, took, line } = await outcome((socket) => socket.end(bytes, 'latin1'));
     expect({ status, text }).toEqual({ status: 502, text: expect.stringMatching(/^upstream call failed/) });
     expect(took).toBeLessThan(AT_ONCE);
     expect(line).toMatchObject({ 'http.status': '502', reason: 'UpstreamFailure' });
   });
 
-  test.each(['gzip, chunked', 'gzip', 'chunked, identity'])('a transfer-encoding of %s', async (encoding) => {
-    const { status } = await outcome((socket) =>
-      socket.end(`${head('HTTP/1.1 200 OK', `transfer-encoding: ${encoding}`)}5\r\nhello\r\n0\r\n\r\n`),
-    );
-    expect(status).toBe(502);
-  });
+  test.each(['gzip, chunked', 'gzip', 'chunked, identity'])(
+    'a backend response with transfer-encoding %s gives 502',
+    async (encoding) => {
+      const { status } = await outcome((socket) =>
+        socket.end(`${head('HTTP/1.1 200 OK', `transfer-encoding: ${encoding}`)}5\r\nhello\r\n0\r\n\r\n`),
+      );
+      expect(status).toBe(502);
+    },
+  );
 
-  test('a reset before the head', async () => {
+  test('a backend that resets the connection before the head gives 502', async () => {
     expect(await outcome((socket) => socket.resetAndDestroy())).toMatchObject({ status: 502 });
   });
 
-  test('a bare return in the reason phrase is refused, or at least splits nothing', async () => {
+  test("a bare CR in a backend's reason phrase does not inject a header", async () => {
     const { status, text } = await outcome((socket) =>
       socket.end('HTTP/1.1 200 OK\rset-cookie: a=1\r\ncontent-length: 5\r\n\r\nhello'),
     );
     if (status !== 502) expect({ status, text }).toEqual({ status: 200, text: 'hello' });
   });
 
-  test('a flood of 103s', async () => {
+  test('a backend that floods 103 responses gives 502', async () => {
     const { status, text, took } = await outcome((socket) => {
       const hint = head('HTTP/1.1 103 Early Hints', 'link: </a>; rel=preload').repeat(1000);
       const more = (): void => {
@@ -134,8 +137,8 @@ describe('an answer that is no proper HTTP is 502, at once', () => {
   });
 });
 
-describe('an answer that is odd but proper passes', () => {
-  test('after some 1xx', async () => {
+describe('unusual but valid responses of a backend', () => {
+  test('a backend response after several 1xx is forwarded', async () => {
     const early = head('HTTP/1.1 103 Early Hints', 'link: </a>') + head('HTTP/1.1 102 Processing');
     const { status, text } = await outcome((socket) =>
       socket.write(`${early}${OK}content-length: 5\r\n\r\nhello`),
@@ -147,20 +150,20 @@ describe('an answer that is odd but proper passes', () => {
     ['gzip that is not gzip', 'content-encoding: gzip'],
     ['fifty encodings', `content-encoding: ${Array(50).fill('gzip').join(', ')}`],
     ['an odd status', 'x-a: 1'],
-  ])('with %s: as it is', async (_what, line) => {
+  ])('a backend response with %s is forwarded unchanged', async (_what, line) => {
     const { status, text } = await outcome((socket) =>
       socket.write(`HTTP/1.1 299 Odd\r\n${line}\r\ncontent-length: 5\r\n\r\nhello`),
     );
     expect({ status, text }).toEqual({ status: 299, text: 'hello' });
   });
 
-  test('with a status over 599', async () => {
+  test('a backend response with a status over 599 is forwarded', async () => {
     const { status } = await outcome((socket) => socket.write(head('HTTP/1.1 799 Odd', 'content-length: 0')));
     expect(status).toBe(799);
   });
 });
 
-describe('an answer that breaks off', () => {
+describe('backend responses that end early', () => {
   const cut: [string, Script][] = [
     ['a short body', (socket) => socket.end(`${OK}content-length: 100\r\n\r\nonly this`)],
     ['a cut chunk', (socket) => socket.end(`${OK}transfer-encoding: chunked\r\n\r\n64\r\nonly this`)],
@@ -179,7 +182,7 @@ describe('an answer that breaks off', () => {
   ];
 
   test.each(cut)(
-    '%s: the client does not take it for the whole, and has one line of log',
+    'a backend response that ends early is visible to the client and logged once: %s',
     async (_what, script) => {
       await using backend = await rawUpstream(script);
       await using gate = await proxyGateway(backend.address);
@@ -191,23 +194,26 @@ describe('an answer that breaks off', () => {
     },
   );
 
-  test.each(cut)('%s: the log says so', async (_what, script) => {
-    await using backend = await rawUpstream(script);
-    await using gate = await proxyGateway(backend.address);
-    await sendRaw(gate.port, rawRequest('GET / HTTP/1.1'));
-    expect((await gate.accessLine(1))['error']).toMatch(/^upstream call failed/);
-  });
+  test.each(cut)(
+    'a backend response that ends early is logged as an upstream failure: %s',
+    async (_what, script) => {
+      await using backend = await rawUpstream(script);
+      await using gate = await proxyGateway(backend.address);
+      await sendRaw(gate.port, rawRequest('GET / HTTP/1.1'));
+      expect((await gate.accessLine(1))['error']).toMatch(/^upstream call failed/);
+    },
+  );
 });
 
 describe('connections to a backend', () => {
-  test('are kept and shared', async () => {
+  test('backend connections are reused between requests', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address);
     for (let i = 0; i < 10; i += 1) await send(gate.url);
     expect(backend.connections).toBe(1);
   });
 
-  test('on which more came than was asked for are not used again', async () => {
+  test('backend connections with surplus response bytes are not reused', async () => {
     await using backend = await rawUpstream((socket, request, count) => {
       const answer = `${OK}x-path: ${request.split(' ')[1]}\r\ncontent-length: 5\r\n\r\nhello`;
       socket.write(count === 1 ? `${answer}${OK}x-path: /forged\r\ncontent-length: 6\r\n\r\nforged` : answer);
@@ -220,7 +226,7 @@ describe('connections to a backend', () => {
     expect(backend.connections).toBe(2);
   });
 
-  test('on which something came while idle are not used again', async () => {
+  test('backend connections that received bytes while idle are not reused', async () => {
     let closed = 0;
     await using backend = await rawUpstream((socket, request, count) => {
       socket.write(`${OK}x-path: ${request.split(' ')[1]}\r\ncontent-length: 5\r\n\r\nhello`);
@@ -236,7 +242,7 @@ describe('connections to a backend', () => {
     expect({ path: reply.headers['x-path'], text: reply.text }).toEqual({ path: '/2', text: 'hello' });
   });
 
-  test('after a broken answer are not used again', async () => {
+  test('backend connections are not reused after a malformed response', async () => {
     await using backend = await rawUpstream((socket, _, count) =>
       socket.write(
         count === 1 ? head('HTTP/1.1 200 OK', 'content-length: 5x') : `${OK}content-length: 5\r\n\r\nhello`,
@@ -247,7 +253,7 @@ describe('connections to a backend', () => {
     expect(await send(gate.url)).toMatchObject({ status: 200, text: 'hello' });
   });
 
-  test('that the backend closes between requests fail no GET, and repeat no POST', async () => {
+  test('backend connections closed between requests fail no GET and repeat no POST', async () => {
     const posts = new Map<string, number>();
     await using backend = await rawUpstream((socket, request) => {
       const [method, path = ''] = request.split(' ');
@@ -268,7 +274,7 @@ describe('connections to a backend', () => {
     expect([...posts.values()].filter((count) => count > 1)).toEqual([]);
   });
 
-  test('are closed with the gateway', async () => {
+  test('backend connections are closed with the gateway', async () => {
     let open = 0;
     await using backend = await httpUpstream((request, response) => {
       if (request.socket.listenerCount('counted') === 0) {

@@ -7,8 +7,8 @@ import { send, valuesOf } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream, rawUpstream } from '../../kit/upstream.ts';
 
-describe('a request', () => {
-  test('keeps method, path, query, body and end-to-end headers', async () => {
+describe('forwarded requests', () => {
+  test('a forwarded request keeps method, path, query, body and end-to-end headers', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address);
     const headers = {
@@ -38,14 +38,14 @@ describe('a request', () => {
     }
   });
 
-  test('keeps the host that the client named, as one field', async () => {
+  test("a forwarded request keeps the client's Host as one header", async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address);
     await send(gate.url, { headers: { host: 'public.example' } });
     expect(valuesOf(backend.received[0] ?? { rawHeaders: [] }, 'host')).toEqual(['public.example']);
   });
 
-  test('loses what belongs to the connection, also what Connection names', async () => {
+  test('a forwarded request loses hop-by-hop headers and those that Connection names', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address);
     const lines = [
@@ -73,23 +73,26 @@ describe('a request', () => {
     expect(headers.connection).toBe('keep-alive');
   });
 
-  test.each(['GET', 'HEAD', 'DELETE'])('%s without a body has none at the backend', async (method) => {
-    await using backend = await httpUpstream();
-    await using gate = await proxyGateway(backend.address);
-    await send(gate.url, { method });
-    const { headers } = backend.received[0] ?? {};
-    expect(headers).not.toHaveProperty('transfer-encoding');
-    expect(headers?.['content-length'] ?? '0').toBe('0');
-  });
+  test.each(['GET', 'HEAD', 'DELETE'])(
+    'a forwarded %s request without a body has none at the backend',
+    async (method) => {
+      await using backend = await httpUpstream();
+      await using gate = await proxyGateway(backend.address);
+      await send(gate.url, { method });
+      const { headers } = backend.received[0] ?? {};
+      expect(headers).not.toHaveProperty('transfer-encoding');
+      expect(headers?.['content-length'] ?? '0').toBe('0');
+    },
+  );
 
-  test('POST without a body says so to the backend', async () => {
+  test('a forwarded POST without a body has content-length 0', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address);
     await sendRaw(gate.port, rawRequest('POST / HTTP/1.1', ['Content-Length: 0']), { responses: 1 });
     expect(backend.received[0]?.headers['content-length']).toBe('0');
   });
 
-  test('with a body too large to be buffered is told to go on, because nothing here buffers it', async () => {
+  test('a forwarded request over the buffer limit gets 100 Continue when nothing buffers it', async () => {
     await using backend = await httpUpstream();
     await using gate = await proxyGateway(backend.address);
     const headers = { expect: '100-continue', 'content-length': '3000000' };
@@ -105,8 +108,8 @@ describe('a request', () => {
   });
 });
 
-describe('a response', () => {
-  test('keeps its status and end-to-end headers, repeated ones too', async () => {
+describe('forwarded responses', () => {
+  test('a forwarded response keeps its status and end-to-end headers, including repeated ones', async () => {
     await using backend = await httpUpstream((_, response) =>
       response
         .writeHead(418, [
@@ -152,28 +155,34 @@ describe('a response', () => {
     expect(reply.headers['keep-alive'] ?? '').not.toBe('timeout=1');
   });
 
-  test.each([301, 302, 307])('%i goes to the client and is not followed', async (status) => {
-    await using backend = await httpUpstream((_, response) =>
-      response.writeHead(status, { location: '/b' }).end(),
-    );
-    await using gate = await proxyGateway(backend.address);
-    expect(await send(gate.url)).toMatchObject({ status, headers: { location: '/b' } });
-    expect(backend.received).toHaveLength(1);
-  });
+  test.each([301, 302, 307])(
+    'a forwarded %i response goes to the client and is not followed',
+    async (status) => {
+      await using backend = await httpUpstream((_, response) =>
+        response.writeHead(status, { location: '/b' }).end(),
+      );
+      await using gate = await proxyGateway(backend.address);
+      expect(await send(gate.url)).toMatchObject({ status, headers: { location: '/b' } });
+      expect(backend.received).toHaveLength(1);
+    },
+  );
 
-  test.each([204, 304])('%i has no body, and the connection goes on', async (status) => {
-    await using backend = await httpUpstream((_, response) =>
-      response.writeHead(status, { etag: '"a"' }).end(),
-    );
-    await using gate = await proxyGateway(backend.address);
-    const two = rawRequest('GET / HTTP/1.1').repeat(2);
-    const { statuses, text } = await sendRaw(gate.port, two, { responses: 2 });
-    expect(statuses).toEqual([status, status]);
-    expect(text).not.toMatch(/transfer-encoding|content-length/i);
-    expect(text).toContain('"a"');
-  });
+  test.each([204, 304])(
+    'a forwarded %i response has no body and keeps the connection open',
+    async (status) => {
+      await using backend = await httpUpstream((_, response) =>
+        response.writeHead(status, { etag: '"a"' }).end(),
+      );
+      await using gate = await proxyGateway(backend.address);
+      const two = rawRequest('GET / HTTP/1.1').repeat(2);
+      const { statuses, text } = await sendRaw(gate.port, two, { responses: 2 });
+      expect(statuses).toEqual([status, status]);
+      expect(text).not.toMatch(/transfer-encoding|content-length/i);
+      expect(text).toContain('"a"');
+    },
+  );
 
-  test('to HEAD has the length of the body and no body, and the connection goes on', async () => {
+  test('a forwarded response to HEAD has content-length and no body, and keeps the connection open', async () => {
     await using backend = await httpUpstream((_, response) =>
       response.writeHead(200, { 'content-length': '5' }).end('hello'),
     );
@@ -191,7 +200,7 @@ describe('a response', () => {
     expect(text.match(/hello/g)).toHaveLength(1);
   });
 
-  test('of HTTP/1.0, whose end is the end of the connection, arrives whole', async () => {
+  test('a forwarded HTTP/1.0 response delimited by connection close arrives complete', async () => {
     await using backend = await rawUpstream((socket) =>
       socket.end('HTTP/1.0 200 OK\r\nX-A: 1\r\n\r\nuntil the end'),
     );
@@ -203,7 +212,7 @@ describe('a response', () => {
     });
   });
 
-  test('to a client of HTTP/1.0 has no chunks', async () => {
+  test('a forwarded response to an HTTP/1.0 client is not chunked', async () => {
     await using backend = await httpUpstream((_, response) => {
       response.write('in ');
       response.end('pieces');
@@ -216,7 +225,7 @@ describe('a response', () => {
 });
 
 describe('several backends', () => {
-  test('share requests by weight; one of weight 0 gets none', async () => {
+  test('several backends share requests by weight, with none for weight 0', async () => {
     const counts = [0, 0, 0];
     const count = (index: number) =>
       httpUpstream((_, response) => {
@@ -241,12 +250,12 @@ describe('several backends', () => {
     expect(Math.abs(first - total * 0.75)).toBeLessThan(6 * Math.sqrt(total * 0.75 * 0.25));
   });
 
-  test('all of weight 0 are an answer in words', async () => {
+  test('several backends all of weight 0 give 500 no valid backends', async () => {
     await using gate = await gateway(routesConfig([{ backends: [{ host: '127.0.0.1:9', weight: 0 }] }]));
     expect(await send(gate.url)).toMatchObject({ status: 500, text: 'no valid backends' });
   });
 
-  test('are named in the log by the one that was called', async () => {
+  test('the access log names the backend that was called', async () => {
     await using a = await httpUpstream();
     await using gate = await proxyGateway(a.address);
     await send(gate.url);

@@ -18,19 +18,19 @@ async function hostAt(upstream: HttpUpstream, address: string, authority?: unkno
   return upstream.received.at(-1)?.headers.host;
 }
 
-test('a service behind an IP address or a socket gets the Host of the client', async () => {
+test("a backend configured by IP address or socket receives the client's Host", async () => {
   await using upstream = await httpUpstream();
   await using socket = await httpUpstream(undefined, { socket: true });
   expect(await hostAt(upstream, upstream.address)).toBe('shop.example:8443');
   expect(await hostAt(socket, socket.address)).toBe('shop.example:8443');
 });
 
-test('a service behind a name gets its own name as Host', async () => {
+test('a backend configured by name receives its own name as Host', async () => {
   await using upstream = await httpUpstream();
   expect(await hostAt(upstream, `localhost:${upstream.port}`)).toBe(`localhost:${upstream.port}`);
 });
 
-test('so does one over TLS, whose certificate is for that name', async () => {
+test('a TLS backend configured by name receives its own name as Host', async () => {
   await using upstream = await httpUpstream(undefined, { certificate: 'good' });
   const route = { backends: [{ host: `https://localhost:${upstream.port}` }] };
   await using running = await serve(routesConfig([route]), { env: { NODE_EXTRA_CA_CERTS: AUTHORITY } });
@@ -38,7 +38,7 @@ test('so does one over TLS, whose certificate is for that name', async () => {
   expect(upstream.received[0]?.headers.host).toBe(`localhost:${upstream.port}`);
 });
 
-test('`urlRewrite.authority` sets the Host, in part or as a whole, or leaves it', async () => {
+test('`urlRewrite.authority` sets the Host in part or as a whole, or keeps it', async () => {
   await using upstream = await httpUpstream();
   const named = `localhost:${upstream.port}`;
   expect([
@@ -68,18 +68,18 @@ test.each([
   [{ host: 'app:80' }, 'urlRewrite.authority.host: expected a host without a port'],
   [{ port: 0 }, 'urlRewrite.authority.port: '],
   ['client', 'urlRewrite.authority: '],
-])('`urlRewrite.authority: %j` is refused when it is loaded', async (authority, words) => {
+])('`urlRewrite.authority: %j` is rejected at load time', async (authority, words) => {
   await expect(proxyGateway('127.0.0.1:1', { urlRewrite: { authority } })).rejects.toThrow(words);
 });
 
-test('a request of HTTP/1.0 without Host gets that of the service', async () => {
+test('an HTTP/1.0 request without Host gets the Host of the backend', async () => {
   await using upstream = await httpUpstream();
   await using gate = await proxyGateway(upstream.address);
   await sendRaw(gate.port, 'GET / HTTP/1.0\r\n\r\n');
   expect(upstream.received[0]?.headers.host).toBe(upstream.address);
 });
 
-test('an absolute target is logged with the host that it asks for, also when that is refused', async () => {
+test('an absolute target is logged with its host, also when it is rejected', async () => {
   await using upstream = await httpUpstream();
   await using gate = await proxyGateway(upstream.address);
   for (const target of ['http://one.example/', 'http://two.example/'])

@@ -20,7 +20,7 @@ async function received(url: string): Promise<{ text: string; complete: boolean 
   return { text, complete: answer.complete };
 }
 
-test('a service that falls silent in its answer is left after the configured time', async () => {
+test('backendIdleTimeout aborts a response whose backend stops sending', async () => {
   await using upstream = await httpUpstream((_, response) => response.writeHead(200).write('part'));
   await using gate = await proxyGateway(upstream.address, { timeout: { backendIdleTimeout: '300ms' } });
   expect(await received(gate.url)).toEqual({ text: 'part', complete: false });
@@ -32,7 +32,7 @@ test('a service that falls silent in its answer is left after the configured tim
   });
 });
 
-test('one that sends slowly is not, and neither is one whose client is slow', async () => {
+test('backendIdleTimeout aborts neither a slow backend nor a slow client', async () => {
   await using upstream = await httpUpstream(async (_, response) => {
     response.writeHead(200);
     for (let count = 0; count < 10; count += 1) {
@@ -46,7 +46,7 @@ test('one that sends slowly is not, and neither is one whose client is slow', as
   expect(await received(gate.url)).toEqual({ text: 'xxxxxxxxxx', complete: true });
 });
 
-test('a silence of 0 s is one without limit, and there is a limit where nothing is configured', async () => {
+test('backendIdleTimeout 0s disables the limit, and there is a default limit', async () => {
   await using upstream = await httpUpstream(async (_, response) => {
     response.writeHead(200).write('a');
     await wait(1_500);
@@ -58,7 +58,7 @@ test('a silence of 0 s is one without limit, and there is a limit where nothing 
   expect(LIMITS.backendIdle).toBe(LIMITS.upstreamHeadersTimeout);
 });
 
-test('a provider of models that falls silent in a stream is left after the same time, with an error event', async () => {
+test('backendIdleTimeout ends an LLM stream that stops with an error event', async () => {
   await using provider = await llmProvider((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(piece({ content: 'Hi' }));
   });
@@ -72,7 +72,7 @@ test('a provider of models that falls silent in a stream is left after the same 
   expect(await gate.accessLine(1)).toMatchObject({ reason: 'Timeout' });
 });
 
-test('so is one that falls silent in a whole answer', async () => {
+test('backendIdleTimeout aborts an LLM response that is not a stream', async () => {
   await using provider = await llmProvider((_, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).write('{"choices":');
   });

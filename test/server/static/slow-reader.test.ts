@@ -30,8 +30,8 @@ const drained = (reader: PassThrough): Promise<void> =>
     reader.resume();
   });
 
-describe('a reader that takes nothing', () => {
-  test('stops the backend, and is cut off after a while', async () => {
+describe('slow reader', () => {
+  test('a reader that takes nothing pauses the backend and is disconnected after LIMITS.writeStall', async () => {
     const { body, reader, log } = slowReader();
     body.push(Buffer.alloc(100));
     expect(log).toEqual(['pause']);
@@ -44,7 +44,7 @@ describe('a reader that takes nothing', () => {
     expect(log).toEqual(['pause', 'abort']);
   });
 
-  test('and then goes on is not cut off', async () => {
+  test('a reader that resumes in time is not disconnected', async () => {
     const { body, reader, log } = slowReader();
     body.push(Buffer.alloc(100));
     await drained(reader);
@@ -53,7 +53,7 @@ describe('a reader that takes nothing', () => {
     expect(reader.destroyed).toBe(false);
   });
 
-  test('and then goes on is not cut off, when several pieces came meanwhile', async () => {
+  test('a reader that resumes in time is not disconnected after several chunks', async () => {
     const { body, reader } = slowReader();
     body.push(Buffer.alloc(100));
     body.push(Buffer.alloc(100));

@@ -16,8 +16,8 @@ function head(url: string, options: object = {}): Promise<IncomingMessage> {
   });
 }
 
-describe('pieces', () => {
-  test('of a response arrive when they are sent', async () => {
+describe('streaming', () => {
+  test('chunks of a response arrive as they are sent', async () => {
     let finish = (): void => undefined;
     await using backend = await httpUpstream((_, response) => {
       response.write('first');
@@ -35,7 +35,7 @@ describe('pieces', () => {
     expect(text).toBe('firstlast');
   });
 
-  test('flow both ways at once', async () => {
+  test('chunks of request and response flow in both directions at once', async () => {
     await using backend = await httpUpstream(
       (incoming, response) => {
         response.flushHeaders();
@@ -65,7 +65,7 @@ describe('pieces', () => {
     expect(text).toBe('<a><b><c>.');
   });
 
-  test('a head without a body arrives before the body', async () => {
+  test('a response head is forwarded before its body', async () => {
     await using backend = await httpUpstream((_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
     });
@@ -79,7 +79,7 @@ describe('pieces', () => {
   });
 });
 
-describe('100 MB', () => {
+describe('backpressure on 100 MB', () => {
   const CHUNK = Buffer.alloc(64 * 1024, 'the quick brown fox ');
   const TOTAL = 1600 * CHUNK.length;
 
@@ -115,7 +115,7 @@ describe('100 MB', () => {
   // What the sockets of the system hold on both sides, with room to spare; a held body would be 100 MB.
   const IN_BETWEEN = 32e6;
 
-  test('down to a reader that stops for a while: only so much is taken from the backend, and all arrives', async () => {
+  test('backpressure of a paused reader limits what is read from the backend, and all data arrives', async () => {
     let sent = (): number => 0;
     await using backend = await httpUpstream((_, response) => {
       sent = pour(response);
@@ -135,7 +135,7 @@ describe('100 MB', () => {
     expect(received.digest('hex')).toBe(expected());
   });
 
-  test('up to a backend that reads late: only so much is taken from the client, and all arrives', async () => {
+  test('backpressure of a slow backend limits what is read from the client, and all data arrives', async () => {
     const received = createHash('sha256');
     let start = (): void => undefined;
     const isTime = new Promise<void>((resolve) => {
@@ -169,8 +169,8 @@ describe('100 MB', () => {
   }
 });
 
-describe('a client that leaves', () => {
-  test('before the head ends the call at the backend', async () => {
+describe('client disconnects', () => {
+  test('a client disconnect before the response head aborts the backend call', async () => {
     let left = false;
     await using backend = await httpUpstream((_, response) => {
       response.on('close', () => {
@@ -186,7 +186,7 @@ describe('a client that leaves', () => {
     expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '499' });
   });
 
-  test('in the middle of the body ends the call at the backend', async () => {
+  test('a client disconnect during the response body aborts the backend call', async () => {
     let left = false;
     await using backend = await httpUpstream((_, response) => {
       const timer = setInterval(() => response.write('more'), 5);
@@ -204,7 +204,7 @@ describe('a client that leaves', () => {
     expect(gate.accessLog).toHaveLength(1);
   });
 
-  test('in the middle of its own body ends the call at the backend', async () => {
+  test('a client disconnect during the request body aborts the backend call', async () => {
     let broken = false;
     await using backend = await httpUpstream(
       (incoming) => {
@@ -222,7 +222,7 @@ describe('a client that leaves', () => {
     await until(() => broken);
   });
 
-  test('takes no other call with it', async () => {
+  test('a client disconnect does not affect other calls', async () => {
     await using backend = await httpUpstream(({ url }, response) =>
       url === '/hang' ? undefined : response.end('ok'),
     );
