@@ -39,7 +39,7 @@ providers:
   apiKey: {file: key.txt}
 `;
 
-/** Places of words, so that a mutation hits keys and values rather than blanks. */
+/** Offsets of words, so that mutations hit keys and values rather than whitespace. */
 const words = [...VALID.matchAll(/[\w$:[\]{}"'|>&*-]+/g)].map((match) => ({
   start: match.index,
   text: match[0],
@@ -86,7 +86,7 @@ const edit = fc.tuple(fc.nat(words.length - 1), fc.constantFrom('replace', 'inse
 
 function mutate(edits: readonly [number, string, string][]): string {
   let text = VALID;
-  // From the end, so that the places of earlier words stay right.
+  // From the end, so that the offsets of earlier words stay valid.
   for (const [index, kind, by] of edits.toSorted((a, b) => b[0] - a[0])) {
     const { start, text: word } = words[index] ?? { start: 0, text: '' };
     const cut = kind === 'replace' ? word.length : kind === 'letter' ? 1 : 0;

@@ -7,7 +7,7 @@ interface Sample {
   readonly isRepeated: boolean;
 }
 
-/** A JSON text from the spelling of its members, with what `isRepeated` says of it by construction. */
+/** A JSON text built from the spelling of its members, with the expected `isRepeated`. */
 const NAMES = ['a', 'b', '\\u0061', '__proto__', 'x\\"y', '1', '', 'é', '\\u00e9', '{', ',"a":'].map(
   (written) => (written.startsWith(',') ? JSON.stringify(written).slice(1, -1) : written),
 );

@@ -65,7 +65,7 @@ describe('listenOn', () => {
     await new Promise<void>((resolve) => {
       const visitor = connect(path, () => visitor.destroy()).once('close', () => resolve());
     });
-    // A process that is killed leaves its socket behind.
+    // A killed process leaves its socket file.
     other.kill('SIGKILL');
     await once(other, 'close');
     expect(existsSync(path)).toBe(true);

@@ -53,7 +53,7 @@ for (const [what, broken, title, fixed] of FIXED)
   });
 
 test('diagnostics of ambiguous mistakes have no fix', () => {
-  // Would stand there twice; an alias, whose place is elsewhere.
+  // The first fix would duplicate a key; the second value is an alias, defined elsewhere.
   expect(fixesOf('gateways: {a: {port: 0, prot: 1, routes: []}}\n')).toEqual([]);
   expect(fixesOf('gateways: {a: {port: &n 0}}\nllm: {models: [{name: *n, provider: echo}]}\n')).toEqual([]);
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { YamlSource } from '../../src/core/yaml/source.ts';
 
-/** Text that is safe unquoted, in single quotes and in blocks; the styles add what only they can hold. */
+/** Text that is valid unquoted, in single quotes and in blocks; the styles add text that only they can hold. */
 const word = fc.stringMatching(/^[a-zA-Zé漢/.()=+<]{1,6}$/);
 const emoji = fc.constantFrom('😀', '👩‍👩‍👧', '🇨🇭');
 const eol = fc.constantFrom('\n', '\r\n');
@@ -20,7 +20,7 @@ const lineBreak = fc
     fc.array(fc.tuple(eol, fc.constantFrom('', '  ')), { minLength: 1, maxLength: 3 }),
   )
   .map(([before, ends]) => `${before}${ends.map(([end, after]) => `${end}${after}`).join('')}   `);
-/** Blanks between words, so that none stands at an end where it would not count. */
+/** Whitespace only between words, because it is ignored at the ends. */
 const inner = fc.tuple(word, fc.oneof(blanks, lineBreak), word).map((parts) => parts.join(''));
 const escaped = fc.constantFrom(
   '\\n',
@@ -68,7 +68,7 @@ const block = (mark: string) =>
       const body = [...(blankFirst ? [''] : []), first, ...lines].map((line) =>
         line === '' ? '' : `      ${line}`,
       );
-      // The parent mapping stands at column 2, so that a width of 4 makes 6.
+      // The parent mapping is at column 2, so a width of 4 makes 6.
       return [`${mark}${indicator ? '4' : ''}${chomp}${comment}`, ...body].join(end);
     });
 
@@ -83,7 +83,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
   '\\U0001F600': '😀',
 };
 
-/** Whether the source text `piece` can stand for the decoded unit `char`. */
+/** Whether the source text `piece` is a spelling of the decoded unit `char`. */
 function standsFor(piece: string, char: string, style: string): boolean {
   if (style === 'single' && char === "'") return piece === "''";
   if (piece === char) return true;
@@ -102,7 +102,7 @@ function checkEveryCharacter(text: string, style: string): void {
   for (let unit = 0; unit < value.length; unit++) {
     const { start, end } = source.rangeInside(path, unit, unit + 1);
     const piece = text.slice(start.offset, end.offset);
-    // The last line break of a block is implied where the file ends without one.
+    // The last line break of a block is implied when the file ends without one.
     const isImplied =
       piece === '' && value[unit] === '\n' && start.offset === text.length && unit === value.length - 1;
     if (!isImplied && !standsFor(piece, value[unit] ?? '', style)) {

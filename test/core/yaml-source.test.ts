@@ -10,7 +10,7 @@ function read(text: string): { value: unknown; source: YamlSource; diagnostics: 
   return { value: source.value, source, diagnostics };
 }
 
-/** What a reader sees of a problem: code, the marked text, message. */
+/** A problem as code, marked text and message. */
 function problems(text: string): string[] {
   return read(text).diagnostics.map(
     ({ code, range, message }) => `${code} «${marked(text, range)}» ${message}`,

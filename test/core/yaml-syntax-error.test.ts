@@ -14,7 +14,7 @@ const ENTRY = 'this line does not belong to the list entry above it';
 const INDENT = 'wrong indentation';
 const ROUTES = 'gateways:\n  default:\n    port: 3000\n    routes:\n';
 
-// Each is a line that somebody moved; the help has both places that it may have come from.
+// Each is a line with changed indentation; the help names both lines that it may belong to.
 it.each([
   [
     `${ROUTES}      - name: a\n       backends: []\n`,

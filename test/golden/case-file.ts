@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 
 /**
  * A golden case is one file: a line of JSON with settings, the input, a line of ten dashes, and the expected output.
- * `UPDATE_GOLDEN=1` writes what comes out instead of comparing; read the difference before keeping it.
+ * `UPDATE_GOLDEN=1` writes the actual output instead of comparing; review the difference before keeping it.
  */
 export interface GoldenCase<Settings> {
   readonly settings: Settings;

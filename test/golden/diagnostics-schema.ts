@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A small configuration that has each kind of schema node once, so that the cases do not follow every new setting. */
+/** A small configuration with each kind of schema node once, so that the cases do not depend on new settings. */
 const secret = z.union([z.string().meta({ secret: true }), z.strictObject({ file: z.string() })]);
 
 const policies = z.strictObject({

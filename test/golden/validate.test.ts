@@ -8,7 +8,7 @@ interface Settings {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-// What the schema finds, then what compiling finds, in the words of `agctl config validate`; `valid` when that is nothing.
+// Schema errors, then compile errors, as `agctl config validate` prints them; `valid` when there are none.
 describe('golden validation results', () => {
   runGoldenCases<Settings>(
     new URL('validate/', import.meta.url),

@@ -6,7 +6,7 @@ import { findProblems } from '../../src/server/runtime/find-problems.ts';
 
 const keys = expressionScopes.flatMap((scope) => scope.keys);
 
-/** Every key that takes an expression, with one that names what it may read instead. */
+/** Every expression key with an unknown variable, whose error lists the variables of that scope. */
 const ALL = `
 config:
   metrics: { fields: { add: { a: nosuch } } }
@@ -92,7 +92,7 @@ test('each key that the schema describes as CEL is listed', () => {
   expect(described.length).toBeGreaterThan(keys.length);
 });
 
-/** The listed key in whose value a problem is; the path itself when there is none. */
+/** The listed key whose value has a problem, or the path when there is none. */
 function keyOf(path: readonly (string | number)[]): string {
   const written = path.reduce<string>(
     (before, part) => (typeof part === 'number' ? `${before}[]` : `${before}.${part}`),

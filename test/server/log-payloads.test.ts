@@ -23,7 +23,7 @@ import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 import { httpUpstream } from '../kit/upstream.ts';
 
-/** Contents of calls in expressions of the log: `mcp.tool.*`, `llm.prompt`, `llm.completion`, bodies. */
+/** Payloads in log expressions: `mcp.tool.*`, `llm.prompt`, `llm.completion` and bodies. */
 
 const logging = (add: Record<string, string>) => ({ frontendPolicies: { accessLog: { add } } });
 

@@ -40,7 +40,7 @@ test('OpenRequests removes requests anywhere in the list and keeps the order of 
   is();
 });
 
-test('OpenRequests does not retain ended requests into the old generation', () => {
+test('OpenRequests keeps ended requests out of the old generation', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const open = new OpenRequests();

@@ -23,14 +23,14 @@ import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 import { httpUpstream } from '../kit/upstream.ts';
 
-// What clients are told whose requests are open at the drain deadline. The signal itself: test/cli/serve.test.ts.
+// Responses to requests that are open at the drain deadline. The signal itself: test/cli/serve.test.ts.
 
 const MESSAGE = 'the gateway is closing this port, and the drain timeout has expired';
 const short = { config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' } };
 
 const isOpen = ({ running }: TestGateway) => until(() => running.openRequests.size === 1);
 
-/** The one line of the access log, once the gateway has closed, which also says in its log that one request was cut. */
+/** The one access-log line after the gateway has closed, whose log reports one cut request. */
 async function cutLine(gate: TestGateway): Promise<Record<string, string>> {
   const line = await gate.accessLine(1);
   expect(gate.accessLog).toHaveLength(1);

@@ -4,7 +4,7 @@ import { proxyGateway } from '../kit/routes.ts';
 import { send } from '../kit/send.ts';
 import { httpUpstream } from '../kit/upstream.ts';
 
-/** JSON whose members stand twice: a policy and what is behind it may read different ones. */
+/** JSON with duplicate keys: a policy and the backend may read different values. */
 
 const NESTED: readonly (readonly [what: string, body: string, name: string])[] = [
   [
@@ -22,7 +22,7 @@ const NESTED: readonly (readonly [what: string, body: string, name: string])[] =
   ['with other members between', '{"model":"m","a":{"é":{"b":1},"c":[{},{"d":2}],"\\u00e9":3}}', 'é'],
 ];
 
-/** Equal names that stand in different objects, and texts that look like members. */
+/** Equal keys in different objects, and strings that look like members. */
 const UNIQUE =
   '{"model":"m","messages":[{"role":"user","content":"{\\"a\\":1,\\"a\\":2}"},{"role":"user","content":"a"}],"a":{"a":{"a":[{"a":1},{"a":"a"}]}}}';
 
@@ -47,7 +47,7 @@ describe('bodies with duplicate keys', () => {
     '%s: a request with a duplicate key is rejected where a rule parses its body as JSON',
     async (_what, body, name) => {
       await using backend = await httpUpstream();
-      // A rule that is true whatever the body says, to show that no rule decides.
+      // This rule is true for any body, which shows that no rule decides.
       const rules = ['true || json(request.body).model == "m"'];
       await using gate = await proxyGateway(backend.address, { authorization: { rules } });
       expect(await send(gate.url, { method: 'POST', body })).toMatchObject({

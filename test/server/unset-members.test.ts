@@ -6,7 +6,7 @@ import { collector } from '../kit/otlp.ts';
 import { answeringGateway } from '../kit/routes.ts';
 import { send } from '../kit/send.ts';
 
-/** Expressions that read what is never set in their place. */
+/** Expressions that read variables never set in their scope. */
 
 const route = (policies: object, backends: readonly object[] = [{ host: '127.0.0.1:9' }]) => ({
   gateways: { default: { port: 0, routes: [{ name: 'r', policies, backends }] } },
@@ -18,7 +18,7 @@ const mcp = (rule: unknown) =>
 const model = (more: object) => ({ llm: { port: 0, models: [{ name: 'm', provider: 'echo', ...more }] } });
 const hook = (source: string) => ({ webhook: { target: { host: '127.0.0.1:9' }, headers: { a: source } } });
 
-/** A configuration with one expression, by the kind of place. */
+/** A configuration with one expression, by scope. */
 const PLACES = {
   request: (source: string) => route({ authorization: { rules: [source] } }),
   mcp,
@@ -33,7 +33,7 @@ const PLACES = {
   log: (source: string) => ({ ...route({}), frontendPolicies: { accessLog: { add: { f: source } } } }),
 };
 
-/** Messages of the warnings on unset members, each with the text that it points at. */
+/** Messages of the warnings on unset members, each with the marked text. */
 async function warnings(place: keyof typeof PLACES, source: string): Promise<string[]> {
   const text = JSON.stringify(PLACES[place](source));
   const found = await findProblems(loadConfigText(text, 'x.yaml', {}), { folder: '/', env: {} });

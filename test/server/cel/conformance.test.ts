@@ -29,7 +29,7 @@ const BASE = [
 ];
 const EXTENSIONS = ['bindings_ext', 'encoders_ext', 'macros2', 'math_ext', 'optionals', 'string_ext'];
 
-/** Passing tests of all base files together. Raise it when more pass. */
+/** Number of passing tests in all base files. Raise it when more pass. */
 const PINNED = 1_051;
 
 interface SpecValue {
@@ -63,7 +63,7 @@ interface Suite {
   tests?: { original: SpecTest }[];
 }
 
-/** A value as text with its types, so that 1, 1u and 1.0 differ. Maps in the order of their keys. */
+/** A value as text with its types, so that 1, 1u and 1.0 differ. Maps are sorted by key. */
 function shown(value: Value): string {
   const entries = mapEntries(value);
   if (entries !== undefined)
@@ -78,7 +78,7 @@ function shown(value: Value): string {
   return `${typeName(value)}:${Object.is(value, -0) ? '-0' : value}`;
 }
 
-// Keys 1 and 1u are the same key in a map; which of both it was is not kept.
+// Keys 1 and 1u are the same key in a map; the original type is not kept.
 function shownKey(key: Value): string {
   return `${typeof key}:${key}`;
 }

@@ -100,7 +100,7 @@ describe('evaluation', () => {
 
   it('evaluation gives an expression nested in a variable resolver its own budget', () => {
     const list = Array.from({ length: 9_000 }, (_, index) => index);
-    // About seven tenths of a budget: two of them do not fit into one.
+    // About 70 % of a budget, so that two evaluations exceed one budget.
     const costly = compileExpression('source.list.map(x, x * 2 + x * 3 > 0).size()', PLACE);
     const evaluateBoth = () =>
       costly.evaluate(() => ({ list: list.slice((costly.evaluate(() => ({ list })) as number) - 9_000) }));

@@ -13,7 +13,7 @@ const tree = `[1]${'.with(a, [a,a,a,a,a,a,a,a])'.repeat(9)}`;
 /** The budget is 50 ms on the machine it was measured on; a test machine may be five times slower. */
 const BOUND = 250;
 
-/** Result, and CPU time of this thread in ms: other work of the machine does not count. */
+/** Result, and CPU time of this thread in ms, which excludes other processes. */
 function timed<T>(run: () => T): { result: T; taken: number } {
   const start = process.threadCpuUsage();
   const result = run();

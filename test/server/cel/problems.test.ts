@@ -3,7 +3,7 @@ import { problem } from './run.ts';
 
 const TOKEN_NAMES = /token|EOF|R?PAREN|BRACKET|BRACE|IDENTIFIER|DIVIDE|LPAREN/;
 
-/** Source with the reported place between `«` and `»`, and what the message and the hint must say. */
+/** Source with the reported range between `«` and `»`, and the expected message and hint. */
 const MISTAKES: readonly [string, string, string, RegExp?][] = [
   ['AGW0201', 'request.headers["x-team"] «=» "core"', 'unexpected `=`', /use `==`/],
   ['AGW0201', 'min(jwt.a, 1024«»', 'missing `)`'],

@@ -1,4 +1,4 @@
-// Registers the variables whose members messages know.
+// Registers the variables so that error messages know their members.
 import '../../../src/server/features.ts';
 import {
   CelEvaluationError,
@@ -14,7 +14,7 @@ export function run(source: string, variables: Variables = {}): CelResult {
   return compileExpression(source, Object.keys(variables)).evaluate((root) => variables[root]);
 }
 
-/** The reason of the evaluation error that an expression ends with; fails the test when it gives a value. */
+/** Reason of the evaluation error of an expression; fails the test when the expression has a value. */
 export function reason(source: string, variables: Variables = {}): string {
   return failure(source, variables).reason;
 }
@@ -30,7 +30,7 @@ export function failure(source: string, variables: Variables = {}): CelEvaluatio
   throw new Error(`${source} gives a value`);
 }
 
-/** The problem that an expression does not compile with. */
+/** The compile error of an expression. */
 export function problem(source: string, variables: readonly string[] = ['request', 'jwt']): CelSyntaxError {
   try {
     compileExpression(source, variables);

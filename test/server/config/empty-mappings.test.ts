@@ -8,7 +8,7 @@ import { send } from '../../kit/send.ts';
 
 type Holder = Record<string, unknown>;
 
-/** Every mapping of a tree below another mapping, with what holds it. */
+/** Every mapping below another mapping of the tree, with its parent. */
 function* mappingsIn(value: unknown, path: readonly string[] = []): Generator<[Holder, string, string]> {
   if (value === null || typeof value !== 'object') return;
   for (const [key, child] of Object.entries(value)) {
@@ -27,8 +27,8 @@ describe.each(['policies', 'llm', 'quickstart'])('empty mappings in examples/%s.
     const tree = structuredClone(source.value);
     const tried: string[] = [];
     for (const [holder, key, path] of [...mappingsIn(tree)]) {
-      // Names of a person's choice: nothing says that a gateway of that name may be missing.
-      // A catalog has a form of its own.
+      // User-chosen names, such as gateways, are not optional keys.
+      // A catalog has its own format.
       if (path.split('.').at(-2) === 'gateways' || path.includes('inline')) continue;
       const before = holder[key];
       holder[key] = undefined;

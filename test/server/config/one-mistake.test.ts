@@ -5,7 +5,7 @@ import type { Diagnostic, Path } from '../../../src/core/diagnostic.ts';
 import { loadConfigText } from '../../../src/server/config/load.ts';
 import { findProblems } from '../../../src/server/runtime/find-problems.ts';
 
-/** An example as plain values; its variables all have fallbacks. */
+/** An example as plain values; its variables all have defaults. */
 function example(name: string): unknown {
   const text = readFileSync(new URL(`../../../examples/${name}.yaml`, import.meta.url), 'utf8');
   return loadConfigText(text, 'gateway.yaml', {}).source.value;
@@ -18,7 +18,7 @@ function pathsOf(value: unknown, path: Path = []): Path[] {
   return [...own, ...keys.flatMap((key) => pathsOf((value as never)[key], [...path, key]))];
 }
 
-/** The text of `tree` with something done to the mapping or list that holds `path`. */
+/** The text of `tree` after changing the mapping or list that contains `path`. */
 function changed(
   tree: unknown,
   path: Path,

@@ -11,7 +11,7 @@ const TARGETS = [
   chaos('b', '--tools=other'),
 ];
 
-// What differs from run to run, and nothing else, stands for itself.
+// Values that differ between runs are replaced by placeholders.
 const settled = (line: string): string =>
   line
     .replace(/\d{4}-\d\d-\d\dT[\d:]{8}\.\d{6}Z/, 'TIME')
@@ -86,7 +86,7 @@ describe('access log lines', () => {
     const session = await openSession(`${gate.url}/mcp`);
     await using stream = await openEvents(session.url, { session: session.id });
     await session.request('ping');
-    // The lines of initialize, initialized and ping; none of the stream that is still open.
+    // Lines of initialize, initialized and ping, but none of the stream, which is still open.
     await until(() => gate.accessLog.length === 3);
     stream.close();
     expect(await gate.accessLine(4)).toMatchObject({ 'http.method': 'GET', 'http.status': '200' });

@@ -23,13 +23,13 @@ const echo = (message: string) => ({
   params: { name: 'echo', arguments: { message } },
 });
 
-/** A call whose JSON text has exactly so many bytes. */
+/** A call whose JSON text has exactly this number of bytes. */
 function callOf(bytes: number): string {
   const empty = JSON.stringify(echo('')).length;
   return JSON.stringify(echo('x'.repeat(bytes - empty)));
 }
 
-/** Lines that the child has read so far. */
+/** Number of lines that the child has read so far. */
 async function seenByChild(): Promise<number> {
   const { result } = await session.request('tools/call', { name: 'received', arguments: {} });
   return JSON.parse(result.content[0].text).length;
@@ -49,7 +49,7 @@ describe('request body size', () => {
     const { status, text } = await post(session.url, callOf(LIMIT + 1), { 'mcp-session-id': session.id });
     expect(status).toBe(413);
     expect(text).toBe(`request body is larger than ${LIMIT} bytes`);
-    // The second look is itself a line.
+    // The second query is itself a line.
     expect(await seenByChild()).toBe(before + 1);
   });
 
@@ -130,7 +130,7 @@ describe('content-encoding', () => {
   test.each([
     ['gzip', gzipSync],
     ['deflate', deflateSync],
-    // Its usual quality takes six seconds and saves nothing.
+    // Brotli's default quality takes six seconds here without a benefit.
     ['br', (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })],
   ] as [string, (bytes: Buffer) => Buffer][])(
     'Content-Encoding %s bomb is stopped at the body limit',

@@ -14,11 +14,11 @@ interface Sent {
   readonly path?: string;
   readonly headers?: Record<string, string>;
   readonly body?: string;
-  /** Leaves when this resolves; with the first bytes of the answer otherwise. */
+  /** Disconnects when this resolves, or by default at the first bytes of the response. */
   readonly leave?: () => Promise<unknown>;
 }
 
-/** Sends a request, leaves before the end of its answer, and returns the access-log line. */
+/** Sends a request, disconnects before the end of the response, and returns the access-log line. */
 async function leaveFrom(gate: TestGateway, { path = '/', headers, body, leave }: Sent) {
   const before = gate.accessLog.length;
   const method = body === undefined ? 'GET' : 'POST';
@@ -33,7 +33,7 @@ async function leaveFrom(gate: TestGateway, { path = '/', headers, body, leave }
   return gate.accessLine(before + 1);
 }
 
-/** What a line says of how the request ended. */
+/** The fields of a line that describe how the request ended. */
 const endOf = (line: Record<string, string>) => ({
   status: line['http.status'],
   reason: line['reason'],
@@ -105,7 +105,7 @@ test('a client disconnect during an MCP call is logged before and after the resp
     headers,
     body: JSON.stringify({ jsonrpc: '2.0', id: 'x', method: 'tools/call', params }),
   };
-  // An answered ping says that the target runs, and that the call before it has arrived.
+  // An answered ping shows that the target runs and that the call before it has arrived.
   const early = await leaveFrom(gate, { ...call, leave: () => session.request('ping') });
   expect(early['mcp.method.name']).toBe('ping');
   const hangs = (): Record<string, string>[] =>
@@ -114,7 +114,7 @@ test('a client disconnect during an MCP call is logged before and after the resp
   expect(hangs().map(endOf)).toEqual([{ status: '499', ...CLOSED }]);
   const sent = request(session.url, { method: 'POST', headers }).on('error', () => undefined);
   sent.end(call.body);
-  // The head of a slow call goes out before there is an event.
+  // The head of a slow call is sent before its first event.
   const [answer] = (await once(sent, 'response')) as [IncomingMessage];
   answer.on('error', () => undefined);
   sent.destroy();

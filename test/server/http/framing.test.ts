@@ -13,11 +13,11 @@ beforeAll(async () => {
 });
 afterAll(() => gate.close());
 
-// A well-formed request to the MCP route that needs no session: its answer is 405.
+// A well-formed request to the MCP route that needs no session and is answered with 405.
 const HARMLESS = rawRequest('PUT /mcp HTTP/1.1', ['Content-Length: 0']);
 const post = (lines: string[], body = '') => rawRequest('POST /mcp HTTP/1.1', lines, body);
 
-/** Sends bytes that must be refused, and checks that the connection ended and that others are still served. */
+/** Sends bytes that must be rejected, and checks that the connection is closed and others are still served. */
 async function refusal(bytes: string): Promise<number[]> {
   const { statuses, closed } = await sendRaw(gate.port, bytes);
   expect(closed).toBe(true);
@@ -136,7 +136,7 @@ describe('header fields', () => {
   const lines = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}: 1`);
 
   test('100 header lines are accepted and 101 are rejected with 431', async () => {
-    // Host and Content-Length make it a hundred.
+    // With Host and Content-Length: 100 lines.
     const full = await sendRaw(
       gate.port,
       rawRequest('PUT /mcp HTTP/1.1', ['Content-Length: 0', ...lines(98)]),
@@ -228,7 +228,7 @@ describe('request lines', () => {
     socket.setEncoding('latin1').on('data', (chunk: string) => {
       text += chunk;
     });
-    // Cut at last.
+    // The gateway cuts the connection in the end, possibly with a reset.
     socket.on('error', () => undefined);
     socket.write(bytes);
     await once(socket, 'end');

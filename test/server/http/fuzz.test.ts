@@ -5,11 +5,11 @@ import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
-/** `FUZZ_RUNS=100000 FUZZ_SEED=7 npx vitest run test/server/http/fuzz.test.ts` looks further. */
+/** `FUZZ_RUNS=100000 FUZZ_SEED=7 npx vitest run test/server/http/fuzz.test.ts` runs more mutations. */
 const RUNS = Number(process.env['FUZZ_RUNS'] ?? 3_000);
 const SEED = Number(process.env['FUZZ_SEED'] ?? 20_261_121);
 const PARALLEL = 48;
-/** A request that became incomplete is never answered; it is left after so long. */
+/** A mutated request that is incomplete is never answered, so the test stops waiting after this time. */
 const PATIENCE = 250;
 
 const SEEDS = [
@@ -54,7 +54,7 @@ const PIECES = [
   'a'.repeat(9_000),
 ];
 
-/** A generator of numbers below `limit`, the same for the same seed (mulberry32). */
+/** A seeded generator of numbers below `limit` (mulberry32). */
 function random(seed: number): (limit: number) => number {
   let state = seed;
   return (limit) => {
@@ -83,7 +83,7 @@ function mutate(text: string, below: (limit: number) => number): string {
   return result;
 }
 
-/** All statuses that came back before the server ended the connection or went silent. */
+/** All statuses received before the server closed the connection or stopped sending. */
 function statusesOf(port: number, bytes: string): Promise<number[]> {
   return new Promise((resolve) => {
     let text = '';
@@ -116,7 +116,7 @@ test(`${RUNS} mutated requests get only expected statuses and the gateway keeps 
     ([status]) => ![100, 501, 505].includes(status) && (status < 200 || status > 499),
   );
   expect(odd, `seed ${SEED}`).toEqual([]);
-  // The inputs reach past the parser: some are served, some refused by it.
+  // The inputs reach past the parser: some are served, some are rejected by it.
   expect([...seen.keys()]).toEqual(expect.arrayContaining([200, 400]));
   for (const { rawHeaders, target } of upstream.received) {
     const hosts = rawHeaders.filter(

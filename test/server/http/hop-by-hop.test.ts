@@ -11,7 +11,7 @@ import { httpUpstream, type Received, rawUpstream } from '../../kit/upstream.ts'
 
 const NAMING = ['Connection: close, x-role, x-user', 'X-Role: forged', 'X-User: forged'];
 
-/** Sets one of the two headers itself, and takes the other one from an authorization service. */
+/** Sets one of the two headers itself and copies the other from an authorization service. */
 const policiesAsking = (service: string): object => ({
   ...askPolicy(service, { includeResponseHeaders: ['x-user'] }),
   requestHeaderModifier: { set: { 'x-role': 'reader' } },

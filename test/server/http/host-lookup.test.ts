@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { HostLookup } from '../../../src/server/transport/host-lookup.ts';
 
-// A resolver that answers when told to; test/interop/dns has a real one.
+// A resolver whose answers the test controls; test/interop/dns has a real one.
 
 type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
 
@@ -74,7 +74,7 @@ describe('HostLookup', () => {
     const failing = find();
     asked[1]?.(lookupError('EAI_AGAIN'), []);
     expect(await failing).toEqual(ONE);
-    // At once, and a lookup goes on beside it.
+    // At once, while another lookup runs.
     expect(await find()).toEqual(ONE);
     expect(asked).toHaveLength(3);
     asked[2]?.(null, TWO);

@@ -3,7 +3,7 @@ import type { TestGateway } from '../../kit/gateway.ts';
 import { answeringGateway, proxyGateway } from '../../kit/routes.ts';
 import { type HttpUpstream, httpUpstream } from '../../kit/upstream.ts';
 
-/** Every value of a byte, again and again. */
+/** All byte values, repeated. */
 const bytes = (length: number): Buffer =>
   Buffer.from(Array.from({ length }, (_, index) => (index * 7) & 0xff));
 
@@ -12,7 +12,7 @@ let gate: TestGateway;
 beforeAll(async () => {
   upstream = await httpUpstream((request, response, received) => {
     const body = Buffer.from(received.body, 'latin1');
-    // A chunk of its own for the first half, head and all in one turn.
+    // The head and the first half are written in one turn of the event loop, the first half as its own chunk.
     const half = request.headers['x-whole'] === undefined ? body.length >> 1 : 0;
     if (half > 0) response.write(body.subarray(0, half));
     response.end(body.subarray(half));

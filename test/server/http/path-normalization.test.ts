@@ -21,7 +21,7 @@ function gatewayWith(http: object, routes: object[] = [{ name: 'all' }]): Promis
   );
 }
 
-/** Status and text of the answer, and where the request arrived. */
+/** Status and text of the response, and the target that the backend received. */
 async function ask(gate: TestGateway, target: string, lines: string[] = []) {
   const before = backend.received.length;
   const count = gate.accessLog.length + 1;

@@ -17,7 +17,7 @@ describe('pipelined requests on one connection', () => {
     await using upstream = await httpUpstream(async (_, response, { target }) => {
       open += 1;
       most = Math.max(most, open);
-      // The later the quicker.
+      // Later requests are answered faster.
       await new Promise((resolve) => setTimeout(resolve, target === '/0' ? 30 : 0));
       open -= 1;
       response.end(`${target};`);
@@ -67,7 +67,7 @@ describe('pipelined requests on one connection', () => {
     expect(lines.map((line) => line?.join(' ')).sort()).toEqual([0, 1, 2, 3, 4].map((n) => `/${n} 499`));
   });
 
-  test('pipelined requests after a Connection: close response are dropped', async () => {
+  test('pipelined requests after one with Connection: close are not answered', async () => {
     await using upstream = await httpUpstream();
     await using gate = await proxyGateway(upstream.address);
     const bytes = rawRequest('GET /last HTTP/1.1', ['Connection: close']) + requests(3);

@@ -12,7 +12,7 @@ const route = (name: string, match: object | object[] | undefined, more: object 
   ...more,
 });
 
-/** A gateway with these routes; `take` says which one a request line and its fields lead to. */
+/** A gateway with these routes; `take` returns the route of a request line with these header fields. */
 async function router(
   routes: object[],
 ): Promise<{ gate: TestGateway; take: (line: string, ...fields: string[]) => Promise<string | undefined> }> {
@@ -32,7 +32,7 @@ describe('route precedence', () => {
   let gate: TestGateway;
   let take: Awaited<ReturnType<typeof router>>['take'];
   beforeAll(async () => {
-    // Written from the weakest to the strongest, so that the order in the file cannot be what decides.
+    // Ordered from the weakest to the strongest match, so that the order in the file cannot decide.
     ({ gate, take } = await router([
       route('any', undefined),
       route('prefix', { path: { pathPrefix: '/p' } }),
@@ -85,7 +85,7 @@ describe('route precedence', () => {
     expect(await take('GET /h', 'X-a: 1', 'X-B: 22')).toBe('two-headers');
     expect(await take('GET /h', 'X-a: 1', 'X-B: 2x')).toBe('header');
     expect(await take('GET /h', 'X-a: 11')).toBe('plain-h');
-    // Repeated fields are one list, so that a second value cannot hide behind the first.
+    // Repeated fields are one list, so that the first value cannot hide a second one.
     expect(await take('GET /h', 'X-A: 1', 'X-A: 1')).toBe('plain-h');
   });
 

@@ -4,7 +4,7 @@ import { chaos } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { rawRequest, sendRaw } from '../../kit/raw-http.ts';
 
-// Every backend here answers PUT with 405, so which route was taken shows in the access log only.
+// Every backend answers PUT with 405, so only the access log shows which route was taken.
 let gate: TestGateway;
 beforeAll(async () => {
   const backends = [{ mcp: { targets: [chaos('a')] } }];
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => gate.close());
 
-/** Status and route of a request with this target; the route is undefined when none was taken. */
+/** Status and route of a request with this target; the route is undefined when none matched. */
 async function take(target: string, lines: string[] = []): Promise<{ status?: number; route?: string }> {
   const count = gate.accessLog.length + 1;
   const { statuses } = await sendRaw(

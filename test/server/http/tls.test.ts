@@ -6,7 +6,7 @@ import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { type HttpUpstream, httpUpstream } from '../../kit/upstream.ts';
 
-// Providers are reached by TLS outside of tests. Their certificates are checked against the authorities of the process.
+// Outside of tests, providers are reached over TLS and verified against the certificate authorities of the process.
 
 const providerWith = (certificate?: Certificate): Promise<HttpUpstream> =>
   httpUpstream(
@@ -101,7 +101,7 @@ describe('TLS provider with an untrusted certificate', () => {
         message: expect.stringContaining(why),
       });
       expect(reply.text).not.toContain('sk-tls');
-      // The log says it, too, once.
+      // The log has the reason too, once.
       await until(() => served().stdout.includes(why));
       expect(Object.values(providers).map(({ received }) => received.length)).toEqual(before);
     },

@@ -10,15 +10,15 @@ import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream, refusingPort } from '../../kit/upstream.ts';
 
-// A plain service, a provider of models and an MCP server fail in the same ways: the client learns why, the log also where.
+// A plain service, an LLM provider and an MCP server fail alike: the client learns the cause, the log also the address.
 
-/** A gateway in front of one upstream, and one request to it: its status and what it says. */
+/** A gateway with one upstream, and one request to it with its status and text. */
 interface Kind {
   open(origin: string, policies?: object): Promise<TestGateway>;
   ask(gate: TestGateway): Promise<{ status: number; text: string }>;
-  /** Status for an upstream that was not reached, and for one that is not what it should be. */
+  /** Status for an unreachable upstream, and for one with an invalid response. */
   readonly statuses: { readonly unreachable: number; readonly invalid: number };
-  /** What the gateway says about itself when it cannot reach the upstream. */
+  /** The gateway's log message for an unreachable upstream. */
   readonly warning: string;
 }
 
@@ -46,7 +46,7 @@ const mcp: Kind = {
     const { status, error } = await post(`${url}/mcp`, INITIALIZE);
     return { status, text: error.message };
   },
-  // Of a session that could not be begun.
+  // Of a session that could not be initialized.
   statuses: { unreachable: 500, invalid: 500 },
   warning: 'target is not available',
 };
@@ -56,7 +56,7 @@ describe.each([
   ['a provider of models', llm],
   ['an MCP server', mcp],
 ] as const)('failures of %s', (kind, { open, ask, statuses, warning }) => {
-  /** Asks once: the client is told why, without the address; the log and the access log are told both. */
+  /** Sends one request: the client gets the cause without the address; the log and the access log have both. */
   async function failsWith(origin: string, status: number, why: string): Promise<void> {
     const address = origin.replace(/^https?:\/\//, '');
     await using gate = await open(origin);
@@ -103,7 +103,7 @@ describe.each([
     await using gate = await open(`http://${upstream.address}`, { timeout });
     expect(await ask(gate)).toEqual({ status: 504, text: 'upstream call timeout' });
     expect((await gate.accessLine(1))['error.detail']).toBe(`${upstream.address}: no answer in time`);
-    // It was reached: that is no news for the log.
+    // The upstream was reached, so the log has no warning.
     expect(gate.log.filter((line) => line.includes('\twarn\t'))).toEqual([]);
   });
 
@@ -123,7 +123,7 @@ describe.each([
 });
 
 const ECHO = { name: '*', provider: 'echo' };
-/** Every call gets a span; nobody takes them. */
+/** Every call gets a span, which no collector receives. */
 const RECORDED = { config: { tracing: { otlpEndpoint: 'http://127.0.0.1:1', randomSampling: true } } };
 
 describe.each([

@@ -151,7 +151,7 @@ describe('accessLog filter', () => {
       await using other = await logging({ filter: 'true' });
       await send(gate.url);
       await send(other.url);
-      // Lines are written when a response has ended; the second gateway's comes after the first's would have.
+      // Lines are written when a response has ended; the second gateway's line comes after the first's would.
       await until(() => other.accessLog.length === 1);
       expect(gate.accessLog).toEqual([]);
     },

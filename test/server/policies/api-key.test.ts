@@ -8,7 +8,7 @@ import { httpUpstream, type Received } from '../../kit/upstream.ts';
 const KEY = 'sk-canary-1';
 const bearer = (key: string): { authorization: string } => ({ authorization: `Bearer ${key}` });
 
-/** Status for each of these headers in a mode. */
+/** Status for each set of headers in a mode. */
 async function statuses(mode: string | undefined, ...headers: Record<string, string>[]): Promise<number[]> {
   const policy = { keys: [{ key: KEY }], ...(mode === undefined ? {} : { mode }) };
   await using gate = await answeringGateway({ apiKey: policy });
@@ -107,7 +107,7 @@ describe('apiKey keys', () => {
 });
 
 describe('apiKey location', () => {
-  /** What the backend received of a request with the key at that place. */
+  /** The request that the backend received with the key at that location. */
   async function received(
     location: object | undefined,
     request: { headers?: Record<string, string | string[]>; target?: string },
@@ -142,7 +142,7 @@ describe('apiKey location', () => {
     const { target } = (await received(location, { target: `/p?a=%7e&api%20key=${KEY}&b&c=d+e` })) ?? {};
     expect(target).toBe('/p?a=%7e&b&c=d+e');
     expect((await received(location, { target: `/p?api+key=${KEY}` }))?.target).toBe('/p');
-    // Every parameter of that name goes, also those that were not read.
+    // Every parameter of that name is removed, including those that were not read.
     expect((await received(location, { target: `/p?api+key=${KEY}&x=1&api+key=other` }))?.target).toBe(
       '/p?x=1',
     );

@@ -7,10 +7,10 @@ import { answeringGateway, routesConfig } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { watchedRoute } from '../../kit/watched.ts';
 
-/** The product's goal is 50 ms on a quiet machine; a busy one pauses the process too. */
+/** The goal is 50 ms on an idle machine; a busy one pauses the process too. */
 const BOUND = 250;
 
-/** Runs work three times, prints the worst delay of the best run, and checks it: a pause of the machine is no blocked loop. */
+/** Runs work three times and checks the worst delay of the best run, so that a pause of the machine does not fail. */
 async function expectFreeLoop(what: string, work: () => Promise<unknown>): Promise<void> {
   const runs: number[] = [];
   for (let i = 0; i < 3; i += 1) runs.push(await worstLoopDelay(work));
@@ -137,7 +137,7 @@ test('2 MB request bodies that are hard to parse are rejected within bounded tim
     [`[${'1,'.repeat(900_000)}1]`, 403],
     [`{"ok":${'9'.repeat(1_900_000)}}`, 403],
     [`[${'{},'.repeat(600_000)}1]`, 403],
-    // A member that stands twice, at the very end: names are compared.
+    // A duplicate key at the very end: names are compared.
     [`{${members(49_000)},"k48999":2}`, 400],
     [`[${Array.from({ length: 5_000 }, (_, i) => `{${members(8)},"x":${i}}`).join(',')},{"a":1,"a":2}]`, 400],
   ];

@@ -7,7 +7,7 @@ import { INITIALIZE, MCP_HEADERS } from '../../kit/mcp.ts';
 import { routesConfig } from '../../kit/routes.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
-/** A gateway for MCP that lets pages of one origin in, and asks for a key. */
+/** An MCP gateway that allows pages of one origin and requires an API key. */
 function pageGateway(origin: string, cors: object = {}): Promise<TestGateway> {
   const policies = {
     cors: {
@@ -22,7 +22,7 @@ function pageGateway(origin: string, cors: object = {}): Promise<TestGateway> {
   return gateway(routesConfig([{ policies, backends: [{ mcp: { targets: [chaos('a')] } }] }]));
 }
 
-/** What a script on the page gets for a request: a readable answer, or the error that the browser puts in its place. */
+/** The result of fetch on the page: a readable response, or the browser's error. */
 function fetchOn(
   page: Page,
   url: string,
@@ -70,7 +70,7 @@ browserTest(
     expect(opened.status).toBe(200);
     expect(opened.session).toMatch(/^[!-~]+$/);
     expect(opened.text).toContain('"protocolVersion"');
-    // The browser asked first: this request is not a simple one.
+    // The browser sent a preflight, because this is not a simple request.
     expect(gate.accessLog.filter((line) => line.includes('http.method=OPTIONS'))).toHaveLength(1);
 
     const ended = await fetchOn(page, url, {
@@ -97,7 +97,7 @@ browserTest('cors lets a page of a disallowed origin neither call nor read', asy
   expect(await fetchOn(page, `${gate.url}/mcp`, request('k'))).toBe('TypeError: Failed to fetch');
   const lines = gate.accessLog.map((line) => / http\.method=(\w+)/.exec(line)?.[1]);
   expect(lines).toEqual(['OPTIONS']);
-  // A simple request reaches the gateway; its answer stays with the browser.
+  // A simple request reaches the gateway; the browser hides its response.
   expect(await fetchOn(page, `${gate.url}/mcp`, { method: 'GET', headers: {} })).toBe(
     'TypeError: Failed to fetch',
   );

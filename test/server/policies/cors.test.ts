@@ -63,12 +63,12 @@ describe('cors preflights', () => {
     expect(granted(reply)).toEqual({});
   });
 
-  test('cors passes on OPTIONS requests that are not preflights', async () => {
+  test('cors treats OPTIONS as a preflight only with an allowed Origin or Access-Control-Request-Method', async () => {
     expect((await send(gate.url, { method: 'OPTIONS' })).status).toBe(401);
     expect(
       (await send(gate.url, { method: 'OPTIONS', headers: { origin: 'https://evil.example' } })).status,
     ).toBe(401);
-    // The origin is allowed: no page can send OPTIONS for another reason.
+    // The origin is allowed: a page can send OPTIONS only as a preflight.
     expect((await send(gate.url, { method: 'OPTIONS', headers: { origin: ORIGIN } })).status).toBe(200);
     expect((await send(gate.url, { ...preflight(ORIGIN), method: 'POST' })).status).toBe(401);
   });
@@ -143,7 +143,7 @@ describe('cors wildcards', () => {
 
   test('cors echoes the origin instead of a wildcard when credentials are allowed', async () => {
     await using gate = await answeringGateway({ cors: { ...cors, allowCredentials: true } });
-    // Fetch standard: with credentials, `*` means a header called `*`.
+    // Fetch standard: with credentials, `*` is a literal header name.
     const reply = granted(await send(gate.url, preflight(ORIGIN)));
     expect(reply).toMatchObject({ 'allow-origin': ORIGIN, 'allow-credentials': 'true' });
     expect(JSON.stringify(reply)).not.toContain('*');

@@ -11,7 +11,7 @@ const log = createLog(
   'text',
 );
 
-/** The problems of one route's policies, which stand in the YAML as written, four levels in. */
+/** The problems of one route's policies, which are inserted into the YAML as written, four levels deep. */
 async function problemsOf(
   policies: string,
   more = '',

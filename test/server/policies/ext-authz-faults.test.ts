@@ -33,7 +33,7 @@ describe('extAuthz over a broken unix socket', () => {
     expect(detail).toMatch(new RegExp(`^${said}(?:${words})$`));
   });
 
-  // Root may use any socket, whatever its mode.
+  // Root may use any socket, regardless of its mode.
   test.skipIf(process.getuid?.() === 0)(
     'extAuthz denies and logs the reason when its unix socket has no permissions',
     async () => {
@@ -57,7 +57,7 @@ describe('extAuthz over a broken unix socket', () => {
   });
 });
 
-/** A socket file that nobody listens on any more. */
+/** A socket file without a listener. */
 function leaveSocketBehind(path: string): void {
   const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
   spawnSync(process.execPath, ['-e', script]);
@@ -109,7 +109,7 @@ describe('extAuthz with malformed responses', () => {
     await using gate = await answeringGateway(askPolicy(service.address, {}, WHO));
     expect((await send(gate.url)).status).toBe(200);
     await until(() => ended);
-    // The limit is 64 KiB; sockets of this machine buffer some megabytes.
+    // The limit is 64 KiB; socket buffers hold some megabytes more.
     expect(sent).toBeLessThan(20_000_000);
   });
 
@@ -213,7 +213,7 @@ describe('extAuthz connections', () => {
     expect(service.connections).toBe(1);
   });
 
-  /** Calls one after the other, against a service that closes each connection some time after its answer. */
+  /** Sequential calls to a service that closes each connection some time after its response. */
   async function denialsWhenClosing(after: (close: () => void) => void): Promise<number> {
     const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: keep-alive\r\n\r\nok';
     await using service = await rawUpstream((socket) => {
@@ -235,15 +235,14 @@ describe('extAuthz connections', () => {
     expect(await denialsWhenClosing((close) => setImmediate(close))).toBe(0);
   });
 
-  // Fails (about one call in twenty): a kept connection that ends before any answer is not tried again on a new one.
+  // The service may close a kept connection while the next call is being sent on it.
   test('extAuthz denies no request when the service closes connections some milliseconds after its response', async () => {
     expect(await denialsWhenClosing((close) => setTimeout(close, Math.random() * 4))).toBe(0);
   });
 
-  // Fails for the same reason.
   test('extAuthz denies no request when the service resets connections on their second use', async () => {
     await using service = await rawUpstream((socket) => {
-      // The first answer of a connection is its last: a second request finds it gone.
+      // Each connection answers once and is reset at its second request.
       if (socket.listenerCount('used') > 0) return socket.resetAndDestroy();
       socket.on('used', () => undefined);
       return socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');

@@ -166,7 +166,7 @@ describe('extAuthz response of the service', () => {
     const { headers, rawHeaders = [] } = backend.received[0] ?? {};
     expect(headers).toMatchObject({ 'x-user': 'ada', 'x-kept': 'k' });
     expect(valuesOf({ rawHeaders }, 'x-roles')).toEqual(['a', 'b']);
-    // A client must not be able to say what only the service may say.
+    // A client must not be able to set a value that only the service may set.
     expect(headers).not.toHaveProperty('x-group');
     for (const name of ['set-cookie', 'x-other', 'transfer-encoding'])
       expect(headers).not.toHaveProperty(name);

@@ -23,7 +23,7 @@ function expectChanged(headers: { rawHeaders: readonly string[] }): void {
     'x-kept-case': ['Value'],
     'x-add': ['first', 'second'],
     'x-gone': [],
-    // Removal comes last, whatever was added.
+    // Removal is applied last, after additions.
     'x-fresh': [],
     'x-other': ['o'],
   });

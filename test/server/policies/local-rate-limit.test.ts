@@ -10,7 +10,7 @@ import { httpUpstream } from '../../kit/upstream.ts';
 const HOUR = { fillInterval: '1h' };
 const limited = (...limits: object[]) => answeringGateway({ localRateLimit: limits });
 
-/** How many of these statuses are 200 and 429. */
+/** Number of 200 and 429 among these statuses. */
 function tally(statuses: readonly number[]): Record<number, number> {
   const counts: Record<number, number> = {};
   for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1;
@@ -62,7 +62,7 @@ describe('localRateLimit with one bucket', () => {
     await until(async () => (await send(gate.url)).status === 200);
     const took = performance.now() - started;
     expect(took).toBeGreaterThan(290);
-    // One token came, so the next request finds none unless another interval is over.
+    // One token was added, so the next request finds none unless another interval has passed.
     if (performance.now() - started < 590) expect((await send(gate.url)).status).toBe(429);
   });
 
@@ -165,7 +165,7 @@ describe('localRateLimit keys', () => {
   });
 });
 
-/** One request for each key on one connection, without waiting for answers: ten thousand in about a second. */
+/** One request per key on one connection, without waiting for responses: ten thousand in about a second. */
 function pipelined(port: number, keys: readonly string[]): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');

@@ -4,9 +4,9 @@ import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { type Json, type McpReply, type McpSession, openSession, post } from '../../kit/mcp.ts';
 import { mcpUpstream, reply, type Script } from '../../kit/mcp-upstream.ts';
 
-// Each of these messages was, or could be, a way to an item that the rules forbid.
+// Each of these messages was, or could be, a way to reach an item that the rules forbid.
 
-/** A rule that says what is forbidden: whatever it does not recognise runs. */
+/** A deny-style rule: a message that it does not recognise would be forwarded. */
 const NOT_SECRET = [
   {
     deny: '(has(mcp.tool) && mcp.tool.name == "secret") || (has(mcp.resource) && mcp.resource.name.contains("secret"))',
@@ -17,9 +17,9 @@ const TWO = [chaos('one', '--tools=read,secret,received'), chaos('two')];
 
 interface Scene {
   readonly session: McpSession;
-  /** Sends a body as it is written. */
+  /** Sends a raw body. */
   send(body: string): Promise<McpReply>;
-  /** Messages that the first target has received since, but those that this function itself sends. */
+  /** Messages that the first target has received since the last call, without those of this function. */
   received(): Promise<Json[]>;
 }
 
@@ -28,7 +28,7 @@ afterAll(async () => {
   for (const { gate } of await Promise.all(open.values())) await gate.close();
 });
 
-/** Gives a session under these rules to a test. Tests with the same rules and targets share one, in turn. */
+/** Runs a test in a session under these rules. Tests with the same rules and targets share one, in turn. */
 async function scene(
   rules: readonly unknown[] | undefined,
   targets: readonly object[],
@@ -276,7 +276,7 @@ describe('MCP tasks', () => {
           code: -32602,
           message: 'Unknown task: other',
         });
-        // The target has no tasks, and says so: it was asked.
+        // The target has no tasks and answers so, which shows that it was called.
         expect((await session.request(method, { taskId: 'mine' })).error.message).toBe(`no method ${method}`);
         expect((await received()).map(({ params }) => params.taskId)).toEqual(['mine']);
       });

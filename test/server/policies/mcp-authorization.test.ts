@@ -3,7 +3,7 @@ import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type McpSession, openSession } from '../../kit/mcp.ts';
 
-/** A session under these rules, and what to do in it. */
+/** Runs a function in a session under these rules. */
 async function inSession(
   rules: unknown[],
   targets: readonly object[],
@@ -28,7 +28,7 @@ const tools = (session: McpSession): Promise<string[]> => names(session, 'tools/
 const call = (session: McpSession, name: string) => session.request('tools/call', { name, arguments: {} });
 const unknown = (what: string) => ({ code: -32602, message: `Unknown ${what}` });
 
-/** Calls of tools as the child itself received them. */
+/** Tool calls as the child received them. */
 async function callsReceived(session: McpSession, name: string): Promise<string[]> {
   const lines = JSON.parse((await call(session, name)).result.content[0].text) as string[];
   return lines
@@ -131,7 +131,7 @@ describe('mcpAuthorization rules', () => {
 
   test('mcpAuthorization deny rules override allow rules', () =>
     inSession(['true', { deny: 'mcp.tool.name == "write"' }], one, async (session) => {
-      // The deny rule fails for prompts, and a deny rule that fails denies.
+      // The deny rule fails for prompts, and a failing deny rule denies.
       expect(await tools(session)).toEqual(['read', 'received']);
       expect(await names(session, 'prompts/list', 'prompts')).toEqual([]);
     }));

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => idp.upstream.close());
 
-/** Statuses of calls with tokens of these claims under these authorization rules. */
+/** Statuses of calls with tokens of these claims under these rules. */
 async function under(rules: readonly unknown[], ...claims: readonly object[]): Promise<number[]> {
   const policies = { ...signIn(idp.issuer), authorization: { rules } };
   await using guarded = await protectedGateway([{ policies }]);

@@ -42,7 +42,7 @@ interface Seen {
   readonly logged: string | undefined;
 }
 
-/** What each party saw of a request target. */
+/** The path that each component saw for a request target. */
 async function targetSeen(target: string, ...lines: string[]): Promise<Seen> {
   const before = {
     asked: service.received.length,
@@ -182,7 +182,7 @@ describe('forwarding headers of the client', () => {
     await send(`${gate.url}/app`, {
       headers: { host: 'evil.example:1', 'x-forwarded-host': 'evil.example' },
     });
-    // Told what the client asked for, which changes nothing of who is asked.
+    // The backend receives the client's Host, but the connections go to the configured addresses.
     expect(backend.received.at(-1)?.headers.host).toBe('evil.example:1');
     expect(service.received.at(-1)?.headers.host).toBe(service.address);
   });

@@ -9,7 +9,7 @@ import { httpUpstream } from '../../kit/upstream.ts';
 const rules = (...list: unknown[]) => ({ authorization: { rules: list } });
 const small = { frontendPolicies: { http: { maxBufferSize: 1000 } } };
 
-/** A request whose body goes out piece by piece, with what becomes of it. */
+/** A request whose body is sent in pieces, with its status. */
 function piecewise(
   url: string,
   headers: Record<string, string> = {},
@@ -62,7 +62,7 @@ describe('rules on request.body', () => {
     await using gate = await proxyGateway(backend.address, rules('size(request.body) > 0'));
     const { call, status } = piecewise(gate.url, { 'content-length': '8' });
     call.write('half');
-    // Another request, later and done, shows that the first would have come by now.
+    // A later request that has completed shows that the first would have arrived by now.
     expect((await send(gate.url, { method: 'POST', body: 'x' })).status).toBe(200);
     expect(backend.received).toHaveLength(1);
     call.end('full');
@@ -173,7 +173,7 @@ describe('routes without a rule on request.body', () => {
     await using gate = await answeringGateway({ cors: {} });
     const { call, status } = piecewise(gate.url);
     call.write('never ending');
-    // Answered although the body is not complete: nobody needs it.
+    // Answered although the body is incomplete, because no policy reads it.
     expect(await status).toBe(200);
     call.destroy();
   });

@@ -11,7 +11,7 @@ import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { type Answer, httpUpstream } from '../../kit/upstream.ts';
 
-/** Never answers; `left` tells how many callers have gone. */
+/** Never answers; `left` counts the callers that disconnected. */
 function silent(): { answer: Answer; left: () => number } {
   let count = 0;
   const answer: Answer = (_, response) =>
@@ -21,7 +21,7 @@ function silent(): { answer: Answer; left: () => number } {
   return { answer, left: () => count };
 }
 
-/** The reply, and how long it took in ms. */
+/** The reply and its duration in ms. */
 async function timed(
   url: string,
   headers = {},
@@ -43,7 +43,7 @@ describe('requestTimeout', () => {
     expect(reply).toMatchObject({ status: 504, text: 'request timeout' });
     expect(reply.took).toBeGreaterThan(140);
     expect(reply.took).toBeLessThan(AT_ONCE);
-    // A page must be able to read what went wrong.
+    // A page must be able to read the error.
     expect(reply.headers).toMatchObject({ 'access-control-allow-origin': 'https://a.example' });
     await until(() => left() === 1);
     expect(await gate.accessLine(1)).toMatchObject({
@@ -99,7 +99,7 @@ describe('requestTimeout', () => {
     let isSilent = true;
     await using service = await httpUpstream((_, response) => (isSilent ? undefined : response.end()));
     await using target = await mcpUpstream();
-    // A call that may fail open goes on as soon as it is cut.
+    // With failureMode allow, the request would continue as soon as the call is aborted.
     const policies = {
       timeout: { requestTimeout: '500ms' },
       ...askPolicy(service.address, {}, { failureMode: 'allow' }),

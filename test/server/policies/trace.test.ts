@@ -15,7 +15,7 @@ interface Told {
   readonly snapshot?: unknown;
 }
 
-/** What a policy tells about one request. */
+/** The trace events of a policy for one request. */
 async function told(
   kind: string,
   policies: object,

@@ -7,7 +7,7 @@ import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream, rawUpstream, refusingPort, type Script } from '../../kit/upstream.ts';
 
-/** Status, text and time of one request to a backend that behaves like that. */
+/** Status, text and duration of one request to a backend with this behaviour. */
 async function outcome(
   script: Script,
 ): Promise<{ status: number; text: string; took: number; line: Record<string, string> }> {

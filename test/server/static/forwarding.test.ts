@@ -246,7 +246,7 @@ describe('several backends', () => {
     const [first = 0, second = 0, third] = counts;
     expect(first + second).toBe(total);
     expect(third).toBe(0);
-    // Six standard deviations of a coin that falls right three times in four.
+    // Six standard deviations of a binomial distribution with p = 3/4.
     expect(Math.abs(first - total * 0.75)).toBeLessThan(6 * Math.sqrt(total * 0.75 * 0.25));
   });
 

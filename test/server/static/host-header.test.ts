@@ -8,12 +8,12 @@ import { type HttpUpstream, httpUpstream } from '../../kit/upstream.ts';
 
 const ASKED = { headers: { host: 'shop.example:8443' } };
 
-/** The `Host` that a service gets from a route with this `urlRewrite.authority`. */
+/** The `Host` that a service receives from a route with this `urlRewrite.authority`. */
 async function hostAt(upstream: HttpUpstream, address: string, authority?: unknown): Promise<unknown> {
   const policies = authority === undefined ? {} : { urlRewrite: { authority } };
   await using gate = await proxyGateway(address, policies);
   await send(gate.url, ASKED);
-  // Whatever the service is told, the log has what the client asked for.
+  // The log has the client's Host regardless of what the service receives.
   expect((await gate.accessLine(1))['http.host']).toBe('shop.example:8443');
   return upstream.received.at(-1)?.headers.host;
 }

@@ -8,7 +8,7 @@ import { proxyGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
-/** The answer to a GET, how much of it came, and whether it was whole. */
+/** The response to a GET, its received part, and whether it was complete. */
 async function received(url: string): Promise<{ text: string; complete: boolean }> {
   const sent = request(url).on('error', () => undefined);
   sent.end();
@@ -41,7 +41,7 @@ test('backendIdleTimeout aborts neither a slow backend nor a slow client', async
     }
     response.end();
   });
-  // Longer in all than the time for one silence.
+  // Longer in total than the limit for one silence.
   await using gate = await proxyGateway(upstream.address, { timeout: { backendIdleTimeout: '1s' } });
   expect(await received(gate.url)).toEqual({ text: 'xxxxxxxxxx', complete: true });
 });
@@ -54,7 +54,7 @@ test('backendIdleTimeout 0s disables the limit, and there is a default limit', a
   });
   await using gate = await proxyGateway(upstream.address, { timeout: { backendIdleTimeout: '0s' } });
   expect(await received(gate.url)).toEqual({ text: 'ab', complete: true });
-  // As for the head of an answer: what is silent for longer is not heard of again.
+  // The default equals the limit for the response head.
   expect(LIMITS.backendIdle).toBe(LIMITS.upstreamHeadersTimeout);
 });
 

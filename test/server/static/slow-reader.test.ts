@@ -5,11 +5,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { LIMITS } from '../../../src/core/limits.ts';
 import { UpstreamBody } from '../../../src/server/transport/upstream-body.ts';
 
-// With a clock of its own: the bound is half a minute.
+// Fake timers, because the limit is 30 seconds.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A body on its way to a reader that takes nothing until it is told to. */
+/** A body for a reader that takes nothing until the test drains it. */
 function slowReader(): { body: UpstreamBody; reader: PassThrough; log: string[] } {
   const log: string[] = [];
   const controller = {

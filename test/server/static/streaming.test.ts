@@ -7,7 +7,7 @@ import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
-/** A response as soon as its head is here. */
+/** Resolves as soon as the response head has arrived. */
 function head(url: string, options: object = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request(url, { agent: new Agent(), ...options }, resolve)
@@ -83,7 +83,7 @@ describe('backpressure on 100 MB', () => {
   const CHUNK = Buffer.alloc(64 * 1024, 'the quick brown fox ');
   const TOTAL = 1600 * CHUNK.length;
 
-  /** Writes it as fast as the other side takes it; returns how much has been taken. */
+  /** Writes as fast as the other side reads; returns a function for the bytes written so far. */
   function pour(into: Writable): () => number {
     let sent = 0;
     const more = (): void => {
@@ -97,7 +97,7 @@ describe('backpressure on 100 MB', () => {
     return () => sent - into.writableLength;
   }
 
-  /** The amount when it has not grown for 200 ms. */
+  /** The amount once it has not grown for 200 ms. */
   async function settled(amount: () => number): Promise<number> {
     let last = -1;
     let since = 0;
@@ -112,7 +112,7 @@ describe('backpressure on 100 MB', () => {
     return last;
   }
 
-  // What the sockets of the system hold on both sides, with room to spare; a held body would be 100 MB.
+  // Socket buffers on both sides, with a margin; a fully buffered body would be 100 MB.
   const IN_BETWEEN = 32e6;
 
   test('backpressure of a paused reader limits what is read from the backend, and all data arrives', async () => {

@@ -21,7 +21,7 @@ const route = (more: object = {}): ProtectedRoute[] => [
   { policies: signIn(idp.issuer, more), backends: [{ host: backend.address }] },
 ];
 
-/** Fails when any part of the token stands in the text; its first part is the same for many tokens. */
+/** Fails when any part of the token occurs in the text, except the first part, which many tokens share. */
 function expectNoTrace(text: string, bearer: string): void {
   for (const part of [bearer, ...bearer.split('.').slice(1)]) expect(text).not.toContain(part);
 }

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([guarded.close(), idp.upstream.close()]));
 
-/** What a gateway of its own says of the resource, and the issuer that it is configured with. */
+/** The resource metadata that a new gateway serves, and its configured issuer. */
 async function resourceOf(more: object): Promise<{ issuer: string; resource: Record<string, unknown> }> {
   await using own = await startIdp();
   await using front = await protectedGateway([{ policies: signIn(own.issuer, more) }]);
@@ -45,7 +45,7 @@ describe('protected resource metadata', () => {
     },
   );
 
-  test('protected resource metadata names the provider for authorizationServer issuer or without a provider kind', async () => {
+  test('protected resource metadata names the provider with authorizationServer: issuer or without a provider kind', async () => {
     const sent = await resourceOf({ authorizationServer: 'issuer' });
     expect(sent.resource['authorization_servers']).toEqual([sent.issuer]);
     for (const authorizationServer of [undefined, 'issuer', 'gateway']) {

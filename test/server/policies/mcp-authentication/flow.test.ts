@@ -17,7 +17,7 @@ interface Scene extends AsyncDisposable {
   readonly url: string;
 }
 
-/** A real provider, and a gateway that lets in who may write. */
+/** A real provider, and a gateway that requires the write scope and the subject alice. */
 async function scene(options: OidcProviderOptions, authentication: object = {}): Promise<Scene> {
   const idp = await startOidcProvider(options);
   const authorization = { rules: ['"write" in jwt.scope.split(" ") && jwt.sub == "alice"'] };
@@ -34,13 +34,13 @@ async function scene(options: OidcProviderOptions, authentication: object = {}):
   };
 }
 
-/** Goes as far as the browser; returns what it comes back with. */
+/** Runs the sign-in up to the browser; returns the parameters of its redirect. */
 async function upToCode(client: SdkClient): Promise<URLSearchParams> {
   await client.refuse();
   return browse(client.memory.authorizationUrl);
 }
 
-/** The first requests that the gateway got. */
+/** The first requests that the gateway received. */
 async function requestsAt({ front }: Scene, count: number): Promise<string[]> {
   const lines = [];
   for (let line = 1; line <= count; line += 1) lines.push(await front.accessLine(line));
@@ -67,7 +67,7 @@ describe('the official MCP client v1', () => {
         `GET ${authorizationServer} 200`,
         `POST ${authorizationServer}/client-registration 201`,
       ]);
-      // Signing in itself is between the client and the provider.
+      // The sign-in itself is between the client and the provider.
       const seen = stage.front.accessLog.join('') + stage.front.log.join('');
       for (const secret of [returned.get('code'), memory.codeVerifier(), memory.tokens()?.access_token])
         expect(seen).not.toContain(secret);
@@ -90,7 +90,7 @@ describe('the official MCP client v1', () => {
       await using stage = await scene({});
       const client = firstGeneration(stage.url);
       await client.finish(await upToCode(client));
-      // The gateway forgives a minute.
+      // The gateway allows a clock skew of one minute.
       const later = Date.now() + (ACCESS_TOKEN_LIFETIME + 61) * 1000;
       expect(await client.call(() => vi.setSystemTime(later))).toEqual(SAID);
       expect(client.memory.granted.length).toBeGreaterThan(1);

@@ -5,7 +5,7 @@ import { json, startIdp } from '../../../kit/idp.ts';
 import { call, protectedGateway, signIn } from '../../../kit/sign-in.ts';
 import { type Answer, httpUpstream, refusingPort } from '../../../kit/upstream.ts';
 
-/** The protected route cannot decide, another one does not care, and the log says why. */
+/** The protected route answers 503, another one works, and the log has the reason. */
 async function expectUndecided(guarded: TestGateway, bearer: string, detail: string): Promise<void> {
   const before = guarded.accessLog.length;
   const reply = await call(guarded, bearer);
@@ -115,7 +115,7 @@ function html(response: Response): void {
   response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>Sign in</title>');
 }
 
-/** 50 MB, as far as they are taken. */
+/** Up to 50 MB, as long as the reader takes them. */
 function flood(response: Response): void {
   response.writeHead(200, { 'content-type': 'application/json' });
   const chunk = Buffer.alloc(65_536, ' ');

@@ -8,7 +8,7 @@ import { type SigningKey, seconds, signingKey, token } from '../../../kit/tokens
 const SECOND = 1000;
 const LIFETIME = 900 * SECOND;
 
-/** A key set whose clock and provider the test moves. */
+/** A key set whose clock and provider the test controls. */
 function scripted(...published: SigningKey[]) {
   const state = {
     now: 5_000_000,
@@ -17,7 +17,7 @@ function scripted(...published: SigningKey[]) {
     failure: undefined as string | undefined,
     lifetime: LIFETIME,
     log: [] as string[],
-    /** While set, reads stay open until it is called. */
+    /** While set, reads stay pending until it is called. */
     release: undefined as (() => void) | undefined,
   };
   const read = async (): Promise<Document> => {
@@ -40,7 +40,7 @@ function scripted(...published: SigningKey[]) {
   return Object.assign(state, {
     keys,
     validator,
-    /** Whether a fresh token of this key is accepted now; the reason when it is not. */
+    /** `accepted` for a new token of this key, or the reason of its rejection. */
     async verdict(key: SigningKey, text = fresh(key)): Promise<string> {
       try {
         await validator.validate(text);
@@ -216,7 +216,7 @@ test('a token whose key is removed during signature verification is not cached',
   const set = scripted(one);
   await set.verdict(one);
   const text = fresh(one);
-  // Takes the key before it returns; the keys change before the signature is verified.
+  // The key is looked up synchronously; the keys change before the signature is verified.
   const verdict = set.verdict(one, text);
   set.published = [two.jwk];
   set.keys.reread();
@@ -259,7 +259,7 @@ describe('cached tokens', () => {
     for (const text of tokens) await set.validator.validate(text);
     const characters = (tokens.at(-1) as string).split('.')[1]?.length ?? 0;
     expect(set.validator.remembered).toBe(Math.floor((16 * 1024 * 1024) / characters));
-    // The newest are kept, and need no key; the oldest are not.
+    // The newest are cached and need no key; the oldest are not.
     set.keys.get = () => undefined;
     expect(set.validator.validate(tokens.at(-1) as string)).toMatchObject({ jti: 11_999 });
     await expect(set.validator.validate(tokens[0] as string)).rejects.toThrow(UNKNOWN);
@@ -275,7 +275,7 @@ describe('cached tokens', () => {
     expect(set.validator.remembered).toBe(10_000);
     await set.verdict(one);
     expect(set.validator.remembered).toBe(10_000);
-    // Only a token that is not remembered needs a key.
+    // Only a token that is not cached needs a key.
     const get = vi.spyOn(set.keys, 'get');
     await set.verdict(one, first);
     expect(get).not.toHaveBeenCalled();

@@ -54,7 +54,7 @@ describe('mcpAuthentication.jwks', () => {
     });
     expect((await call(guarded, idp.token())).status).toBe(200);
     expect(idp.upstream.received).toEqual([]);
-    // Another file with other keys is found when a token names one.
+    // A changed file is read when a token names an unknown key.
     const next = signingKey('next');
     await writeFile(join(folder.path, 'keys.json'), JSON.stringify({ keys: [next.jwk] }));
     expect((await call(guarded, token(next, idp.claims()))).status).toBe(200);

@@ -6,7 +6,7 @@ import { seconds } from '../../../kit/tokens.ts';
 import { refusingPort } from '../../../kit/upstream.ts';
 import { watchedRoute } from '../../../kit/watched.ts';
 
-/** Log field that tells whose token a request was let in with. */
+/** Access-log field with the subject of the token that passed. */
 const LOG_SUBJECT = { frontendPolicies: { accessLog: { add: { subject: 'default(jwt.sub, "nobody")' } } } };
 
 let idp: Idp;
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => idp.upstream.close());
 
-/** Status of a request, and whose claims rules and logs could read. */
+/** Status of a request, and the subject that rules and logs read. */
 async function outcome(guarded: TestGateway, bearer?: string): Promise<string> {
   const count = guarded.accessLog.length + 1;
   const { status } = await call(guarded, bearer);
@@ -118,7 +118,7 @@ describe('mcpAuthentication.requiredClaims', () => {
     );
     const all = ['exp', 'nbf', 'aud', 'iss', 'sub'];
     expect(await statuses(all, full, ...missing)).toEqual([200, 401, 401, 401, 401, 401]);
-    // A missing `iss` or `aud` is a wrong one, required or not.
+    // A missing `iss` or `aud` never matches, required or not.
     expect(await statuses([], ...missing)).toEqual([200, 200, 401, 401, 200]);
   });
 });

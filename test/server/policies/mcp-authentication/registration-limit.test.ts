@@ -3,7 +3,7 @@ import { startIdp } from '../../../kit/idp.ts';
 import { type HttpReply, send } from '../../../kit/send.ts';
 import { protectedGateway, signIn } from '../../../kit/sign-in.ts';
 
-// So that a slow machine refills nothing during a test, and a test need not send hundreds of requests.
+// A slow machine must not refill the bucket during a test, nor should a test need hundreds of requests.
 const MOST = 5;
 const ALL = 12;
 vi.mock(import('../../../../src/core/limits.ts'), async (original) => {
@@ -44,7 +44,7 @@ describe('client registration limits', () => {
     }
     expect(idp.asked('registration')).toHaveLength(asked);
     expect(await gate.accessLine(MOST + 1)).toMatchObject({ 'http.status': '429', reason: 'RateLimit' });
-    // Another address, and what is no registration, goes on.
+    // Another address and other requests are not limited.
     expect((await register(gate.url, '127.0.0.2')).status).toBe(201);
     expect((await send(gate.url + SERVER)).status).toBe(200);
   });

@@ -15,7 +15,7 @@ const CLIENT = {
   token_endpoint_auth_method: 'none',
 };
 
-/** Registers; a text goes as it is. */
+/** Registers a client; a string is sent as the raw body. */
 function register(
   { url }: { url: string },
   body: object | string = CLIENT,

@@ -8,7 +8,7 @@ import { httpUpstream } from '../../../kit/upstream.ts';
 
 afterEach(() => vi.restoreAllMocks());
 
-/** Moves the clock on which the age of keys is counted. */
+/** Moves the clock that measures the age of keys. */
 function movableClock(): { advance(seconds: number): void } {
   let offset = 0;
   const now = performance.now.bind(performance);
@@ -25,7 +25,7 @@ test('key rotation under load rejects no valid token and rejects tokens of a rem
   await using idp = await startIdp();
   await using guarded = await protectedGateway([{ policies: signIn(idp.issuer) }]);
   const keys = [idp.key, signingKey('main-2'), signingKey('main-3')] as const;
-  /** The keys that the provider vouches for; clients have tokens of any of them, new ones and old ones. */
+  /** The keys that the provider publishes; clients have tokens of old and new ones. */
   let valid: readonly SigningKey[] = [keys[0]];
   const refused: string[] = [];
   let answered = 0;
@@ -50,12 +50,12 @@ test('key rotation under load rejects no valid token and rejects tokens of a rem
     return until(() => answered >= goal);
   };
   await some();
-  // A provider publishes a new key and uses it from then on, beside the old one.
+  // A provider publishes a new key next to the old one and signs with it from then on.
   idp.published = [keys[0].jwk, keys[1].jwk];
   valid = [keys[0], keys[1]];
   await some();
   expect(idp.hits('certs')).toBe(2);
-  // Tokens of the old key are over; it is taken away, and the next one comes.
+  // Tokens of the old key have expired; it is removed, and the next key follows.
   clock.advance(31);
   valid = [keys[1]];
   await some();

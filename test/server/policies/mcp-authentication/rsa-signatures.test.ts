@@ -5,19 +5,19 @@ import { type Idp, startIdp } from '../../../kit/idp.ts';
 import { call, protectedGateway, signIn } from '../../../kit/sign-in.ts';
 import { base64url, type SigningKey, signature, signingKey } from '../../../kit/tokens.ts';
 
-// Signatures that faulty verifiers of RSASSA-PKCS1-v1_5 are known to accept, made with the right key: wrong padding, other
-// bytes around the hash, and other spellings of a valid signature. `verify` of Node.js refuses each of them, too.
+// Signatures that faulty verifiers of RSASSA-PKCS1-v1_5 are known to accept, made with the real key: wrong padding,
+// other bytes around the hash, and other encodings of a valid signature. `verify` of Node.js rejects each of them too.
 
 type Hash = 'sha256' | 'sha384' | 'sha512';
 const HASHES: readonly Hash[] = ['sha256', 'sha384', 'sha512'];
 
-/** RFC 8017 §9.2, note 1: what the hash is wrapped in. */
+/** RFC 8017 §9.2, note 1: DigestInfo prefix before the hash. */
 const DIGEST_INFO: Readonly<Record<Hash, string>> = {
   sha256: '3031300d060960864801650304020105000420',
   sha384: '3041300d060960864801650304020205000430',
   sha512: '3051300d060960864801650304020305000440',
 };
-/** The same without the parameters (NULL) of the hash: some verifiers take them for optional, RFC 8017 does not. */
+/** The same without the NULL parameters: some verifiers treat them as optional, RFC 8017 does not. */
 const WITHOUT_NULL: Readonly<Record<Hash, string>> = {
   sha256: '302f300b0609608648016503040201' + '0420',
   sha384: '303f300b0609608648016503040202' + '0430',
@@ -42,19 +42,19 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([guarded.close(), idp.upstream.close()]));
 
-/** What a token of that hash signs. */
+/** The signing input of a token with that hash. */
 function textOf(name: Hash, jti = 'one'): string {
   const { alg, kid } = keys[name];
   return `${base64url(JSON.stringify({ alg, kid }))}.${base64url(JSON.stringify(idp.claims({ jti })))}`;
 }
 
-/** A signature that opens to these bytes, all 256 of them. */
+/** A signature that decrypts to these 256 bytes. */
 function sealed(name: Hash, bytes: Buffer): Buffer {
   expect(bytes.length).toBe(256);
   return privateEncrypt({ key: keys[name].privateKey, padding: constants.RSA_NO_PADDING }, bytes);
 }
 
-/** The padding of RFC 8017 §9.2 before these bytes, and what stands behind it. */
+/** These bytes with the padding of RFC 8017 §9.2 before them and optional bytes behind them. */
 function padded(held: Buffer, { begin = '0001', fill = 0xff, end = '00', behind = '' } = {}): Buffer {
   const [first, separator, last] = [begin, end, behind].map((text) => Buffer.from(text, 'hex')) as [
     Buffer,
@@ -69,7 +69,7 @@ function held(name: Hash, text: string, info = DIGEST_INFO[name]): Buffer {
   return Buffer.concat([Buffer.from(info, 'hex'), hash(name, text, 'buffer')]);
 }
 
-/** By `verify` of Node.js. */
+/** Result of `verify` of Node.js. */
 function nodeAccepts(name: Hash, text: string, made: Buffer): boolean {
   const key = createPublicKey({ key: keys[name].jwk, format: 'jwk' });
   return verify(name, Buffer.from(text), key, made);
@@ -194,7 +194,7 @@ describe.each(HASHES)('RSASSA-PKCS1-v1_5 with %s', (name) => {
   test.each(FORGERIES)(`mcpAuthentication rejects an RSA signature (${name}): %s`, async (_, make) => {
     const { text, made } = make(name);
     expect(nodeAccepts(name, text, made)).toBe(false);
-    // The right signature of that text is remembered: it must help no other.
+    // The valid signature of that text is cached, which must not validate another one.
     expect((await call(guarded, `${text}.${base64url(signature(keys[name], text))}`)).status).toBe(200);
     const reply = await call(guarded, `${text}.${base64url(made)}`);
     expect(reply.status).toBe(401);

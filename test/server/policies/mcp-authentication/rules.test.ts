@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => idp.upstream.close());
 
-/** Answers to these claims, or to none, under these rules. */
+/** Responses to tokens with these claims, or without a token, under these rules. */
 async function under(rules: unknown[], ...claims: (object | undefined)[]): Promise<HttpReply[]> {
   const policies = { ...signIn(idp.issuer, { mode: 'optional' }), authorization: { rules } };
   await using guarded = await protectedGateway([{ policies }]);
@@ -31,7 +31,7 @@ describe('authorization rules on claims', () => {
     );
     expect(statuses(replies)).toEqual([200, 403, 403]);
     expect(replies[1]).toMatchObject({ status: 403, text: 'authorization failed' });
-    // Another token would not have the role either: there is nothing to ask for.
+    // Another token would not have the role either, so there is no challenge.
     expect(replies[1]?.headers).not.toHaveProperty('www-authenticate');
   });
 
@@ -41,7 +41,7 @@ describe('authorization rules on claims', () => {
       ['"reader" in jwt.realm_access.roles'],
       ...odd.map((realm_access) => ({ realm_access })),
     );
-    // A map has its keys as members, in CEL.
+    // In CEL, `in` on a map tests its keys.
     expect(statuses(replies)).toEqual([403, 403, 403, 403, 403, 403, 200]);
   });
 

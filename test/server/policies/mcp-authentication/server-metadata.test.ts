@@ -24,7 +24,7 @@ interface Told {
   readonly received: readonly Received[];
 }
 
-/** What a gateway of its own says of the server, and what the provider was asked for it. */
+/** The metadata that a new gateway serves, and the requests that the provider received for it. */
 async function metadataOf(more: object, answer?: IdpAnswer): Promise<Told> {
   await using own = await startIdp();
   if (answer !== undefined) own.answers.set('openid-configuration', answer);
@@ -128,7 +128,7 @@ describe('unusable authorization server metadata', () => {
         'error.detail': expect.stringContaining(detail),
       });
       expect((await get(front, RESOURCE)).status).toBe(200);
-      // Whoever asks again does not make the gateway ask again at once.
+      // A repeated request does not make the gateway fetch again immediately.
       await Promise.all(Array.from({ length: 20 }, () => get(front, SERVER)));
       expect(own.hits('openid-configuration')).toBe(1);
     },

@@ -25,7 +25,7 @@ const bearer = (more: object): Record<string, string> => ({
 });
 const LIST = { jsonrpc: '2.0', id: 9, method: 'tools/list' };
 
-/** Statuses of everything that one can do with a session id. */
+/** Statuses of every kind of request with a session id. */
 async function attempts(session: string, headers: Record<string, string>): Promise<number[]> {
   const own = { ...headers, 'mcp-session-id': session };
   const answer = { jsonrpc: '2.0', id: 'agctl-1', result: {} };
@@ -96,7 +96,7 @@ test('the same subject at two issuers owns different sessions', async () => {
   await using other = await startIdp({ realm: 'other' });
   await using remote = await mcpUpstream();
   const backends = [{ mcp: { targets: [{ name: 'remote', mcp: { host: remote.url } }] } }];
-  // One key for session ids: a session of one gateway goes on at another.
+  // With one key for session ids, a session continues on another gateway.
   const more = {
     config: { adminAddr: 'off', session: { key: '00'.repeat(32) }, connectionTerminationDeadline: '100ms' },
   };

@@ -32,7 +32,7 @@ afterAll(async () => {
   await Promise.all([guarded.close(), idp.upstream.close(), attacker.close()]);
 });
 
-/** A token with a right signature over these texts. */
+/** A token with a valid signature over these texts. */
 function signed(header: Members | string, payload: Members | string = idp.claims()): string {
   const text = (part: Members | string): string => (typeof part === 'string' ? part : JSON.stringify(part));
   return tokenOf(idp.key, text(header), text(payload));
@@ -40,14 +40,14 @@ function signed(header: Members | string, payload: Members | string = idp.claims
 
 const header = (more: Members = {}): Members => ({ alg: 'ES256', kid: idp.key.kid, ...more });
 
-/** A token whose signature is replaced by these bytes. */
+/** A token with this signature. */
 function resigned(make: (text: string) => Uint8Array | string, more: Members = {}): string {
   const text = `${base64url(JSON.stringify(header(more)))}.${base64url(JSON.stringify(idp.claims()))}`;
   const made = make(text);
   return `${text}.${typeof made === 'string' ? made : base64url(made)}`;
 }
 
-/** The usual token with one claim written as this text. */
+/** The default token with one claim in this spelling. */
 function withClaim(name: string, text: string): string {
   const { [name]: _replaced, ...others } = idp.claims();
   return signed(header(), `${JSON.stringify(others).slice(0, -1)},${JSON.stringify(name)}:${text}}`);
@@ -65,7 +65,7 @@ function grafted(text: string, other: string): string {
   return text.slice(0, text.lastIndexOf('.')) + other.slice(other.lastIndexOf('.'));
 }
 
-/** One other character in the signature. */
+/** One changed character in the signature. */
 function spoilt(): string {
   const text = idp.token();
   const index = text.lastIndexOf('.') + 5;
@@ -287,7 +287,7 @@ describe('mcpAuthentication tokens in a query parameter', () => {
           error_description: `the token ${name} is not valid base64url`,
         });
       }
-      // Last: a token that is remembered would be taken for right without another look.
+      // Last, because a cached token would be accepted without validation.
       expect((await ask(parts.join('.'))).text).toBe('reached');
     },
   );
@@ -308,7 +308,7 @@ function derSignature(text: string): Uint8Array {
   return Buffer.concat([Buffer.from([0x30, body.length]), body]);
 }
 
-/** A valid signature of the stranger's key, which the header tries to vouch for. */
+/** A valid signature of a foreign key that the header claims to be trusted. */
 function foreign(more: Members): string {
   return token(stranger, idp.claims(), more);
 }
@@ -318,7 +318,7 @@ function badUtf8(): Buffer {
   return Buffer.concat([Buffer.from(before), Buffer.from([0xff, 0xfe]), Buffer.from(after)]);
 }
 
-/** 64 bytes end in a character of which only two bits count: the next letter means the same bytes. */
+/** The last character of 64 encoded bytes has only two significant bits: the next letter decodes to the same bytes. */
 function strayBits(): string {
   const text = idp.token();
   return text.slice(0, -1) + String.fromCharCode(text.charCodeAt(text.length - 1) + 1);
