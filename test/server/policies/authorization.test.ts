@@ -219,8 +219,8 @@ describe('authorization rules on token claims', () => {
     ['has no roles', { realm_access: {} }, 403],
     ['has null for roles', { realm_access: { roles: null } }, 403],
     ['has a number for roles', { realm_access: { roles: 1 } }, 403],
-    ['has null around roles', { realm_access: null }, 403],
-    ['has a text around roles', { realm_access: 'reader' }, 403],
+    ['has null in place of realm_access', { realm_access: null }, 403],
+    ['has a string in place of realm_access', { realm_access: 'reader' }, 403],
     ['lacks the claim', { sub: 'ada' }, 403],
     ['does not exist', undefined, 403],
   ])('authorization rule on a claim decides for a token that %s', async (_how, claims, status) => {

@@ -13,9 +13,9 @@ const post = (headers: Record<string, string>, method = 'POST'): Promise<PolicyR
 
 describe('csrf', () => {
   test.each([
-    ['a program that is no browser', {}],
+    ['a client without browser headers', {}],
     ['a page of the same origin', { 'sec-fetch-site': 'same-origin', origin: 'https://api.example.com' }],
-    ['a person who typed the address', { 'sec-fetch-site': 'none' }],
+    ['a navigation by the user', { 'sec-fetch-site': 'none' }],
     ['an older browser on a page of the same host', { origin: 'https://api.example.com' }],
     ['a page of a listed origin', { 'sec-fetch-site': 'cross-site', origin: 'https://app.example.com' }],
   ])('csrf passes %s', async (_who, headers) => {
@@ -24,11 +24,11 @@ describe('csrf', () => {
 
   test.each([
     ['a page of another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }],
-    ['a page of another site that hides its origin', { 'sec-fetch-site': 'cross-site' }],
+    ['a page of another site without an Origin header', { 'sec-fetch-site': 'cross-site' }],
     ['a page of a sibling host', { 'sec-fetch-site': 'same-site', origin: 'https://blog.example.com' }],
     ['an older browser on another page', { origin: 'https://evil.example' }],
     ['a sandboxed page', { origin: 'null' }],
-    ['another port of a listed host', { origin: 'https://app.example.com:8443' }],
+    ['a page on another port of a listed host', { origin: 'https://app.example.com:8443' }],
   ])('csrf rejects %s', async (_who, headers) => {
     expect(await post(headers)).toMatchObject({ status: 403, text: 'CSRF validation failed' });
   });

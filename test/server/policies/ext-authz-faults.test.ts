@@ -19,7 +19,7 @@ describe('extAuthz over a broken unix socket', () => {
     ['does not exist', 'the socket does not exist', () => undefined],
     ['is a file', 'the path is not a socket|connection refused', (path: string) => writeFile(path, 'x')],
     ['is a folder', 'the path is not a socket|connection refused', (path: string) => mkdir(path)],
-    ['was left behind', 'connection refused', leaveSocketBehind],
+    ['has no listener', 'connection refused', leaveSocketBehind],
   ])('extAuthz denies and logs the reason when its unix socket %s', async (_how, words, make) => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 's.sock');
@@ -79,10 +79,10 @@ describe('extAuthz with malformed responses', () => {
   test.each([
     ['is not JSON', 'hello', {}],
     ['is empty', '', {}],
-    ['lacks the field', '{"whom":1}', {}],
-    ['is JSON that is too deep', `${'['.repeat(30_000)}${']'.repeat(30_000)}`, {}],
+    ['has no such field', '{"whom":1}', {}],
+    ['nests too deeply', `${'['.repeat(30_000)}${']'.repeat(30_000)}`, {}],
     ['is compressed', gzipSync('{"who":"ada"}'), { 'content-encoding': 'gzip' }],
-    ['is cut at the limit', `{"who":"ada","rest":"${'x'.repeat(70_000)}"}`, {}],
+    ['exceeds the size limit', `{"who":"ada","rest":"${'x'.repeat(70_000)}"}`, {}],
     ['is 50 MB', Buffer.alloc(50_000_000, 0x20), {}],
   ])('extAuthz allows without the metadata entry when a 2xx body %s', async (_how, body, headers) => {
     const line = await asked(() => body, headers);
@@ -149,10 +149,10 @@ describe('extAuthz with malformed responses', () => {
   });
 
   test.each([
-    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok'],
-    ['no HTTP', 'hello\r\n\r\n'],
+    ['two content-length headers', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok'],
+    ['bytes that are not HTTP', 'hello\r\n\r\n'],
     ['a protocol switch', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
-    ['half a head', 'HTTP/1.1 200 OK\r\ncontent-'],
+    ['an incomplete head', 'HTTP/1.1 200 OK\r\ncontent-'],
   ])('extAuthz denies when the service answers with %s', async (_what, bytes) => {
     await using service = await rawUpstream((socket) => socket.end(bytes));
     await using gate = await answeringGateway(askPolicy(service.address));

@@ -33,12 +33,12 @@ describe('signing keys that cannot be fetched', () => {
 
   const answers: readonly (readonly [name: string, answer: Answer, detail: string])[] = [
     ['fails', (_, response) => response.writeHead(500).end('oops'), 'answered 500'],
-    ['wants HTTPS', httpsRequired, 'answered 403 (HTTPS required)'],
-    ['answers a page', (_, response) => html(response), 'did not answer with JSON'],
-    ['answers a list', (_, response) => json(response, 200, []), 'the key set has no `keys` list'],
-    ['answers null', (_, response) => json(response, 200, null), 'the key set has no `keys` list'],
+    ['requires HTTPS', httpsRequired, 'answered 403 (HTTPS required)'],
+    ['answers with HTML', (_, response) => html(response), 'did not answer with JSON'],
+    ['answers with a list', (_, response) => json(response, 200, []), 'the key set has no `keys` list'],
+    ['answers with null', (_, response) => json(response, 200, null), 'the key set has no `keys` list'],
     [
-      'has keys by name',
+      'has an object as keys',
       (_, response) => json(response, 200, { keys: {} }),
       'the key set has no `keys` list',
     ],
@@ -47,8 +47,12 @@ describe('signing keys that cannot be fetched', () => {
       (_, response) => json(response, 200, { keys: Array(101).fill({}) }),
       'more than 100 keys',
     ],
-    ['has no end', (_, response) => flood(response), 'answered with more than 1048576 bytes'],
-    ['breaks off', (_, response) => breakOff(response), 'could not be reached: the connection was closed'],
+    ['sends an endless body', (_, response) => flood(response), 'answered with more than 1048576 bytes'],
+    [
+      'ends its response early',
+      (_, response) => breakOff(response),
+      'could not be reached: the connection was closed',
+    ],
   ];
 
   test.each(answers)('tokens are undecided (503) while the provider %s', async (_, answer, detail) => {

@@ -102,33 +102,33 @@ interface Made {
 const FORGERIES: readonly (readonly [name: string, make: (name: Hash) => Made])[] = [
   ...(
     [
-      [
-        'the parameters of the hash are left out',
-        (name, text) => padded(held(name, text, WITHOUT_NULL[name])),
-      ],
-      ['the hash stands alone', (name, text) => padded(held(name, text, NO_HASH))],
-      ['it is of another text', (name, text) => padded(held(name, `${text}A`))],
+      ['the hash parameters are missing', (name, text) => padded(held(name, text, WITHOUT_NULL[name]))],
+      ['the hash has no DigestInfo', (name, text) => padded(held(name, text, NO_HASH))],
+      ['the hash is of another text', (name, text) => padded(held(name, `${text}A`))],
       [
         'another hash is named',
         (name, text) => padded(held(name, text, DIGEST_INFO[name === 'sha256' ? 'sha384' : 'sha256'])),
       ],
       ['another hash is used', (name, text) => padded(held(name === 'sha256' ? 'sha384' : 'sha256', text))],
-      ['a byte stands behind the hash', (name, text) => padded(held(name, text), { behind: '00' })],
+      ['a byte follows the hash', (name, text) => padded(held(name, text), { behind: '00' })],
+      ['many bytes follow the hash', (name, text) => padded(held(name, text), { behind: 'a5'.repeat(120) })],
+      ['a byte precedes the DigestInfo', (name, text) => padded(held(name, text), { end: '0030' })],
       [
-        'many bytes stand behind the hash',
-        (name, text) => padded(held(name, text), { behind: 'a5'.repeat(120) }),
-      ],
-      ['a byte stands before what it holds', (name, text) => padded(held(name, text), { end: '0030' })],
-      [
-        'the padding has an end of its own inside',
+        'the padding contains an extra separator',
         (name, text) => padded(held(name, text), { end: '00ff00' }),
       ],
-      ['the padding is of encryption', (name, text) => padded(held(name, text), { begin: '0002' })],
-      ['the padding is of zeros', (name, text) => padded(held(name, text), { begin: '0000', fill: 0 })],
-      ['the padding is not all ones', (name, text) => padded(held(name, text), { fill: 0xfe })],
-      ['the padding has no end', (name, text) => padded(held(name, text), { end: '' })],
       [
-        'seven bytes of padding, the rest behind',
+        'the padding is of block type 2 (encryption)',
+        (name, text) => padded(held(name, text), { begin: '0002' }),
+      ],
+      [
+        'the padding is of block type 0 (zeros)',
+        (name, text) => padded(held(name, text), { begin: '0000', fill: 0 }),
+      ],
+      ['the padding is not all ones', (name, text) => padded(held(name, text), { fill: 0xfe })],
+      ['the padding has no separator', (name, text) => padded(held(name, text), { end: '' })],
+      [
+        'the padding has seven bytes, with garbage behind',
         (name, text) => {
           const inside = held(name, text);
           return padded(inside, { behind: '00'.repeat(256 - 10 - inside.length) });
@@ -138,7 +138,7 @@ const FORGERIES: readonly (readonly [name: string, make: (name: Hash) => Made])[
         'the hash is the last thing of many others',
         (name, text) => padded(Buffer.concat([Buffer.alloc(100, 0x30), held(name, text)])),
       ],
-      ['it holds nothing', () => padded(Buffer.alloc(0))],
+      ['the DigestInfo is empty', () => padded(Buffer.alloc(0))],
     ] as readonly (readonly [name: string, bytes: (name: Hash, text: string) => Buffer])[]
   ).map(
     ([what, bytes]) =>
@@ -151,28 +151,28 @@ const FORGERIES: readonly (readonly [name: string, make: (name: Hash) => Made])[
       ] as const,
   ),
   [
-    'a right one without the zeros it begins with',
+    'a valid signature without its leading zeros',
     (name) => {
       const { text, value } = found(name, (number) => number < 1n << 2040n);
       return { text, made: bytesOf(value, 255) };
     },
   ],
   [
-    'a right one behind a zero',
+    'a valid signature with a leading zero',
     (name) => {
       const text = textOf(name);
       return { text, made: Buffer.concat([Buffer.alloc(1), signature(keys[name], text)]) };
     },
   ],
   [
-    'a right one and the modulus once more',
+    'a valid signature plus the modulus',
     (name) => {
       const { text, value } = found(name, (number) => number + modulus(name) < 1n << 2048n);
       return { text, made: bytesOf(value + modulus(name), 256) };
     },
   ],
   [
-    'a right one with other padding (RSASSA-PSS)',
+    'a valid RSASSA-PSS signature',
     (name) => {
       const text = textOf(name);
       return { text, made: signature(keys[name], text, `PS${name.slice(3)}`) };

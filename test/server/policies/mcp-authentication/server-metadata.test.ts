@@ -107,9 +107,9 @@ describe('unusable authorization server metadata', () => {
     ],
     ['without an issuer', (_, r) => json(r, 200, {}), 'names the issuer undefined'],
     ['that is a list', (_, r) => json(r, 200, []), 'is not a JSON object'],
-    ['that is a page', (_, r) => r.end('<html>'), 'did not answer with JSON'],
+    ['that is HTML', (_, r) => r.end('<html>'), 'did not answer with JSON'],
     ['that is missing', (_, r) => r.writeHead(404).end(), 'answered 404'],
-    ['that needs HTTPS', httpsRequired, 'answered 403 (HTTPS required)'],
+    ['that requires HTTPS', httpsRequired, 'answered 403 (HTTPS required)'],
     ['of 300 kB', (_, r) => json(r, 200, { text: 'x'.repeat(300_000) }), 'more than 262144 bytes'],
   ];
   test.each(answers)(

@@ -41,10 +41,10 @@ async function attempts(session: string, headers: Record<string, string>): Promi
 
 describe('MCP session ownership', () => {
   test.each([
-    ['somebody else', () => bearer({ sub: 'bob' })],
-    ['nobody', () => ({})],
-    ['somebody without a subject', () => bearer({ sub: undefined })],
-    ['somebody whose subject is no text', () => bearer({ sub: ['alice'] })],
+    ['another subject', () => bearer({ sub: 'bob' })],
+    ['an anonymous client', () => ({})],
+    ['a token without a subject', () => bearer({ sub: undefined })],
+    ['a token whose subject is not a string', () => bearer({ sub: ['alice'] })],
   ])('a session is neither found nor ended by %s', async (_, headers) => {
     const session = await openSession(url, bearer({ sub: 'alice' }));
     const before = guarded.accessLog.length;
