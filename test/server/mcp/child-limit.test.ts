@@ -29,8 +29,8 @@ async function busy(session: McpSession): Promise<AbortController> {
   return leave;
 }
 
-describe('at the limit of child processes', () => {
-  test('a new session takes the place of the one that was idle for longest', async () => {
+describe('the limit of child processes', () => {
+  test('at the limit of child processes a new session evicts the longest idle session', async () => {
     await using gate = await limited(2);
     const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
     const pids = [await pidOf(two), await pidOf(one)];
@@ -44,7 +44,7 @@ describe('at the limit of child processes', () => {
     ).toBe(true);
   });
 
-  test('a session with a call in flight is not evicted: the new one is refused, with the setting', async () => {
+  test('at the limit of child processes a session with a call in flight is not evicted: the new session is refused with an error that names the setting', async () => {
     await using gate = await limited(1);
     const one = await openSession(`${gate.url}/mcp`);
     const leave = await busy(one);
@@ -58,7 +58,7 @@ describe('at the limit of child processes', () => {
     await until(async () => (await post(`${gate.url}/mcp`, INITIALIZE)).status === 200);
   });
 
-  test('a session that listens counts as used for some minutes', async () => {
+  test('a session with an open GET stream counts as used for some minutes', async () => {
     await using gate = await limited(1);
     const one = await openSession(`${gate.url}/mcp`);
     await using stream = await openEvents(one.url, { session: one.id });
@@ -69,7 +69,7 @@ describe('at the limit of child processes', () => {
     expect((await one.request('ping')).status).toBe(404);
   });
 
-  test('a session that was used a moment ago is waited for, not evicted at once', async () => {
+  test('at the limit of child processes a new session waits for a recently used session instead of evicting it at once', async () => {
     limits.evictionIdle = 400;
     await using gate = await limited(1);
     const one = await openSession(`${gate.url}/mcp`);
@@ -90,7 +90,7 @@ describe('at the limit of child processes', () => {
     expect((await two.request('ping')).status).toBe(404);
   });
 
-  test('one idle session makes room for a new one with several targets', async () => {
+  test('evicting one idle session makes room for a new session with several targets', async () => {
     await using gate = await limited(4, [chaos('a'), chaos('b')], { failureMode: 'failClosed' });
     const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
     await openSession(`${gate.url}/mcp`);
@@ -98,7 +98,7 @@ describe('at the limit of child processes', () => {
     expect((await two.request('ping')).status).toBe(200);
   });
 
-  test('sessions of other backends make room, too', async () => {
+  test('idle sessions of other backends are evicted to make room for a new session', async () => {
     const route = (name: string) => ({
       name,
       matches: [{ path: { exact: `/${name}` } }],
@@ -115,7 +115,7 @@ describe('at the limit of child processes', () => {
     expect((await one.request('ping')).status).toBe(404);
   });
 
-  test('many that begin at once are all answered, and never are there more children', async () => {
+  test('many sessions that begin at once are all answered without exceeding the limit of child processes', async () => {
     limits.evictionIdle = 50;
     await using gate = await limited(2);
     const replies = await Promise.all(Array.from({ length: 8 }, () => post(`${gate.url}/mcp`, INITIALIZE)));

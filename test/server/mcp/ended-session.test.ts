@@ -36,8 +36,8 @@ async function statusesOf({ url, id, send }: McpSession): Promise<number[]> {
 }
 const DEAD = [404, 404, 404, 404, 404];
 
-describe('the id of a session that its HTTP target keeps although it was told to end it', () => {
-  test('is dead after DELETE', async () => {
+describe('the id of an ended session whose HTTP target keeps the session', () => {
+  test('a session id is refused after DELETE although the HTTP target keeps the session', async () => {
     await using up = await mcpUpstream({ script: keepsSessions });
     await using gate = await gateway(mcpConfig([target(up)]));
     const [session, other] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
@@ -48,7 +48,7 @@ describe('the id of a session that its HTTP target keeps although it was told to
     expect((await other.request('tools/list')).status).toBe(200);
   });
 
-  test('is dead while the target has not answered the DELETE', async () => {
+  test('a session id is refused while the target has not yet answered the DELETE', async () => {
     const script: Script = ({ verb }) => verb === 'DELETE';
     await using up = await mcpUpstream({ script });
     await using gate = await gateway(mcpConfig([target(up)]));
@@ -60,7 +60,7 @@ describe('the id of a session that its HTTP target keeps although it was told to
     expect((await ending).status).toBe(204);
   });
 
-  test('is dead after DELETE in a process that had continued it', async () => {
+  test('a session id is refused after DELETE in a process that had resumed the session', async () => {
     await using up = await mcpUpstream({ script: keepsSessions });
     const yaml = mcpConfig([target(up)], { config: { session: { key: 'ab'.repeat(32) } } });
     await using first = await gateway(yaml);
@@ -73,7 +73,7 @@ describe('the id of a session that its HTTP target keeps although it was told to
     expect(await ask('DELETE')).toBe(404);
   });
 
-  test('is dead after DELETE, also for a later configuration', async () => {
+  test('a session id is refused after DELETE by a configuration that is loaded later', async () => {
     await using up = await mcpUpstream({ script: keepsSessions });
     await using folder = await temporaryFolder();
     const yaml = (failureMode: string) => mcpConfig([target(up)], { backend: { failureMode } });
@@ -88,7 +88,7 @@ describe('the id of a session that its HTTP target keeps although it was told to
     expect(up.of('tools/call')).toEqual([]);
   });
 
-  test('is dead after the session was idle for too long', async () => {
+  test('a session id is refused after the session has expired by idleness', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
       await using up = await mcpUpstream({ script: keepsSessions });
@@ -105,7 +105,7 @@ describe('the id of a session that its HTTP target keeps although it was told to
     }
   });
 
-  test('does not come back in a request that arrived together with the DELETE', async () => {
+  test('a request that arrives together with the DELETE does not resume the session', async () => {
     await using up = await mcpUpstream({ script: keepsSessions });
     const yaml = mcpConfig([target(up)], { config: { session: { key: 'ab'.repeat(32) } } });
     await using first = await gateway(yaml);

@@ -25,40 +25,43 @@ async function calledWith(message: string): Promise<number> {
   return (JSON.parse(result.content[0].text) as string[]).filter((line) => line.includes(message)).length;
 }
 
-describe('a request with the id of one that is in flight', () => {
+describe('duplicate request ids', () => {
   test.each([
     ['7', '7'],
     ['7', '7.0'],
     ['"a"', '"\\u0061"'],
     ['12345678901234567890', '12345678901234567890'],
-  ])('is refused and does not run: %s and %s', async (first, second) => {
-    const message = `once ${[first, second].join(' and ').replace(/\W/g, ' ')}`;
-    const running = call(first, 'later', { ms: 300, message });
-    await session.send({ id: 'sync', method: 'ping' });
-    const { status, messages } = await call(second, 'later', { ms: 0, message });
-    expect(status).toBe(400);
-    expect(messages).toEqual([
-      {
-        jsonrpc: '2.0',
-        id: null,
-        error: {
-          code: -32600,
-          message: `a request with the id ${second} is in flight in this session: give each request its own id`,
+  ])(
+    'a request with the id of an in-flight request is refused and does not run: %s and %s',
+    async (first, second) => {
+      const message = `once ${[first, second].join(' and ').replace(/\W/g, ' ')}`;
+      const running = call(first, 'later', { ms: 300, message });
+      await session.send({ id: 'sync', method: 'ping' });
+      const { status, messages } = await call(second, 'later', { ms: 0, message });
+      expect(status).toBe(400);
+      expect(messages).toEqual([
+        {
+          jsonrpc: '2.0',
+          id: null,
+          error: {
+            code: -32600,
+            message: `a request with the id ${second} is in flight in this session: give each request its own id`,
+          },
         },
-      },
-    ]);
-    expect((await running).result.content[0].text).toBe(message);
-    expect(await calledWith(message)).toBe(1);
-  });
+      ]);
+      expect((await running).result.content[0].text).toBe(message);
+      expect(await calledWith(message)).toBe(1);
+    },
+  );
 
-  test('is not meant by a similar id: numbers and strings are different, and so are large numbers', async () => {
+  test('request ids of different types and large numbers with different digits are not duplicates', async () => {
     const ids = ['7', '"7"', '9007199254740993', '9007199254740992'];
     const replies = await Promise.all(ids.map((id) => call(id, 'later', { ms: 50, message: id })));
     expect(replies.map(({ result }) => result?.content[0].text)).toEqual(ids);
   });
 });
 
-test('the id of a request that has been answered or cancelled can be used again at once', async () => {
+test('a request id can be reused as soon as its request has been answered or cancelled', async () => {
   for (let round = 0; round < 50; round += 1)
     expect((await call('1', 'echo', { message: `${round}` })).result.content[0].text).toBe(`${round}`);
   const hanging = call('1', 'hang').catch(() => undefined);

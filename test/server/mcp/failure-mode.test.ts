@@ -25,7 +25,7 @@ function neededFile(): string {
 }
 
 describe('failOpen, the default', () => {
-  test('lets the other targets serve, and says who is missing and why', async () => {
+  test('failOpen serves the remaining targets and reports which target is unavailable and why', async () => {
     await using gate = await gateway(mcpConfig([DEAD, GOOD]));
     const session = await openSession(`${gate.url}/mcp`);
     expect(session.initialize.result.capabilities.tools).toEqual({ listChanged: true });
@@ -43,7 +43,7 @@ describe('failOpen, the default', () => {
     expect(gate.log.filter((line) => line.includes('target is not available')).length).toBeGreaterThan(0);
   });
 
-  test('lets a target come back within the session', async () => {
+  test('failOpen lets a target rejoin within the session', async () => {
     const cure = join(folder, 'cure');
     await using gate = await gateway(mcpConfig([chaos('sick', `--needs=${cure}`), GOOD]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -55,7 +55,7 @@ describe('failOpen, the default', () => {
     expect((await session.request('tools/call', { name: 'sick_echo' })).result.content[0].text).toBe('echo');
   });
 
-  test('lets the others serve when one dies later', async () => {
+  test('failOpen keeps serving the other targets when one exits later', async () => {
     await using gate = await gateway(mcpConfig([chaos('a'), GOOD]));
     const session = await openSession(`${gate.url}/mcp`);
     const dying = session.request('tools/call', { name: 'a_die' });
@@ -64,7 +64,7 @@ describe('failOpen, the default', () => {
     expect((await dying).error.message).toBe('target "a" exited with code 3');
   });
 
-  test('cannot help when every target fails: the reasons of all are the answer', async () => {
+  test('failOpen answers with the reasons of all targets when every target fails', async () => {
     await using gate = await gateway(mcpConfig([DEAD, { ...DEAD, name: 'dead2' }]));
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(status).toBe(500);
@@ -72,7 +72,7 @@ describe('failOpen, the default', () => {
     expect(error.message).toContain(`target "dead2": ${REASON}`);
   });
 
-  test('answers a list with an error when nobody is left', async () => {
+  test('failOpen answers a list with an error when no target is left', async () => {
     const needed = neededFile();
     await using gate = await gateway(mcpConfig(['a', 'b'].map((name) => chaos(name, `--needs=${needed}`))));
     const session = await openSession(`${gate.url}/mcp`);
@@ -87,7 +87,7 @@ describe('failOpen, the default', () => {
 describe('failClosed', () => {
   const backend = { failureMode: 'failClosed' };
 
-  test('begins no session without every target', async () => {
+  test('failClosed begins no session unless every target is available', async () => {
     await using gate = await gateway(mcpConfig([DEAD, GOOD], { backend }));
     const { status, headers, error } = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(status).toBe(500);
@@ -95,13 +95,13 @@ describe('failClosed', () => {
     expect(error.message).toContain(REASON);
   });
 
-  test('ends the children of a session that did not begin', async () => {
+  test('failClosed ends the child processes of a session that failed to begin', async () => {
     await using gate = await gateway(mcpConfig([DEAD, GOOD], { backend }));
     await post(`${gate.url}/mcp`, INITIALIZE);
     await until(() => gate.log.some((line) => line.includes('target ended\ttarget="good"')));
   });
 
-  test('lists nothing rather than a part', async () => {
+  test('failClosed returns an error instead of a partial list', async () => {
     const needed = neededFile();
     await using gate = await gateway(mcpConfig([chaos('a', `--needs=${needed}`), GOOD], { backend }));
     const session = await openSession(`${gate.url}/mcp`);

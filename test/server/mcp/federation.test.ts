@@ -17,7 +17,7 @@ afterAll(() => gate.close());
 const namesOf = (items: Json[], key = 'name'): string[] => items.map((item) => item[key]);
 
 describe('initialize over several targets', () => {
-  test('is one answer for all of them', () => {
+  test('initialize over several targets gives one merged result', () => {
     const { result } = session.initialize;
     expect(result.serverInfo.name).toBe('agctl');
     expect(result.capabilities).toEqual({
@@ -31,14 +31,14 @@ describe('initialize over several targets', () => {
     expect(result.instructions).toContain('[b-2.x]\nhow to use b-2.x');
   });
 
-  test('takes the lowest revision', async () => {
+  test('initialize over several targets takes the lowest protocol revision', async () => {
     await using old = await gateway(mcpConfig([A, chaos('old', '--revision=2025-03-26')]));
     expect((await openSession(`${old.url}/mcp`)).initialize.result.protocolVersion).toBe('2025-03-26');
   });
 });
 
 describe('tools', () => {
-  test('are listed in the order of the configuration, named after their targets', async () => {
+  test('tools/list over several targets follows the order of the configuration and prefixes names with the target', async () => {
     const { result } = await session.request('tools/list');
     expect(namesOf(result.tools)).toEqual(['a_echo', 'a_x_y', 'b-2.x_echo', 'b-2.x_other']);
     expect(result).not.toHaveProperty('nextCursor');
@@ -50,13 +50,13 @@ describe('tools', () => {
     ['b-2.x_other', 'b-2.x other'],
     ['b-2.x_never-listed', 'b-2.x never-listed'],
     ['a__', 'a _'],
-  ])('%s reaches its target as the target knows it', async (name, answer) => {
+  ])('tools/call of %s reaches its target under the name that the target knows', async (name, answer) => {
     const { result } = await session.request('tools/call', { name });
     expect(result.content[0].text).toBe(answer);
   });
 
   test.each(['echo', 'c_echo', '_echo', 'A_echo', ' a_echo', 'a', 'a-echo', '', 'a+echo', 'b-2_echo'])(
-    '%j belongs to no target',
+    'tools/call of %j, a name of no target, is invalid params',
     async (name) => {
       const { status, error } = await session.request('tools/call', { name });
       expect(status).toBe(200);
@@ -65,14 +65,14 @@ describe('tools', () => {
   );
 
   test.each([undefined, {}, { name: 7 }, { name: null }, { arguments: {} }])(
-    'a call with params %j says what is missing',
+    'tools/call with params %j gives an error that names the missing member',
     async (params) => {
       const { error } = await session.request('tools/call', params);
       expect(error).toEqual({ code: -32602, message: 'expected params.name to be a string' });
     },
   );
 
-  test('only the name of a call is changed', async () => {
+  test('tools/call over several targets changes only the name of the tool', async () => {
     const text =
       '{"jsonrpc":"2.0","id":5,"params":{"arguments":{"name":"a_echo","n":1.0},"name":"a_\\u0072eceived"},"method":"tools/call"}';
     const own = await openSession(session.url);
@@ -90,16 +90,16 @@ describe('tools', () => {
 });
 
 describe('prompts', () => {
-  test('come from the targets that have any', async () => {
+  test('prompts/list collects the prompts of the targets that have any', async () => {
     expect(namesOf((await session.request('prompts/list')).result.prompts)).toEqual(['a_ask']);
   });
 
-  test('are got by their outward name', async () => {
+  test('prompts/get finds a prompt by its prefixed name', async () => {
     const { result } = await session.request('prompts/get', { name: 'a_ask' });
     expect(result.messages[0].content.text).toBe('a ask');
   });
 
-  test('that nobody has are invalid params', async () => {
+  test('prompts/get of an unknown prompt is invalid params', async () => {
     const { error } = await session.request('prompts/get', { name: 'zz_ask' });
     expect(error).toEqual({ code: -32602, message: 'Unknown prompt: zz_ask' });
   });
@@ -108,11 +108,11 @@ describe('prompts', () => {
 describe('resources', () => {
   const LISTED = ['a+file:///1', 'ui://a+panel', 'b-2.x+file:///1'];
 
-  test('are listed as target+uri, and app resources keep their scheme', async () => {
+  test('resources/list names resources target+uri and keeps the scheme of app resources', async () => {
     expect(namesOf((await session.request('resources/list')).result.resources, 'uri')).toEqual(LISTED);
   });
 
-  test('templates likewise', async () => {
+  test('resources/templates/list names templates target+uri and keeps the scheme of app resources', async () => {
     const { result } = await session.request('resources/templates/list');
     expect(namesOf(result.resourceTemplates, 'uriTemplate')).toEqual(LISTED.map((uri) => `${uri}/{id}`));
   });
@@ -122,20 +122,23 @@ describe('resources', () => {
     ['b-2.x+file:///1', 'b-2.x file:///1'],
     ['ui://a+panel', 'a ui://panel'],
     ['a+made:up+uri?x=1+2', 'a made:up+uri?x=1+2'],
-  ])('%s is read from its target, and the answer names it as it was asked for', async (uri, text) => {
-    const { result } = await session.request('resources/read', { uri });
-    expect(result.contents).toEqual([{ uri, text }]);
-  });
+  ])(
+    'resources/read of %s reaches its target, and the result names the URI that was requested',
+    async (uri, text) => {
+      const { result } = await session.request('resources/read', { uri });
+      expect(result.contents).toEqual([{ uri, text }]);
+    },
+  );
 
   test.each(['file:///1', 'c+file:///1', '+x', 'ui://panel', 'ui://c+panel'])(
-    '%s belongs to no target',
+    'resources/read of %s, a URI of no target, is invalid params',
     async (uri) => {
       const { error } = await session.request('resources/read', { uri });
       expect(error).toEqual({ code: -32602, message: `Unknown resource: ${uri}` });
     },
   );
 
-  test('that a tool result links to or embeds are named so that they can be read', async () => {
+  test('resources that a tool result links to or embeds get URIs that the client can read', async () => {
     const { result } = await session.request('tools/call', { name: 'a_link' });
     expect(result.content).toEqual([
       { type: 'resource_link', uri: 'a+file:///linked', name: 'linked' },
@@ -150,13 +153,13 @@ describe('completion', () => {
     [{ type: 'ref/prompt', name: 'a_ask' }, 'a ask'],
     [{ type: 'ref/resource', uri: 'b-2.x+file:///1/{id}' }, 'b-2.x file:///1/{id}'],
     [{ type: 'ref/resource', uri: 'ui://a+panel/{id}' }, 'a ui://panel/{id}'],
-  ])('%j reaches its target', async (ref, value) => {
+  ])('completion/complete for %j reaches its target', async (ref, value) => {
     const argument = { name: 'x', value: 'y' };
     const { result } = await session.request('completion/complete', { ref, argument });
     expect(result.completion.values).toEqual([value]);
   });
 
-  test('of what nobody has is invalid params', async () => {
+  test('completion/complete for an unknown reference is invalid params', async () => {
     const ref = { type: 'ref/resource', uri: 'nope' };
     const { error } = await session.request('completion/complete', {
       ref,
@@ -166,12 +169,12 @@ describe('completion', () => {
   });
 });
 
-describe('what concerns no single target', () => {
+describe('methods without a single target', () => {
   test('ping is answered by the gateway', async () => {
     expect((await session.request('ping')).result).toEqual({});
   });
 
-  test('the log level goes to every target', async () => {
+  test('logging/setLevel is sent to every target', async () => {
     const own = await openSession(session.url);
     expect((await own.request('logging/setLevel', { level: 'debug' })).result).toEqual({});
     for (const name of ['a', 'b-2.x']) {
@@ -183,12 +186,12 @@ describe('what concerns no single target', () => {
     }
   });
 
-  test('a method that cannot be routed is not found', async () => {
+  test('a method that cannot be routed to a target is Method not found', async () => {
     const { error } = await session.request('no/such');
     expect(error).toEqual({ code: -32601, message: 'method not found: no/such' });
   });
 
-  test('notifications go to every target', async () => {
+  test('client notifications are sent to every target', async () => {
     const own = await openSession(session.url);
     await own.send({ method: 'notifications/roots/list_changed' });
     for (const name of ['a', 'b-2.x']) {

@@ -38,7 +38,7 @@ async function listening(up: McpUpstream) {
 }
 
 describe('the GET stream of an HTTP target', () => {
-  test('is opened again after server errors and broken connections, however many', async () => {
+  test('the GET stream of an HTTP target is reopened after any number of server errors and broken connections', async () => {
     let isDown = true;
     let turn = 0;
     const script: Script = ({ verb }, response) => {
@@ -57,7 +57,7 @@ describe('the GET stream of an HTTP target', () => {
     await client.own.next(({ params }) => params.uri === 'back');
   });
 
-  test('asks for what was missed, and waits as long as the server says', async () => {
+  test("the reopened GET stream of an HTTP target sends Last-Event-ID and waits for the server's retry time", async () => {
     await using up = await mcpUpstream();
     await using client = await listening(up);
     await until(() => up.streams.length === 1);
@@ -70,7 +70,7 @@ describe('the GET stream of an HTTP target', () => {
     expect(gets(up).map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'e1']);
   });
 
-  test('is opened from now on when the server no longer has the events that were missed', async () => {
+  test('the GET stream of an HTTP target is reopened without Last-Event-ID when the server no longer has the missed events', async () => {
     const script: Script = ({ headers }, response) => {
       if (headers['last-event-id'] === undefined) return false;
       response.writeHead(400).end('unknown event');
@@ -86,21 +86,24 @@ describe('the GET stream of an HTTP target', () => {
     expect(up.of('initialize')).toHaveLength(1);
   });
 
-  test.each([405, 404])('is asked for once when the server does not offer it and says %i', async (status) => {
-    const script: Script = ({ verb }, response) => {
-      if (verb !== 'GET') return false;
-      response.writeHead(status).end();
-      return true;
-    };
-    await using up = await mcpUpstream({ script });
-    await using client = await listening(up);
-    await until(() => gets(up).length === 1);
-    for (let turn = 0; turn < 20; turn += 1) await client.session.request('tools/list');
-    expect(gets(up)).toHaveLength(1);
-    expect(up.of('initialize')).toHaveLength(1);
-  });
+  test.each([405, 404])(
+    'the GET stream of an HTTP target is requested only once when the server answers %i',
+    async (status) => {
+      const script: Script = ({ verb }, response) => {
+        if (verb !== 'GET') return false;
+        response.writeHead(status).end();
+        return true;
+      };
+      await using up = await mcpUpstream({ script });
+      await using client = await listening(up);
+      await until(() => gets(up).length === 1);
+      for (let turn = 0; turn < 20; turn += 1) await client.session.request('tools/list');
+      expect(gets(up)).toHaveLength(1);
+      expect(up.of('initialize')).toHaveLength(1);
+    },
+  );
 
-  test('that was refused is asked for again with the token of the next stream of the client', async () => {
+  test("a refused GET stream of an HTTP target is requested again with the token of the client's next stream", async () => {
     const script: Script = ({ verb, headers }, response) => {
       if (verb !== 'GET' || headers.authorization === 'Bearer new') return false;
       response.writeHead(401).end();
@@ -114,7 +117,7 @@ describe('the GET stream of an HTTP target', () => {
     await until(() => up.streams.length === 1);
   });
 
-  test('comes back after a restart of the target that forgot the session, without a call of the client', async () => {
+  test('the GET stream of an HTTP target is reopened without a client call after the target restarts and forgets the session', async () => {
     await using up = await mcpUpstream({ capabilities: { tools: {}, resources: {} } });
     await using client = await listening(up);
     await until(() => up.streams.length === 1);
@@ -127,7 +130,7 @@ describe('the GET stream of an HTTP target', () => {
     await client.own.next(({ method }) => method === 'notifications/resources/list_changed');
   });
 
-  test('does not begin session after session when the target forgets each of them at once', async () => {
+  test('an HTTP target that forgets every session at once does not cause an endless series of new sessions', async () => {
     limits.retryLast = 300;
     const begun: number[] = [];
     const opened = new Set<unknown>();
@@ -148,7 +151,7 @@ describe('the GET stream of an HTTP target', () => {
     expect(Math.min(...pauses.slice(1))).toBeGreaterThanOrEqual(280);
   });
 
-  test('comes back also when the restarted target does not work at first', async () => {
+  test('the GET stream of an HTTP target is reopened even if the restarted target fails at first', async () => {
     let failures = 3;
     const script: Script = ({ message }, response) => {
       if (message?.method !== 'initialize' || up.of('initialize').length === 1 || failures === 0)

@@ -12,7 +12,7 @@ const say = (id: unknown, message: string, name = 'say') => ({
   params: { name, arguments: { message } },
 });
 
-describe('a refusal of a single target', () => {
+describe('an HTTP error of a single target', () => {
   const CHALLENGE = 'Bearer resource_metadata="https://up.example/.well-known/oauth-protected-resource"';
   const refuse =
     (method: string, status = 401): Script =>
@@ -29,24 +29,27 @@ describe('a refusal of a single target', () => {
       return true;
     };
 
-  test.each(['initialize', 'tools/call'])('of %s reaches the client with its challenge', async (method) => {
-    await using up = await mcpUpstream({ script: refuse(method) });
-    await using gate = await gateway(mcpConfig([target(up)]));
-    const url = `${gate.url}/mcp`;
-    const answer =
-      method === 'initialize'
-        ? await post(url, INITIALIZE)
-        : await (await openSession(url)).send(say(1, 'x'));
-    expect(answer.status).toBe(401);
-    expect(answer.headers.get('www-authenticate')).toBe(CHALLENGE);
-    expect(answer.headers.get('content-type')).toBe('application/json');
-    expect(answer.headers.get('retry-after')).toBe('7');
-    expect(answer.headers.get('set-cookie')).toBeNull();
-    expect(answer.headers.get('x-internal')).toBeNull();
-    expect(answer.text).toBe('{"error":"unauthorized"}');
-  });
+  test.each(['initialize', 'tools/call'])(
+    'a 401 of a single target on %s reaches the client with its WWW-Authenticate challenge',
+    async (method) => {
+      await using up = await mcpUpstream({ script: refuse(method) });
+      await using gate = await gateway(mcpConfig([target(up)]));
+      const url = `${gate.url}/mcp`;
+      const answer =
+        method === 'initialize'
+          ? await post(url, INITIALIZE)
+          : await (await openSession(url)).send(say(1, 'x'));
+      expect(answer.status).toBe(401);
+      expect(answer.headers.get('www-authenticate')).toBe(CHALLENGE);
+      expect(answer.headers.get('content-type')).toBe('application/json');
+      expect(answer.headers.get('retry-after')).toBe('7');
+      expect(answer.headers.get('set-cookie')).toBeNull();
+      expect(answer.headers.get('x-internal')).toBeNull();
+      expect(answer.text).toBe('{"error":"unauthorized"}');
+    },
+  );
 
-  test.each([403, 429, 500, 503])('with %i likewise', async (status) => {
+  test.each([403, 429, 500, 503])('the status %i of a single target reaches the client', async (status) => {
     await using up = await mcpUpstream({ script: refuse('tools/call', status) });
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -55,7 +58,7 @@ describe('a refusal of a single target', () => {
     expect((await session.request('tools/list')).result.tools).toHaveLength(1);
   });
 
-  test('among several is an error of its calls alone', async () => {
+  test('an HTTP error of one of several targets is an error of only the calls to that target', async () => {
     await using up = await mcpUpstream({ script: refuse('tools/call') });
     await using other = await mcpUpstream({ name: 'other' });
     await using gate = await gateway(mcpConfig([target(up), target(other, 'other')]));
@@ -66,7 +69,7 @@ describe('a refusal of a single target', () => {
     expect((await session.send(say(2, 'x', 'other_say'))).result.content[0].text).toBe('other says x');
   });
 
-  test('is followed to no other place', async () => {
+  test('a redirect of an HTTP target is not followed', async () => {
     const script: Script = ({ message }, response) => {
       if (message?.method !== 'tools/call') return false;
       response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
@@ -90,7 +93,7 @@ describe('a refusal of a single target', () => {
     expect(up.of('tools/call')).toHaveLength(1);
   });
 
-  test('that comes late still ends the call', async () => {
+  test('an HTTP error that arrives late still ends its call', async () => {
     let release: (() => void) | undefined;
     const script: Script = async (request, response) => {
       if (request.message?.method !== 'tools/call') return false;
@@ -129,18 +132,21 @@ describe('a server that has only the older HTTP+SSE transport', () => {
   test.each([
     ['alone', false],
     ['among several', true],
-  ])('%s is told apart, and the error says what to do', async (_, isAmongSeveral) => {
-    await using up = await mcpUpstream({ script });
-    await using other = await mcpUpstream({ name: 'other' });
-    const targets = isAmongSeveral ? [target(up), target(other, 'other')] : [target(up)];
-    const backend = { failureMode: 'failClosed' };
-    await using gate = await gateway(mcpConfig(targets, { backend }));
-    const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
-    expect(status).toBe(500);
-    expect(error.message).toContain('target "up": the server answered HTTP 405 to a POST');
-    expect(error.message).toContain('Set `host` to its Streamable HTTP endpoint, often `/mcp`');
-    expect(error.message).toContain('[-y, mcp-remote, URL, --transport, sse-only]');
-    expect(error.message).not.toContain(`${up.port}`);
-    expect(gate.log.join('')).toContain(`127.0.0.1:${up.port}: the server answered HTTP 405`);
-  });
+  ])(
+    'an HTTP target %s that has only the HTTP+SSE transport is detected, and the error says what to do',
+    async (_, isAmongSeveral) => {
+      await using up = await mcpUpstream({ script });
+      await using other = await mcpUpstream({ name: 'other' });
+      const targets = isAmongSeveral ? [target(up), target(other, 'other')] : [target(up)];
+      const backend = { failureMode: 'failClosed' };
+      await using gate = await gateway(mcpConfig(targets, { backend }));
+      const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
+      expect(status).toBe(500);
+      expect(error.message).toContain('target "up": the server answered HTTP 405 to a POST');
+      expect(error.message).toContain('Set `host` to its Streamable HTTP endpoint, often `/mcp`');
+      expect(error.message).toContain('[-y, mcp-remote, URL, --transport, sse-only]');
+      expect(error.message).not.toContain(`${up.port}`);
+      expect(gate.log.join('')).toContain(`127.0.0.1:${up.port}: the server answered HTTP 405`);
+    },
+  );
 });

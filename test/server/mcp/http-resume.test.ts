@@ -67,8 +67,8 @@ async function callThrough(up: McpUpstream): Promise<McpReply> {
 
 const PRIMED = 'id: first\nretry: 150\ndata: \n\n';
 
-describe('a response stream of an HTTP target that ends before its response', () => {
-  test('is resumed with GET and Last-Event-ID after the time that the server asked for', async () => {
+describe('a response stream of an HTTP target that ends before the response', () => {
+  test("an interrupted response stream of an HTTP target is resumed with GET and Last-Event-ID after the server's retry time", async () => {
     await using server = await hangingUp(PRIMED, (response, answer) => stream(response).end(answer('late')));
     const { result } = await callThrough(server.up);
     expect(result.content[0].text).toBe('late');
@@ -85,13 +85,13 @@ describe('a response stream of an HTTP target that ends before its response', ()
     expect(server.up.of('tools/call')).toHaveLength(1);
   });
 
-  test('is resumed also when the connection breaks', async () => {
+  test('a response stream of an HTTP target is resumed when the connection breaks', async () => {
     const resume: Resumption = (response, answer) => stream(response).end(answer('late'));
     await using server = await hangingUp(PRIMED, resume, false);
     expect((await callThrough(server.up)).result.content[0].text).toBe('late');
   });
 
-  test('is resumed from the last event each time, whose messages come with the call', async () => {
+  test('a response stream that is interrupted repeatedly is resumed from the last event each time, without losing messages', async () => {
     const progress = (n: number) =>
       event({ method: 'notifications/progress', params: { progressToken: 'p', progress: n } }, `e${n}`);
     await using server = await hangingUp('id: e0\nretry: 5\ndata: \n\n', (response, answer, turn) => {
@@ -107,7 +107,7 @@ describe('a response stream of an HTTP target that ends before its response', ()
     expect(server.resumed.map(({ id }) => id)).toEqual(['e0', 'e1', 'e2']);
   });
 
-  test('is asked for again while the server is unavailable for a moment', async () => {
+  test('resuming a response stream is retried while the HTTP target is briefly unavailable', async () => {
     await using server = await hangingUp('id: a\nretry: 5\ndata: \n\n', (response, answer, turn) => {
       if (turn === 0) response.writeHead(503).end('restarting');
       else if (turn === 1) response.destroy();
@@ -116,7 +116,7 @@ describe('a response stream of an HTTP target that ends before its response', ()
     expect((await callThrough(server.up)).result.content[0].text).toBe('back');
   });
 
-  test('fails its call after a few failed attempts, and the call is not sent again', async () => {
+  test('a call fails after a few failed attempts to resume its stream, and is not sent again', async () => {
     limits.retryLast = 100;
     await using server = await hangingUp('id: a\nretry: 5\ndata: \n\n', (response) =>
       response.writeHead(500).end(),
@@ -130,17 +130,20 @@ describe('a response stream of an HTTP target that ends before its response', ()
     expect(server.up.of('tools/call')).toHaveLength(1);
   });
 
-  test.each([400, 404, 405])('fails its call at once when the server answers %i', async (status) => {
-    await using server = await hangingUp('id: a\nretry: 5\ndata: \n\n', (response) =>
-      response.writeHead(status).end(),
-    );
-    const { error } = await callThrough(server.up);
-    expect(error.message).toContain(`could not be resumed: the server answered HTTP ${status}`);
-    expect(server.resumed).toHaveLength(1);
-    expect(server.up.of('tools/call')).toHaveLength(1);
-  });
+  test.each([400, 404, 405])(
+    'a call fails at once when resuming its stream is answered with %i',
+    async (status) => {
+      await using server = await hangingUp('id: a\nretry: 5\ndata: \n\n', (response) =>
+        response.writeHead(status).end(),
+      );
+      const { error } = await callThrough(server.up);
+      expect(error.message).toContain(`could not be resumed: the server answered HTTP ${status}`);
+      expect(server.resumed).toHaveLength(1);
+      expect(server.up.of('tools/call')).toHaveLength(1);
+    },
+  );
 
-  test('is no longer asked for once the client has left', async () => {
+  test('a response stream is no longer resumed after the client has disconnected', async () => {
     let isOpen = false;
     await using server = await hangingUp('id: a\nretry: 5\ndata: \n\n', (response) => {
       isOpen = true;

@@ -17,8 +17,8 @@ const say = (id: unknown, message: string, name = 'say') => ({
 });
 const KEY = 'ab'.repeat(32);
 
-describe('a session that the target has forgotten', () => {
-  test('is begun again, and the call is run', async () => {
+describe('a session that the HTTP target has forgotten', () => {
+  test('a session that the HTTP target has forgotten is initialized again, and the call runs', async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -33,7 +33,7 @@ describe('a session that the target has forgotten', () => {
     await until(() => up.of('notifications/initialized').length === 2);
   });
 
-  test('again and again gives up after one new session', async () => {
+  test('a call fails after one new session when the HTTP target keeps forgetting sessions', async () => {
     const script: Script = ({ message }, response) => {
       if (message?.method !== 'tools/call') return false;
       response.writeHead(404).end('unknown session');
@@ -47,7 +47,7 @@ describe('a session that the target has forgotten', () => {
     expect(up.of('tools/call')).toHaveLength(2);
   });
 
-  test('is begun again once for all calls that find out at the same time', async () => {
+  test('a forgotten session is initialized only once for concurrent calls', async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -58,7 +58,7 @@ describe('a session that the target has forgotten', () => {
     );
   });
 
-  test('is begun again by a list of several targets', async () => {
+  test('a list over several targets initializes a forgotten session again', async () => {
     await using one = await mcpUpstream({ name: 'one' });
     await using two = await mcpUpstream({ name: 'two' });
     await using gate = await gateway(mcpConfig([target(one, 'one'), target(two, 'two')]));
@@ -68,7 +68,7 @@ describe('a session that the target has forgotten', () => {
     expect(result.tools.map(({ name }: Json) => name)).toEqual(['one_say', 'two_say']);
   });
 
-  test('still reports changes on the stream that the client has open', async () => {
+  test('a forgotten session that is initialized again still reports list changes on the open client stream', async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -81,10 +81,10 @@ describe('a session that the target has forgotten', () => {
   });
 });
 
-describe('another process with the same key', () => {
+describe('session resumption in another process with the same session key', () => {
   const config = { session: { key: KEY } };
 
-  test('continues the session where the first one left it', async () => {
+  test('another process with the same session key resumes the session where the first one left it', async () => {
     await using up = await mcpUpstream();
     const first = await gateway(mcpConfig([target(up)], { config }));
     await using second = await gateway(mcpConfig([target(up)], { config }));
@@ -105,7 +105,7 @@ describe('another process with the same key', () => {
   const targetsOf = (session: McpSession, names: string[]) =>
     Promise.all(names.map((name, id) => session.send(say(id, 'x', `${name}_say`))));
 
-  test('continues all of several targets', async () => {
+  test('another process with the same session key resumes the sessions of all of several targets', async () => {
     await using one = await mcpUpstream({ name: 'one' });
     await using two = await mcpUpstream({ name: 'two' });
     const yaml = mcpConfig([target(one, 'one'), target(two, 'two')], { config });
@@ -122,7 +122,7 @@ describe('another process with the same key', () => {
     expect([...one.of('initialize'), ...two.of('initialize')]).toHaveLength(2);
   });
 
-  test('knows which targets have which lists', async () => {
+  test('a resumed session knows which targets have which lists', async () => {
     await using one = await mcpUpstream({ name: 'one' });
     await using two = await mcpUpstream({ name: 'two' });
     const yaml = mcpConfig([target(one, 'one'), target(two, 'two')], { config });
@@ -142,7 +142,7 @@ describe('another process with the same key', () => {
     ],
     ['no key', (up: McpUpstream) => mcpConfig([target(up)])],
     ['other targets', (up: McpUpstream) => mcpConfig([target(up, 'renamed')], { config })],
-  ])('does not with %s', async (_what, other) => {
+  ])('a session is not resumed by a process with %s', async (_what, other) => {
     await using up = await mcpUpstream();
     await using first = await gateway(mcpConfig([target(up)], { config }));
     await using second = await gateway(other(up));
@@ -156,7 +156,7 @@ describe('another process with the same key', () => {
     expect(up.of('tools/call')).toEqual([]);
   });
 
-  test('does not on another route, although its targets are the same', async () => {
+  test('a session is not resumed on another route with the same targets', async () => {
     await using up = await mcpUpstream();
     const routes = ['/one', '/two'].map((path) => ({
       matches: [{ path: { exact: path } }],
@@ -170,7 +170,7 @@ describe('another process with the same key', () => {
     expect(up.of('tools/call')).toEqual([]);
   });
 
-  test('reads nothing in an id without the key', async () => {
+  test('a session id does not show its contents to anyone without the session key', async () => {
     await using up = await mcpUpstream({ name: 'telltale' });
     await using gate = await gateway(mcpConfig([target(up, 'telltale')], { config }));
     const { id } = await openSession(`${gate.url}/mcp`);
@@ -178,7 +178,7 @@ describe('another process with the same key', () => {
   });
 });
 
-test('a server of the official SDK over HTTP serves through the gateway', async () => {
+test('a Streamable HTTP server of the official SDK works through the gateway', async () => {
   const fixture = fileURLToPath(new URL('../../kit/everything-server.ts', import.meta.url));
   const server = spawn(process.execPath, [fixture, '--http', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {

@@ -25,8 +25,8 @@ const on =
 const events = (...messages: object[]): string =>
   messages.map((message) => `data: ${JSON.stringify(message)}\n\n`).join('');
 
-describe('what a target gets', () => {
-  test('is the message with an id of ours, its session, its revision, and the fields of the client that go on', async () => {
+describe('requests to an HTTP target', () => {
+  test("an HTTP target receives the message with the gateway's request id, its session, its protocol revision and the forwarded client headers", async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`, {
@@ -53,7 +53,7 @@ describe('what a target gets', () => {
     await until(() => up.of('notifications/initialized').length === 1);
   });
 
-  test('does not include fields about the connection to us, or about a browser', async () => {
+  test('an HTTP target receives no client headers about the connection or the browser', async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([target(up)]));
     const body = JSON.stringify(INITIALIZE);
@@ -88,7 +88,7 @@ describe('what a target gets', () => {
     expect(headers.connection).not.toContain('X-Hop');
   });
 
-  test('the end of a session is a DELETE', async () => {
+  test('ending a session sends DELETE to the HTTP target', async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -97,7 +97,7 @@ describe('what a target gets', () => {
     expect(up.received.at(-1)).toMatchObject({ verb: 'DELETE', headers: { 'mcp-session-id': 'up-1' } });
   });
 
-  test('a client that leaves is a cancellation', async () => {
+  test('a client that disconnects cancels its call at the HTTP target', async () => {
     await using up = await mcpUpstream({ script: on('tools/call', () => undefined) });
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -113,9 +113,9 @@ describe('what a target gets', () => {
   });
 });
 
-describe('what a target answers', () => {
+describe('responses of an HTTP target', () => {
   test.each(['application/json', 'application/json; charset=utf-8'])(
-    'as %s becomes one event',
+    'a response of an HTTP target of type %s becomes one event',
     async (type) => {
       const script = on('tools/call', ({ message }, response) => {
         response.setHeader('content-type', type);
@@ -129,7 +129,7 @@ describe('what a target answers', () => {
     },
   );
 
-  test('as events comes through one by one', async () => {
+  test('events of an HTTP target are forwarded one by one', async () => {
     const script = on('tools/call', ({ message }, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(
@@ -149,7 +149,7 @@ describe('what a target answers', () => {
     ]);
   });
 
-  test('without a response to the call is an error', async () => {
+  test('an event stream of an HTTP target without the response fails the call', async () => {
     const script = on('tools/call', (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n');
     });
@@ -162,7 +162,7 @@ describe('what a target answers', () => {
     );
   });
 
-  test('and breaks off is an error', async () => {
+  test('an event stream of an HTTP target that breaks off fails the call', async () => {
     const script = on('tools/call', (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(': begun\n\n', () => response.destroy());
@@ -174,7 +174,7 @@ describe('what a target answers', () => {
     expect(error.message).toMatch(/^target "up" is not available: the call to the server failed: /);
   });
 
-  test('with more than 8 MiB is an error', async () => {
+  test('a response of an HTTP target over 8 MiB fails the call', async () => {
     const script = on('tools/call', (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       const more = (): void => void response.write(`data: ${'x'.repeat(65_536)}`, (error) => error ?? more());
@@ -187,7 +187,7 @@ describe('what a target answers', () => {
     expect(error.message).toBe('target "up" is not available: the server sent a message over 8388608 bytes');
   });
 
-  test('on its GET stream comes on ours, again after it broke off', async () => {
+  test("messages on the GET stream of an HTTP target reach the client's stream, also after a reconnect", async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -204,8 +204,8 @@ describe('what a target answers', () => {
   });
 });
 
-describe('a target that cannot be reached', () => {
-  test('is explained, without its address', async () => {
+describe('an unreachable HTTP target', () => {
+  test('an unreachable HTTP target is explained to the client without its address', async () => {
     const dead = { name: 'dead', mcp: { host: `http://127.0.0.1:${await refusingPort()}/mcp` } };
     await using gate = await gateway(mcpConfig([dead]));
     const started = performance.now();
@@ -217,7 +217,7 @@ describe('a target that cannot be reached', () => {
     );
   });
 
-  test('never runs a call twice', async () => {
+  test('a call to an HTTP target whose connection breaks is never sent twice', async () => {
     const script = on('tools/call', (_request, response) => void response.destroy());
     await using up = await mcpUpstream({ script });
     await using gate = await gateway(mcpConfig([target(up)]));
@@ -228,8 +228,8 @@ describe('a target that cannot be reached', () => {
   });
 });
 
-describe('targets of both kinds', () => {
-  test('serve side by side', async () => {
+describe('targets over stdio and HTTP', () => {
+  test('targets over stdio and HTTP work side by side in one backend', async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([target(up), chaos('local')]));
     const session = await openSession(`${gate.url}/mcp`);

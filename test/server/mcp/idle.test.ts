@@ -17,8 +17,8 @@ const pidOf = async (session: McpSession): Promise<number> =>
 const start = (): Promise<TestGateway> =>
   gateway(mcpConfig([chaos('a')], { config: { mcp: { sessionTtl: '1ms' } } }));
 
-describe('the sweep', () => {
-  test('ends a session that nobody uses, with its child', async () => {
+describe('the idle sweep', () => {
+  test('the idle sweep ends an unused session and its child process', async () => {
     await using gate = await start();
     const session = await openSession(`${gate.url}/mcp`);
     const pid = await pidOf(session);
@@ -34,7 +34,7 @@ describe('the sweep', () => {
     expect(gate.log.join('')).toContain(`session was idle for too long\tmcp.session.id="${id}"`);
   });
 
-  test('spares one with an open stream and one with a call in flight', async () => {
+  test('the idle sweep spares sessions with an open stream or a call in flight', async () => {
     await using gate = await start();
     const [listening, calling, idle] = [
       await openSession(`${gate.url}/mcp`),
@@ -66,7 +66,7 @@ describe('the sweep', () => {
 });
 
 describe('the heartbeat', () => {
-  test('is a comment on every silent stream, which no reader takes for a message', async () => {
+  test('the heartbeat is an SSE comment on every silent stream, which clients do not read as a message', async () => {
     await using gate = await start();
     const session = await openSession(`${gate.url}/mcp`);
     const leave = new AbortController();

@@ -12,8 +12,8 @@ const spaced = fc.tuple(fc.json(), fc.constantFrom('', ' ', '\n', '\t \r\n')).ma
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-describe('reading without parsing', () => {
-  test('finds the members of every object, with their values', () => {
+describe('reading JSON text without parsing it', () => {
+  test('the JSON text reader finds the members of every object with their values', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), (object) => {
         const text = JSON.stringify(object);
@@ -23,7 +23,7 @@ describe('reading without parsing', () => {
     );
   });
 
-  test('finds the elements of every array', () => {
+  test('the JSON text reader finds the elements of every array', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), (array) => {
         const text = JSON.stringify(array, null, 1);
@@ -33,7 +33,7 @@ describe('reading without parsing', () => {
     );
   });
 
-  test('finds what stands at a path, whatever the white space', () => {
+  test('the JSON text reader finds the value at a path with any white space', () => {
     fc.assert(
       fc.property(spaced, ({ value, text }) => {
         const visit = (at: unknown, path: string[]): void => {
@@ -46,14 +46,14 @@ describe('reading without parsing', () => {
     );
   });
 
-  test('takes the last of equal keys, as JSON.parse does, and nothing behind other kinds of values', () => {
+  test('the JSON text reader takes the last of duplicate keys, as JSON.parse does', () => {
     expect(valueAt('{"a":1,"a":2}', ['a'])).toEqual({ start: 11, end: 12 });
     for (const text of ['[]', '1', '"a"', 'null', '{"a":[1]}', '{}'])
       expect(valueAt(text, ['a', 'b'])).toBeUndefined();
   });
 });
 
-test('an edit changes the value at its place and not one byte elsewhere', () => {
+test('an edit of JSON text changes the value at its path and no byte elsewhere', () => {
   fc.assert(
     fc.property(
       fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 }),
@@ -73,8 +73,8 @@ test('an edit changes the value at its place and not one byte elsewhere', () => 
   );
 });
 
-describe('the bounds of a structure', () => {
-  test('count depth and members as a parser would', () => {
+describe('depth and member limits of JSON text', () => {
+  test('depth and member counts of JSON text equal those of a parser', () => {
     const depthOf = (value: unknown): number =>
       typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0;
     const keysOf = (value: unknown): number =>
@@ -94,7 +94,7 @@ describe('the bounds of a structure', () => {
     );
   });
 
-  test('are found in any text, in linear time', () => {
+  test('depth and member counts work for any text in linear time', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => void exceedsStructure(text, 10, 10)));
     const started = performance.now();
     for (const text of ['"'.repeat(2e6), '\\"'.repeat(1e6), `"${'\\'.repeat(2e6)}"`, '"\\'.repeat(1e6)])
@@ -103,7 +103,7 @@ describe('the bounds of a structure', () => {
   });
 });
 
-test('an outward name leads back to its target and name', () => {
+test('a prefixed name resolves to its target and original name', () => {
   const target = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,9}[a-z0-9])?$/);
   const kind = fc.constantFrom<ItemKind>('tool', 'prompt', 'resource', 'template');
   const name = fc.oneof(

@@ -7,7 +7,7 @@ import { mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
 const names = (result: Json): string[] => result.tools.map((tool: Json) => tool.name);
 
 describe('merged lists', () => {
-  test('follow every page of every target', async () => {
+  test('merged lists include every page of every target', async () => {
     await using gate = await gateway(
       mcpConfig([chaos('a', '--tools=x,y', '--pages=3'), chaos('b', '--tools=z')]),
     );
@@ -17,7 +17,7 @@ describe('merged lists', () => {
     expect(result.nextCursor).toBeUndefined();
   });
 
-  test('pages of a single target pass as they are', async () => {
+  test('list pages of a single target are forwarded unchanged', async () => {
     await using gate = await gateway(mcpConfig([chaos('a', '--tools=x', '--pages=2')]));
     const session = await openSession(`${gate.url}/mcp`);
     const first = (await session.request('tools/list')).result;
@@ -26,7 +26,7 @@ describe('merged lists', () => {
     expect([names(second), second.nextCursor]).toEqual([['x-2'], undefined]);
   });
 
-  test('stop after 64 pages, with a warning', async () => {
+  test('merged lists stop after 64 pages of a target with a warning', async () => {
     await using gate = await gateway(mcpConfig([chaos('a', '--tools=x', '--endless'), chaos('b')]));
     const session = await openSession(`${gate.url}/mcp`);
     const { result } = await session.request('tools/list');
@@ -34,7 +34,7 @@ describe('merged lists', () => {
     expect(gate.log.join('')).toContain('target has more than 64 pages; the rest is left out\ttarget="a"');
   });
 
-  test('stop when a target gives the same cursor again', async () => {
+  test('merged lists stop when a target repeats a cursor', async () => {
     await using up = await mcpUpstream({
       script: ({ message }, response) => {
         if (message?.method !== 'tools/list') return false;
@@ -48,7 +48,7 @@ describe('merged lists', () => {
     expect(up.of('tools/list').map(({ message }) => message.params?.cursor)).toEqual([undefined, 'again']);
   });
 
-  test('keep what a target says of an item, to the byte', async () => {
+  test('merged lists keep the bytes of all other members of an item', async () => {
     const tool =
       '{"description":"\\u00e9 1.0","name":"t","annotations":{"x":1.0,"n":12345678901234567890},"inputSchema":{"type":"object"}}';
     await using up = await mcpUpstream({
@@ -68,7 +68,7 @@ describe('merged lists', () => {
     expect(names(result)).toEqual(['up_t', 'b_echo']);
   });
 
-  test('name the resource of the panel of a tool as it can be read', async () => {
+  test("merged tool lists give the URI of a tool's app resource in the form that the client can read", async () => {
     await using up = await mcpUpstream({
       script: ({ message }, response) => {
         if (message?.method !== 'tools/list') return false;
@@ -91,7 +91,7 @@ describe('merged lists', () => {
     });
   });
 
-  test('of thirty thousand tools arrive whole', async () => {
+  test('a merged list of thirty thousand tools is complete', async () => {
     const tools = Array.from({ length: 30_000 }, (_, index) => ({ name: `t${index}`, inputSchema: {} }));
     await using up = await mcpUpstream({
       script: ({ message }, response) => {

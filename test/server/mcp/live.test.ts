@@ -14,7 +14,7 @@ async function receivedBy(session: McpSession, tool = 'received'): Promise<Json[
 }
 
 describe('progress', () => {
-  test('comes on the stream of its call, before the answer', async () => {
+  test('progress notifications arrive on the stream of their call before its response', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     const { messages } = await session.send(
@@ -24,7 +24,7 @@ describe('progress', () => {
     expect(messages[0].params.progressToken).toBe('token');
   });
 
-  test('of calls at the same time comes to each of them, and to no other', async () => {
+  test('progress notifications of concurrent calls reach only their own call', async () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
     await using own = await openEvents(session.url, { session: session.id });
@@ -45,8 +45,8 @@ describe('progress', () => {
   });
 });
 
-describe('what a server says on its own', () => {
-  test('comes on the GET stream, from every target', async () => {
+describe('server notifications', () => {
+  test('server notifications of every target arrive on the GET stream', async () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
     await using own = await openEvents(session.url, { session: session.id });
@@ -59,7 +59,7 @@ describe('what a server says on its own', () => {
     await own.next(({ method }) => method === 'notifications/prompts/list_changed');
   });
 
-  test('waits for the stream, the oldest dropped over 64', async () => {
+  test('server notifications are queued until the GET stream opens, and the oldest are dropped over 64', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     await session.send(toolCall(1, 'notify', { method: 'notifications/tools/list_changed', times: 70 }));
@@ -70,7 +70,7 @@ describe('what a server says on its own', () => {
     );
   });
 
-  test('about a resource names it as the client does', async () => {
+  test('notifications/resources/updated uses the URI that the client knows', async () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
     await using own = await openEvents(session.url, { session: session.id });
@@ -79,7 +79,7 @@ describe('what a server says on its own', () => {
     expect(params).toEqual({ uri: 'a+file:///1' });
   });
 
-  test('a log message comes with the call that is alone in flight', async () => {
+  test('a log message is sent with the call when only that call is in flight', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     const params = { level: 'info', data: 'hello' };
@@ -89,7 +89,7 @@ describe('what a server says on its own', () => {
     expect(messages[0]).toMatchObject({ method: 'notifications/message', params });
   });
 
-  test('reaches no other session', async () => {
+  test('server notifications reach no other session', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
     await using ofOne = await openEvents(one.url, { session: one.id });
@@ -102,8 +102,8 @@ describe('what a server says on its own', () => {
   });
 });
 
-describe('requests of servers', () => {
-  test('come with the call, and the answer of the client goes back', async () => {
+describe('server requests', () => {
+  test("a server request arrives on the stream of its call, and the client's response reaches the server", async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     await using stream = await openEvents(session.url, {
@@ -118,7 +118,7 @@ describe('requests of servers', () => {
     await stream.untilEnd();
   });
 
-  test('of two targets with equal ids are told apart, errors included', async () => {
+  test('server requests of two targets with equal ids are distinguished, including error responses', async () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
     const ask = (id: number, name: string) =>
@@ -136,7 +136,7 @@ describe('requests of servers', () => {
     );
   });
 
-  test('are answered by their own session only, and once', async () => {
+  test('server requests can be answered only by their own session and only once', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const [asked, other] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
     await using stream = await openEvents(asked.url, { session: asked.id, message: toolCall(1, 'ask') });
@@ -151,7 +151,7 @@ describe('requests of servers', () => {
     expect((await receivedBy(other)).filter(({ result }) => result !== undefined)).toEqual([]);
   });
 
-  test('that the client never answered do not keep out later ones', async () => {
+  test('server requests that the client never answered do not block later ones', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     const pieces = Array.from(

@@ -34,7 +34,7 @@ async function refusal(body: string | Uint8Array): Promise<Json> {
   return messages[0].error;
 }
 
-describe('what is not a message', () => {
+describe('invalid messages', () => {
   test.each([
     '',
     ' ',
@@ -75,7 +75,7 @@ describe('what is not a message', () => {
   });
 
   test.each(['[]', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'])(
-    'the batch %s is refused by name',
+    'the batch %s is refused with an error that names batches',
     async (body) => {
       const error = await refusal(body);
       expect(error).toEqual({
@@ -100,12 +100,12 @@ describe('bytes that are not UTF-8', () => {
     ['half a surrogate pair', [0xed, 0xa0, 0x80]],
     ['a cut sequence', [0xe2, 0x82]],
     ['UTF-16', [0x00, 0xd8]],
-  ])('%s is a parse error, never replaced', async (_what, bytes) => {
+  ])('a body that is not UTF-8 (%s) is a parse error and is never repaired', async (_what, bytes) => {
     expect(await refusal(around(bytes))).toEqual({ code: -32700, message: 'the body is not valid UTF-8' });
   });
 });
 
-describe('keys that two readers could read differently', () => {
+describe('ambiguous keys', () => {
   test.each([
     ['"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"', 'method'],
     ['"jsonrpc":"2.0","id":1,"id":2,"method":"ping"', 'id'],
@@ -120,7 +120,7 @@ describe('keys that two readers could read differently', () => {
       '"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"o":[{"path":1,"p\\u0061th":2}]}}',
       'path',
     ],
-  ])('{%s}: a key that stands twice', async (members, key) => {
+  ])('a message with a duplicate key is refused: {%s}', async (members, key) => {
     expect(await refusal(`{${members}}`)).toEqual({
       code: -32600,
       message: `the key ${JSON.stringify(key)} stands twice`,
@@ -133,19 +133,22 @@ describe('keys that two readers could read differently', () => {
     '"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","Name":"b"}',
     '"jsonrpc":"2.0","id":1,"method":"tools/call","paramſ":{"name":"a"}',
     '"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a","URI":"b"}',
-  ])('{%s}: a key that differs from a protocol key in case only', async (members) => {
-    const error = await refusal(`{${members}}`);
-    expect(error.code).toBe(-32600);
-    expect(error.message).toContain('in case only');
-  });
+  ])(
+    'a message with a key that differs from a protocol key only in case is refused: {%s}',
+    async (members) => {
+      const error = await refusal(`{${members}}`);
+      expect(error.code).toBe(-32600);
+      expect(error.message).toContain('in case only');
+    },
+  );
 });
 
-describe('structure', () => {
+describe('structure limits', () => {
   const call = (params: string): string =>
     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
   const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
-  test('a depth of 128 passes, one more does not', async () => {
+  test('a message with a depth of 128 passes and one with 129 is refused', async () => {
     // The message and its params are two levels, arguments a third.
     const { status } = await send(call(`{"name":"echo","arguments":{"message":1,"x":${nested(125)}}}`));
     expect(status).toBe(200);
@@ -161,7 +164,7 @@ describe('structure', () => {
       '150 000 numeric keys',
       call(`{${Array.from({ length: 150_000 }, (_, key) => `"${key}":0`).join(',')}}`),
     ],
-  ])('%s: refused without being parsed', async (_what, body) => {
+  ])('a message with %s is refused without being parsed', async (_what, body) => {
     const started = performance.now();
     const { status, error } = await send(body);
     expect(status).toBe(400);
@@ -169,20 +172,20 @@ describe('structure', () => {
     expect(performance.now() - started).toBeLessThan(AT_ONCE);
   });
 
-  test('brackets and colons inside strings do not count', async () => {
+  test('brackets and colons inside strings do not count towards the structure limits', async () => {
     const message = '[{:'.repeat(200_000);
     const { result } = await send(call(JSON.stringify({ name: 'echo', arguments: { message } })));
     expect(result.content[0].text).toBe(message);
   });
 });
 
-describe('what passes keeps its text', () => {
+describe('message text', () => {
   test.each([
     '{"name":"echo","arguments":{"big":12345678901234567890,"one":1.0,"small":1e-7,"huge":1e400}}',
     '{"arguments":{"z":1,"a":2,"__proto__":{"polluted":1}},"name":"echo","unknown":[{}, [ ]]}',
     '{ "name" : "echo" ,  "arguments" : { "text" : "\\u00e9\\ud83d\\ude00\\/ \\"quoted\\" \u00e9😀" } }',
     '{"name":"echo","arguments":{"params":{"name":"x"},"id":5,"method":"ping"}}',
-  ])('%s', async (params) => {
+  ])('tools/call params are forwarded with their text unchanged: %s', async (params) => {
     const { status } = await send(
       `{"method":"tools/call","params":${params},"extra":null,"jsonrpc":"2.0","id":"i"}`,
     );
@@ -194,7 +197,7 @@ describe('what passes keeps its text', () => {
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
-  test('line breaks between tokens become spaces, because a line is a message to the target', async () => {
+  test('line breaks between tokens become spaces, because stdio messages are lines', async () => {
     const { status } = await send('{\n  "jsonrpc": "2.0",\r\n  "id": 1,\n  "method": "ping"\n}\n');
     expect(status).toBe(200);
     expect((await received()).at(-2)).toMatch(
@@ -202,7 +205,7 @@ describe('what passes keeps its text', () => {
     );
   });
 
-  test('also in the other direction', async () => {
+  test('results are forwarded to the client with their text unchanged', async () => {
     const { text } = await session.request('tools/list');
     expect(text).toContain('"inputSchema":{"type":"object"}');
     const pieces = [

@@ -38,8 +38,8 @@ async function changing(name: string, ...tools: string[]) {
   return Object.assign(own, { up, [Symbol.asyncDispose]: () => up[Symbol.asyncDispose]() });
 }
 
-describe('names of several targets without prefix', () => {
-  test('are listed once for many calls, also for calls at the same time', async () => {
+describe('the name cache of several targets without a prefix', () => {
+  test('unprefixed names are listed once for many calls, including concurrent ones', async () => {
     await using one = await changing('one', 'a');
     await using two = await changing('two', 'b');
     await using gate = await gateway(mcpConfig([target(one.up, 'one'), target(two.up, 'two')], { backend }));
@@ -50,7 +50,7 @@ describe('names of several targets without prefix', () => {
     expect([lists(one.up), lists(two.up)]).toEqual([1, 1]);
   });
 
-  test('are known from the list that the client asked for', async () => {
+  test('unprefixed names are learned from the list that the client requested', async () => {
     await using one = await changing('one', 'a');
     await using two = await changing('two', 'b');
     await using gate = await gateway(mcpConfig([target(one.up, 'one'), target(two.up, 'two')], { backend }));
@@ -60,7 +60,7 @@ describe('names of several targets without prefix', () => {
     expect([lists(one.up), lists(two.up)]).toEqual([1, 1]);
   });
 
-  test('are listed again by the one target that says that they have changed', async () => {
+  test('after a list_changed notification only the target that sent it is listed again', async () => {
     await using one = await changing('one', 'a', 'moving');
     await using two = await changing('two', 'b');
     await using gate = await gateway(mcpConfig([target(one.up, 'one'), target(two.up, 'two')], { backend }));
@@ -76,7 +76,7 @@ describe('names of several targets without prefix', () => {
     expect(await call(session, 'moving')).toBe('Unknown tool: moving');
   });
 
-  test('that are unknown cause one fresh listing, and not one each', async () => {
+  test('unknown unprefixed names cause one new listing, not one per call', async () => {
     await using one = await changing('one', 'a');
     await using two = await changing('two', 'b');
     await using gate = await gateway(mcpConfig([target(one.up, 'one'), target(two.up, 'two')], { backend }));
@@ -95,7 +95,7 @@ describe('names of several targets without prefix', () => {
     expect([lists(one.up), lists(two.up)]).toEqual([3, 3]);
   });
 
-  test('of a target that cannot list now are not asked for with every call', async () => {
+  test('a target that cannot list at the moment is not listed again with every call', async () => {
     await using one = await changing('one', 'a');
     await using two = await changing('two', 'b');
     two.isFailing = true;
@@ -108,7 +108,7 @@ describe('names of several targets without prefix', () => {
     expect(await call(session, 'b')).toBe('two says b');
   });
 
-  test('of a child that was started again are listed again', async () => {
+  test('unprefixed names of a restarted child process are listed again', async () => {
     await using gate = await gateway(
       mcpConfig([chaos('a', '--tools=die,received'), chaos('b', '--tools=other')], { backend }),
     );

@@ -24,14 +24,14 @@ async function listsOf(targets: object[], backend: object) {
 }
 
 describe('prefixMode', () => {
-  test('conditional, the default: names of a single target stay, the whole protocol passes', async () => {
+  test('prefixMode conditional, the default, keeps the names of a single target and forwards the whole protocol', async () => {
     await using own = await listsOf([A], {});
     expect(await own.tools()).toEqual(['one', 'same']);
     expect(await own.resources()).toEqual(['file:///1', 'file:///same']);
     expect((await own.call('one')).result.content[0].text).toBe('a one');
   });
 
-  test('always: also a single target gives its name', async () => {
+  test('prefixMode always prefixes names even with a single target', async () => {
     await using own = await listsOf([A], { prefixMode: 'always' });
     expect(await own.tools()).toEqual(['a_one', 'a_same']);
     expect(await own.resources()).toEqual(['a+file:///1', 'a+file:///same']);
@@ -39,7 +39,7 @@ describe('prefixMode', () => {
     expect((await own.call('one')).error.message).toBe('Unknown tool: one');
   });
 
-  test('never: names stay, and a name of two targets belongs to neither', async () => {
+  test('prefixMode never keeps names, and a name that two targets share is refused as ambiguous', async () => {
     await using own = await listsOf([A, B], { prefixMode: 'never' });
     expect(await own.tools()).toEqual(['one', 'two']);
     expect(await own.resources()).toEqual(['file:///1', 'file:///2']);
@@ -54,7 +54,7 @@ describe('prefixMode', () => {
     expect(own.gate.log.join('')).toContain('several targets offer the same name; it is left out');
   });
 
-  test('never: resources and completions find their owner', async () => {
+  test('prefixMode never routes resources and completions to their owner', async () => {
     await using own = await listsOf([A, B], { prefixMode: 'never' });
     const { result } = await own.session.request('resources/read', { uri: 'file:///2' });
     expect(result.contents).toEqual([{ uri: 'file:///2', text: 'b file:///2' }]);
@@ -70,7 +70,7 @@ describe('prefixMode', () => {
     );
   });
 
-  test('never: an unlisted resource goes to the only target that has resources', async () => {
+  test('prefixMode never routes an unlisted resource to the only target that has resources', async () => {
     await using own = await listsOf([A, chaos('c')], { prefixMode: 'never' });
     const { result } = await own.session.request('resources/read', { uri: 'file:///from-a-template' });
     expect(result.contents[0].text).toBe('a file:///from-a-template');

@@ -12,7 +12,7 @@ async function statusWith(gate: TestGateway, host: string, origin?: string): Pro
   return (await sendRaw(gate.port, bytes, { responses: 1 })).statuses[0] as number;
 }
 
-describe('on a loopback connection', () => {
+describe('DNS rebinding protection on a loopback connection', () => {
   let gate: TestGateway;
   beforeAll(async () => {
     gate = await gateway(mcpConfig([chaos('a')], { route: { name: 'r' } }));
@@ -28,7 +28,7 @@ describe('on a loopback connection', () => {
     '127.9.9.9',
     '[::1]',
     '[::1]:80',
-  ])('Host %s passes', async (host) => {
+  ])('Host %s passes on a loopback connection', async (host) => {
     expect(await statusWith(gate, host)).toBe(400);
   });
 
@@ -43,7 +43,7 @@ describe('on a loopback connection', () => {
     '10.0.0.1',
     '[::]',
     'null',
-  ])('Host %j is 403', async (host) => {
+  ])('Host %j is refused with 403 on a loopback connection', async (host) => {
     expect(await statusWith(gate, host)).toBe(403);
   });
 
@@ -53,7 +53,7 @@ describe('on a loopback connection', () => {
     'https://127.0.0.1',
     'http://[::1]:99',
     'HTTP://LOCALHOST',
-  ])('Origin %s passes', async (origin) => {
+  ])('Origin %s passes on a loopback connection', async (origin) => {
     expect(await statusWith(gate, 'localhost', origin)).toBe(400);
   });
 
@@ -68,11 +68,11 @@ describe('on a loopback connection', () => {
     '',
     'http://',
     'http://localhost,http://evil.example',
-  ])('Origin %j is 403', async (origin) => {
+  ])('Origin %j is refused with 403 on a loopback connection', async (origin) => {
     expect(await statusWith(gate, 'localhost', origin)).toBe(403);
   });
 
-  test('the refusal names the setting, and the log says what was sent', async () => {
+  test('a refused Host or Origin gives an error that names the setting and a log line with the received value', async () => {
     const count = gate.accessLog.length + 1;
     const bytes = 'GET /mcp HTTP/1.1\r\nHost: evil.example\r\n\r\n';
     const { text } = await sendRaw(gate.port, bytes, { responses: 1 });
@@ -84,8 +84,8 @@ describe('on a loopback connection', () => {
   });
 });
 
-describe('settings', () => {
-  test('host names of the route pass, as Host and as Origin', async () => {
+describe('DNS rebinding settings', () => {
+  test('host names of the route pass as Host and as Origin', async () => {
     const route = { hostnames: ['Tools.Example.com', '*.wild.example'] };
     await using gate = await gateway(mcpConfig([chaos('a')], { route }));
     expect(await statusWith(gate, 'tools.example.com')).toBe(400);
@@ -95,7 +95,7 @@ describe('settings', () => {
     expect(await statusWith(gate, 'a.wild.example')).toBe(403);
   });
 
-  test('false lets everything pass', async () => {
+  test('DNS rebinding protection false accepts any Host and Origin', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')], { backend: { dnsRebindingProtection: false } }));
     expect(await statusWith(gate, 'evil.example', 'http://evil.example')).toBe(400);
   });
@@ -104,25 +104,28 @@ describe('settings', () => {
     .flat()
     .find((each) => each !== undefined && !each.internal && each.family === 'IPv4')?.address;
 
-  test.skipIf(address === undefined)('auto leaves other connections alone, true does not', async () => {
-    for (const [setting, expected] of [
-      ['auto', '400'],
-      [true, '403'],
-    ] as const) {
-      await using gate = await gateway(
-        mcpConfig([chaos('a')], { backend: { dnsRebindingProtection: setting } }),
-      );
-      const status = await new Promise<string>((resolve, reject) => {
-        const socket = connect(gate.port, address as string, () =>
-          socket.write('GET /mcp HTTP/1.1\r\nHost: evil.example\r\nAccept: text/event-stream\r\n\r\n'),
+  test.skipIf(address === undefined)(
+    'DNS rebinding protection auto does not check other connections, true does',
+    async () => {
+      for (const [setting, expected] of [
+        ['auto', '400'],
+        [true, '403'],
+      ] as const) {
+        await using gate = await gateway(
+          mcpConfig([chaos('a')], { backend: { dnsRebindingProtection: setting } }),
         );
-        socket.on('error', reject);
-        socket.on('data', (chunk) => {
-          socket.destroy();
-          resolve(chunk.toString().slice(9, 12));
+        const status = await new Promise<string>((resolve, reject) => {
+          const socket = connect(gate.port, address as string, () =>
+            socket.write('GET /mcp HTTP/1.1\r\nHost: evil.example\r\nAccept: text/event-stream\r\n\r\n'),
+          );
+          socket.on('error', reject);
+          socket.on('data', (chunk) => {
+            socket.destroy();
+            resolve(chunk.toString().slice(9, 12));
+          });
         });
-      });
-      expect(status).toBe(expected);
-    }
-  });
+        expect(status).toBe(expected);
+      }
+    },
+  );
 });

@@ -23,11 +23,11 @@ const restart = async (session: McpSession, prefix = ''): Promise<void> => {
   );
 };
 
-describe('a target that was started again', () => {
+describe('a restarted target', () => {
   test.each([
     ['alone', [chaos('a', RESOURCES)], ''],
     ['among several', [chaos('a', RESOURCES), chaos('b')], 'a'],
-  ])('%s gets the log level and the subscriptions again', async (_, targets, name) => {
+  ])('a restarted target %s gets the log level and the subscriptions again', async (_, targets, name) => {
     await using gate = await gateway(mcpConfig(targets));
     const session = await openSession(`${gate.url}/mcp`);
     const uri = (own: string): string => (name === '' ? own : `${name}+${own}`);
@@ -47,7 +47,7 @@ describe('a target that was started again', () => {
     ]);
   });
 
-  test('makes the client list again', async () => {
+  test('a restarted target makes the client list again', async () => {
     await using gate = await gateway(mcpConfig([chaos('a', RESOURCES), chaos('b')]));
     const session = await openSession(`${gate.url}/mcp`);
     await using own = await openEvents(session.url, { session: session.id });
@@ -57,7 +57,7 @@ describe('a target that was started again', () => {
     expect(own.messages.some(({ method }) => method === 'notifications/prompts/list_changed')).toBe(false);
   });
 
-  test('over HTTP is asked again with the headers of the call that found out, but not for what it had refused', async () => {
+  test('a GET stream to a restarted HTTP target uses the headers of the call that found the restart, and is not requested again if it was refused', async () => {
     await using up = await mcpUpstream({
       capabilities: { tools: {}, logging: {}, resources: { subscribe: true } },
       script: ({ message }, response) => {

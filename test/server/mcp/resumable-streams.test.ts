@@ -73,8 +73,8 @@ const isProgress =
   ({ params }: Json): boolean =>
     params?.progress === n;
 
-describe('a response stream with more than its response', () => {
-  test('begins with an event without data that has an id and the time to come back', async () => {
+describe('a resumable response stream', () => {
+  test('a resumable response stream begins with an event without data that has an id and a retry time', async () => {
     await using own = await stage();
     await using stream = await own.call();
     await stream.next(isProgress(0));
@@ -83,7 +83,7 @@ describe('a response stream with more than its response', () => {
     );
   });
 
-  test('goes on for a client that lost its connection, from the last event that it has got', async () => {
+  test('a resumable response stream continues after a lost connection from the last event that the client received', async () => {
     await using own = await stage();
     const first = await own.call();
     own.progress(1);
@@ -102,7 +102,7 @@ describe('a response stream with more than its response', () => {
     expect(own.up.of('notifications/cancelled')).toEqual([]);
   });
 
-  test('brings a request that the server made while the client was away, when no other stream was open', async () => {
+  test('a resumed response stream delivers a server request made during the disconnect when no other stream was open', async () => {
     await using own = await stage();
     const first = await own.call();
     await first.next(isProgress(0));
@@ -118,7 +118,7 @@ describe('a response stream with more than its response', () => {
     expect(answers()[0]?.message.result).toEqual({ roots: [] });
   });
 
-  test('can be lost and resumed again and again, also when the gateway has not noticed', async () => {
+  test('a resumable response stream can be lost and resumed repeatedly, even if the gateway has not noticed the disconnect', async () => {
     await using own = await stage();
     const first = await own.call();
     await first.next(isProgress(0));
@@ -133,7 +133,7 @@ describe('a response stream with more than its response', () => {
     expect(told(third)).toEqual([1, { done: true }]);
   });
 
-  test('gives the response again to a client that may have missed it', async () => {
+  test('a resumed response stream repeats the response for a client that may have missed it', async () => {
     await using own = await stage();
     await using first = await own.call();
     own.answer();
@@ -143,7 +143,7 @@ describe('a response stream with more than its response', () => {
     expect(told(second)).toEqual([0, { done: true }]);
   });
 
-  test('is given up when the client does not come back: its call is cancelled', async () => {
+  test('the call of a resumable response stream is cancelled when the client does not come back', async () => {
     limits.resumeWithin = 100;
     await using own = await stage();
     const first = await own.call();
@@ -153,7 +153,7 @@ describe('a response stream with more than its response', () => {
     await expectRefused(own.session, lastId(first));
   });
 
-  test('of a client that is away does not keep its id from the next request', async () => {
+  test("the request id of a disconnected client's stream can be used by its next request", async () => {
     await using own = await stage();
     const first = await own.call();
     await first.next(isProgress(0));
@@ -165,7 +165,7 @@ describe('a response stream with more than its response', () => {
     });
   });
 
-  test('that has lost events to the limit is not resumed before them', async () => {
+  test('a response stream that has dropped events over the limit cannot be resumed before them', async () => {
     limits.replayBytes = 300;
     await using own = await stage();
     await using first = await own.call();
@@ -179,7 +179,7 @@ describe('a response stream with more than its response', () => {
   });
 
   test.each(['AAAAAAAA-1.0', 'x', '-1', '..', `${'a'.repeat(2000)}.0`])(
-    'is not found by an id that nobody was given: %s',
+    'a response stream cannot be resumed with an event id that was never sent: %s',
     async (id) => {
       await using own = await stage();
       await using first = await own.call();
@@ -188,7 +188,7 @@ describe('a response stream with more than its response', () => {
     },
   );
 
-  test('is not found by another session', async () => {
+  test('a response stream cannot be resumed by another session', async () => {
     await using own = await stage();
     await using first = await own.call();
     await first.next(isProgress(0));
@@ -197,7 +197,7 @@ describe('a response stream with more than its response', () => {
     await first.next(isProgress(1));
   });
 
-  test('is a plain one over the limit, and again resumable when others have ended', async () => {
+  test('response streams over the limit are not resumable until other streams have ended', async () => {
     limits.resumableStreams = 1;
     await using own = await stage();
     await using first = await own.call();
@@ -210,7 +210,7 @@ describe('a response stream with more than its response', () => {
     expect(first.text).toContain('id: ');
   });
 
-  test('is a plain one for a client of an earlier revision, which cancels its call by leaving', async () => {
+  test('response streams of clients with an earlier revision are not resumable, and a disconnect cancels the call', async () => {
     await using own = await stage('2025-06-18');
     const first = await own.call();
     await first.next(isProgress(0));
@@ -220,8 +220,8 @@ describe('a response stream with more than its response', () => {
   });
 });
 
-describe('a response stream of a child process', () => {
-  test('can be resumed soon after the call has begun', async () => {
+describe('a resumable response stream of a child process', () => {
+  test('a response stream of a child process can be resumed soon after the call has begun', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`, {}, revision('2025-11-25'));
     const message = { id: 1, method: 'tools/call', params: { name: 'hang' } };
@@ -230,8 +230,8 @@ describe('a response stream of a child process', () => {
   });
 });
 
-describe('a response stream with its response alone', () => {
-  test('has neither id nor event without data', async () => {
+describe('a response stream with only a response', () => {
+  test('a response stream with only its response has neither an id nor an event without data', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`, {}, revision('2025-11-25'));
     const { text } = await session.send({ id: 1, method: 'ping' });

@@ -28,8 +28,8 @@ async function receivedBy(session: McpSession, tool = 'received'): Promise<Json[
 const openCall = (session: McpSession, message: object): Promise<EventReader> =>
   openEvents(session.url, { session: session.id, message, headWithin: 15_000 });
 
-describe('requests of a server while no GET stream is open', () => {
-  test('of two tools that run at the same time both reach the client, and both tools end', async () => {
+describe('server requests while no GET stream is open', () => {
+  test('server requests of two concurrent tool calls both reach the client, and both calls complete', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     const ask = (id: number) =>
@@ -53,7 +53,7 @@ describe('requests of a server while no GET stream is open', () => {
     }
   });
 
-  test('go out on a stream of their own target rather than on that of another one', async () => {
+  test('a server request is sent on a stream of its own target rather than of another target', async () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
     const ofB = openCall(session, call(1, 'b_hang'));
@@ -68,7 +68,7 @@ describe('requests of a server while no GET stream is open', () => {
     await asking;
   });
 
-  test('that came on the stream of another call can still be answered: its response waits', async () => {
+  test('a server request sent on the stream of another call can be answered after that call, whose response waits', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     // The server asks for the second call first, so each request goes out on the stream of the other call.
@@ -91,7 +91,7 @@ describe('requests of a server while no GET stream is open', () => {
     await Promise.all([first.untilEnd(), second.untilEnd()]);
   });
 
-  test('that come without any stream are answered with an error at once', async () => {
+  test('server requests without any open stream are answered with an error at once', async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -113,7 +113,7 @@ describe('requests of a server while no GET stream is open', () => {
     ]);
   });
 
-  test('reach a client that opens its stream right after its beginning', async () => {
+  test('server requests reach a client that opens its stream right after initialize', async () => {
     await using folder = await temporaryFolder();
     const mark = join(folder.path, 'mark');
     await using gate = await gateway(mcpConfig([chaos('a', '--asks-first=1', `--mark=${mark}`)]));
@@ -126,7 +126,7 @@ describe('requests of a server while no GET stream is open', () => {
     );
   });
 
-  test('reach a client that has not opened its stream with its first call', async () => {
+  test('server requests reach a client that has not opened its stream by its first call', async () => {
     await using folder = await temporaryFolder();
     const mark = join(folder.path, 'mark');
     await using gate = await gateway(mcpConfig([chaos('a', '--asks-first=1', `--mark=${mark}`)]));
@@ -135,7 +135,7 @@ describe('requests of a server while no GET stream is open', () => {
     await stream.next(asks);
   });
 
-  test('are answered with an error when the client has opened no stream a second after its beginning', async () => {
+  test('server requests are answered with an error when the client has opened no stream within a second after initialize', async () => {
     await using folder = await temporaryFolder();
     const mark = join(folder.path, 'mark');
     await using gate = await gateway(mcpConfig([chaos('a', '--asks-first=70', `--mark=${mark}`)]));
@@ -162,8 +162,8 @@ describe('requests of a server while no GET stream is open', () => {
   });
 });
 
-describe('answers of the client', () => {
-  test('of which a server waits for too many at once: the oldest request gets an error', async () => {
+describe('client responses to server requests', () => {
+  test('when too many server requests wait for the client, the oldest gets an error', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     const lines = Array.from(
@@ -182,7 +182,7 @@ describe('answers of the client', () => {
     });
   });
 
-  test('go to no server that has come in the place of the one that asked', async () => {
+  test('a client response is not sent to the restarted server that replaced the one that asked', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     const first = await openCall(session, call(1, 'ask'));
@@ -200,7 +200,7 @@ describe('answers of the client', () => {
 });
 
 describe('notifications/cancelled of a server', () => {
-  test('carries the id that the client knows, on the stream that carried the request', async () => {
+  test('notifications/cancelled of a server has the id that the client knows and is sent on the stream of the request', async () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
     // With two calls in flight, nothing says which of them the request belongs to.
@@ -221,7 +221,7 @@ describe('notifications/cancelled of a server', () => {
     expect(answers.map(({ id }) => id)).toEqual(['ask-2']);
   });
 
-  test('for a request that was never made does not reach the client', async () => {
+  test('notifications/cancelled of a server for an unknown request does not reach the client', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     const { messages } = await session.send(
@@ -237,7 +237,7 @@ describe('notifications/progress of the client', () => {
       .filter(({ method }) => method === 'notifications/progress')
       .map(({ params }) => params);
 
-  test('goes to the target whose request it is about, although both use the same token', async () => {
+  test('notifications/progress of a client reaches the target of its request when two targets use the same token', async () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
     const args = { method: SAMPLING, params: { _meta: { progressToken: 1, own: 1.5 } } };
@@ -256,7 +256,7 @@ describe('notifications/progress of the client', () => {
     expect(await progressed(session, 'b_received')).toEqual([{ progressToken: 1, progress: 2, total: 5 }]);
   });
 
-  test('about nothing that was asked reaches no target', async () => {
+  test('notifications/progress of a client for an unknown request reaches no target', async () => {
     await using gate = await gateway(mcpConfig([A, B]));
     const session = await openSession(`${gate.url}/mcp`);
     const params = { progressToken: 1, progress: 1 };
@@ -265,7 +265,7 @@ describe('notifications/progress of the client', () => {
     expect(await progressed(session, 'b_received')).toEqual([]);
   });
 
-  test('keeps its token when there is one target', async () => {
+  test('notifications/progress of a client keeps its token when there is one target', async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     const args = { method: SAMPLING, params: { _meta: { progressToken: 'p' } } };

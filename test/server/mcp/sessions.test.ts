@@ -52,7 +52,7 @@ async function everyWay(id: string, path = '/one'): Promise<{ status: number; te
   return replies.map(({ status, text }) => ({ status, text }));
 }
 
-describe('an id that leads to no session is 404, whatever is wrong with it', () => {
+describe('unknown session ids', () => {
   const flip = (id: string): string => (id.startsWith('A') ? `B${id.slice(1)}` : `A${id.slice(1)}`);
   const ids: [string, () => string][] = [
     ['garbage', () => 'garbage'],
@@ -66,31 +66,31 @@ describe('an id that leads to no session is 404, whatever is wrong with it', () 
     ['a path', () => '../../etc/passwd'],
     ['the name of a member of every object', () => '__proto__'],
   ];
-  test.each(ids)('%s', async (_what, id) => {
+  test.each(ids)('an unknown session id is 404: %s', async (_what, id) => {
     expect(await everyWay(id())).toEqual(Array(4).fill({ status: 404, text: NOT_FOUND }));
     await logSays('the id was not made here, or with another config.session.key');
   });
 
-  test('one of another route', async () => {
+  test('the session id of another route is 404', async () => {
     expect(await everyWay(session.id, '/two')).toEqual(Array(4).fill({ status: 404, text: NOT_FOUND }));
     await logSays('it is of another backend');
     expect((await session.request('ping')).status).toBe(200);
   });
 
-  test('one of another process', async () => {
+  test('the session id of another process is 404', async () => {
     await using other = await gateway(mcpConfig([chaos('a')]));
     const foreign = await openSession(`${other.url}/mcp`);
     expect((await post(session.url, PING, { 'mcp-session-id': foreign.id })).status).toBe(404);
   });
 
-  test('one that was ended, and ending it again', async () => {
+  test('the id of an ended session is 404, also for a second DELETE', async () => {
     const own = await openSession(session.url);
     expect((await own.end()).status).toBe(204);
     expect(await everyWay(own.id)).toEqual(Array(4).fill({ status: 404, text: NOT_FOUND }));
     await logSays('it has ended, or was in a process that has: a stdio target cannot be continued');
   });
 
-  test('none at all is 400 and says what is missing', async () => {
+  test('a missing session id is 400 with an error that says what is missing', async () => {
     const text = 'mcp: session header is required for non-initialize requests';
     expect(await post(session.url, PING)).toMatchObject({ status: 400, text });
     expect(await read(await fetch(session.url, { headers: MCP_HEADERS }))).toMatchObject({
@@ -102,7 +102,7 @@ describe('an id that leads to no session is 404, whatever is wrong with it', () 
 });
 
 describe('the end of a session', () => {
-  test('ends its child, and no other', async () => {
+  test('ending a session ends its child process and no other', async () => {
     const own = await openSession(session.url);
     const pidOf = async (of: McpSession) =>
       Number((await of.request('tools/call', { name: 'pid' })).result.content[0].text);
@@ -113,7 +113,7 @@ describe('the end of a session', () => {
     expect(isAlive(others)).toBe(true);
   });
 
-  test('fails the calls that are still open', async () => {
+  test('ending a session fails its open calls', async () => {
     const own = await openSession(session.url);
     const call = own.request('tools/call', { name: 'hang' });
     // The answer to the ping comes after the call was passed on, because one pipe carries both.
@@ -124,7 +124,7 @@ describe('the end of a session', () => {
   });
 });
 
-describe('limits', () => {
+describe('session limits', () => {
   test('sessions over the limit are refused until one ends', async () => {
     await using small = await gateway(mcpConfig([chaos('a')], { config: { mcp: { maxSessions: 2 } } }));
     const url = `${small.url}/mcp`;
@@ -138,13 +138,13 @@ describe('limits', () => {
     expect((await post(url, INITIALIZE)).status).toBe(200);
   });
 
-  test('sessions that begin at once count too', async () => {
+  test('sessions that begin at the same time count towards the session limit', async () => {
     await using small = await gateway(mcpConfig([chaos('a')], { config: { mcp: { maxSessions: 2 } } }));
     const replies = await Promise.all(Array.from({ length: 6 }, () => post(`${small.url}/mcp`, INITIALIZE)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(2);
   });
 
-  test('requests in flight over the limit get an error, the others their answers', async () => {
+  test('in-flight requests over the limit get an error, and the others are answered', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'answer');
     const own = await openSession(session.url);

@@ -6,7 +6,7 @@ import { gateway } from '../../kit/gateway.ts';
 import { MCP_HEADERS, openSession } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 
-test('a client that stops reading and then leaves does not silence its session', async () => {
+test('a client that stops reading and then disconnects does not block its session', async () => {
   await using gate = await gateway(mcpConfig([chaos('a')]));
   const session = await openSession(`${gate.url}/mcp`);
   const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id };

@@ -51,7 +51,7 @@ const isOpenAfter = (work: Promise<unknown>, milliseconds: number): Promise<bool
   ]);
 
 describe('a target that does not answer initialize', () => {
-  test('does not hold up the others, and lists say that it is missing', async () => {
+  test('a target that does not answer initialize does not delay the others, and lists report it as unavailable', async () => {
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
     expect(
@@ -67,7 +67,7 @@ describe('a target that does not answer initialize', () => {
     expect(called.content[0].text).toBe('hi');
   });
 
-  test('costs its time once, not with every list, also while it is tried again', async () => {
+  test('a target that does not answer initialize delays only the first list, also while it is retried', async () => {
     limits.initializeTimeout = 1_500;
     limits.retryFirst = 10;
     const mark = newFile();
@@ -84,14 +84,14 @@ describe('a target that does not answer initialize', () => {
     expect(longest).toBeLessThan(limits.slowTarget / 2);
   });
 
-  test('delays no session by more than 2 s, also the first one', async () => {
+  test('a target that does not answer initialize delays no session by more than 2 s', async () => {
     Object.assign(limits, before);
     expect(limits.slowBegin).toBe(2_000);
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
     expect(await took(openSession(`${gate.url}/mcp`))).toBeLessThan(limits.slowTarget / 2);
   });
 
-  test('fails its calls after a while, with the reason', async () => {
+  test('calls to a target that does not answer initialize fail after a timeout with the reason', async () => {
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
     const { error } = await session.request('tools/call', { name: 'dumb_echo' });
@@ -101,7 +101,7 @@ describe('a target that does not answer initialize', () => {
     });
   });
 
-  test('is in the log with its last lines on stderr, without secrets, and with what its environment lacks', async () => {
+  test('a target that does not answer initialize is logged with its last stderr lines without secrets and with the missing environment variables', async () => {
     Object.assign(limits, { sessionBegin: 1_500, initializeTimeout: 1_200 });
     const script = `
       console.error('connecting to https://me:hunter2@registry.example.com');
@@ -127,7 +127,7 @@ describe('a target that does not answer initialize', () => {
     expect(gate.log.join('')).not.toContain('hunter2');
   });
 
-  test('alone: the access log has its last lines on stderr, the client has not', async () => {
+  test('the last stderr lines of a single target that does not answer initialize are in the access log but not sent to the client', async () => {
     limits.sessionBegin = 1_000;
     const script = `console.error('waiting for the database'); setInterval(() => undefined, 1000)`;
     const stdio = { cmd: process.execPath, args: ['-e', script], inheritEnv: true };
@@ -140,7 +140,7 @@ describe('a target that does not answer initialize', () => {
     expect(text).not.toContain('database');
   });
 
-  test('alone: no session begins, and the client is told', async () => {
+  test('a single target that does not answer initialize fails the session with an error to the client', async () => {
     limits.sessionBegin = 1_500;
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent')]));
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
@@ -151,7 +151,7 @@ describe('a target that does not answer initialize', () => {
     });
   });
 
-  test('beside others that do not work: lists wait for it, and then say what is wrong with each', async () => {
+  test('lists wait for a slow target when all others fail, and then report the error of each', async () => {
     Object.assign(limits, { slowBegin: 200, sessionBegin: 1_000 });
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('dead', '--exit=7')]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -162,7 +162,7 @@ describe('a target that does not answer initialize', () => {
     );
   });
 
-  test('is waited for when failure is to be seen', async () => {
+  test('with failClosed the session waits for a target that does not answer initialize', async () => {
     limits.sessionBegin = 1_500;
     await using gate = await gateway(
       mcpConfig([chaos('dumb', '--silent'), chaos('well')], { backend: { failureMode: 'failClosed' } }),
@@ -174,7 +174,7 @@ describe('a target that does not answer initialize', () => {
 });
 
 describe('a target that is slow to start', () => {
-  test('joins the session when it is ready, and the client is told to list again', async () => {
+  test('a target that is slow to start joins the session when it is ready, and the client gets list_changed notifications', async () => {
     const start = newFile();
     await using gate = await gateway(
       mcpConfig([chaos('slow', `--starts-with=${start}`, '--prompts=p'), chaos('well')]),
@@ -194,7 +194,7 @@ describe('a target that is slow to start', () => {
     expect(lines).toEqual(['initialize', 'notifications/initialized', 'tools/list', 'tools/call']);
   });
 
-  test('gets the log level that was set before it was ready', async () => {
+  test('a target that is slow to start gets the log level that was set before it was ready', async () => {
     const start = newFile();
     await using gate = await gateway(mcpConfig([chaos('slow', `--starts-with=${start}`), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -209,7 +209,7 @@ describe('a target that is slow to start', () => {
     expect(level.params).toEqual({ level: 'error' });
   });
 
-  test('does not delay the session when no other is up either; lists wait for it, and it is started once', async () => {
+  test('a target that is slow to start does not delay the session when no other is up; lists wait for it, and it is started once', async () => {
     const [start, mark] = [newFile(), newFile()];
     limits.slowBegin = 200;
     await using gate = await gateway(
@@ -229,7 +229,7 @@ describe('a target that is slow to start', () => {
     expect(readFileSync(mark, 'utf8').split('\n')).toHaveLength(3);
   });
 
-  test('later than the first one to be up: lists do without it', async () => {
+  test('lists do not wait for a target that is slower than the first one to be ready', async () => {
     const start = newFile();
     Object.assign(limits, { slowBegin: 200, slowTarget: 200, slowTogether: 100 });
     await using gate = await gateway(
@@ -244,7 +244,7 @@ describe('a target that is slow to start', () => {
 });
 
 describe('a target that is slow to list', () => {
-  test('costs its time once, and what comes late is in the next list', async () => {
+  test('a target that is slow to list delays one list, and its late answer is in the next list', async () => {
     const go = newFile();
     await using gate = await gateway(
       mcpConfig([chaos('slow', '--prompts=p', `--lists-with=${go}`), chaos('well')]),
@@ -263,7 +263,7 @@ describe('a target that is slow to list', () => {
     expect(await asked(session)).toEqual(['tools/list', 'tools/list']);
   });
 
-  test('is asked again when it owes an answer for too long, and nobody waits for that', async () => {
+  test('a target that owes a list for too long is asked again without delaying the client', async () => {
     limits.listAnswer = 1_200;
     await using gate = await gateway(mcpConfig([chaos('slow', `--lists-with=${newFile()}`), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);

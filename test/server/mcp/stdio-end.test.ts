@@ -21,8 +21,8 @@ async function stubbornSession(url: string): Promise<{ session: McpSession; pids
 
 const allGone = (pids: readonly number[]) => until(() => !pids.some(isAlive));
 
-describe('the end of a session', () => {
-  test('kills a child that ignores SIGTERM, and what it has started', async () => {
+describe('the end of a stdio session', () => {
+  test('ending a session kills a child process that ignores SIGTERM and its descendants', async () => {
     await using gate = await gateway(mcpConfig([STUBBORN]));
     const { session, pids } = await stubbornSession(gate.url);
     await session.end();
@@ -30,7 +30,7 @@ describe('the end of a session', () => {
     await allGone(pids);
   });
 
-  test('lets a child end by itself, and does not wait for a grandchild that holds its stdout', async () => {
+  test('ending a session lets a child process exit by itself without waiting for a grandchild that holds its stdout', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const { session, pids } = await stubbornSession(gate.url);
     const started = performance.now();
@@ -45,8 +45,8 @@ function killIfAlive(pid: number): void {
   if (isAlive(pid)) process.kill(pid, 'SIGKILL');
 }
 
-describe('an initialize that is given up', () => {
-  test('ends the child that has not answered', async () => {
+describe('an abandoned initialize', () => {
+  test('an abandoned initialize ends the child process that has not answered', async () => {
     await using gate = await gateway(mcpConfig([chaos('a', '--silent')]));
     const leave = new AbortController();
     const opening = fetch(`${gate.url}/mcp`, {
@@ -72,7 +72,7 @@ describe('the end of the gateway', () => {
   test.each([
     ['SIGTERM', STUBBORN],
     ['SIGINT', chaos('a')],
-  ] as const)('by %s leaves no process behind', async (signal, target) => {
+  ] as const)('a gateway that ends by %s leaves no process behind', async (signal, target) => {
     await using running = await serve(mcpConfig([target, chaos('b')]));
     const session = await openSession(`${running.url}/mcp`);
     const pids = [
@@ -86,7 +86,7 @@ describe('the end of the gateway', () => {
     await allGone(pids);
   });
 
-  test('by a second signal leaves no process behind either', async () => {
+  test('a gateway that ends by a second signal leaves no process behind', async () => {
     await using running = await serve(
       mcpConfig([STUBBORN], { config: { connectionTerminationDeadline: '60s' } }),
     );
@@ -103,7 +103,7 @@ describe('the end of the gateway', () => {
     await allGone(pids);
   });
 
-  test('by SIGKILL ends the input of its children, which then end by themselves', async () => {
+  test('killing the gateway with SIGKILL closes stdin of its child processes, which then exit by themselves', async () => {
     await using running = await serve(mcpConfig([chaos('a')]));
     const session = await openSession(`${running.url}/mcp`);
     const pid = await numberFrom(session, 'pid');
@@ -111,7 +111,7 @@ describe('the end of the gateway', () => {
     await allGone([pid]);
   });
 
-  test('by SIGKILL ends a child that ignores the end of its input and SIGTERM, and what it has started', async () => {
+  test('killing the gateway with SIGKILL ends a child process that ignores closed stdin and SIGTERM, and its descendants', async () => {
     await using running = await serve(mcpConfig([STUBBORN, chaos('b')]));
     const session = await openSession(`${running.url}/mcp`);
     const pids = [await numberFrom(session, 'a_pid'), await numberFrom(session, 'a_grandchild')];
@@ -126,7 +126,7 @@ describe('the end of the gateway', () => {
     }
   });
 
-  test('comes although a session is just beginning', async () => {
+  test('the gateway stops while a session is just beginning', async () => {
     const config = { logging: { level: 'debug' } };
     await using running = await serve(mcpConfig([chaos('a', '--silent', '--linger')], { config }));
     const body = JSON.stringify(INITIALIZE);

@@ -21,7 +21,7 @@ async function environmentWith(
   return JSON.parse(result.content[0].text);
 }
 
-test('a child gets what programs need, and nothing else of ours', async () => {
+test('a child process gets the environment variables that programs need, and no others of the gateway', async () => {
   const own = { LANG: 'C.UTF-8', LC_ALL: 'C', TZ: 'UTC', TMPDIR: '/tmp', USER: 'me', XDG_CONFIG_HOME: '/x' };
   const secret = {
     AWS_SECRET_ACCESS_KEY: 'x',
@@ -36,7 +36,7 @@ test('a child gets what programs need, and nothing else of ours', async () => {
   expect(seen).toEqual({ PATH: process.env['PATH'], HOME: process.env['HOME'], ...own });
 });
 
-test('a child gets what it needs to reach the network and to install packages', async () => {
+test('a child process gets the environment variables for network access and package installation', async () => {
   const own = {
     NODE_EXTRA_CA_CERTS: '/etc/ssl/certs/ca-certificates.crt',
     SSL_CERT_FILE: '/ca.pem',
@@ -55,7 +55,7 @@ test('a child gets what it needs to reach the network and to install packages', 
   expect(await environmentWith({}, own)).toMatchObject(own);
 });
 
-test('a child does not get the command that npm started the gateway with', async () => {
+test('a child process does not get the command that npm started the gateway with', async () => {
   // Of `npm exec --package=agctl --call="agctl serve"`: npx in a child would run that again, not its own server.
   const seen = await environmentWith(
     {},
@@ -64,7 +64,7 @@ test('a child does not get the command that npm started the gateway with', async
   expect(Object.keys(seen).filter((name) => name.startsWith('npm_'))).toEqual(['npm_config_cache']);
 });
 
-test('the password of a proxy is not in the log when a child prints it', async () => {
+test('the password of a proxy is not logged when a child process prints it', async () => {
   const script = `
     const proxy = process.env.https_proxy;
     console.error('cannot reach ' + proxy + ' with ' + new URL(proxy).password);
@@ -80,32 +80,32 @@ test('the password of a proxy is not in the log when a child prints it', async (
   expect([...gate.log, ...gate.accessLog].join('')).not.toContain(CANARY);
 });
 
-test('`env` adds to that, and wins', async () => {
+test('`env` adds variables and overrides inherited ones', async () => {
   const seen = await environmentWith({ env: { API_KEY: 'its-own', LANG: 'de', EMPTY: '' } }, { LANG: 'C' });
   expect(seen).toMatchObject({ API_KEY: 'its-own', LANG: 'de', EMPTY: '', PATH: process.env['PATH'] });
   expect(Object.values(seen)).not.toContain(CANARY);
 });
 
-test('`env` can take single variables of the gateway', async () => {
+test('`env` can refer to single variables of the gateway', async () => {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration expands it, not this file.
   const seen = await environmentWith({ env: { KEY: '${PROVIDER_API_KEY}', PRICE: '$$5' } });
   expect(seen).toMatchObject({ KEY: CANARY, PRICE: '$5' });
 });
 
-test('`inheritEnv` gives it everything', async () => {
+test('`inheritEnv` passes the whole environment of the gateway to the child process', async () => {
   const seen = await environmentWith({ inheritEnv: true, env: { LANG: 'de' } }, { LANG: 'C', OTHER: '1' });
   expect(seen).toMatchObject({ PROVIDER_API_KEY: CANARY, OTHER: '1', LANG: 'de' });
 });
 
-test('`clear_env` gives it nothing but `env`', async () => {
+test('`clear_env` passes only `env` to the child process', async () => {
   expect(await environmentWith({ clear_env: true, env: { ONLY: '1' } })).toEqual({ ONLY: '1' });
 });
 
-test('`clear_env` wins over `inheritEnv`', async () => {
+test('`clear_env` takes precedence over `inheritEnv`', async () => {
   expect(await environmentWith({ clear_env: true, inheritEnv: true })).toEqual({});
 });
 
-test('a child runs in the folder of the configuration', async () => {
+test('a child process runs in the folder of the configuration', async () => {
   await using own = await temporaryFolder();
   const folder = realpathSync(own.path);
   await using gate = await gateway(mcpConfig([chaos('a')]), { folder });
@@ -114,7 +114,7 @@ test('a child runs in the folder of the configuration', async () => {
   expect(result.content[0].text).toBe(folder);
 });
 
-test('arguments reach the command as they are, without a shell', async () => {
+test('arguments reach the command unchanged, without a shell', async () => {
   const script =
     'require("node:fs").writeSync(2, JSON.stringify(process.argv.slice(1)) + "\\n"); process.exit(9)';
   const args = ['-e', script, '--', '$HOME', '`id`', 'a b', '; rm -rf /', '*', '"', ''];

@@ -22,7 +22,7 @@ async function startWith(stdio: object): Promise<McpReply & { readonly ms: numbe
   return { ...answer, ms, log };
 }
 
-describe('a target that does not start', () => {
+describe('a stdio target that does not start', () => {
   const notExecutable = join(folder, 'not-executable');
   writeFileSync(notExecutable, '#!/bin/sh\n');
   chmodSync(notExecutable, 0o644);
@@ -49,7 +49,7 @@ describe('a target that does not start', () => {
       ': its initialize result has no protocolVersion',
       { cmd: 'sh', args: ['-c', 'read l; echo \'{"jsonrpc":"2.0","id":1,"result":{}}\'; cat'] },
     ],
-  ])('is explained: %s', async (reason, stdio, detail = '') => {
+  ])('a stdio target that does not start is explained: %s', async (reason, stdio, detail = '') => {
     const { status, headers, error, ms, log } = await startWith(stdio);
     expect(status).toBe(500);
     expect(headers.get('mcp-session-id')).toBeNull();
@@ -61,8 +61,8 @@ describe('a target that does not start', () => {
   });
 });
 
-describe('a command that is not there', () => {
-  test('is in the log when the gateway starts, and one that is there is not', async () => {
+describe('a command that does not exist', () => {
+  test('a missing command is logged when the gateway starts, an existing one is not', async () => {
     const targets = [{ name: 'gone', stdio: { cmd: 'no-such-command' } }, chaos('there')];
     await using gate = await gateway(mcpConfig(targets));
     const lines = gate.log.filter((line) => line.includes('command of a target was not found'));
@@ -70,7 +70,7 @@ describe('a command that is not there', () => {
     expect(lines[0]).toMatch(/\twarn\t.*target="gone" cmd="no-such-command"/);
   });
 
-  test('is looked for on the PATH that the target gets', async () => {
+  test('a command is looked up in the PATH of its target', async () => {
     const targets = [{ name: 'gone', stdio: { cmd: 'node', env: { PATH: '/nowhere' } } }];
     await using gate = await gateway(mcpConfig(targets));
     expect(gate.log.some((line) => line.includes('target="gone" cmd="node"'))).toBe(true);
@@ -81,29 +81,32 @@ describe('a command that is not there', () => {
 const pidOf = async (session: McpSession, tool = 'pid'): Promise<number> =>
   Number((await session.request('tools/call', { name: tool })).result.content[0].text);
 
-describe('a child that dies in mid-call', () => {
+describe('a child process that exits', () => {
   test.each([
     ['die', { code: 3 }, 'exited with code 3', '; last on stderr: the last words"'],
     ['die', { code: 0, words: 'a\nb\nc\nd' }, 'exited with code 0', '; last on stderr: b | c | d"'],
     ['kill-self', {}, 'was ended by SIGKILL', ''],
-  ])('by %s %j: the call fails at once and says how', async (name, args, reason, detail) => {
-    await using gate = await gateway(mcpConfig([chaos('a')]));
-    const session = await openSession(`${gate.url}/mcp`);
-    const started = performance.now();
-    const other = session.send({ id: 50, method: 'tools/call', params: { name: 'hang' } });
-    const { status, error } = await session.request('tools/call', { name, arguments: args });
-    expect(performance.now() - started).toBeLessThan(AT_ONCE);
-    expect(status).toBe(200);
-    expect(error.code).toBe(-32603);
-    expect(error.message).toBe(`target "a" ${reason}`);
-    // Why, in the log alone.
-    const line = gate.log.find((each) => each.includes('target is not available'));
-    expect(line).toContain(`${reason}${detail}`);
-    // Everything else that waited for it fails with it.
-    expect((await other).error.message).toBe(error.message);
-  });
+  ])(
+    'a child process that exits by %s %j fails its call at once with an error that says how it exited',
+    async (name, args, reason, detail) => {
+      await using gate = await gateway(mcpConfig([chaos('a')]));
+      const session = await openSession(`${gate.url}/mcp`);
+      const started = performance.now();
+      const other = session.send({ id: 50, method: 'tools/call', params: { name: 'hang' } });
+      const { status, error } = await session.request('tools/call', { name, arguments: args });
+      expect(performance.now() - started).toBeLessThan(AT_ONCE);
+      expect(status).toBe(200);
+      expect(error.code).toBe(-32603);
+      expect(error.message).toBe(`target "a" ${reason}`);
+      // Why, in the log alone.
+      const line = gate.log.find((each) => each.includes('target is not available'));
+      expect(line).toContain(`${reason}${detail}`);
+      // Everything else that waited for it fails with it.
+      expect((await other).error.message).toBe(error.message);
+    },
+  );
 
-  test('is started again by a later call, in the same session, and initialized as the first was', async () => {
+  test('a later call restarts and initializes a child process in the same session', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     const first = await pidOf(session);
@@ -117,7 +120,7 @@ describe('a child that dies in mid-call', () => {
     expect(lines[1].method).toBe('notifications/initialized');
   });
 
-  test('between calls is started again by the next one', async () => {
+  test('a child process that exits between calls is restarted by the next call', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     const first = await pidOf(session);
@@ -127,7 +130,7 @@ describe('a child that dies in mid-call', () => {
     expect(await pidOf(session)).not.toBe(first);
   });
 
-  test('again and again is started less and less often', async () => {
+  test('a child process that exits repeatedly is restarted with increasing delays', async () => {
     const mark = join(folder, 'starts');
     const dying = mcpConfig([chaos('a', `--mark=${mark}`, '--exit=1'), chaos('b')]);
     await using gate = await gateway(dying);
@@ -143,7 +146,7 @@ describe('a child that dies in mid-call', () => {
     expect(starts()).toBeLessThanOrEqual(4);
   });
 
-  test('after it has answered: the answer counts', async () => {
+  test('a child process that exits after its response still has its response forwarded', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     for (let turn = 0; turn < 5; turn += 1) {
       const session = await openSession(`${gate.url}/mcp`);
@@ -152,7 +155,7 @@ describe('a child that dies in mid-call', () => {
     }
   });
 
-  test('takes only its own session with it', async () => {
+  test('a child process that exits fails only its own session', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
     const pid = await pidOf(two);
@@ -160,7 +163,7 @@ describe('a child that dies in mid-call', () => {
     expect(await pidOf(two)).toBe(pid);
   });
 
-  test('closing its stdout is as good as dying', async () => {
+  test('a child process that closes its stdout is treated as exited', async () => {
     await using gate = await gateway(mcpConfig([chaos('a', '--linger')]));
     const session = await openSession(`${gate.url}/mcp`);
     let isAnswered = false;
@@ -172,8 +175,8 @@ describe('a child that dies in mid-call', () => {
   });
 });
 
-describe('stderr', () => {
-  test('of a target that ends is explained by the first lines of its last errors, too', async () => {
+describe('stderr of a stdio target', () => {
+  test('the error of a stdio target that exits includes the first lines of its last errors on stderr', async () => {
     // What npx writes for a package that does not exist.
     const lines = [
       'npm warn Unknown user config "x".',
@@ -194,7 +197,7 @@ describe('stderr', () => {
     expect(log.length).toBeLessThan(1_500);
   });
 
-  test('goes to the log line by line, with the name of the target, escaped', async () => {
+  test('stderr of a stdio target is logged line by line, escaped, with the name of the target', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     await session.request('tools/call', {
@@ -208,7 +211,7 @@ describe('stderr', () => {
     ]);
   });
 
-  test('of a flood is drained, and ten lines a second are logged', async () => {
+  test('a flood of stderr is drained, and ten lines a second are logged', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     const flood = { lines: 5_000, width: 1_000 };

@@ -21,8 +21,8 @@ const emit = (pieces: readonly (string | Uint8Array)[], from = session): Promise
 
 const logged = (text: string): boolean => gate.log.some((line) => line.includes(text));
 
-describe('lines', () => {
-  test('a message cut anywhere, also inside a character, arrives whole', async () => {
+describe('stdio lines', () => {
+  test('a stdio message split at any byte, even inside a character, arrives whole', async () => {
     const line = Buffer.from('{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"é😀"}}\n');
     // Every byte in a write of its own: both multi-byte characters are cut at each place.
     const { messages } = await emit(Array.from(line, (byte) => Uint8Array.of(byte)));
@@ -30,13 +30,13 @@ describe('lines', () => {
     expect(messages[1].result.content[0].text).toBe('emitted');
   });
 
-  test('several messages in one write are several messages', async () => {
+  test('several stdio messages in one write are read as several messages', async () => {
     const line = (n: number) => `{"jsonrpc":"2.0","method":"notifications/message","params":{"n":${n}}}\n`;
     const { messages } = await emit([line(1) + line(2) + line(3).slice(0, 20), line(3).slice(20)]);
     expect(messages.slice(0, 3).map(({ params }) => params.n)).toEqual([1, 2, 3]);
   });
 
-  test('a carriage return before the line feed and empty lines do not matter', async () => {
+  test('stdio messages may end with CRLF and have empty lines between them', async () => {
     const { messages } = await emit([
       '\r\n\n  \n{"jsonrpc":"2.0","method":"notifications/message","params":{}}\r\n\n',
     ]);
@@ -51,17 +51,20 @@ describe('lines', () => {
     '{"jsonrpc":"2.0"}',
     '{"jsonrpc":"1.0","id":1,"result":{}}',
     '\u001b[31mred\u001b[0m',
-  ])('%j, which is no message, is dropped with a warning and harms nothing', async (garbage) => {
-    await using own = await gateway(mcpConfig([chaos('a')]));
-    const { messages } = await emit([`${garbage}\n`], await openSession(`${own.url}/mcp`));
-    expect(messages.map(({ result }) => result.content[0].text)).toEqual(['emitted']);
-    const warnings = own.log.filter((line) => line.includes('not a JSON-RPC message'));
-    expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toContain('target="a"');
-    expect(warnings[0]).not.toContain('\u001b');
-  });
+  ])(
+    'the stdio line %j, which is not a message, is dropped with a warning without other effects',
+    async (garbage) => {
+      await using own = await gateway(mcpConfig([chaos('a')]));
+      const { messages } = await emit([`${garbage}\n`], await openSession(`${own.url}/mcp`));
+      expect(messages.map(({ result }) => result.content[0].text)).toEqual(['emitted']);
+      const warnings = own.log.filter((line) => line.includes('not a JSON-RPC message'));
+      expect(warnings).toHaveLength(1);
+      expect(warnings[0]).toContain('target="a"');
+      expect(warnings[0]).not.toContain('\u001b');
+    },
+  );
 
-  test('bytes that are not UTF-8 are dropped with a warning', async () => {
+  test('stdio lines that are not UTF-8 are dropped with a warning', async () => {
     await using own = await gateway(mcpConfig([chaos('a')]));
     const pieces = [Buffer.from([0xff, 0xfe, 0x0a]), Buffer.from([0xe2, 0x82, 0x0a])];
     const { messages } = await emit(pieces, await openSession(`${own.url}/mcp`));
@@ -71,7 +74,7 @@ describe('lines', () => {
     );
   });
 
-  test('noise is logged once a target and minute, over all sessions, with how much there was', async () => {
+  test('invalid stdio lines are logged once per target and minute over all sessions, with their number', async () => {
     const limits = LIMITS as { noiseInterval: number };
     const before = limits.noiseInterval;
     limits.noiseInterval = 2_000;
@@ -97,22 +100,25 @@ describe('lines', () => {
   });
 });
 
-describe('responses that nobody asked for', () => {
+describe('unexpected stdio responses', () => {
   const answer = (id: unknown): string => `{"jsonrpc":"2.0","id":${id},"result":{"content":[]}}\n`;
 
-  test.each(['999999', '"a"', '0', '-1', '1e3'])('with the id %s are dropped', async (id) => {
-    const { messages } = await emit([answer(id)]);
-    expect(messages.map(({ result }) => result.content[0].text)).toEqual(['emitted']);
-  });
+  test.each(['999999', '"a"', '0', '-1', '1e3'])(
+    'unexpected stdio responses with the id %s are dropped',
+    async (id) => {
+      const { messages } = await emit([answer(id)]);
+      expect(messages.map(({ result }) => result.content[0].text)).toEqual(['emitted']);
+    },
+  );
 
-  test('a second answer to a call is dropped', async () => {
+  test('a second stdio response to a call is dropped', async () => {
     const { result } = await session.request('tools/call', { name: 'received' });
     const last = JSON.parse(JSON.parse(result.content[0].text).at(-1)).id as number;
     const { messages } = await emit([answer(last), answer(last)]);
     expect(messages.map((each) => each.result.content[0].text)).toEqual(['emitted']);
   });
 
-  test('answers out of order reach their callers', async () => {
+  test('stdio responses in another order reach their callers', async () => {
     const replies = await Promise.all(
       [60, 30, 0].map((ms) =>
         session.send({
@@ -130,20 +136,20 @@ describe('responses that nobody asked for', () => {
   });
 });
 
-describe('size', () => {
-  test('a result of seven megabytes passes', async () => {
+describe('stdio message sizes', () => {
+  test('a stdio result of seven megabytes passes', async () => {
     const { result } = await session.request('tools/call', { name: 'big', arguments: { bytes: 7_000_000 } });
     expect(result.content[0].text).toHaveLength(7_000_000);
   });
 
-  test('a hundred thousand messages at once pass, and the call after them is served', async () => {
+  test('a hundred thousand stdio messages at once pass, and the next call is answered', async () => {
     const flood = { method: 'notifications/tools/list_changed', times: 100_000 };
     const { messages } = await session.request('tools/call', { name: 'notify', arguments: flood });
     expect(messages.map(({ result }) => result.content[0].text)).toEqual(['notified']);
     expect((await session.request('ping')).result).toEqual({});
   });
 
-  test('a line over 8 MiB stops the child and fails the call, and the next call starts another', async () => {
+  test('a stdio line over 8 MiB stops the child process and fails the call, and the next call starts another', async () => {
     const own = await openSession(session.url);
     const { error } = await own.request('tools/call', { name: 'big', arguments: { bytes: 9_000_000 } });
     expect(error).toEqual({
@@ -154,7 +160,7 @@ describe('size', () => {
     await until(async () => (await own.request('ping')).result !== undefined);
   });
 
-  test('a result with more members than a request may have is answered somehow', async () => {
+  test('a stdio result with more members than a request may have does not block its call', async () => {
     const own = await openSession(session.url);
     let isAnswered = false;
     const call = own.request('tools/call', { name: 'keys', arguments: { count: 120_000 } }).then(() => {
@@ -165,8 +171,8 @@ describe('size', () => {
   });
 });
 
-describe('input', () => {
-  test('a child that does not read gets back-pressure, and calls over 4 MiB of it fail', async () => {
+describe('stdin of a child process', () => {
+  test('a child process that does not read causes back-pressure, and calls over 4 MiB of it fail', async () => {
     // A program that reads nothing and answers nothing but `initialize`.
     const script = `
       process.stdin.once('data', (chunk) => {

@@ -21,8 +21,8 @@ const dying = (env: Record<string, string> = {}): object => ({
   stdio: { cmd: process.execPath, args: ['-e', DYING, '--', ...ARGS], env: { WORDS, ...env } },
 });
 
-describe('secrets of a stdio target that ends', () => {
-  test('while a session begins are told to nobody', async () => {
+describe('secrets of a stdio target that exits', () => {
+  test('secrets of a stdio target that exits while a session begins are neither sent nor logged', async () => {
     await using gate = await gateway(mcpConfig([dying()]), { admin: true });
     const answer = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(answer.error).toEqual({
@@ -41,7 +41,7 @@ describe('secrets of a stdio target that ends', () => {
       expect(text).not.toMatch(SECRETS);
   });
 
-  test('in mid-call, and when it does not come back, are told to nobody', async () => {
+  test('secrets of a stdio target that exits during a call or fails to restart are neither sent nor logged', async () => {
     const { cmd, args } = chaos('a').stdio;
     const script = 'exec "$0" "$1" "$2"';
     const target = { name: 'a', stdio: { cmd: 'sh', args: ['-c', script, cmd, ...args, ...ARGS] } };
@@ -63,7 +63,7 @@ describe('secrets of a stdio target that ends', () => {
       expect(text).not.toMatch(SECRETS);
   });
 
-  test('are known by value when they come from variables, also cut in two and longer than what is kept', async () => {
+  test('secrets from variables are redacted by value, also when split in two and longer than the kept text', async () => {
     const script = `
       const { KEY_OF_MINE: own, SERVICE_AUTH: inherited } = process.env;
       const { writeSync } = require('node:fs');
@@ -88,7 +88,7 @@ describe('secrets of a stdio target that ends', () => {
       expect(each).not.toMatch(/LEAK|first-h|lf-/);
   });
 
-  test('on stdout, where only messages belong, are not in the log', async () => {
+  test('secrets in invalid lines on stdout are not logged', async () => {
     const script = `console.log('x'.repeat(60) + ' sk-LEAK123 and password=hunter2'); process.exit(3)`;
     const stdio = { cmd: process.execPath, args: ['-e', script, '--', ...ARGS] };
     await using gate = await gateway(mcpConfig([{ name: 'x', stdio }]));

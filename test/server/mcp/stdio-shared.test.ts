@@ -41,7 +41,7 @@ const receivedBy = async (session: McpSession): Promise<Json[]> =>
 const starts = (mark: string): number => readFileSync(mark, 'utf8').trim().split('\n').length;
 
 describe('a shared stdio target', () => {
-  test('is one process for all sessions, which the gateway initializes once and as itself', async () => {
+  test('a shared stdio target is one process for all sessions, initialized once by the gateway itself', async () => {
     await using gate = await start([shared('a', '--resources=file:///1')], { mcp: { maxChildren: 1 } });
     const [one, two] = await Promise.all([open(gate), open(gate)]);
     expect(await pidOf(one)).toBe(await pidOf(two));
@@ -61,7 +61,7 @@ describe('a shared stdio target', () => {
     }
   });
 
-  test('beside one that is not, under its own names', async () => {
+  test('a shared stdio target works beside one process per session, with prefixed names', async () => {
     await using gate = await start([shared('a'), chaos('b')]);
     const [one, two] = [await open(gate), await open(gate)];
     expect(await textOf(one, 'a_pid')).toBe(await textOf(two, 'a_pid'));
@@ -70,7 +70,7 @@ describe('a shared stdio target', () => {
     expect(result.tools.map(({ name }: Json) => name)).toEqual(['a_echo', 'b_echo']);
   });
 
-  test('answers each client in a revision that it asked for', async () => {
+  test('a shared stdio target answers each client in a protocol revision that the client requested', async () => {
     await using gate = await start([shared('a')]);
     const versionFor = async (protocolVersion: string): Promise<string> => {
       const params = { ...INITIALIZE.params, protocolVersion };
@@ -80,7 +80,7 @@ describe('a shared stdio target', () => {
     expect(await versionFor('2024-11-05')).toBe('2024-11-05');
   });
 
-  test('gives answers and progress to the session that asked, with equal ids and equal tokens', async () => {
+  test("a shared stdio target's responses and progress reach the session that asked, with equal ids and tokens", async () => {
     await using gate = await start([shared('a')]);
     const sessions = await Promise.all([open(gate), open(gate), open(gate)]);
     const replies = await Promise.all(
@@ -97,7 +97,7 @@ describe('a shared stdio target', () => {
     }
   });
 
-  test('is told of a cancelled call, and the same id of another session goes on', async () => {
+  test('a shared stdio target receives the cancellation of a call, and the same id of another session continues', async () => {
     await using gate = await start([shared('a')]);
     const [one, two] = [await open(gate), await open(gate)];
     const cancelled = one.send({ id: 5, ...call('hang') });
@@ -115,7 +115,7 @@ describe('a shared stdio target', () => {
     ).toEqual([{ requestId: hanging.id, reason: 'enough' }]);
   });
 
-  test('ends with the last session, and is told of the calls of one that ends before', async () => {
+  test('a shared stdio target ends with the last session, and receives cancellations of a session that ends earlier', async () => {
     await using gate = await start([shared('a')]);
     const [one, two] = [await open(gate), await open(gate)];
     const pid = await pidOf(one);
@@ -134,8 +134,8 @@ describe('a shared stdio target', () => {
   });
 });
 
-describe('what a shared target says on its own', () => {
-  test('reaches all sessions when a list has changed', async () => {
+describe('server messages of a shared stdio target', () => {
+  test('list_changed notifications of a shared stdio target reach all sessions', async () => {
     await using gate = await start([shared('a')]);
     const [one, two] = [await open(gate), await open(gate)];
     await using ofOne = await openEvents(one.url, { session: one.id });
@@ -145,7 +145,7 @@ describe('what a shared target says on its own', () => {
       await stream.next(({ method }) => method === 'notifications/tools/list_changed');
   });
 
-  test('reaches only the sessions that subscribed when a resource was updated', async () => {
+  test('resource updates of a shared stdio target reach only the sessions that subscribed', async () => {
     await using gate = await start([shared('a', '--resources=file:///1')]);
     const [one, two, three] = [await open(gate), await open(gate), await open(gate)];
     const streams = await Promise.all(
@@ -186,7 +186,7 @@ describe('what a shared target says on its own', () => {
     for (const stream of streams) stream.close();
   });
 
-  test('reaches no client when it could be about the call of another: log messages, also of a single call', async () => {
+  test("log messages of a shared stdio target, which could be about another session's call, reach no client", async () => {
     await using gate = await start([shared('a')]);
     const [one, two] = [await open(gate), await open(gate)];
     const params = { level: 'info', data: 'of one' };
@@ -201,7 +201,7 @@ describe('what a shared target says on its own', () => {
     expect(stream.messages).toHaveLength(1);
   });
 
-  test('is refused at once when it asks for a client, and a ping is answered', async () => {
+  test('server requests of a shared stdio target are refused at once, and its pings are answered', async () => {
     await using gate = await start([shared('a')]);
     const one = await open(gate);
     const { messages } = await one.send({
@@ -218,7 +218,7 @@ describe('what a shared target says on its own', () => {
   });
 
   test.each(['logging/setLevel', 'tasks/list'])(
-    '%s of one session is refused: it is about all of them',
+    '%s to a shared stdio target is refused because it affects all sessions',
     async (method) => {
       await using gate = await start([shared('a')]);
       const one = await open(gate);
@@ -228,8 +228,8 @@ describe('what a shared target says on its own', () => {
   );
 });
 
-describe('a shared target that ends', () => {
-  test('fails the calls of all sessions at once, and is started again once for all of them', async () => {
+describe('a shared stdio target that exits', () => {
+  test('a shared stdio target that exits fails the calls of all sessions at once and is restarted once for all', async () => {
     const mark = newFile();
     await using gate = await start([shared('a', `--mark=${mark}`)]);
     const [one, two] = [await open(gate), await open(gate)];
@@ -244,7 +244,7 @@ describe('a shared target that ends', () => {
     expect(starts(mark)).toBe(2);
   });
 
-  test('is told again of the subscriptions of the sessions that use it again', async () => {
+  test('a restarted shared stdio target gets the subscriptions of the sessions that use it again', async () => {
     await using gate = await start([shared('a', '--resources=file:///1,file:///2')]);
     const [one, two] = [await open(gate), await open(gate)];
     await one.request('resources/subscribe', { uri: 'file:///1' });
@@ -267,7 +267,7 @@ describe('a shared target that ends', () => {
     await stream.next(({ params }) => params?.uri === 'file:///2');
   });
 
-  test('while it starts is not started once more for each session', async () => {
+  test('a shared stdio target that exits while it starts is not started once per session', async () => {
     const mark = newFile();
     await using gate = await start([shared('a', `--mark=${mark}`, '--exit=7')]);
     const replies = await Promise.all(Array.from({ length: 10 }, () => post(`${gate.url}/mcp`, INITIALIZE)));
@@ -276,7 +276,7 @@ describe('a shared target that ends', () => {
     expect(starts(mark)).toBeLessThanOrEqual(3);
   });
 
-  test('or is slow to start is started once for all sessions that wait for it', async () => {
+  test('a shared stdio target that is slow to start is started once for all waiting sessions', async () => {
     const [mark, ready] = [newFile(), newFile()];
     await using gate = await start([shared('a', `--mark=${mark}`, `--starts-with=${ready}`)]);
     const sessions = [open(gate), open(gate)];
@@ -287,7 +287,7 @@ describe('a shared target that ends', () => {
     expect(starts(mark)).toBe(1);
   });
 
-  test('leaves no process behind when the gateway stops', async () => {
+  test('a shared stdio target is ended when the gateway stops', async () => {
     const gate = await start([shared('a', '--ignore-term', '--linger')]);
     const pid = await pidOf(await open(gate));
     await gate.close();

@@ -49,7 +49,7 @@ function taskTarget(name: string, capabilities: object = { tasks: TASKS }): Prom
 }
 
 describe('initialize over several targets', () => {
-  test('merges tasks, experimental and extensions at every depth, and always announces changes of lists', async () => {
+  test('initialize over several targets merges tasks, experimental and extensions at every depth and always announces listChanged', async () => {
     const ui = 'io.modelcontextprotocol/ui';
     await using one = await mcpUpstream({
       capabilities: {
@@ -79,7 +79,7 @@ describe('initialize over several targets', () => {
 });
 
 describe.each([{}, { prefixMode: 'never' }])('a task of one of several targets, with %o', (backend) => {
-  test('has an id that leads back to its target, in every method and every answer', async () => {
+  test('a task id of one of several targets leads back to its target in every method and every result', async () => {
     await using one = await taskTarget('one');
     await using two = await mcpUpstream({ name: 'two', capabilities: {} });
     await using gate = await gateway(mcpConfig([target(one, 'one'), target(two, 'two')], { backend }));
@@ -106,7 +106,7 @@ describe.each([{}, { prefixMode: 'never' }])('a task of one of several targets, 
 });
 
 describe('tasks of several targets', () => {
-  test('are seen and asked for only where a rule allows it, under the id that their target uses', async () => {
+  test('tasks of several targets are visible only where a rule allows it, under the id of their target', async () => {
     await using one = await taskTarget('one');
     await using two = await taskTarget('two');
     const mcpAuthorization = { rules: ['mcp.task.target == "one" && mcp.task.name == "t+1"'] };
@@ -123,7 +123,7 @@ describe('tasks of several targets', () => {
     expect(two.of('tasks/get')).toEqual([]);
   });
 
-  test('are listed together, page by page, by those that can list them', async () => {
+  test('tasks/list merges the tasks of all targets that can list them, page by page', async () => {
     await using one = await taskTarget('one');
     await using two = await taskTarget('two');
     await using three = await taskTarget('three', { tasks: { cancel: {} } });
@@ -146,7 +146,7 @@ describe('tasks of several targets', () => {
     ['tasks/cancel', { taskId: 'nobody+1' }, 'Unknown task: nobody+1'],
     ['tasks/result', {}, 'expected params.taskId to be a string'],
     ['tasks/get', { taskId: ['one+t'] }, 'expected params.taskId to be a string'],
-  ])('that do not exist are invalid params: %s %o', async (method, params, text) => {
+  ])('an unknown task is invalid params: %s %o', async (method, params, text) => {
     await using one = await taskTarget('one');
     await using two = await taskTarget('two');
     await using gate = await gateway(mcpConfig([target(one, 'one'), target(two, 'two')]));
@@ -156,7 +156,7 @@ describe('tasks of several targets', () => {
     expect([...one.of(method), ...two.of(method)]).toEqual([]);
   });
 
-  test('are named for the client in what servers send on their own, and for the server in its answers', async () => {
+  test("task ids are translated in server notifications and requests, and in the client's responses to them", async () => {
     await using one = await taskTarget('one');
     await using two = await taskTarget('two');
     await using gate = await gateway(mcpConfig([target(one, 'one'), target(two, 'two')]));
@@ -179,7 +179,7 @@ describe('tasks of several targets', () => {
   });
 });
 
-test('a task of the official everything server runs through a federated gateway', async () => {
+test('a task of the official everything server runs through a gateway with several targets', async () => {
   const everything = fileURLToPath(
     new URL('../../../node_modules/@modelcontextprotocol/server-everything/dist/index.js', import.meta.url),
   );

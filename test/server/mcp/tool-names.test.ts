@@ -20,11 +20,11 @@ const WARNINGS = [
   'target lists a tool whose name is used twice\ttarget="odd" name="same" count=1',
 ];
 
-describe('a target that lists tools with odd names', () => {
+describe('tool name warnings', () => {
   test.each([
     ['alone', []],
     ['among others', [chaos('other')]],
-  ])('is told of in the log, once for each kind of name: %s', async (_what, others) => {
+  ])('unusual tool names of a target %s are logged once per kind of name', async (_what, others) => {
     await using up = await mcpUpstream({ name: 'odd', script: lists });
     await using gate = await gateway(mcpConfig([{ name: 'odd', mcp: { host: up.url } }, ...others]));
     for (let count = 0; count < 2; count += 1) {
@@ -37,7 +37,7 @@ describe('a target that lists tools with odd names', () => {
     expect(told.every((line) => line.includes('\twarn\t'))).toBe(true);
   });
 
-  test('is not told of when its names are usual ones', async () => {
+  test('usual tool names are not logged', async () => {
     await using gate = await gateway(mcpConfig([chaos('a', '--tools=a,B_c,d-e.f,0')]));
     const session = await openSession(`${gate.url}/mcp`);
     await session.request('tools/list');

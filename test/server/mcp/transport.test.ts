@@ -23,7 +23,7 @@ async function postWith(headers: Record<string, string>, body: object = PING) {
 
 describe('initialize', () => {
   test.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])(
-    'in revision %s gives a session and an event stream',
+    'initialize with revision %s gives a session and an event stream',
     async (protocolVersion) => {
       const initialize = { ...INITIALIZE, id: 'first', params: { ...INITIALIZE.params, protocolVersion } };
       const { status, headers, text, result } = await post(url, initialize);
@@ -36,20 +36,20 @@ describe('initialize', () => {
     },
   );
 
-  test('of a single target is the answer of that target', async () => {
+  test('initialize over a single target returns the result of that target', async () => {
     const { result } = session.initialize;
     expect(result.serverInfo).toEqual({ name: 'a', version: '1' });
     expect(result.instructions).toBe('how to use a');
     expect(result.capabilities).toEqual({ tools: { listChanged: true }, logging: {} });
   });
 
-  test('takes the lower revision of a server that knows no better', async () => {
+  test('initialize takes the lower revision of a server that does not know the requested one', async () => {
     await using other = await gateway(mcpConfig([chaos('old', '--revision=2024-11-05')]));
     const { initialize } = await openSession(`${other.url}/mcp`);
     expect(initialize.result.protocolVersion).toBe('2024-11-05');
   });
 
-  test('tells the server what the client said of itself', async () => {
+  test("initialize forwards the client's info and capabilities to the server", async () => {
     const params = {
       protocolVersion: '2025-11-25',
       capabilities: { roots: { listChanged: true }, sampling: {}, elicitation: {}, experimental: { x: {} } },
@@ -62,15 +62,18 @@ describe('initialize', () => {
     expect(second).toEqual({ jsonrpc: '2.0', method: 'notifications/initialized' });
   });
 
-  test.each([{}, { protocolVersion: 7 }])('without a revision is invalid params: %j', async (params) => {
-    const { status, headers, error } = await post(url, { ...INITIALIZE, params });
-    expect(status).toBe(400);
-    expect(headers.get('mcp-session-id')).toBeNull();
-    expect(error.code).toBe(-32602);
-    expect(error.message).toContain('protocolVersion');
-  });
+  test.each([{}, { protocolVersion: 7 }])(
+    'initialize without a revision is invalid params: %j',
+    async (params) => {
+      const { status, headers, error } = await post(url, { ...INITIALIZE, params });
+      expect(status).toBe(400);
+      expect(headers.get('mcp-session-id')).toBeNull();
+      expect(error.code).toBe(-32602);
+      expect(error.message).toContain('protocolVersion');
+    },
+  );
 
-  test('gives every client a session id of its own', async () => {
+  test('initialize gives every client its own session id', async () => {
     const sessions = await Promise.all(Array.from({ length: 5 }, () => openSession(url)));
     expect(new Set(sessions.map(({ id }) => id)).size).toBe(5);
     await Promise.all(sessions.map((each) => each.end()));
@@ -78,7 +81,7 @@ describe('initialize', () => {
 });
 
 describe('POST', () => {
-  test('a request is answered as one event', async () => {
+  test('POST of a request is answered with one event', async () => {
     const { status, headers, text } = await session.send({
       id: 'x',
       method: 'tools/call',
@@ -96,7 +99,7 @@ describe('POST', () => {
     ['a notification', { method: 'notifications/roots/list_changed' }],
     ['a response', { id: 99, result: {} }],
     ['an error response', { id: 99, error: { code: 1, message: 'no' } }],
-  ])('%s is 202 without a body', async (_what, message) => {
+  ])('POST of %s is 202 without a body', async (_what, message) => {
     const { status, headers, text } = await session.send(message);
     expect(status).toBe(202);
     expect(text).toBe('');
@@ -110,19 +113,19 @@ describe('POST', () => {
     ['"a\\u00e9\\n"', 'aé\n'],
     ['-7', -7],
     ['0', 0],
-  ])('the id %s comes back as it was', async (text, id) => {
+  ])('the request id %s is returned unchanged', async (text, id) => {
     const body = `{"jsonrpc":"2.0","id":${text},"method":"ping"}`;
     const answer = await post(url, body, { 'mcp-session-id': session.id });
     expect(answer.messages).toEqual([{ jsonrpc: '2.0', id, result: {} }]);
   });
 
-  test('an id over 2^53 comes back digit for digit', async () => {
+  test('a request id over 2^53 is returned digit for digit', async () => {
     const body = '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}';
     const { text } = await post(url, body, { 'mcp-session-id': session.id });
     expect(text).toContain('"id":12345678901234567890,');
   });
 
-  test('requests of two sessions with equal ids at the same time get their own answers', async () => {
+  test('concurrent requests of two sessions with equal ids get their own responses', async () => {
     const sessions = await Promise.all([openSession(url), openSession(url)]);
     const answers = await Promise.all(
       Array.from({ length: 60 }, async (_, index) => {
@@ -137,14 +140,14 @@ describe('POST', () => {
     expect(answers).toEqual(Array.from({ length: 60 }, (_, index) => `nonce ${index}`));
   });
 
-  test('a method that the server does not know is its answer, in a stream', async () => {
+  test('the Method not found error of a server is returned in an event stream', async () => {
     const { status, error } = await session.request('no/such', {});
     expect(status).toBe(200);
     expect(error).toEqual({ code: -32601, message: 'no method no/such' });
   });
 });
 
-describe('refusals before the body counts', () => {
+describe('refusals before the body is read', () => {
   const NOT_ACCEPTABLE = 'Not Acceptable: Client must accept text/event-stream';
 
   test.each(['', '*/*', 'application/json', 'text/*', 'text/html, application/json'])(
@@ -165,7 +168,7 @@ describe('refusals before the body counts', () => {
     },
   );
 
-  test('GET without the stream type is 406, also without a session', async () => {
+  test('GET without accept text/event-stream is 406, also without a session', async () => {
     const answer = await read(await fetch(url, { headers: { accept: 'application/json' } }));
     expect(answer.status).toBe(406);
     expect(answer.text).toBe(NOT_ACCEPTABLE);
@@ -177,13 +180,13 @@ describe('refusals before the body counts', () => {
     'application/json\ta',
     'application/json garbage',
     'application/xml',
-  ])('content type %j is 415', async (type) => {
+  ])('POST with content type %j is 415', async (type) => {
     const answer = await postWith({ ...MCP_HEADERS, 'content-type': type, 'mcp-session-id': session.id });
     expect(answer.status).toBe(415);
     expect(answer.text).toBe('mcp: client must send application/json');
   });
 
-  test('no content type at all is 415', async () => {
+  test('POST without a content type is 415', async () => {
     const bytes = new Uint8Array(Buffer.from(JSON.stringify(PING)));
     const answer = await read(
       await fetch(url, { method: 'POST', headers: { accept: MCP_HEADERS.accept }, body: bytes }),
@@ -192,31 +195,34 @@ describe('refusals before the body counts', () => {
   });
 
   test.each(['application/json; charset=utf-8', 'Application/JSON', 'application/json ;x=1'])(
-    'content type %j passes',
+    'POST with content type %j passes',
     async (type) => {
       const headers = { ...MCP_HEADERS, 'content-type': type, 'mcp-session-id': session.id };
       expect((await postWith(headers)).status).toBe(200);
     },
   );
 
-  test.each(['PUT', 'PATCH', 'OPTIONS', 'HEAD'])('%s is 405 and names what is allowed', async (method) => {
-    const answer = await fetch(url, { method });
-    expect(answer.status).toBe(405);
-    expect(answer.headers.get('allow')).toBe('GET, POST, DELETE');
-    const text = method === 'HEAD' ? '' : 'mcp: method not allowed; must be GET, POST, or DELETE';
-    expect(await answer.text()).toBe(text);
-  });
+  test.each(['PUT', 'PATCH', 'OPTIONS', 'HEAD'])(
+    'the method %s is 405 with the allowed methods',
+    async (method) => {
+      const answer = await fetch(url, { method });
+      expect(answer.status).toBe(405);
+      expect(answer.headers.get('allow')).toBe('GET, POST, DELETE');
+      const text = method === 'HEAD' ? '' : 'mcp: method not allowed; must be GET, POST, or DELETE';
+      expect(await answer.text()).toBe(text);
+    },
+  );
 });
 
 describe('GET', () => {
-  test('opens a stream whose head comes at once', async () => {
+  test('GET opens a stream and sends its head at once', async () => {
     await using stream = await openEvents(url, { session: session.id });
     expect(stream.status).toBe(200);
     expect(stream.headers.get('content-type')).toBe('text/event-stream');
     expect(stream.messages).toEqual([]);
   });
 
-  test('a second stream takes over from the first, which ends', async () => {
+  test('a second GET stream replaces the first, which ends', async () => {
     const own = await openSession(url);
     await using first = await openEvents(url, { session: own.id });
     await using second = await openEvents(url, { session: own.id });
@@ -229,7 +235,7 @@ describe('GET', () => {
     expect(first.messages).toEqual([]);
   });
 
-  test('ends with its session', async () => {
+  test('the GET stream ends with its session', async () => {
     const own = await openSession(url);
     await using stream = await openEvents(url, { session: own.id });
     await own.end();

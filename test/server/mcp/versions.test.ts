@@ -18,11 +18,11 @@ const asking = (version: string, extra: Record<string, string> = { 'mcp-session-
   post(session.url, ping, { ...extra, 'mcp-protocol-version': version });
 
 describe('the MCP-Protocol-Version header', () => {
-  test.each(SUPPORTED)('%s passes', async (version) => {
+  test.each(SUPPORTED)('MCP-Protocol-Version %s passes', async (version) => {
     expect((await asking(version)).status).toBe(200);
   });
 
-  test('may be absent', async () => {
+  test('MCP-Protocol-Version may be absent', async () => {
     expect((await post(session.url, ping, { 'mcp-session-id': session.id })).status).toBe(200);
   });
 
@@ -34,7 +34,7 @@ describe('the MCP-Protocol-Version header', () => {
     '2025-06-18 ',
     '2025-06-18,2025-11-25',
     'DRAFT-2026-v1',
-  ])('%j, unknown, is 400 with the revisions that are spoken', async (version) => {
+  ])('an unknown MCP-Protocol-Version %j is 400 with the supported revisions', async (version) => {
     const { status, headers, messages } = await asking(version);
     // A space at the end is not part of a field value (RFC 9110 §5.5).
     if (version.trim() !== version) return expect(status).toBe(200);
@@ -58,7 +58,7 @@ describe('the MCP-Protocol-Version header', () => {
     ['2025-06-18', '2025-11-25'],
     ['2026-07-28', '2025-06-18'],
     ['2025-06-18', 7],
-  ])('%j that disagrees with %j in _meta is refused', async (inHeader, inBody) => {
+  ])('MCP-Protocol-Version %j that differs from %j in _meta is refused', async (inHeader, inBody) => {
     const meta = { 'io.modelcontextprotocol/protocolVersion': inBody };
     const message = { jsonrpc: '2.0', id: 'p', method: 'ping', params: { _meta: meta } };
     const headers = { 'mcp-session-id': session.id, 'mcp-protocol-version': inHeader };
@@ -81,7 +81,7 @@ describe('the MCP-Protocol-Version header', () => {
     ['2025-06-18', '2025-06-18', undefined],
     [undefined, '2025-06-18', undefined],
     [undefined, '2026-07-28', -32022],
-  ])('%j with %j in _meta gives the error %j', async (inHeader, inBody, code) => {
+  ])('MCP-Protocol-Version %j with %j in _meta gives the error %j', async (inHeader, inBody, code) => {
     const meta = { 'io.modelcontextprotocol/protocolVersion': inBody };
     const message = { jsonrpc: '2.0', id: 'p', method: 'ping', params: { _meta: meta } };
     const headers = {
@@ -91,27 +91,27 @@ describe('the MCP-Protocol-Version header', () => {
     expect((await post(session.url, message, headers)).error?.code).toBe(code);
   });
 
-  test('is looked at before the session: a client of a later revision has none', async () => {
+  test('MCP-Protocol-Version is checked before the session, because later revisions have no sessions', async () => {
     const discover = { jsonrpc: '2.0', id: 1, method: 'server/discover', params: {} };
     const { status, error } = await post(session.url, discover, { 'mcp-protocol-version': '2026-07-28' });
     expect(status).toBe(400);
     expect(error.code).toBe(-32022);
   });
 
-  test('counts for GET too, where there is no id to answer to', async () => {
+  test('MCP-Protocol-Version is checked for GET, which has no id to answer to', async () => {
     const headers = { ...MCP_HEADERS, 'mcp-session-id': session.id, 'mcp-protocol-version': '2026-07-28' };
     const { status, messages } = await read(await fetch(session.url, { headers }));
     expect(status).toBe(400);
     expect(messages[0]).toMatchObject({ id: null, error: { code: -32022 } });
   });
 
-  test('is cut in the answer when it is long', async () => {
+  test('a long MCP-Protocol-Version is truncated in the error', async () => {
     const { error } = await asking('9'.repeat(5_000));
     expect(error.data.requested).toBe('9'.repeat(64));
     expect(error.message.length).toBeLessThan(120);
   });
 
-  test('a client that begins with an unknown revision is told an old one, and goes on from there', async () => {
+  test('a client that initializes with an unknown revision is offered an older one and continues with it', async () => {
     const initialize = {
       jsonrpc: '2.0',
       id: 0,
