@@ -36,7 +36,7 @@ function load(
   return stop;
 }
 
-test('after the log line nobody is let in, and before it nobody is refused', async () => {
+test('a reload applies to every request after its log line and to none before it', async () => {
   await using folder = await temporaryFolder();
   const config = (rule: string): string =>
     routesConfig([
@@ -62,7 +62,7 @@ test('after the log line nobody is let in, and before it nobody is refused', asy
   expect(wrong).toEqual([]);
 });
 
-test('200 reloads under load lose no request, no session and no stream', { timeout: 60_000 }, async () => {
+test('200 reloads under load lose no request, session or stream', { timeout: 60_000 }, async () => {
   await using folder = await temporaryFolder();
   await using upstream = await httpUpstream();
   await using other = await httpUpstream();
@@ -131,7 +131,7 @@ test('200 reloads under load lose no request, no session and no stream', { timeo
   expect(streams.map(({ ended }) => ended)).toEqual([false, false]);
 });
 
-test('reloads leave no runtime, descriptor, watcher or timer behind', { timeout: 60_000 }, async () => {
+test('reloads leak no runtime, file descriptor, watcher or timer', { timeout: 60_000 }, async () => {
   await using folder = await temporaryFolder();
   await using remote = await mcpUpstream({});
   const config = (version: number): string =>

@@ -50,7 +50,7 @@ const isSynchronized = async ({ running }: TestGateway): Promise<number | undefi
 
 describe('a reload', () => {
   test.each(['gateways: {}', 'config: { adminAddr: "off" }'])(
-    'keeps its ports when %s names none',
+    'a reload keeps the listening ports when the new configuration %s names none',
     async (next) => {
       await using it = await live(yaml(answer('one')));
       expect(await it.become(next)).toBe(false);
@@ -59,7 +59,7 @@ describe('a reload', () => {
     },
   );
 
-  test('serves the new configuration on the connections that are open, and says what changed', async () => {
+  test('a reload applies the new configuration to open connections and logs what changed', async () => {
     await using it = await live(yaml(answer('one'), { ...answer('gone'), name: 'b', hostnames: ['b.test'] }));
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     expect((await send(it.gate.url, { agent })).text).toBe('one');
@@ -74,7 +74,7 @@ describe('a reload', () => {
     agent.destroy();
   });
 
-  test('lets a request under way end as it began, with its own access log', async () => {
+  test('a request in flight during a reload keeps its configuration and its access log', async () => {
     const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
     await using backend = await httpUpstream((_, response) => resolve(response));
     const config = (field: string, host: string) =>
@@ -93,7 +93,7 @@ describe('a reload', () => {
     expect(lines.map(({ version }) => version)).toEqual(['new', 'old']);
   });
 
-  test('keeps buckets of a rate limit that has not changed, and begins a changed one anew', async () => {
+  test('a reload keeps the rate limit buckets of an unchanged policy and resets those of a changed one', async () => {
     const limit = (maxTokens: number) => ({ localRateLimit: [{ maxTokens, fillInterval: '1h' }] });
     await using it = await live(yaml(answer('one', limit(2))));
     const statuses = async (count: number) => {
@@ -108,7 +108,7 @@ describe('a reload', () => {
     expect(await statuses(4)).toEqual([200, 200, 200, 429]);
   });
 
-  test('follows in the places of a trace, also those of what has not changed', async () => {
+  test('a reload updates the configuration lines in traces, also of unchanged policies', async () => {
     const config = yaml(answer('one', { authorization: { rules: ['request.method == "GET"'] } }));
     await using it = await live(config);
     const lines = async (): Promise<Set<unknown>> => {
@@ -120,7 +120,7 @@ describe('a reload', () => {
     expect(await lines()).toEqual(new Set(['3']));
   });
 
-  test('follows in the configuration dump and the overview', async () => {
+  test('a reload updates the configuration dump and the overview', async () => {
     await using it = await live(yaml(answer('one')), { admin: true });
     await it.become(`# moved\n${yaml({ ...answer('two'), name: 'b' })}`);
     const overview = JSON.parse(await text(`${it.gate.admin}/api/overview`));
@@ -130,7 +130,7 @@ describe('a reload', () => {
     expect(JSON.parse(await text(`${it.gate.admin}/api/config`)).text).toContain('# moved');
   });
 
-  test('says which settings it does not change', async () => {
+  test('a reload logs which changed settings need a restart', async () => {
     await using it = await live(yaml(answer('one')));
     const more = { config: { logging: { level: 'warn' }, mcp: { maxSessions: 7 } } };
     expect(await it.become(routesConfig([answer('two')], more))).toBe(true);
@@ -140,8 +140,8 @@ describe('a reload', () => {
   });
 });
 
-describe('a configuration with a mistake', () => {
-  test('changes nothing, and is told with its place until it is mended', async () => {
+describe('a reload of an invalid configuration', () => {
+  test('a reload of an invalid configuration changes nothing and reports the position until it is fixed', async () => {
     await using it = await live(yaml(answer('one')), { admin: true });
     expect(await isSynchronized(it.gate)).toBe(1);
     expect(await it.become('gateways:\n  default: { port: nine }\n')).toBe(false);
@@ -160,7 +160,7 @@ describe('a configuration with a mistake', () => {
     expect([await text(it.gate.url), await isSynchronized(it.gate)]).toEqual(['two', 1]);
   });
 
-  test('tells no secret of it', async () => {
+  test('a reload of an invalid configuration logs no secret from it', async () => {
     await using it = await live(yaml(answer('one')), { admin: true });
     const key = { keys: [{ key: 'sk-very-secret-1234' }], mode: 'sk-very-secret-1234' };
     expect(await it.become(yaml(answer('x', { apiKey: key })))).toBe(false);
@@ -173,7 +173,7 @@ describe('a configuration with a mistake', () => {
     expect(told.join('')).toContain('The changed configuration is not loaded');
   });
 
-  test('leaves a rate limit of what serves alone', async () => {
+  test('a reload of an invalid configuration does not reset rate limits of the active one', async () => {
     const policies = { localRateLimit: [{ maxTokens: 1, fillInterval: '1h' }] };
     await using it = await live(yaml(answer('one', policies)));
     await send(it.gate.url);
@@ -183,7 +183,7 @@ describe('a configuration with a mistake', () => {
   });
 });
 
-describe('ports', () => {
+describe('ports at a reload', () => {
   const on = (...ports: number[]): string =>
     JSON.stringify({
       gateways: Object.fromEntries(
@@ -196,7 +196,7 @@ describe('ports', () => {
       () => false,
     );
 
-  test('are opened and closed; one that cannot be opened leaves all as it was', async () => {
+  test('a reload opens and closes ports; if one cannot be opened, nothing changes', async () => {
     const [busy, fresh, second] = [await freePort(), await freePort(), await freePort()];
     const { server } = await occupy(busy);
     await using it = await live(on(0));
@@ -216,7 +216,7 @@ describe('ports', () => {
     await until(() => it.gate.accessLog.some((line) => line.includes(' listener=g1 ')));
   });
 
-  test('keep their address, which only a restart changes', async () => {
+  test('ports keep their address at a reload, which only a restart changes', async () => {
     const port = await freePort();
     const at = (address: object): string =>
       JSON.stringify({ gateways: { g: { port, ...address, routes: [answer('one')] } } });
@@ -226,7 +226,7 @@ describe('ports', () => {
     expect(await text(it.gate.url)).toBe('one');
   });
 
-  test('that another process has are not taken for our own', async () => {
+  test('a reload does not treat a port of another process as its own', async () => {
     const port = await freePort();
     await using _other = await busyPort('127.0.0.2', port);
     const gate = (address: string): object => ({ port, address, routes: [answer('one')] });
@@ -236,7 +236,7 @@ describe('ports', () => {
     expect(it.gate.log.at(-1)).toContain(`port ${port} is already in use`);
   });
 
-  test('that are removed let requests under way finish', async () => {
+  test('a port that a reload removes lets in-flight requests finish', async () => {
     const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
     await using backend = await httpUpstream((_, response) => resolve(response));
     const port = await freePort();
@@ -252,7 +252,7 @@ describe('ports', () => {
     expect((await slow).text).toBe('late');
   });
 
-  test('that are removed cut their requests at the deadline, and no others', async () => {
+  test('a port that a reload removes cuts its own requests at the deadline and no others', async () => {
     const port = await freePort();
     const deadline = { connectionTerminationDeadline: '200ms' };
     const config = (gateways: object): string => JSON.stringify({ config: deadline, gateways });
@@ -275,11 +275,11 @@ describe('ports', () => {
   });
 });
 
-describe('MCP sessions', () => {
+describe('MCP sessions at a reload', () => {
   const mcp = (targets: object[], rules = ['true']): string =>
     yaml({ name: 'm', policies: { authorization: { rules } }, backends: [{ mcp: { targets } }] });
 
-  test('of a backend that has not changed live on with their child and stream when a policy changes', async () => {
+  test('MCP sessions of an unchanged backend keep their child process and stream when a policy changes', async () => {
     await using it = await live(mcp([chaos('a')]));
     const session = await openSession(it.gate.url);
     await using events = await openEvents(it.gate.url, { session: session.id });
@@ -292,7 +292,7 @@ describe('MCP sessions', () => {
     expect(events.ended).toBe(false);
   });
 
-  test('of a backend that has changed keep their targets until they end; new ones get the new targets', async () => {
+  test('MCP sessions of a changed backend keep their targets until they end; new sessions get the new targets', async () => {
     await using one = await mcpUpstream({});
     await using two = await mcpUpstream({});
     const at = (url: string) => mcp([{ name: 't', mcp: { host: url } }]);
@@ -315,7 +315,7 @@ describe('MCP sessions', () => {
     expect((await fresh.request('tools/list')).status).toBe(200);
   });
 
-  test('of a route that is removed end, and their children with them', async () => {
+  test('MCP sessions of a removed route end together with their child processes', async () => {
     await using it = await live(mcp([chaos('a')]), { admin: true });
     const session = await openSession(it.gate.url);
     const call = await session.request('tools/call', { name: 'pid' });

@@ -49,7 +49,7 @@ async function watched(): Promise<{ gate: TestGateway; file: string; folder: str
   };
 }
 
-describe.concurrent('a change is noticed', () => {
+describe.concurrent('changes of the configuration file', () => {
   test.each<[string, (file: string, text: string) => unknown]>([
     ['written in place', (file, text) => writeFileSync(file, text)],
     [
@@ -82,7 +82,7 @@ describe.concurrent('a change is noticed', () => {
         appendFileSync(file, text);
       },
     ],
-  ])('%s: twice, with one reload each', async (_, write) => {
+  ])('every change of a configuration file causes one reload: %s', async (_, write) => {
     await using it = await watched();
     await write(it.file, config('1'));
     await serves(it.gate, '1');
@@ -91,7 +91,7 @@ describe.concurrent('a change is noticed', () => {
     expect([logged(it.gate, 'configuration reloaded'), logged(it.gate, 'Failed')]).toEqual([2, 0]);
   });
 
-  test('only when the file is whole, however slowly it is written', async () => {
+  test('a configuration file that is written slowly is reloaded only when it is complete', async () => {
     await using it = await watched();
     const file = openSync(it.file, 'w');
     for (const letter of `${config('slow')}\n`) {
@@ -103,7 +103,7 @@ describe.concurrent('a change is noticed', () => {
     expect([logged(it.gate, 'configuration reloaded'), logged(it.gate, 'Failed')]).toEqual([1, 0]);
   });
 
-  test('when a symbolic link comes to lead elsewhere, as in a mounted ConfigMap', async () => {
+  test('a changed symbolic link, as in a mounted ConfigMap, causes a reload', async () => {
     await using folder = await temporaryFolder();
     const version = (name: string): void => {
       mkdirSync(join(folder.path, name));
@@ -127,7 +127,7 @@ describe.concurrent('a change is noticed', () => {
     await serves(gate, 'in place');
   });
 
-  test('in a folder that was deleted and made again', async () => {
+  test('a configuration file in a folder that was deleted and recreated causes a reload', async () => {
     await using it = await watched();
     rmSync(it.folder, { recursive: true });
     await until(() => logged(it.gate, 'Failed to reload config: test.yaml cannot be read') === 1);
@@ -137,8 +137,8 @@ describe.concurrent('a change is noticed', () => {
   });
 });
 
-describe('there is no reload', () => {
-  test('for touches, for what was written as it was, and for other files of the folder', async () => {
+describe('no reload', () => {
+  test('touching the file, writing the same content and other files of the folder cause no reload', async () => {
     await using it = await watched();
     for (let count = 0; count < 10_000; count += 1) utimesSync(it.file, count, count);
     writeFileSync(it.file, config('0'));
@@ -153,7 +153,7 @@ describe('there is no reload', () => {
 });
 
 describe('referenced files', () => {
-  test('a price catalog: a wrong one is refused, and its successor is read', async () => {
+  test('a changed price catalog is reloaded: an invalid one is refused, and a later valid one is loaded', async () => {
     await using folder = await temporaryFolder();
     const catalog = join(folder.path, 'prices.json');
     const prices = (rate: string): string =>
@@ -172,7 +172,7 @@ describe('referenced files', () => {
     expect(gate.live.state.isSynchronized).toBe(true);
   });
 
-  test('a key set: what cannot be read leaves the keys as they were, and is logged once', async () => {
+  test('an unreadable key set file leaves the keys unchanged and is logged once', async () => {
     await using folder = await temporaryFolder();
     await using idp = await startIdp();
     const keys = join(folder.path, 'keys.json');
@@ -200,8 +200,8 @@ describe('referenced files', () => {
   });
 });
 
-describe('the command', () => {
-  test('takes a storm of signals for few reloads', async () => {
+describe('agctl proxy and reloads', () => {
+  test('many reload signals at once cause few reloads', async () => {
     await using running = await serve(config('0'));
     for (let count = 0; count < 200; count += 1) running.kill('SIGHUP');
     await until(() => running.stderr.includes('configuration reloaded'));
@@ -210,7 +210,7 @@ describe('the command', () => {
     expect(running.stderr.split('configuration reloaded').length).toBeLessThan(50);
   });
 
-  test('reloads on SIGHUP alone with --no-watch', async () => {
+  test('with --no-watch the gateway reloads only on SIGHUP', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'c.yaml');
     writeFileSync(file, config('1'));
@@ -225,7 +225,7 @@ describe('the command', () => {
     expect((await running.finished).code).toBe(0);
   });
 
-  test('watches its file, is ready also when it holds a mistake, and stops', async () => {
+  test('the gateway watches its file, becomes ready even if the file becomes invalid, and stops', async () => {
     const [readiness, stats] = [await freePort(), await freePort()];
     const env = { READINESS_ADDR: `127.0.0.1:${readiness}`, STATS_ADDR: `127.0.0.1:${stats}` };
     await using running = await serve(config('0'), { env });
