@@ -29,8 +29,8 @@ const document = (rates: object | undefined, more: object = {}, model = 'm') =>
 const price = (rates: object, usage: object, more: object = {}) =>
   new PriceCatalog([document(rates, more)]).price('openai', ['m'], { input: 0, output: 0, ...usage });
 
-describe('a price', () => {
-  test('counts cached and reasoning tokens once, by their own rates', () => {
+describe('prices', () => {
+  test('a price counts cached and reasoning tokens once, by their own rates', () => {
     const usage = { input: 1000, cachedInput: 400, output: 100, reasoning: 30 };
     const cost = price({ input: '0.20', output: '0.80', cacheRead: '0.05' }, usage);
     expect(cost).toMatchObject({ status: 'Exact', total: '0.00022' });
@@ -49,19 +49,19 @@ describe('a price', () => {
 
   test.each([
     [
-      'a cache class without a rate is ordinary input',
+      'a cache class without a rate is priced as input',
       { input: '1' },
       { input: 10, cachedInput: 4 },
       '0.00001',
     ],
     [
-      'audio without a rate is ordinary',
+      'audio without a rate is priced as text',
       { input: '1', output: '2' },
       { input: 3, inputAudio: 3, output: 1, outputAudio: 1 },
       '0.000005',
     ],
     [
-      'details over their total cost no less than nothing',
+      'details over their total do not make the cost negative',
       { input: '1', cacheRead: '1' },
       { input: 1, cachedInput: 5 },
       '0.000005',
@@ -69,11 +69,11 @@ describe('a price', () => {
     ['the smallest rate', { input: '0.000001' }, { input: 1 }, '0.000000000001'],
     ['nothing', { input: '1' }, {}, '0'],
     ['whole dollars', { output: '15' }, { output: 2_000_000 }, '30'],
-  ])('%s', (_, rates, usage, total) => {
+  ])('price calculation: %s', (_, rates, usage, total) => {
     expect(price(rates, usage).total).toBe(total);
   });
 
-  test('is exact in decimal, where binary fractions are not', () => {
+  test('a price is exact in decimal where binary fractions are not', () => {
     expect(price({ input: '0.1', output: '0.2' }, { input: 1_000_000, output: 1_000_000 }).total).toBe('0.3');
     fc.assert(
       fc.property(fc.nat(10 ** 9), fc.nat(10 ** 6), (tokens, millionths) => {
@@ -85,7 +85,7 @@ describe('a price', () => {
     );
   });
 
-  test('follows the highest tier that the context is over', () => {
+  test('a price follows the highest tier that the context exceeds', () => {
     const tiers = [
       { contextOver: 100, rates: { input: '2' } },
       { contextOver: 200, rates: { input: '4' } },
@@ -97,7 +97,7 @@ describe('a price', () => {
     expect(price({ input: '1', output: '1' }, { input: 101, output: 1 }, { tiers }).total).toBe('0.000203');
   });
 
-  test('says why there is none', () => {
+  test('a missing price comes with the reason', () => {
     const usage = { input: 1, output: 1 };
     const status = (
       catalog: PriceCatalog,
@@ -113,12 +113,12 @@ describe('a price', () => {
     expect(catalog.price('openai', ['m-2026', 'm'], usage).status).toBe('Exact');
   });
 
-  test('is taken from later catalogs rate by rate', () => {
+  test('later catalogs override a price rate by rate', () => {
     const both = new PriceCatalog([document({ input: '1', output: '1' }), document({ input: '3' })]);
     expect(both.price('openai', ['m'], { input: 1, output: 1 }).total).toBe('0.000004');
   });
 
-  test.each(['-1', '1e3', '0.1234567', '.5', '1,5', 1])('rate %j is refused', (input) => {
+  test.each(['-1', '1e3', '0.1234567', '.5', '1,5', 1])('a price catalog with the rate %j is refused', (input) => {
     expect(() => document({ input })).toThrow();
   });
 });
@@ -137,7 +137,7 @@ describe('usage', () => {
       { prompt_tokens: 3, completion_tokens: 4.5, prompt_tokens_details: null },
       { input: 3, output: 0 },
     ],
-  ])('%j is read as %j', (value, usage) => {
+  ])('usage %j is read as %j', (value, usage) => {
     expect(parseUsage(value)).toEqual(usage);
   });
 });
@@ -149,7 +149,7 @@ describe('catalogs of a configuration', () => {
       llm: { port: 0, models: [{ name: '*', provider: 'echo' }] },
     });
 
-  test('come from a file, and a model without a price is explained in the log', async () => {
+  test('a price catalog is read from a file, and a model without a price is explained in the log', async () => {
     await using folder = await temporaryFolder();
     const catalog = {
       providers: { echo: { models: { 'acme-mini': { rates: { input: '1000000', output: '0' } } } } },
@@ -164,7 +164,7 @@ describe('catalogs of a configuration', () => {
     expect(line['gw.ai.usage.cost.problem']).toBe('no prices for echo other');
   });
 
-  test('price the model that the provider was asked for, also when the log reads the answer', async () => {
+  test('price catalogs price the model that the provider was asked for, also when the log reads the response', async () => {
     await using provider = await llmProvider(answering(completion('Hello.', { model: 'dated-name' })));
     const modelCatalog = [
       { inline: { providers: { openai: { models: { real: { rates: { input: '1000000' } } } } } } },
@@ -184,25 +184,25 @@ describe('catalogs of a configuration', () => {
     });
   });
 
-  test('that cannot be used are errors of the configuration', async () => {
+  test('an unusable price catalog is a configuration error', async () => {
     await expect(gateway(config([{ file: 'nowhere.json' }]))).rejects.toThrow('cannot be read');
     await expect(gateway(config([{ inline: '{"providers":{},"x":1}' }]))).rejects.toThrow('not valid');
   });
 });
 
-describe('a limit', () => {
+describe('LLM rate limits', () => {
   const limited = (limit: object) =>
     modelsGateway([{ name: '*', provider: 'echo' }], { policies: { localRateLimit: [limit] } });
   const say = (content: string) => ({ model: 'm', messages: [{ role: 'user', content }] });
 
-  test('on requests lets exactly as many through as it says, also when they come at once', async () => {
+  test('a request limit admits exactly its number of requests, also when they are concurrent', async () => {
     await using served = await limited({ maxTokens: 5, fillInterval: '1h' });
     const replies = await Promise.all(Array.from({ length: 50 }, () => chat(served)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(5);
     expect(replies.filter(({ status }) => status === 429)).toHaveLength(45);
   });
 
-  test('on tokens is not escaped by leaving before the report', async () => {
+  test('a token limit counts calls whose client disconnects before the usage report', async () => {
     await using provider = await llmProvider(
       streaming((response) => response.write(chunk({ content: 'x'.repeat(400) }))),
     );
@@ -218,7 +218,7 @@ describe('a limit', () => {
     expect((await chat(served)).status).toBe(429);
   });
 
-  test('on tokens takes what a call used when it has ended, and refuses when there is nothing left', async () => {
+  test("a token limit deducts a call's usage when the call ends, and refuses calls at zero", async () => {
     await using served = await limited({ maxTokens: 10, fillInterval: '1h', type: 'tokens' });
     // The built-in model counts words, and says as many.
     const first = await chat(served, say('one two three'));

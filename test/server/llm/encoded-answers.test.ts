@@ -39,9 +39,9 @@ const FORMS = [
   ['brotli', 'br', brotliCompressSync],
 ] as const;
 
-describe('an answer that is compressed although nobody asked for it', () => {
+describe('responses compressed without a request for it', () => {
   test.each(FORMS)(
-    'is decoded, counted and has headers that are right: %s',
+    'a compressed response is decoded and counted, and its headers are correct: %s',
     async (_, encoding, compress) => {
       await using provider = await llmProvider(encoded(compress(completion('Hello.')), encoding));
       await using gate = await llmGateway(provider);
@@ -53,7 +53,7 @@ describe('an answer that is compressed although nobody asked for it', () => {
     },
   );
 
-  test.each(FORMS)('is decoded as a stream, too: %s', async (_, encoding, compress) => {
+  test.each(FORMS)('a compressed stream is decoded: %s', async (_, encoding, compress) => {
     const events = `${chunk({ content: 'Hel' })}${chunk({ content: 'lo.' })}${DONE}`;
     await using provider = await llmProvider(
       encoded(compress(events), encoding, 200, { 'content-type': 'text/event-stream' }),
@@ -64,7 +64,7 @@ describe('an answer that is compressed although nobody asked for it', () => {
     expect(reply.headers).not.toHaveProperty('content-encoding');
   });
 
-  test('is decoded event by event, not at the end', async () => {
+  test('a compressed stream is decoded event by event, not at its end', async () => {
     const written: (() => void)[] = [];
     await using provider = await llmProvider(async (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' });
@@ -90,7 +90,7 @@ describe('an answer that is compressed although nobody asked for it', () => {
     expect(text).toContain('two');
   });
 
-  test('of an error loses the key that it repeats', async () => {
+  test('the provider key is removed from a compressed error response', async () => {
     const apiKey = 'sk-provider-key';
     const refusal = `{"error":{"message":"bad key ${apiKey}","code":"invalid_api_key"}}`;
     await using provider = await llmProvider(encoded(gzipSync(refusal), 'gzip', 401));
@@ -100,7 +100,7 @@ describe('an answer that is compressed although nobody asked for it', () => {
     expect((await gate.accessLine(1))['error.type']).toBe('invalid_api_key');
   });
 
-  test('is shown to guardrails', async () => {
+  test('a compressed response is sent to guardrails decoded', async () => {
     await using guard = await guardrail(({ choices = [] }) => ({
       body: { choices: choices.map(({ message }) => ({ message: { ...message, content: '*' } })) },
     }));
@@ -109,20 +109,20 @@ describe('an answer that is compressed although nobody asked for it', () => {
     expect((await chat(gate)).text).not.toContain('SECRET');
   });
 
-  test('with nothing in it is nothing', async () => {
+  test('an empty compressed response stays empty', async () => {
     await using provider = await llmProvider(encoded(Buffer.alloc(0), 'gzip'));
     await using gate = await llmGateway(provider);
     expect(await chat(gate)).toMatchObject({ status: 200, text: '' });
   });
 });
 
-describe('an answer that cannot be decoded', () => {
+describe('responses that cannot be decoded', () => {
   test.each([
     ['is not what it says', Buffer.from('no gzip'), 'gzip', 'is not valid gzip'],
     ['is cut off', gzipSync(completion('Hello.')).subarray(0, 40), 'gzip', 'is not valid gzip'],
     ['has an unknown encoding', Buffer.from('x'), 'zstd', 'content-encoding `zstd`'],
     ['has two', gzipSync(gzipSync('{}')), 'gzip, gzip', 'content-encoding `gzip, gzip`'],
-  ])('because it %s is a 502', async (_, bytes, encoding, why) => {
+  ])('a response whose encoded body %s is a 502', async (_, bytes, encoding, why) => {
     await using provider = await llmProvider(encoded(bytes, encoding));
     await using guard = await guardrail(() => ({}));
     await using gate = await llmGateway(provider, { model: { guardrails: { response: [webhook(guard)] } } });
@@ -132,7 +132,7 @@ describe('an answer that cannot be decoded', () => {
     expect(errorOf(reply).message + (await gate.accessLine(1))['error.detail']).toContain(why);
   });
 
-  test.each([false, true])('because it grows without measure is cut off (stream: %s)', async (stream) => {
+  test.each([false, true])('a compressed response that expands without limit is cut off (stream: %s)', async (stream) => {
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, `data: ${'x'.repeat(1000)}\n\n`), { level: 9 });
     const type = stream ? 'text/event-stream' : 'application/json';
     await using provider = await llmProvider(encoded(bomb, 'gzip', 200, { 'content-type': type }));

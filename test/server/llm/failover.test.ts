@@ -45,7 +45,7 @@ const SECOND = { model: 'second', priority: 1 };
 const evicted = (eviction: object): object => ({ health: { eviction } });
 
 describe('a virtual model with failover', () => {
-  test('uses the first priority, leaves it alone when it fails, and returns', async () => {
+  test('failover uses the first priority, evicts it when it fails, and returns to it', async () => {
     const mood = { answer: ok };
     await using first = await llmProvider((...call) => mood.answer(...call));
     await using second = await llmProvider();
@@ -69,7 +69,7 @@ describe('a virtual model with failover', () => {
     });
   });
 
-  test('tells a trace who is left alone, and that there is no other choice', async () => {
+  test('failover reports in the trace which model is evicted and that no other choice is left', async () => {
     await using first = await llmProvider(answering('{"error":{}}', 500));
     await using second = await llmProvider(answering('{"error":{}}', 500));
     const long = evicted({ duration: '1h' });
@@ -89,7 +89,7 @@ describe('a virtual model with failover', () => {
     ]);
   });
 
-  test('sends a request on at once when no provider was reached, with the changes of that one alone', async () => {
+  test('failover resends a request at once when no provider was reached, with the changes of the new entry only', async () => {
     await using second = await llmProvider();
     const refused = { address: `127.0.0.1:${await refusingPort()}` };
     const models = [
@@ -104,7 +104,7 @@ describe('a virtual model with failover', () => {
     expect((await endpoints(served)).rejected).toHaveProperty('first');
   });
 
-  test('says why the last one was not reached when none is', async () => {
+  test('failover names the last connection error when no provider is reached', async () => {
     const refused = { address: `127.0.0.1:${await refusingPort()}` };
     await using served = await failing([entry('first', refused), entry('second', refused)], FIRST, SECOND);
     const reply = await chat(served, ASKED);
@@ -114,7 +114,7 @@ describe('a virtual model with failover', () => {
     expect([Object.keys(active), Object.keys(rejected)]).toEqual([[], ['first', 'second']]);
   });
 
-  test('does not send a request again that broke off at a provider', async () => {
+  test('failover does not resend a request whose connection broke after it was sent', async () => {
     await using first = await llmProvider((request) => request.socket.destroy());
     await using second = await llmProvider();
     await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
@@ -135,7 +135,7 @@ describe('a virtual model with failover', () => {
     ['nothing', {}, /^2\.\ds$|^3s$/],
     ['what is no time', { 'retry-after': 'soon' }, /^2\.\ds$|^3s$/],
     ['a year', { 'retry-after': '31536000' }, /^59m|^1h0m0s$/],
-  ])('leaves a provider alone for as long as it says (429 with %s)', async (_, headers, left) => {
+  ])('failover evicts a provider for as long as its 429 response says: %s', async (_, headers, left) => {
     await using first = await llmProvider(answering('{}', 429, headers as Record<string, string>));
     await using second = await llmProvider();
     await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
@@ -146,7 +146,7 @@ describe('a virtual model with failover', () => {
     expect(rejected['first']?.info.evictedUntil).toMatch(left);
   });
 
-  test('leaves it alone for longer each time, until it has worked', async () => {
+  test('failover evicts a provider for longer each time until a call succeeds', async () => {
     const mood = { answer: answering('{}', 500) };
     await using first = await llmProvider((...call) => mood.answer(...call));
     await using second = await llmProvider();
@@ -168,7 +168,7 @@ describe('a virtual model with failover', () => {
     expect((await endpoints(served)).active['first']?.info.timesEjected).toBeGreaterThanOrEqual(30);
   });
 
-  test('uses those left alone when there are no others', async () => {
+  test('failover uses evicted models when there are no others', async () => {
     const mood = { answer: answering('{}', 503) };
     await using first = await llmProvider((...call) => mood.answer(...call));
     await using served = await failing([entry('first', first)], FIRST);
@@ -178,7 +178,7 @@ describe('a virtual model with failover', () => {
     expect((await chat(served, ASKED)).status).toBe(200);
   });
 
-  test('waits for as many failures in a row as the model says', async () => {
+  test('failover evicts a model after as many consecutive failures as configured', async () => {
     await using first = await llmProvider(answering('{}', 500));
     await using second = await llmProvider();
     const models = [entry('first', first, evicted({ consecutiveFailures: 3 })), entry('second', second)];
@@ -188,7 +188,7 @@ describe('a virtual model with failover', () => {
     expect(statuses).toEqual([500, 500, 500, 200, 200]);
   });
 
-  test('waits until the health is as low as the model says', async () => {
+  test('failover evicts a model when its health falls below the configured value', async () => {
     await using first = await llmProvider(answering('{}', 500));
     await using second = await llmProvider();
     const health = { healthThreshold: 0.6, restoreHealth: 0.9, duration: '1ms' };
@@ -201,7 +201,7 @@ describe('a virtual model with failover', () => {
     await until(async () => (await endpoints(served)).active['first']?.info.health === 0.9);
   });
 
-  test('takes for a failure what the model says', async () => {
+  test('failover evicts on the configured failure condition', async () => {
     await using first = await llmProvider(answering('{}', 404, { 'x-state': 'down' }));
     await using second = await llmProvider();
     const unhealthyExpression = 'response.code == 404 && response.headers["x-state"] == "down"';
@@ -211,7 +211,7 @@ describe('a virtual model with failover', () => {
     expect((await chat(served, ASKED)).status).toBe(200);
   });
 
-  test('prefers the quicker of equal priority', async () => {
+  test('failover prefers the faster of two models with equal priority', async () => {
     await using slow = await llmProvider((_, response, received) =>
       setTimeout(() => ok(_, response, received), 40),
     );
@@ -223,7 +223,7 @@ describe('a virtual model with failover', () => {
     expect(slow.received.length).toBeLessThanOrEqual(2);
   });
 
-  test('tells models of one wildcard entry apart', async () => {
+  test('failover evicts models of one wildcard entry separately', async () => {
     await using provider = await llmProvider((request, response, received) => {
       const isFirst = received.body.includes('"acme-first"');
       return answering(isFirst ? '{}' : completion('Hi.'), isFirst ? 429 : 200)(request, response, received);
@@ -237,7 +237,7 @@ describe('a virtual model with failover', () => {
     expect((await chat(served, ASKED)).status).toBe(200);
   });
 
-  test('that no client waits for says nothing of the provider', async () => {
+  test('a call whose client disconnects does not count for or against the provider', async () => {
     await using first = await llmProvider(() => undefined);
     await using second = await llmProvider();
     await using served = await failing([entry('first', first), entry('second', second)], FIRST, SECOND);
@@ -260,7 +260,7 @@ test.each<[string, object, string]>([
   ['without a target', { targets: [] }, 'targets'],
   ['for a model that nobody answers', { targets: [{ model: 'other' }] }, 'does not match any entry'],
   ['with a priority below zero', { targets: [{ model: 'first', priority: -1 }] }, 'priority'],
-])('a failover %s is an error of the configuration', async (_, failover, message) => {
+])('a failover %s is a configuration error', async (_, failover, message) => {
   const models = [{ name: 'first', provider: 'echo' }];
   const virtualModels = [{ name: 'safe', routing: { failover } }];
   await expect(gateway(JSON.stringify({ llm: { port: 0, models, virtualModels } }))).rejects.toThrow(message);

@@ -27,14 +27,14 @@ vi.mock(import('../../../src/core/limits.ts'), async (original) => {
   return { LIMITS: { ...LIMITS, guardrailConnections: 20 } as unknown as typeof LIMITS };
 });
 
-describe('headers of a provider', () => {
+describe('headers of an LLM provider', () => {
   const answer = (fields: string): string =>
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${fields}content-length: 2\r\n\r\n{}`;
 
   test.each([
     ['one of 64 KiB', `x-long: ${'x'.repeat(65_536)}\r\n`],
     ['300 of them with 20 KiB', `x-many: ${'x'.repeat(60)}\r\n`.repeat(300)],
-  ])('that are too large are 502: %s', async (_, fields) => {
+  ])('provider headers over the size limit are a 502: %s', async (_, fields) => {
     await using provider = await rawUpstream((socket) => socket.end(answer(fields)));
     await using served = await llmGateway(provider);
     const reply = await chat(served);
@@ -42,7 +42,7 @@ describe('headers of a provider', () => {
     expect(errorOf(reply).type).toBe('api_error');
   });
 
-  test('that are small go on, however many, but for cookies and those of its connection', async () => {
+  test('any number of small provider headers is forwarded, except cookies and connection headers', async () => {
     const fields = `${'x-many: 1\r\n'.repeat(300)}set-cookie: a=b\r\nconnection: x-own\r\nx-own: 1\r\n`;
     await using provider = await rawUpstream((socket) => socket.end(answer(fields)));
     await using served = await llmGateway(provider);
@@ -54,7 +54,7 @@ describe('headers of a provider', () => {
   });
 });
 
-describe('a guardrail sees', () => {
+describe('input of guardrails', () => {
   const guardedGateway = async (seen: string[]) => {
     const provider = await llmProvider();
     const hook = await guardrail(({ messages }) => {
@@ -69,7 +69,7 @@ describe('a guardrail sees', () => {
     return { served, provider, [Symbol.asyncDispose]: dispose };
   };
 
-  test('text as it was sent, invisible characters and base64 with it', async () => {
+  test('a guardrail receives the text as sent, including invisible characters and base64', async () => {
     const seen: string[] = [];
     await using guarded = await guardedGateway(seen);
     const odd = ['i\u200bg\u200bn\u200bo\u200br\u200be', 'aWdub3Jl', '\u202Eevil', '\uFEFF🎉', 'a\u0000b'];
@@ -79,7 +79,7 @@ describe('a guardrail sees', () => {
     expect(bodyOf(guarded.provider)['messages']).toEqual(messages);
   });
 
-  test('a megabyte, and ten thousand messages, without holding others up', async () => {
+  test('a guardrail receives a megabyte and ten thousand messages without delaying other requests', async () => {
     const seen: string[] = [];
     await using guarded = await guardedGateway(seen);
     const small = Array.from({ length: 10_000 }, (_, index) => ({ role: 'user', content: `m${index}` }));
@@ -100,7 +100,7 @@ describe('a guardrail sees', () => {
   });
 });
 
-test('a webhook that takes its time has so many calls at once, and the other models answer', async () => {
+test('a slow webhook has a bounded number of concurrent calls and does not block other models', async () => {
   const held: (() => void)[] = [];
   let atOnce = 0;
   let most = 0;
@@ -136,7 +136,7 @@ test('a webhook that takes its time has so many calls at once, and the other mod
   expect(most).toBe(20);
 });
 
-test('a provider whose name does not resolve is 503', async () => {
+test('a provider whose name does not resolve is a 503', async () => {
   await using served = await llmGateway({ address: 'nowhere.invalid:80' });
   const reply = await chat(served);
   expect(reply.status).toBe(503);
@@ -151,7 +151,7 @@ async function streamOf({ url }: { url: string }): Promise<IncomingMessage> {
   return response.on('error', () => undefined);
 }
 
-test('a provider that dies half way ends each stream with an error event for its client', async () => {
+test('a provider that dies in mid-stream ends each stream with an error event', async () => {
   const part = chunk({ content: 'Hel' }) + chunk({ content: 'lo' });
   const open = new Set<Socket>();
   await using provider = await rawUpstream((socket) => {
@@ -235,7 +235,7 @@ async function badNetwork(address: string, resets: (request: number) => boolean)
   };
 }
 
-test('over a bad network exactly the broken requests fail, and the others are whole', async () => {
+test('on an unreliable network only the broken requests fail, and the others are complete', async () => {
   await using provider = await llmProvider((incoming, response, received) => {
     const { n } = JSON.parse(received.body) as { n: number };
     const text = `answer ${n} ${'x'.repeat(n)}`;
@@ -260,7 +260,7 @@ test('over a bad network exactly the broken requests fail, and the others are wh
   expect(failures).toBe(12);
 });
 
-test('a gateway without descriptors left keeps its streams, and recovers when clients leave', async () => {
+test('a gateway without free file descriptors keeps its streams and recovers when clients disconnect', async () => {
   await using provider = await llmProvider(
     streaming((response) => {
       const beat = setInterval(() => response.write(chunk({ content: 'beat' })), 20);

@@ -32,7 +32,7 @@ const maskAll = () =>
   }));
 
 describe('request guardrails', () => {
-  test('mask texts and keep everything else of a message', async () => {
+  test('request guardrails mask texts and keep all other members of a message', async () => {
     await using provider = await llmProvider();
     await using hook = await maskAll();
     await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
@@ -72,7 +72,7 @@ describe('request guardrails', () => {
     expect((await served.accessLine(1))['gw.ai.guardrail.unseen']).toBe('1');
   });
 
-  test('may give another number of messages, which then are the request', async () => {
+  test('request guardrails may return another number of messages, which replace those of the request', async () => {
     await using provider = await llmProvider();
     const messages = [{ role: 'user', content: 'only this' }];
     await using hook = await guardrail(() => ({ body: { messages } }));
@@ -81,7 +81,7 @@ describe('request guardrails', () => {
     expect(bodyOf(provider)['messages']).toEqual(messages);
   });
 
-  test('that give another number of texts where a tool was called fail', async () => {
+  test('request guardrails that return another number of texts for a request with tool calls fail', async () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({ body: { messages: [{ role: 'user', content: 'this' }] } }));
     await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
@@ -95,7 +95,7 @@ describe('request guardrails', () => {
     ['lists of them', { input: [[1], [2]] }],
     ['an object', { messages: { role: 'user' } }],
     ['deep nesting', { messages: [JSON.parse(`${'{"a":'.repeat(60)}"x"${'}'.repeat(60)}`)] }],
-  ])('refuse what nobody can read: %s', async (_, body) => {
+  ])('request guardrails refuse input that they cannot read: %s', async (_, body) => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({}));
     await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
@@ -105,7 +105,7 @@ describe('request guardrails', () => {
     expect(provider.received).toEqual([]);
   });
 
-  test('run one after the other, those of all models first, each on what the one before left', async () => {
+  test('request guardrails run in order, those of all models first, each on the output of the previous one', async () => {
     await using provider = await llmProvider();
     const append = (mark: string) =>
       guardrail(({ messages }) => ({
@@ -122,7 +122,7 @@ describe('request guardrails', () => {
     expect(bodyOf(provider)['messages']).toEqual([{ role: 'user', content: 'Hi-general-first-second' }]);
   });
 
-  test('reject with their status and body as plain text, and the provider is not asked', async () => {
+  test('request guardrails reject with their status and body as plain text without a call to the provider', async () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({ body: '<b>no</b>', status_code: 451, reason: 'policy 7' }));
     await using next = await guardrail(() => ({}));
@@ -142,7 +142,7 @@ describe('request guardrails', () => {
     });
   });
 
-  test('see every field that a provider may read, whatever the path', async () => {
+  test('request guardrails see every field that a provider may read on any path', async () => {
     await using provider = await llmProvider();
     await using hook = await maskAll();
     await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
@@ -157,7 +157,7 @@ describe('request guardrails', () => {
     });
   });
 
-  test('see no header of the client that nobody listed', async () => {
+  test('request guardrails receive only client headers that are listed', async () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({}));
     const headers = { 'x-listed': 'request.headers["x-canary"]', 'content-type': '"application/x-own"' };
@@ -221,7 +221,7 @@ const FAILING: [string, Answer][] = [
 ];
 
 test.each([{}, { reason: 'nothing found' }, { reason: null }])(
-  'a webhook passes a call with %j',
+  'a webhook response with %j passes the call',
   async (action) => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => action);
@@ -236,7 +236,7 @@ test.each([
   '"a.example\\r\\nx-injected: 1"',
   '"\u00e4.example"',
   '""',
-])('a webhook is called under its own host when `:authority` gives %s', async (authority) => {
+])('a webhook is called with its own Host when `:authority` evaluates to %s', async (authority) => {
   await using provider = await llmProvider();
   await using hook = await guardrail(() => ({}));
   const headers = { ':authority': authority };
@@ -248,9 +248,9 @@ test.each([
   expect(hook.received[0]?.headers).not.toHaveProperty('x-injected');
 });
 
-describe('a webhook that does not answer as agreed', () => {
+describe('guardrail webhooks with invalid responses', () => {
   test.each(FAILING)(
-    'stops the call with 503, or lets it pass where the configuration says so: %s',
+    'an invalid webhook response fails the call with 503, or passes it with failure mode open: %s',
     async (_, answer) => {
       await using provider = await llmProvider();
       await using hook = await httpUpstream(answer);
@@ -269,7 +269,7 @@ describe('a webhook that does not answer as agreed', () => {
     },
   );
 
-  test('also when nobody listens', async () => {
+  test('an unreachable webhook fails the call with 503', async () => {
     await using provider = await llmProvider();
     const hook = { address: `127.0.0.1:${await refusingPort()}` };
     await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
@@ -279,7 +279,7 @@ describe('a webhook that does not answer as agreed', () => {
     expect((await served.accessLine(1))['error.detail']).toBe(`${hook.address}: connection refused`);
   });
 
-  test('a mask with items of another shape is 503, whatever the failure mode', async () => {
+  test('a webhook mask with items of another shape is 503 in every failure mode', async () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({ body: { messages: [{ role: 'user' }] } }));
     const request = [webhook(hook, { failureMode: 'failOpen' })];
@@ -288,7 +288,7 @@ describe('a webhook that does not answer as agreed', () => {
     expect(provider.received).toEqual([]);
   });
 
-  test('is left when the client leaves, and the provider is not asked', async () => {
+  test('a client disconnect cancels the webhook call, and the provider is not asked', async () => {
     await using provider = await llmProvider();
     let left = false;
     await using hook = await httpUpstream((_, response) => {
@@ -315,7 +315,7 @@ describe('a webhook that does not answer as agreed', () => {
 describe('response guardrails', () => {
   const choice = (index: number, message: object): object => ({ index, message, finish_reason: 'stop' });
 
-  test('mask every text and keep tool calls; what they do not change keeps its bytes', async () => {
+  test('response guardrails mask every text, keep tool calls and keep the bytes of unchanged responses', async () => {
     const call = (card: string) => ({
       ...{ id: 'c1', type: 'function', function: { name: 'pay', arguments: `{"card":"${card}"}` } },
     });
@@ -337,7 +337,7 @@ describe('response guardrails', () => {
     expect((await chat(served)).text).toBe(text);
   });
 
-  test('reject, and a mask with another number of choices is 503', async () => {
+  test('response guardrails reject responses, and a mask with another number of choices is 503', async () => {
     await using provider = await llmProvider();
     let action: object = { body: '{"error":"blocked"}', status_code: 403 };
     await using hook = await guardrail(() => action);
@@ -347,7 +347,7 @@ describe('response guardrails', () => {
     expect((await chat(served)).status).toBe(503);
   });
 
-  test('an answer that cannot be read is 502, and errors of the provider are not asked about', async () => {
+  test('response guardrails turn an unreadable response into a 502 and skip provider errors', async () => {
     await using provider = await llmProvider((_, response, { body }) =>
       body.includes('fine') ? response.writeHead(400).end('{"error":1}') : response.end('not json'),
     );

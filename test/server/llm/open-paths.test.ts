@@ -59,7 +59,7 @@ async function formOf({ received }: HttpUpstream): Promise<Map<string, string>> 
 
 const RECORDING = new File(['RIFF-sound'], 'a.wav', { type: 'audio/wav' });
 
-describe('calls of the OpenAI API', () => {
+describe('paths of the OpenAI API', () => {
   test.each([
     '/chat/completions',
     '/completions',
@@ -71,7 +71,7 @@ describe('calls of the OpenAI API', () => {
     '/moderations',
     '/audio/speech',
     '/images/generations',
-  ])('POST %s is open, with and without /v1', async (path) => {
+  ])('POST %s is served with and without /v1', async (path) => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
     for (const asked of [`/v1${path}`, path]) {
@@ -94,7 +94,7 @@ describe('calls of the OpenAI API', () => {
     ['POST', '/v1/v1/chat/completions'],
     ['POST', '/v2/chat/completions'],
     ['POST', '/organization/admin_api_keys'],
-  ])('%s %s is 404 in the envelope, and no provider is asked', async (method, path) => {
+  ])('%s %s is a 404 in the OpenAI error format without a call to the provider', async (method, path) => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
     const body = method === 'GET' ? {} : { body: JSON.stringify(CHAT) };
@@ -106,7 +106,7 @@ describe('calls of the OpenAI API', () => {
     expect(provider.received).toEqual([]);
   });
 
-  test('a port of LLM routes alone answers in the envelope where no route is, too', async () => {
+  test('a port with only LLM routes answers unknown paths in the OpenAI error format', async () => {
     await using provider = await llmProvider();
     const model = { name: '*', provider: 'oaiCompat', params: { baseUrl: `http://${provider.address}/v1` } };
     const routes = [{ matches: [{ path: { pathPrefix: '/v1' } }], backends: [{ llm: { models: [model] } }] }];
@@ -123,7 +123,7 @@ describe('calls of the OpenAI API', () => {
     expect((await send(`${url}/v1/..%2f`)).text).toContain('"error"');
   });
 
-  test('moderations need no model: the default one of the API is meant', async () => {
+  test('a moderation request without a model uses the default model of the API', async () => {
     await using provider = await llmProvider(answering('{"results":[]}'));
     const models = [
       { name: 'acme', provider: 'echo' },
@@ -149,7 +149,7 @@ describe('calls of the OpenAI API', () => {
     expect(errorOf(chatless).code).toBe('missing_model');
   });
 
-  test('a recording is no text: its bytes do not count as tokens', async () => {
+  test('the bytes of an uploaded recording do not count as tokens', async () => {
     const sound = Buffer.alloc(400_000, 1).toString('latin1');
     await using provider = await llmProvider((_, response) =>
       response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(sound),
@@ -166,9 +166,9 @@ describe('calls of the OpenAI API', () => {
   });
 });
 
-describe('forms', () => {
+describe('multipart forms', () => {
   test.each(['/audio/transcriptions', '/audio/translations', '/images/edits', '/images/variations'])(
-    'POST %s goes on with its model, its file and the fields of the configuration',
+    'the form of POST %s is forwarded with its model, its file and the configured fields',
     async (path) => {
       await using provider = await llmProvider(answering('{"text":"Hello."}'));
       const model = { name: 'whisper', overrides: { language: 'en' }, params: undefined };
@@ -211,7 +211,7 @@ describe('forms', () => {
     ['a file for a model', [['model', RECORDING]], 400, 'missing_model'],
     ['an unknown model', [['model', 'other']], 404, 'model_not_found'],
     ['a model that the key is not for', [['model', 'expensive']], 403, 'model_not_allowed'],
-  ] as const)('with %s are refused', async (_, fields, status, code) => {
+  ] as const)('a form with %s is refused', async (_, fields, status, code) => {
     await using provider = await llmProvider();
     const params = { baseUrl: `http://${provider.address}/v1`, apiKey: KEY };
     const models = ['whisper', 'expensive'].map((name) => ({ name, provider: 'oaiCompat', params }));
@@ -224,7 +224,7 @@ describe('forms', () => {
     expect(provider.received).toEqual([]);
   });
 
-  test('that are no forms are refused, and so are forms where JSON is meant', async () => {
+  test('a malformed form is refused, and so is a form where JSON is required', async () => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider);
     const headers = { 'content-type': 'multipart/form-data; boundary=x' };
@@ -244,7 +244,7 @@ describe('forms', () => {
       300_000,
       'Content-Disposition: form-data; name="model"\r\n\r\na\r\n--x--\r\n',
     ],
-  ])('with a mass %s are refused before they are parsed', async (_, piece, count, end) => {
+  ])('a form with a large number %s is refused before it is parsed', async (_, piece, count, end) => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider);
     const reply = await send(`${gate.url}/v1/audio/transcriptions`, {
@@ -263,7 +263,7 @@ describe('forms', () => {
     'Multipart/Form-Data;boundary="x"',
     'multipart/form-data;boundary=x;charset=UTF-8',
     'multipart/form-data; charset=utf-8; boundary=x',
-  ])('are understood as clients declare them: %s', async (type) => {
+  ])('a form is recognized by the content type %s', async (type) => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider);
     const body = '--x\r\nContent-Disposition: form-data; name="model"\r\n\r\na\r\n--x--\r\n';
@@ -273,7 +273,7 @@ describe('forms', () => {
     expect(Object.fromEntries(await formOf(provider))).toEqual({ model: 'a' });
   });
 
-  test('may be as large as `maxBufferSize` says, 2 MiB by default', async () => {
+  test('a form may be as large as `maxBufferSize`, 2 MiB by default', async () => {
     await using provider = await llmProvider(answering('{"text":"Hello."}'));
     const recording = new File([Buffer.alloc(3 * 1024 * 1024, 7)], 'a.wav');
     const fields = [
@@ -289,7 +289,7 @@ describe('forms', () => {
     expect(provider.received[0]?.body.length).toBeGreaterThan(3 * 1024 * 1024);
   });
 
-  test('are shown to guardrails, which may mask their texts', async () => {
+  test('a form is sent to guardrails, which may mask its texts', async () => {
     await using provider = await llmProvider(answering('{"data":[]}'));
     await using guard = await guardrail(({ messages = [] }) => ({
       body: {
@@ -307,14 +307,14 @@ describe('forms', () => {
   });
 });
 
-describe('members that differ from those that decide by their case', () => {
+describe('member names that differ only in case', () => {
   // Decoders of some languages take them for the same, and the last one then counts.
   test.each([
     { model: 'cheap', MODEL: 'dear' },
     { model: 'cheap', Model: 'cheap' },
     { model: 'cheap', messages: [], Messages: [{ role: 'user', content: 'FORBIDDEN' }] },
     { model: 'cheap', pRompt: 'FORBIDDEN' },
-  ])('are refused: %j', async (body) => {
+  ])('a body with a member that differs only in case from a known one is refused: %j', async (body) => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider);
     const reply = await post(`${gate.url}/v1/chat/completions`, body);
@@ -323,13 +323,13 @@ describe('members that differ from those that decide by their case', () => {
   });
 });
 
-describe('guardrails see', () => {
+describe('input of guardrails', () => {
   test.each([
     ['/v1/rerank', { query: 'a SECRET', documents: ['x'] }],
     ['/v1/rerank', { query: 'a', documents: ['x', { text: 'SECRET' }] }],
     ['/v1/messages', { system: 'SECRET', messages: [] }],
     ['/v1/messages', { system: [{ type: 'text', text: 'SECRET' }], messages: [] }],
-  ])('what %s is told: %j', async (path, body) => {
+  ])('guardrails see the texts of %s: %j', async (path, body) => {
     await using provider = await llmProvider();
     await using guard = await guardrail(({ messages = [] }) =>
       messages.some(({ content }) => content.includes('SECRET')) ? { body: 'no', status_code: 403 } : {},
@@ -340,7 +340,7 @@ describe('guardrails see', () => {
   });
 });
 
-describe('the models', () => {
+describe('the list of models', () => {
   const models = ['acme-*', 'meta/llama', 'hidden'].map((name) => ({
     name,
     provider: 'echo',
@@ -368,7 +368,7 @@ describe('the models', () => {
     else expect(JSON.parse(reply.text)).toMatchObject({ id: answer, object: 'model', owned_by: 'openai' });
   });
 
-  test('are listed without /v1 and with a slash at the end, too', async () => {
+  test('the list of models is served without /v1 and with a trailing slash', async () => {
     await using gate = await modelsGateway(models);
     const all = await Promise.all(
       ['/v1/models', '/models', '/v1/models/'].map(async (path) => (await send(gate.url + path)).text),
@@ -399,7 +399,7 @@ describe('`passthrough` of a model', () => {
   }
   const headers = { authorization: 'Bearer k' };
 
-  test('opens paths and methods of its list, as they are, and no others', async () => {
+  test('`passthrough` opens the listed paths and methods unchanged and no others', async () => {
     await using provider = await llmProvider();
     await using gate = await gates(provider);
     const ask = (method: string, path: string, body?: string, type = 'application/json') =>
@@ -434,7 +434,7 @@ describe('`passthrough` of a model', () => {
     expect(provider.received).toHaveLength(before);
   });
 
-  test('opens a path only for keys that may use the model, wherever the request names one', async () => {
+  test('`passthrough` opens a path only for keys that may use the model, wherever the request names a model', async () => {
     await using provider = await llmProvider();
     await using gate = await gates(provider, ['plain', 'other']);
     const ask = (method: string, path: string, body?: string, type = 'application/json') =>
@@ -473,7 +473,7 @@ describe('`passthrough` of a model', () => {
     expect(provider.received).toEqual([]);
   });
 
-  test('does not pass guardrails by: what they cannot read is refused', async () => {
+  test('`passthrough` does not bypass guardrails: requests that they cannot read are refused', async () => {
     await using provider = await llmProvider();
     await using guard = await guardrail(() => ({}));
     const model = { passthrough, guardrails: { request: [webhook(guard)] } };
@@ -488,13 +488,13 @@ describe('`passthrough` of a model', () => {
     ['v1/files', 'expected a path'],
     ['/v1/*/files', 'expected a path'],
     ['/v1/files?a=1', 'expected a path'],
-  ])('%s is no path to open', async (path, message) => {
+  ])('`passthrough` refuses %s as a path in the configuration', async (path, message) => {
     await expect(modelsGateway([{ name: '*', provider: 'echo', passthrough: [{ path }] }])).rejects.toThrow(
       message,
     );
   });
 
-  test('the built-in model says that it has no other calls', async () => {
+  test('the built-in model supports no `passthrough` calls and says so', async () => {
     await using gate = await modelsGateway([
       { name: '*', provider: 'echo', passthrough: [{ path: '/v1/files', methods: ['GET'] }] },
     ]);
@@ -508,7 +508,7 @@ describe('`passthrough` of a model', () => {
 test.each([
   ['of its own', {}, 200, 'unknown_url'],
   ['with other routes', { routes: [{ policies: { directResponse: { body: 'other' } } }] }, 200, undefined],
-])('a gateway %s: where calls without /v1 and unknown paths go', async (_what, more, status, code) => {
+])('LLM routes on a gateway %s leave unknown paths to other routes if there are any', async (_what, more, status, code) => {
   await using gate = await gateway(
     JSON.stringify({
       config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' },

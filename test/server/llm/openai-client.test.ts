@@ -18,8 +18,8 @@ const client = ({ url }: { url: string }): OpenAI =>
   new OpenAI({ baseURL: `${url}/v1`, apiKey: 'sk-test', maxRetries: 0 });
 const ask = { model: 'acme-mini', messages: [{ role: 'user' as const, content: 'say it again' }] };
 
-describe('the official client', () => {
-  test('chats, streams, embeds and lists with the built-in model', async () => {
+describe('the official OpenAI client', () => {
+  test('the official OpenAI client chats, streams, embeds and lists models with the built-in model', async () => {
     await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
     const openai = client(served);
     const reply = await openai.chat.completions.create(ask);
@@ -40,7 +40,7 @@ describe('the official client', () => {
     expect(models.data.map(({ id }) => id)).toEqual(['*']);
   });
 
-  test('completes texts with the built-in model, also as a stream', async () => {
+  test('the official OpenAI client completes texts with the built-in model, with and without streaming', async () => {
     await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
     const { completions } = client(served);
     const options = { model: 'acme-mini', max_tokens: 2 };
@@ -68,7 +68,7 @@ describe('the official client', () => {
     expect(ends).toEqual([null, null, 'length']);
   });
 
-  test('gets one embedding for each text from the built-in model, packed or not', async () => {
+  test('the official OpenAI client gets one embedding per text from the built-in model, in both encodings', async () => {
     await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
     const create = async (more: object): Promise<number[][]> => {
       const reply = await client(served).embeddings.create({ model: 'e', input: ['a', 'b c'], ...more });
@@ -92,7 +92,7 @@ describe('the official client', () => {
     ['/chat/completions', { messages: [] }, 400, 'invalid_type', /'messages'.* list/],
     ['/completions', {}, 400, 'missing_required_parameter', /'prompt'/],
     ['/embeddings', {}, 400, 'missing_required_parameter', /'input'/],
-  ])('is refused by the built-in model at %s with %j', async (path, body, status, code, message) => {
+  ])('the official OpenAI client gets an error from the built-in model at %s with %j', async (path, body, status, code, message) => {
     await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
     const call = client(served).post(path, { body: { model: 'acme-mini', ...body } });
     await expect(call).rejects.toMatchObject({
@@ -106,7 +106,7 @@ describe('the official client', () => {
     expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
   });
 
-  test('transcribes a recording, edits an image, looks up a model and moderates', async () => {
+  test('the official OpenAI client transcribes a recording, edits an image, looks up a model and moderates', async () => {
     const answers: Record<string, string> = {
       '/v1/audio/transcriptions': '{"text":"Hello."}',
       '/v1/images/edits': '{"created":1,"data":[{"b64_json":"AA=="}]}',
@@ -130,7 +130,7 @@ describe('the official client', () => {
     );
   });
 
-  test('gets tools through in both directions', async () => {
+  test('the official OpenAI client sends tools and receives tool calls', async () => {
     const call = {
       id: 'c1',
       type: 'function' as const,
@@ -147,7 +147,7 @@ describe('the official client', () => {
     expect(bodyOf(provider)).toEqual({ ...ask, tools });
   });
 
-  test('understands every refusal', async () => {
+  test('the official OpenAI client parses every error of the gateway', async () => {
     await using served = await modelsGateway([{ name: 'acme-*', provider: 'echo' }], {
       policies: { localRateLimit: [{ maxTokens: 2, fillInterval: '1h' }] },
     });
@@ -163,7 +163,7 @@ describe('the official client', () => {
     await expect(limited).rejects.toThrow('rate limit exceeded');
   });
 
-  test('is told in the stream when the provider breaks off', async () => {
+  test('the official OpenAI client gets an error event in the stream when the provider breaks off', async () => {
     await using provider = await llmProvider(
       streaming((response) => response.write(chunk({ content: 'Hel' }), () => response.destroy())),
     );
@@ -175,7 +175,7 @@ describe('the official client', () => {
     await expect(read()).rejects.toMatchObject({ code: 'upstream_failed' });
   });
 
-  test('leaves a stream, and the provider is left', async () => {
+  test("the official OpenAI client aborts a stream, and the gateway aborts the provider's stream", async () => {
     let left = false;
     await using provider = await llmProvider(
       streaming((response) => {
@@ -195,7 +195,7 @@ describe('the official client', () => {
     await served.accessLine(1);
   });
 
-  test('reads a stream of a provider to its end', async () => {
+  test("the official OpenAI client reads a provider's stream to its end", async () => {
     const role = chunk({ role: 'assistant', content: '' });
     const said = role + ['Grüß', 'e ', '🎉'].map((content) => chunk({ content })).join('');
     await using provider = await llmProvider(streaming((response) => response.end(said + FINISH + DONE)));

@@ -12,7 +12,7 @@ import { send } from '../../kit/send.ts';
 
 const KEY = 'sk-provider-key';
 
-describe('credentials of the client', () => {
+describe('client credentials', () => {
   const credentials = {
     authorization: 'Bearer client-1',
     'x-api-key': 'client-2',
@@ -32,7 +32,7 @@ describe('credentials of the client', () => {
     'idempotency-key': 'once',
   };
 
-  test('of any scheme are not sent to a provider whose model has a key, nor those in the query', async () => {
+  test('client credentials of any scheme, also in the query, are not sent to a provider whose model has a key', async () => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
     const query = '?key=client-a&api_key=client-b&api-key=client-c&access_token=client-d&api%2Dversion=1';
@@ -48,7 +48,7 @@ describe('credentials of the client', () => {
     expect(headers).toMatchObject({ ...others, authorization: `Bearer ${KEY}` });
   });
 
-  test('go on where the model has no key, and the configuration may set them in any case', async () => {
+  test('client credentials are forwarded when the model has no key, and configured headers override them in any case', async () => {
     await using provider = await llmProvider();
     await using open = await llmGateway(provider);
     await chat(open, CHAT, credentials);
@@ -63,7 +63,7 @@ describe('credentials of the client', () => {
   });
 });
 
-test('what a policy sets reaches the provider, in place of what the client sent', async () => {
+test("a header set by a policy replaces the client's header at the provider", async () => {
   await using provider = await llmProvider();
   const policies = {
     requestHeaderModifier: { set: { 'openai-organization': 'org-ours', authorization: 'Bearer ours' } },
@@ -76,8 +76,8 @@ test('what a policy sets reaches the provider, in place of what the client sent'
   });
 });
 
-describe('a redirect of a provider', () => {
-  test.each([301, 302, 303, 307, 308])('%i is a 502, and the client learns no address', async (status) => {
+describe('provider redirects', () => {
+  test.each([301, 302, 303, 307, 308])('a provider redirect with %i is a 502 that does not reveal the address', async (status) => {
     const location = 'http://elsewhere.example/v1/chat/completions?token=t0ps3cret';
     await using provider = await llmProvider(answering('moved', status, { location }));
     await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
@@ -93,7 +93,7 @@ describe('a redirect of a provider', () => {
     expect(provider.received).toHaveLength(1);
   });
 
-  test('is none where the answer has a Location for other reasons: that header stays behind', async () => {
+  test('a Location header on a response that is not a redirect is removed', async () => {
     const headers = { location: 'http://internal/files/1', refresh: '0; url=http://internal/' };
     await using provider = await llmProvider(answering('{}', 201, headers));
     await using gate = await llmGateway(provider);
@@ -103,7 +103,7 @@ describe('a redirect of a provider', () => {
     expect(reply.headers).not.toHaveProperty('refresh');
   });
 
-  test('and what else speaks of the origin that was asked, which is ours, stays behind', async () => {
+  test("provider headers about the provider's own origin are removed", async () => {
     const headers = {
       'alt-svc': 'h3=":443"; ma=86400',
       'strict-transport-security': 'max-age=31536000; includeSubDomains',
@@ -118,7 +118,7 @@ describe('a redirect of a provider', () => {
       expect(reply.headers).not.toHaveProperty(name);
   });
 
-  test('counts as a failure of its model, so that another one takes over', async () => {
+  test('a provider redirect counts as a failure of its model, and another model takes over', async () => {
     await using moved = await llmProvider(answering('', 302, { location: 'http://elsewhere.example/' }));
     await using works = await llmProvider();
     const models = [moved, works].map(({ address }, index) => ({

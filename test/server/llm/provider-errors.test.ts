@@ -22,7 +22,7 @@ vi.mock(import('../../../src/core/limits.ts'), async (original) => {
 const STREAM = { ...CHAT, stream: true };
 const KEY = { apiKey: 'sk-of-the-gateway' };
 
-describe('the access log names the error of a provider', () => {
+describe('provider error types in the access log', () => {
   test.each([
     [
       'by its code',
@@ -58,7 +58,7 @@ describe('the access log names the error of a provider', () => {
       { error: { code: 'large', message: 'x'.repeat(70_000) } },
       undefined,
     ],
-  ] as const)('%s', async (_, status, answer, name) => {
+  ] as const)('the access log has the error type of a provider: %s', async (_, status, answer, name) => {
     const text = JSON.stringify(answer);
     await using provider = await llmProvider(answering(text, status));
     await using withKey = await llmGateway(provider, { params: KEY });
@@ -73,14 +73,14 @@ describe('the access log names the error of a provider', () => {
     }
   });
 
-  test('unless the answer is no JSON', async () => {
+  test('the access log has no error type for a provider response that is not JSON', async () => {
     await using provider = await llmProvider(answering('<h1>Bad gateway</h1>', 502));
     await using served = await llmGateway(provider);
     expect((await chat(served)).text).toBe('<h1>Bad gateway</h1>');
     expect(await served.accessLine(1)).not.toHaveProperty('error.type');
   });
 
-  test('without the key where a provider repeats it', async () => {
+  test('the access log redacts the provider key in an error that repeats it', async () => {
     await using provider = await llmProvider(answering(JSON.stringify({ error: { code: KEY.apiKey } }), 401));
     await using served = await llmGateway(provider, { params: KEY });
     await chat(served);
@@ -90,7 +90,7 @@ describe('the access log names the error of a provider', () => {
   });
 });
 
-describe('a provider that was asked for a stream, answers with something else and falls silent, is left', () => {
+describe('a stalled provider response in place of a stream', () => {
   test.each([
     ['a refusal', 500, {}],
     ['a refusal, with a key', 500, { params: KEY }],
@@ -100,7 +100,7 @@ describe('a provider that was asked for a stream, answers with something else an
       200,
       { llm: { guardrails: { response: [webhook({ address: '127.0.0.1:1' })] } } },
     ],
-  ])('%s', async (_, status, more) => {
+  ])('a stalled provider response in place of the requested stream is aborted: %s', async (_, status, more) => {
     let hasLeft = false;
     await using provider = await llmProvider((_request, response) => {
       response.writeHead(status, { 'content-type': 'application/json', 'content-length': '1000' });
@@ -120,7 +120,7 @@ describe('a provider that was asked for a stream, answers with something else an
   });
 });
 
-describe('a stream that the provider ends with an error', () => {
+describe('provider streams that end with an error', () => {
   const told = { message: 'The server is busy, Bob', type: 'server_error', code: 'overloaded' };
   test.each([
     [
@@ -150,7 +150,7 @@ describe('a stream that the provider ends with an error', () => {
       'overloaded',
     ],
     ['without a name', ['data: {"error":{"message":"no"}}\n\n'], undefined],
-  ] as const)('%s, is a failure', async (_, events, name) => {
+  ] as const)('a provider stream that ends with an error %s counts as a failure', async (_, events, name) => {
     await using provider = await llmProvider(streaming((response) => response.end(events.join(''))));
     await using served = await llmGateway(provider);
     // Every byte goes to the client, who is told by the provider.
@@ -172,7 +172,7 @@ describe('a stream that the provider ends with an error', () => {
       [`data: ${JSON.stringify({ type: 'response.completed', response: { error: null } })}\n\n`],
     ],
     ['no event at all', []],
-  ] as const)('but one with %s is none', async (_, events) => {
+  ] as const)('a provider stream with %s does not count as a failure', async (_, events) => {
     await using provider = await llmProvider(streaming((response) => response.end(events.join(''))));
     await using served = await llmGateway(provider);
     expect(await chat(served, STREAM)).toMatchObject({ status: 200, text: events.join('') });
@@ -185,7 +185,7 @@ describe('a stream that the provider ends with an error', () => {
 test.each([
   ['as it comes', {}],
   ['guarded', { llm: { guardrails: { response: [webhook({ address: '127.0.0.1:1' })] } } }],
-])('an error with a good status is a failure, too: %s', async (_, more) => {
+])('a provider error with a 2xx status counts as a failure: %s', async (_, more) => {
   const text = JSON.stringify({ error: { message: 'busy', code: 'overloaded' } });
   await using provider = await llmProvider(answering(text));
   await using served = await llmGateway(provider, more);

@@ -69,8 +69,8 @@ type Member = { key: string; value: string; before: string; after: string };
 const text = (list: readonly Member[]): string =>
   `{${list.map(({ key, value, before, after }) => `${before}"${key}"${after}:${before}${value}${after}`).join(',')}}`;
 
-describe('a request body', () => {
-  test('keeps every byte that nobody changed', () => {
+describe('LLM request bodies', () => {
+  test('a request body keeps every byte that no change concerns', () => {
     fc.assert(
       fc.property(members, (list) => {
         const body = text(list);
@@ -79,7 +79,7 @@ describe('a request body', () => {
     );
   });
 
-  test('loses, gains and changes members without touching the others', () => {
+  test('a request body loses, gains and changes members without changes to the others', () => {
     fc.assert(
       fc.property(
         members,
@@ -106,7 +106,7 @@ describe('a request body', () => {
     );
   });
 
-  test('reaches the provider byte for byte, and so does its answer the client', async () => {
+  test('a request body reaches the provider byte for byte, and so does the response the client', async () => {
     const answer = '{"id":"x", "seed": 9007199254740993,"t":1.0,"e":"\\u00e9","usage":{"prompt_tokens":1}}';
     await using provider = await llmProvider(answering(answer));
     await using served = await llmGateway(provider);
@@ -121,9 +121,9 @@ describe('a request body', () => {
   });
 });
 
-describe('a request that cannot be served', () => {
+describe('refused LLM requests', () => {
   test.each(['/', '/v1/nope', '/v1/chat/completions'])(
-    'GET %s is 404 and says what there is',
+    'GET %s is a 404 that lists the available paths',
     async (path) => {
       await using provider = await llmProvider();
       await using gate = await llmGateway(provider);
@@ -166,7 +166,7 @@ describe('a request that cannot be served', () => {
       413,
       'request_body_too_large',
     ],
-  ])('is refused in the envelope: %s', async (_, body, status, code) => {
+  ])('an LLM request with %s is refused in the OpenAI error format', async (_, body, status, code) => {
     await using served = await modelsGateway(models);
     const reply = await chat(served, body);
     expect(reply.status).toBe(status);
@@ -177,7 +177,7 @@ describe('a request that cannot be served', () => {
   });
 });
 
-describe('a model that is refused', () => {
+describe('refused models in the access log', () => {
   const names = ['acme-mini', 'acme-large', ...Array.from({ length: 10 }, (_, index) => `m${index}`)];
   const models = names.map((name) => ({ name, provider: 'echo' }));
   const KNOWN = 'acme-mini, acme-large, m0, m1, m2, m3, m4, m5, m6, m7, and 2 more';
@@ -192,7 +192,7 @@ describe('a model that is refused', () => {
     ],
     ['of others', 'one', 'm1', 'the API key is not for the model "m1", but for: acme-*, mini'],
     ['when there is none', 'none', 'm1', 'the API key is not for the model "m1", but for: none'],
-  ])('%s is in the access log, with those that there are', async (_which, key, model, detail) => {
+  ])('the access log names a refused model %s, and the available models', async (_which, key, model, detail) => {
     const keys = [
       { key: 'all' },
       { key: 'one', allowedModels: ['acme-*', 'mini'] },
@@ -208,7 +208,7 @@ describe('a model that is refused', () => {
   });
 });
 
-describe('keys', () => {
+describe('LLM API keys', () => {
   const keys = [
     { key: 'team-a', allowedModels: ['acme-*'] },
     { key: 'team-b', allowedModels: [] },
@@ -217,7 +217,7 @@ describe('keys', () => {
   const apiKey = { mode: 'strict', keys };
   const as = (key: string) => ({ authorization: `Bearer ${key}` });
 
-  test('allow some models, and the list of models is shortened to those', async () => {
+  test('an API key allows only its models, and the list of models is limited to them', async () => {
     const models = ['*', 'acme-mini', 'other'].map((name) => ({ name, provider: 'echo' }));
     await using served = await modelsGateway(models, { policies: { apiKey } });
     const status = async (key: string, model: string): Promise<number> =>
@@ -240,7 +240,7 @@ describe('keys', () => {
     expect(await listed('team-c')).toEqual(['*', 'acme-mini', 'other']);
   });
 
-  test('of clients are checked here and go no further', async () => {
+  test('client API keys are checked by the gateway and not forwarded', async () => {
     await using provider = await llmProvider();
     await using served = await llmGateway(provider, { llm: { policies: { apiKey } } });
     const refused = await chat(served, CHAT, as('wrong'));
@@ -250,7 +250,7 @@ describe('keys', () => {
     expect(provider.received[0]?.headers).not.toHaveProperty('authorization');
   });
 
-  test('of clients go on to the provider when the gateway has neither keys nor a key', async () => {
+  test('client keys are forwarded to the provider when neither the gateway nor the model has keys', async () => {
     await using provider = await llmProvider();
     await using served = await llmGateway(provider);
     await chat(served, CHAT, { ...as('sk-mine'), cookie: 'a=b' });
@@ -259,14 +259,14 @@ describe('keys', () => {
   });
 });
 
-describe('paths, headers and fields', () => {
+describe('provider paths, headers and fields', () => {
   test.each([
     ['/v1', '/v1/chat/completions?a=1', '/v1/chat/completions?a=1'],
     ['/v1/', '/v1/embeddings', '/v1/embeddings'],
     ['/api/openai', '/v1/responses', '/api/openai/responses'],
     ['', '/v1/completions', '/completions'],
     ['/v1', '/chat/completions', '/v1/chat/completions'],
-  ])('a base URL ending in %j makes %s go to %s', async (prefix, asked, reached) => {
+  ])('a base URL ending in %j sends %s to %s', async (prefix, asked, reached) => {
     await using provider = await llmProvider();
     const params = { baseUrl: `http://${provider.address}${prefix}` };
     await using served = await llmGateway(provider, { params });
@@ -280,7 +280,7 @@ describe('paths, headers and fields', () => {
     ['/api/v1', '/v2/rerank', '/api/v2/rerank'],
     ['/api', '/v2/rerank', '/api/v2/rerank'],
     ['/v1', '/v1/rerank', '/v1/rerank'],
-  ])('a base URL ending in %j makes the version of %s go to %s', async (prefix, asked, reached) => {
+  ])('a base URL ending in %j rewrites the version of %s to %s', async (prefix, asked, reached) => {
     await using provider = await llmProvider();
     const params = { baseUrl: `http://${provider.address}${prefix}` };
     await using served = await llmGateway(provider, { params });
@@ -295,7 +295,7 @@ describe('paths, headers and fields', () => {
     ['/compatibility/v1', '/v1/chat/completions', '/compatibility/v1/chat/completions'],
     ['/behind/proxy/compatibility/v1', '/v2/rerank', '/behind/proxy/v2/rerank'],
     ['/v2', '/v1/rerank', '/v2/rerank'],
-  ])('Cohere with a base URL ending in %j has %s at %s', async (prefix, asked, reached) => {
+  ])('a Cohere base URL ending in %j sends %s to %s', async (prefix, asked, reached) => {
     await using provider = await llmProvider();
     const params = { baseUrl: `http://${provider.address}${prefix}` };
     await using served = await llmGateway(provider, { model: { provider: 'cohere' }, params });
@@ -309,7 +309,7 @@ describe('paths, headers and fields', () => {
     ['http://127.0.0.1/v1?key=t0ps3cret', 'without a query'],
     ['http://127.0.0.1/v1#t0ps3cret', 'without a query'],
   ])(
-    'a base URL with more than an address and a path is an error that does not repeat it',
+    'a base URL with more than an origin and a path is an error that does not repeat it',
     async (baseUrl, help) => {
       const models = [{ name: '*', provider: 'oaiCompat', params: { baseUrl } }];
       const error = await modelsGateway(models).catch((problem: Error) => problem);
@@ -321,7 +321,7 @@ describe('paths, headers and fields', () => {
     },
   );
 
-  test('headers are changed both ways, and cookies of the provider stay behind', async () => {
+  test('header changes apply to requests and responses, and provider cookies are removed', async () => {
     const headers = { 'x-request-id': 'r1', 'x-internal': 'yes', 'set-cookie': 'a=b' };
     await using provider = await llmProvider(answering(completion('Hello.'), 200, headers));
     const model = {
@@ -337,7 +337,7 @@ describe('paths, headers and fields', () => {
     expect(reply.headers).not.toHaveProperty('set-cookie');
   });
 
-  test('fields of a shared provider entry apply, and those of the model win', async () => {
+  test('fields of a shared provider entry apply, and fields of the model override them', async () => {
     await using provider = await llmProvider();
     const entry = {
       name: 'shared',
@@ -355,7 +355,7 @@ describe('paths, headers and fields', () => {
     );
   });
 
-  test('results of transformations that JSON cannot hold take the field away', async () => {
+  test('a transformation result that JSON cannot represent removes the field', async () => {
     await using provider = await llmProvider();
     const transformation = {
       a: '0.0 / 0.0',

@@ -40,7 +40,7 @@ const when = (name: string, value: object) => ({ headers: [{ name, value }] });
 const TEAM_A = when('x-team', { exact: 'a' });
 const BETA = when('x-beta', { regex: 'yes|on' });
 
-describe('models of one name', () => {
+describe('models with the same name', () => {
   const entries = [
     { name: 'acme', matches: [TEAM_A] },
     {
@@ -62,19 +62,19 @@ describe('models of one name', () => {
     [{ 'x-team': 'a' }, 'other', 'model_not_found'],
     [{ 'x-beta': 'on' }, 'any', '1'],
   ])(
-    'are tried in the order of the file, the most specific name first: %j asks %s of entry %s',
+    'models with the same name are matched by specificity, then in file order: %j asks %s of entry %s',
     async (headers, model, entry) => {
       expect(await asked(entries, model, headers)).toBe(entry);
     },
   );
 
-  test('come before patterns wherever they stand', async () => {
+  test('exact model names take precedence over patterns in any order', async () => {
     const turned = [{ name: '*' }, { name: 'acme' }, { name: 'acme', matches: [TEAM_A] }];
     expect(await asked(turned, 'acme', { 'x-team': 'a' })).toBe('1');
     expect(await asked(turned, 'other', { 'x-team': 'a' })).toBe('0');
   });
 
-  test('are one in the list of models', async () => {
+  test('models with the same name are one entry in the list of models', async () => {
     await using gate = await modelsGateway([
       { name: 'acme', provider: 'echo', matches: [TEAM_A] },
       { name: 'acme', provider: 'echo' },

@@ -23,8 +23,8 @@ const hide = (text: string): string => text.replaceAll(SECRET, '[masked]');
 const STREAM = { ...CHAT, stream: true };
 const long = Array.from({ length: 300 }, (_, index) => chunk({ content: `word ${index} ` })).join('');
 
-describe('a guarded stream over the wire', () => {
-  test('is masked, and says how long it was held', async () => {
+describe('guarded streams over HTTP', () => {
+  test('a guarded stream is masked, and the access log has the time that it was held', async () => {
     const parts = [chunk({ content: SECRET.slice(0, 5) }), chunk({ content: SECRET.slice(5) })].join('');
     await using provider = await llmProvider(
       streaming((response) => response.end(long + parts + long + FINISH + DONE)),
@@ -43,7 +43,7 @@ describe('a guarded stream over the wire', () => {
     expect((await served.accessLine(1))['gw.ai.stream.held']).toMatch(/^\d+ms$/);
   });
 
-  test('that is rejected ends with an error event and without [DONE], and the provider is left', async () => {
+  test('a rejected guarded stream ends with an error event and without [DONE], and the provider call is aborted', async () => {
     let left = false;
     await using provider = await llmProvider(
       streaming((response) => {
@@ -69,7 +69,7 @@ describe('a guarded stream over the wire', () => {
     expect(await served.accessLine(1)).toMatchObject({ reason: 'Guardrail' });
   });
 
-  test('whose webhook fails is blocked', async () => {
+  test('a guarded stream whose webhook fails is blocked', async () => {
     await using provider = await llmProvider(streaming((response) => response.end(long + DONE)));
     await using hook = await httpUpstream((_, response) => response.writeHead(500).end('{"action":{}}'));
     await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
@@ -80,7 +80,7 @@ describe('a guarded stream over the wire', () => {
     expect((await served.accessLine(1))['error.detail']).toBe(`${hook.address}: the webhook answered 500`);
   });
 
-  test('of a client that does not read is held up at the provider', async () => {
+  test('a guarded stream of a client that does not read applies back-pressure to the provider', async () => {
     let written = 0;
     const text = chunk({ content: 'x'.repeat(8_000) });
     await using provider = await llmProvider(
@@ -112,7 +112,7 @@ describe('a guarded stream over the wire', () => {
     response.destroy();
   });
 
-  test('whose client leaves while a webhook thinks harms nothing', async () => {
+  test('a guarded stream whose client disconnects during a webhook call ends cleanly', async () => {
     await using provider = await llmProvider(streaming((response) => response.write(long)));
     let asked = 0;
     let left = 0;
@@ -135,7 +135,7 @@ describe('a guarded stream over the wire', () => {
     expect(served.accessLog).toHaveLength(1);
   });
 
-  test('of an endpoint whose events are not understood is refused before the provider is asked', async () => {
+  test('a guarded stream of an endpoint with unknown events is refused before the provider is asked', async () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({}));
     await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });

@@ -56,8 +56,8 @@ interface Choice {
   readonly finish_reason?: string | null;
 }
 
-describe('a guarded stream', () => {
-  test('never lets a secret pass, wherever it stands and however it is cut', async () => {
+describe('guarded streams', () => {
+  test('a guarded stream never passes a secret, wherever it occurs and however it is split', async () => {
     const filler = fc.string({ unit: 'grapheme-ascii', maxLength: 3_000 });
     const cuts = fc.array(fc.nat(7_000), { maxLength: 120 });
     const said = fc.tuple(filler, filler, cuts).map(([before, after, places]) => ({
@@ -90,7 +90,7 @@ describe('a guarded stream', () => {
     );
   });
 
-  test('never lets a secret pass in reasoning, a refusal or the arguments of a tool call', async () => {
+  test('a guarded stream never passes a secret in reasoning, a refusal or tool call arguments', async () => {
     const filler = fc.string({ unit: 'grapheme-ascii', maxLength: 2_000 });
     const cuts = fc.array(fc.nat(4_500), { maxLength: 60 });
     const said = fc.tuple(filler, filler, cuts).map(([before, after, places]) => ({
@@ -127,7 +127,7 @@ describe('a guarded stream', () => {
     );
   });
 
-  test('keeps the id and name of a tool call before its masked arguments, in one event or several', async () => {
+  test('a guarded stream keeps the id and name of a tool call before its masked arguments, in one event or several', async () => {
     const call = { index: 0, id: 'c1', type: 'function', function: { name: 'pay', arguments: SECRET } };
     const out = await guarded(
       [event(0, { role: 'assistant', tool_calls: [call] }, 'tool_calls'), DONE],
@@ -137,19 +137,19 @@ describe('a guarded stream', () => {
     expect(collectedMessage(out)).toEqual({ calls: ['c1 pay [masked]'], end: 'tool_calls' });
   });
 
-  test('does not repeat a masked text in the probabilities of its tokens', async () => {
+  test('a guarded stream does not repeat a masked text in the token log probabilities', async () => {
     const logprobs = { content: [{ token: SECRET, logprob: -1 }] };
     const text = chunk(undefined, { choices: [{ index: 0, delta: { content: SECRET }, logprobs }] });
     expect(await guarded([text, DONE], masking())).not.toContain(SECRET);
   });
 
-  test('keeps its bytes when nothing is masked', async () => {
+  test('a guarded stream keeps its bytes when nothing is masked', async () => {
     const words = Array.from({ length: 600 }, (_, index) => chunk({ content: `word ${index} ` }));
     const events = [': hello\n\n', ...words, FINISH, chunk(undefined, { usage: USAGE }), DONE];
     expect(await guarded(events, masking())).toBe(events.join(''));
   });
 
-  test('is checked about once per 768 characters, also beside a choice that says little', async () => {
+  test('a guarded stream is checked about once per 768 characters, also beside a choice with little text', async () => {
     let checks = 0;
     const guard = new StreamGuard(async (contents) => {
       checks += 1;
@@ -160,7 +160,7 @@ describe('a guarded stream', () => {
     expect(checks).toBeLessThan(20);
   });
 
-  test('lets no text overtake an earlier one of its choice in an event that waits for another choice', async () => {
+  test("a guarded stream keeps the order of a choice's texts when an event waits for another choice", async () => {
     const guard = new StreamGuard(async (contents) => contents);
     const both = [
       { index: 0, delta: { content: 'a' } },
@@ -172,7 +172,7 @@ describe('a guarded stream', () => {
     expect(texts).toEqual(['a', `first second ${'and so on '.repeat(200)}`]);
   });
 
-  test('lets a long tool call pass a short text before it, and holds and asks about little at a time', async () => {
+  test('a guarded stream forwards a long tool call before a short pending text and holds and checks little at a time', async () => {
     let most = 0;
     const guard = new StreamGuard(async (contents) => {
       most = Math.max(most, contents.join('').length);
@@ -200,13 +200,13 @@ describe('a guarded stream', () => {
         choices: [SECRET.slice(0, 9), SECRET.slice(9)].map((content) => ({ index: 0, delta: { content } })),
       }),
     ],
-  ])('finds text in an event with %s', async (_, text) => {
+  ])('a guarded stream checks the text of an event with %s', async (_, text) => {
     const out = await guarded([text, DONE], masking());
     expect(out).not.toContain(SECRET);
     expect(collected(out)).toMatchObject({ texts: ['[masked]'], done: true });
   });
 
-  test('keeps the end of a choice when text before it is masked twice', async () => {
+  test('a guarded stream keeps the end of a choice when text before it is masked twice', async () => {
     let round = 0;
     const guard = new StreamGuard(async (contents) => {
       round += 1;
@@ -217,7 +217,7 @@ describe('a guarded stream', () => {
   });
 });
 
-test('a failure of a check blocks what was held', async () => {
+test('a failed guardrail check blocks the held text', async () => {
   const guard = new StreamGuard(() => Promise.reject(new AppError('guardrail_failed')));
   guard.hold(Buffer.from(chunk({ content: SECRET })));
   await expect(guard.release(true)).rejects.toThrow('prompt guard failed');

@@ -48,14 +48,14 @@ const ODD = [
   DONE,
 ].join('');
 
-describe('a stream', () => {
+describe('LLM streams', () => {
   test.each([
     ['LF', ODD],
     ['CRLF', ODD.replaceAll('\n', '\r\n')],
     ['CR', ODD.replaceAll('\n', '\r')],
     ['a byte order mark', `\uFEFF${ODD}`],
     ['no empty line at its end', ODD.trimEnd()],
-  ])('keeps its bytes wherever it is cut, and is counted, with %s', async (_, text) => {
+  ])('a stream keeps its bytes at any split and is counted, with %s', async (_, text) => {
     const bytes = Buffer.from(text);
     let cut = 0;
     await using provider = await llmProvider(
@@ -79,7 +79,7 @@ describe('a stream', () => {
     expect(all).toHaveLength(served.accessLog.length);
   });
 
-  test('is asked for its usage, which the client does not see', async () => {
+  test('a stream is requested with usage, and the usage event is hidden from the client', async () => {
     const before = tokens('a', 'b') + FINISH;
     await using provider = await llmProvider(
       streaming((response) => response.end(before + chunk(undefined, { usage: USAGE }) + DONE)),
@@ -94,7 +94,7 @@ describe('a stream', () => {
     });
   });
 
-  test('whose last event is the usage and lacks its empty line is counted, and the event taken out', async () => {
+  test('a final usage event without its empty line is counted and removed from the stream', async () => {
     const usage = chunk(undefined, { usage: USAGE }).trimEnd();
     await using provider = await llmProvider(streaming((response) => response.end(tokens('a') + usage)));
     await using served = await llmGateway(provider);
@@ -102,7 +102,7 @@ describe('a stream', () => {
     expect((await served.accessLine(1))['gen_ai.usage.output_tokens']).toBe('7');
   });
 
-  test('is not asked for usage when the configuration turned it into one answer', async () => {
+  test('usage is not requested when the configuration turns streaming off', async () => {
     await using provider = await llmProvider();
     await using served = await llmGateway(provider, { model: { overrides: { stream: false } } });
     expect((await chat(served, STREAM)).text).toBe(completion('Hello.'));
@@ -110,7 +110,7 @@ describe('a stream', () => {
   });
 
   test.each(['reset', 'closed'])(
-    'that is %s in the middle ends with an error event and without [DONE]',
+    'a stream that is %s in the middle ends with an error event and without [DONE]',
     async (how) => {
       const part = tokens('Hel', 'lo');
       let leave = (): void => undefined;
@@ -135,7 +135,7 @@ describe('a stream', () => {
     },
   );
 
-  test('that falls silent ends with an error event, and the provider is left', async () => {
+  test('a stalled stream ends with an error event, and the provider call is aborted', async () => {
     let left = false;
     await using provider = await llmProvider(
       streaming((response) => {
@@ -153,7 +153,7 @@ describe('a stream', () => {
     expect(await served.accessLine(1)).toMatchObject({ reason: 'Timeout' });
   });
 
-  test('with an event that does not end is broken off', async () => {
+  test('a stream with an event that does not end is aborted', async () => {
     await using provider = await llmProvider(
       streaming((response) => response.write(`data: ${'x'.repeat(20_000)}`)),
     );
@@ -163,7 +163,7 @@ describe('a stream', () => {
     expect(await served.accessLine(1)).toMatchObject({ error: 'an event of the stream is too long' });
   });
 
-  test('whose client leaves is left too, and what was counted is logged', async () => {
+  test('a stream whose client disconnects is aborted at the provider, and its counts are logged', async () => {
     let left = false;
     await using provider = await llmProvider(
       streaming((response) => {
@@ -195,7 +195,7 @@ describe('a stream', () => {
         chunk({ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { arguments: text } }] }),
     ],
     ['with a report of almost nothing', (text) => chunk({ content: text }, { usage: { prompt_tokens: 9 } })],
-  ])('that a client leaves is charged by what it said: %s', async (kind, event) => {
+  ])('a stream whose client disconnects is charged by the text that was sent: %s', async (kind, event) => {
     let sent = 0;
     await using provider = await llmProvider(
       streaming((response) => {
@@ -220,7 +220,7 @@ describe('a stream', () => {
     expect(Number(line['gen_ai.usage.output_tokens'])).toBeLessThanOrEqual(210);
   });
 
-  test('that a client wants without a report is charged by an estimate', async () => {
+  test('a stream without a usage report is charged by an estimate', async () => {
     await using provider = await llmProvider(
       streaming((response) => response.end(tokens('0123456789', '0123456789') + FINISH + DONE)),
     );
@@ -232,7 +232,7 @@ describe('a stream', () => {
     });
   });
 
-  test('of a client that does not read is held up at the provider', async () => {
+  test('a stream of a client that does not read applies back-pressure to the provider', async () => {
     let written = 0;
     const event = tokens('x'.repeat(8_000));
     await using provider = await llmProvider(
@@ -262,11 +262,11 @@ describe('a stream', () => {
   });
 });
 
-describe('an answer that is no stream', () => {
+describe('responses in place of a stream', () => {
   test.each([
     ['without guardrails', {}],
     ['with guardrails', { llm: { guardrails: { response: [webhook({ address: '127.0.0.1:1' })] } } }],
-  ])('and falls silent is given up, and the provider left, %s', async (_, more) => {
+  ])('a stalled response in place of a stream is aborted, also at the provider, %s', async (_, more) => {
     let left = false;
     await using provider = await llmProvider((_request, response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
@@ -287,7 +287,7 @@ describe('an answer that is no stream', () => {
     });
   });
 
-  test('and whose client leaves before it came is charged for its prompt', async () => {
+  test('a call whose client disconnects before the response is charged for its prompt', async () => {
     let isAsked = false;
     await using provider = await llmProvider(() => {
       isAsked = true;
@@ -313,7 +313,7 @@ describe('an answer that is no stream', () => {
     });
   });
 
-  test('and says nothing of its usage is charged by its length', async () => {
+  test('a response without usage is charged by its length', async () => {
     await using provider = await llmProvider(answering(completion('x'.repeat(80), { usage: undefined })));
     await using served = await llmGateway(provider);
     await chat(served);
@@ -324,7 +324,7 @@ describe('an answer that is no stream', () => {
     });
   });
 
-  test.each([500, 429])('but a refusal with %i costs nothing', async (status) => {
+  test.each([500, 429])('a provider error with %i costs nothing', async (status) => {
     await using provider = await llmProvider(answering('no', status));
     await using served = await llmGateway(provider);
     await chat(served);
@@ -332,13 +332,13 @@ describe('an answer that is no stream', () => {
   });
 });
 
-describe('a refusal of the provider', () => {
+describe('provider errors', () => {
   test.each([
     [401, 'application/json', '{"error":{"message":"no"}}'],
     [429, 'application/json', '{"error":{"message":"slow down"}}'],
     [500, 'text/html', '<h1>no</h1>'],
   ])(
-    'keeps its status %i, its body and retry-after, also when a stream was wanted',
+    'a provider error keeps its status %i, its body and retry-after, also for a stream',
     async (status, type, text) => {
       await using provider = await llmProvider(
         answering(text, status, { 'content-type': type, 'retry-after': '7' }),
@@ -350,13 +350,13 @@ describe('a refusal of the provider', () => {
     },
   );
 
-  test('passes unchanged where the key is too short to be one', async () => {
+  test('a provider error is forwarded unchanged when the key is too short to be redacted', async () => {
     await using provider = await llmProvider(answering('bad request', 400));
     await using served = await llmGateway(provider, { params: { apiKey: 'bad' } });
     expect((await chat(served)).text).toBe('bad request');
   });
 
-  test('does not show the key, in any form', async () => {
+  test('a provider error does not show the provider key in any encoding', async () => {
     const key = 'sk-key/with+"signs"?';
     const forms = [key, Buffer.from(key).toString('base64'), encodeURIComponent(key), JSON.stringify(key)];
     await using provider = await llmProvider(answering(`bad: ${forms.join(' ')}`, 401));
@@ -368,7 +368,7 @@ describe('a refusal of the provider', () => {
     expect(served.log.join('') + served.accessLog.join('')).not.toContain('with+');
   });
 
-  test.each([200, 401])('with status %i has no header with the key', async (status) => {
+  test.each([200, 401])('a provider response with status %i has no header with the provider key', async (status) => {
     const key = 'sk-key/with+"signs"?';
     const headers = {
       'x-key': `Bearer ${key}`,
@@ -384,7 +384,7 @@ describe('a refusal of the provider', () => {
     expect(reply.headers).not.toHaveProperty('x-debug');
   });
 
-  test('is 503 in the envelope when there is no provider', async () => {
+  test('an unreachable provider is a 503 in the OpenAI error format', async () => {
     await using served = await llmGateway({ address: '127.0.0.1:1' });
     const reply = await chat(served);
     expect(reply.status).toBe(503);

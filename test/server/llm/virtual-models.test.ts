@@ -11,7 +11,7 @@ const weighted = (...targets: object[]): object => ({ weighted: { targets } });
 const conditional = (...targets: object[]): object => ({ conditional: { targets } });
 
 describe('a virtual model', () => {
-  test('is one of several by weight, which only the provider and the log are told', async () => {
+  test('a virtual model selects a model by weight, and only the provider and the log see its name', async () => {
     await using provider = await llmProvider();
     const models = [
       { ...entry('cheap', provider.address), visibility: 'internal' },
@@ -37,7 +37,7 @@ describe('a virtual model', () => {
     expect(list.data.map(({ id }) => id)).toEqual(['dear-*', 'any']);
   });
 
-  test('is the first whose condition holds; one that fails does not', async () => {
+  test('a virtual model selects the first model whose condition is true; a failing condition is false', async () => {
     await using provider = await llmProvider();
     const routing = conditional(
       { model: 'large', when: 'llmRequest.max_tokens > 100' },
@@ -86,7 +86,7 @@ describe('a virtual model', () => {
       ],
       'two virtual models',
     ],
-  ])('with %s is an error of the configuration', async (_, virtualModels, message) => {
+  ])('a virtual model configuration with %s is an error', async (_, virtualModels, message) => {
     await expect(modelsGateway([{ name: 'x', provider: 'echo' }], { virtualModels })).rejects.toThrow(
       message,
     );

@@ -8,8 +8,8 @@ import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 import { verifies } from '../../kit/verifies.ts';
 
-describe('the access log as the target `request`', () => {
-  test('is silenced, numbered and restored by directives, and listeners are told all the same', async () => {
+describe('the access log as the log target `request`', () => {
+  test('log directives silence and restore the access log, debug numbers its lines, and listeners are always called', async () => {
     await using gate = await answeringGateway({});
     const told: string[] = [];
     const stop = gate.running.onRequestFinished((fields, ctx) => {
@@ -38,7 +38,7 @@ describe('the access log as the target `request`', () => {
     expect(told).toEqual(['/a 200', '/b 200', '/c 200', '/d 200']);
   });
 
-  test('numbers the connection of a request whose body was passed on as a stream', async () => {
+  test('the access log has the connection number of a request whose body was streamed', async () => {
     await using upstream = await httpUpstream();
     await using gate = await proxyGateway(upstream.address);
     gate.directives.add('request=debug');
@@ -55,7 +55,7 @@ describe('the access log as the target `request`', () => {
 
   verifies(
     'gateway.admin.logging.modules',
-    'levels per module come from the configuration, and RUST_LOG wins',
+    'log levels per module come from the configuration, and RUST_LOG overrides them',
     async () => {
       const config = (level: string) =>
         routesConfig([{ policies: { directResponse: { body: 'x' } } }], { config: { logging: { level } } });

@@ -140,12 +140,12 @@ async function mcp({ gate, lines }: Scene): Promise<string[]> {
   return (await lines(5)).slice(2);
 }
 
-describe.each(['text', 'json'] as const)('a line in %s', (format) => {
+describe.each(['text', 'json'] as const)('access log lines in %s', (format) => {
   test.each([
-    ['llm', 'of an LLM call with usage, cost and parameters, and of one that a guardrail rejected', llm],
-    ['failures', 'of failures, with a quote in a path and in an added field', failures],
-    ['mcp', 'of a tool that says that it failed, and of an MCP error with a hostile text', mcp],
-  ] as const)('%s: %s', async (name, _, act) => {
+    ['llm', 'an LLM call with usage, cost and parameters, and one that a guardrail rejected', llm],
+    ['failures', 'failures, with a quote in a path and in an added field', failures],
+    ['mcp', 'a tool result with isError and an MCP error with a hostile text', mcp],
+  ] as const)('access log lines match the golden file %s: %s', async (name, _, act) => {
     await using made = await scene(format);
     await expect((await act(made)).join('')).toMatchFileSnapshot(
       fileURLToPath(new URL(`golden/access-log-${name}.${format}.txt`, import.meta.url)),

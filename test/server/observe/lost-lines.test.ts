@@ -11,7 +11,7 @@ const WARNING = 'access-log lines were lost: stdout is not read fast enough';
 
 afterEach(() => void vi.useRealTimers());
 
-test('access-log lines that a blocked stdout costs are counted in a metric and said on stderr, once', async () => {
+test('access log lines dropped by a blocked stdout are counted in a metric and reported once on stderr', async () => {
   // Twelve fields of 1 KiB: the queue of 1 MiB is full after some hundred requests.
   const add = Object.fromEntries(
     Array.from({ length: 12 }, (_, index) => [`pad${index}`, 'request.headers.pad']),
@@ -53,7 +53,7 @@ test('access-log lines that a blocked stdout costs are counted in a metric and s
   expect(counts[1]?.[1]).toBeGreaterThanOrEqual(total);
 });
 
-test('lines that go on being lost are said once a minute, and no more when it is over', () => {
+test('continued loss of access log lines is reported once a minute and no longer after it has ended', () => {
   vi.useFakeTimers();
   const written: string[] = [];
   const log = createLog(

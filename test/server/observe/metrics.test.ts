@@ -31,10 +31,10 @@ const PRICES = {
   },
 };
 
-describe('metrics of LLM calls', () => {
+describe('LLM metrics', () => {
   verifies(
     ['gateway.metrics.token-usage', 'gateway.service.8.metrics'],
-    'count tokens by type, operation, system and models',
+    'LLM token metrics have the labels type, operation, system and models',
     async () => {
       await using provider = await llmProvider();
       await using gate = await llmGateway(provider, { more: PRICES });
@@ -71,7 +71,7 @@ describe('metrics of LLM calls', () => {
 
   verifies(
     'gateway.metrics.cost-lookups',
-    'count look-ups of prices by status, provider and model',
+    'price lookup metrics have the labels status, provider and model',
     async () => {
       await using provider = await llmProvider();
       await using priced = await llmGateway(provider, { more: PRICES });
@@ -94,7 +94,7 @@ describe('metrics of LLM calls', () => {
     },
   );
 
-  test('count guardrail checks, calls and connections', async () => {
+  test('guardrail checks, LLM calls and connections are counted', async () => {
     await using guard = await guardrail(() => ({ body: 'no', status_code: 422 }));
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider, { llm: { guardrails: { request: [webhook(guard)] } } });
@@ -112,8 +112,8 @@ describe('metrics of LLM calls', () => {
   });
 });
 
-describe('metrics of MCP requests', () => {
-  test('count by method, server and resource, and take up no invented names', async () => {
+describe('MCP metrics', () => {
+  test('MCP request metrics have the labels method, server and resource, and unknown names share one label', async () => {
     await using gate = await gateway(mcpConfig([chaos('a', '--tools=echo'), chaos('b', '--tools=x')]));
     const session = await openSession(`${gate.url}/mcp`);
     for (let i = 0; i < 5; i++) await session.request('tools/call', { name: `invented${i}` });
@@ -134,8 +134,8 @@ describe('metrics of MCP requests', () => {
   });
 });
 
-describe('metrics of HTTP requests', () => {
-  test('name backends as the configuration dump does, and give every answer a reason', async () => {
+describe('HTTP metrics', () => {
+  test('HTTP metrics name backends as the configuration dump does and give every response a reason', async () => {
     await using upstream = await httpUpstream();
     await using closed = await httpUpstream();
     await closed.close();
@@ -203,7 +203,7 @@ describe('metrics of HTTP requests', () => {
     expect([...labels].filter((label) => label !== 'unknown' && !dumped.includes(label ?? ''))).toEqual([]);
   });
 
-  test('count requests, bytes, time and connections by backend, status and reason', async () => {
+  test('HTTP metrics count requests, bytes, durations and connections by backend, status and reason', async () => {
     await using upstream = await httpUpstream((_, response) => response.writeHead(201).end('x'.repeat(100)));
     await using gate = await proxyGateway(upstream.address);
     await send(`${gate.url}/a`);
@@ -230,7 +230,7 @@ describe('metrics of HTTP requests', () => {
     expect(sampleValue(families, 'gw_process_resident_memory_bytes')).toBeGreaterThan(1e6);
   });
 
-  test('lose metrics that the configuration removes and gain its labels', async () => {
+  test('HTTP metrics follow the configured removals and additional labels', async () => {
     await using upstream = await httpUpstream((_, response) => response.end());
     const metrics = {
       remove: ['gw_response_bytes_total', 'request_duration'],
@@ -246,7 +246,7 @@ describe('metrics of HTTP requests', () => {
     expect([...families.keys()].filter((name) => /response_bytes|request_duration/.test(name))).toEqual([]);
   });
 
-  test('a wrong label expression is an error of the configuration', async () => {
+  test('an invalid metric label expression is a configuration error', async () => {
     const config = { metrics: { fields: { add: { a: 'nope.x' } } } };
     await expect(proxyGateway('127.0.0.1:1', {}, { config })).rejects.toThrow(
       /config\.metrics\.fields\.add\.a/,
@@ -254,8 +254,8 @@ describe('metrics of HTTP requests', () => {
   });
 });
 
-describe('bounds', () => {
-  test('what is over them is counted together', async () => {
+describe('label limits', () => {
+  test('label values over the limit are counted together', async () => {
     const metrics = new Metrics();
     const { guardrails } = metrics.families;
     for (let i = 0; i < LIMITS.metricSeries + 10; i++) guardrails.with(['p', `${i}`]).inc();
@@ -264,7 +264,7 @@ describe('bounds', () => {
     expect(sampleValue(families, 'gw_guardrail_checks_total', { action: 'overflow' })).toBe(10);
   });
 
-  test('models of calls that succeeded are told apart up to a number', async () => {
+  test('models of successful calls have their own label up to a limit', async () => {
     const metrics = new Metrics();
     const route = new RouteSeries(metrics.families, []);
     const call = { operation: 'chat', provider: 'openai', streaming: false, request: {} } as const;

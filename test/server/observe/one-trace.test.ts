@@ -40,7 +40,7 @@ function pairOf(
   return { request, calls };
 }
 
-test('calls of MCP tools and of a model under one traceparent are one connected trace', async () => {
+test('MCP tool calls and LLM calls under one traceparent form one connected trace', async () => {
   await using sink = await collector('grpc');
   await using provider = await llmProvider();
   await using http = await mcpUpstream({ name: 'web' });

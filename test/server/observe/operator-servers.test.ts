@@ -18,8 +18,8 @@ const config = (more: object = {}): string =>
 const addressOf = (stderr: string, component: string): string =>
   new RegExp(`address="(\\S+)" component="${component}"`).exec(stderr)?.[1] as string;
 
-describe('the servers of metrics and readiness', () => {
-  test('serve what is scraped and probed', async () => {
+describe('the metrics and readiness servers', () => {
+  test('the metrics and readiness servers answer scrapes and probes', async () => {
     const env = { STATS_ADDR: undefined, READINESS_ADDR: undefined };
     const addresses = { statsAddr: '127.0.0.1:0', readinessAddr: 'localhost:0' };
     await using served = await serve(config(addresses), { env });
@@ -44,7 +44,7 @@ describe('the servers of metrics and readiness', () => {
     expect((await fetch(ready)).status).toBe(404);
   });
 
-  test('readiness names what is missing', async () => {
+  test('the readiness server names the missing parts', async () => {
     const readiness = new Readiness();
     const b = readiness.begin('b');
     readiness.begin('a');
@@ -63,8 +63,8 @@ describe('the servers of metrics and readiness', () => {
   });
 });
 
-describe('an address that is taken', () => {
-  test('is a warning as the default, an error when somebody asked for it', async () => {
+describe('an address in use', () => {
+  test('an address in use is a warning for the default address and an error for a configured one', async () => {
     await using taken = await busyPort('127.0.0.1');
     const address = `127.0.0.1:${taken.port}`;
     const lines: string[] = [];
@@ -102,7 +102,7 @@ describe('an address that is taken', () => {
     expect(stderr).toContain(`error[AGW0401]: ${address} is already in use`);
   });
 
-  test('a text that is no address is refused with its forms', async () => {
+  test('an invalid server address is refused with the accepted forms', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'a.yaml');
     writeFileSync(file, config({ readinessAddr: 'example.com:1' }));

@@ -48,7 +48,7 @@ async function spansOf(
   return { server, clients };
 }
 
-test('an HTTP request and the call made for it have the attributes of the conventions', async () => {
+test('an HTTP request and its upstream call have the attributes of the semantic conventions', async () => {
   await using sink = await collector('http');
   await using upstream = await httpUpstream((_, response) => response.end('ok'));
   const route = {
@@ -99,7 +99,7 @@ test('an HTTP request and the call made for it have the attributes of the conven
 test.each([
   [404, UNSET, ERROR, undefined],
   [503, ERROR, ERROR, '503'],
-])('an upstream that answers %i', async (status, ofServer, ofClient, type) => {
+])('an upstream response with %i sets the status and error.type of both spans as the conventions require', async (status, ofServer, ofClient, type) => {
   await using sink = await collector('http');
   await using upstream = await httpUpstream((_, response) => response.writeHead(status).end());
   const gate = await proxyGateway(upstream.address, {}, tracing(sink));
@@ -111,7 +111,7 @@ test.each([
   ]);
 });
 
-test('an upstream that refuses connections', async () => {
+test('a refused upstream connection sets the status and error.type of both spans as the conventions require', async () => {
   await using sink = await collector('http');
   const gate = await proxyGateway('127.0.0.1:1', {}, tracing(sink));
   const { server, clients } = await spansOf(sink, gate, () => send(gate.url));
@@ -123,7 +123,7 @@ test('an upstream that refuses connections', async () => {
   expect(clients[0]).toMatchObject({ status: { code: ERROR }, attributes: { 'error.type': 'ECONNREFUSED' } });
 });
 
-test('a refused request is no error of the server, and says why it was refused', async () => {
+test('a refused request is not a server error and has the reason of the refusal', async () => {
   await using sink = await collector('http');
   const gate = await gateway(
     routesConfig(
@@ -151,7 +151,7 @@ test.each([
   ['GET', '/none', { 'http.request.method': 'GET', 'http.response.status_code': 404 }, 'GET'],
   ['GET', '/exact', { 'http.route': '/exact' }, 'GET /exact'],
   ['GET', '/items/7', { 'http.route': '/items/[0-9]+' }, 'GET /items/[0-9]+'],
-])('%s %s', async (method, path, attributes, name) => {
+])('the server span of %s %s has the name and attributes of the conventions', async (method, path, attributes, name) => {
   await using sink = await collector('http');
   const matches = [{ path: { exact: '/exact' } }, { path: { regex: '/items/[0-9]+' } }];
   const gate = await gateway(
@@ -165,7 +165,7 @@ test.each([
 test.each([
   [['src.addr', 'http.path', 'http.host'], /client\.|peer|url\.path|url\.query|server\./],
   [['client.address', 'duration'], /client\.|duration/],
-])('attributes are left out by their names, and by those of the access log: %j', async (remove, gone) => {
+])('span attributes are removed by their own names and by those of the access log: %j', async (remove, gone) => {
   await using sink = await collector('http');
   const gate = await gateway(
     routesConfig([{ policies: { directResponse: { body: 'x' } } }], tracing(sink, { fields: { remove } })),
@@ -175,7 +175,7 @@ test.each([
   expect(server.attributes).toHaveProperty('http.request.method');
 });
 
-test('a streamed call of a model is a span of GenAI, with numbers', async () => {
+test('a streamed LLM call is a GenAI span with numeric attributes', async () => {
   await using sink = await collector('http');
   const usage = {
     prompt_tokens: 12,
@@ -224,7 +224,7 @@ test.each([
   ['chat/completions', 'chat', { messages: [] }],
   ['responses', 'chat', { input: 'Hi' }],
   ['embeddings', 'embeddings', { input: 'Hi', encoding_format: 'float' }],
-])('a call of /v1/%s is the operation %s', async (path, operation, body) => {
+])('an LLM call to /v1/%s is the GenAI operation %s', async (path, operation, body) => {
   await using sink = await collector('http');
   await using provider = await llmProvider(answering(completion('Hello.')));
   const gate = await llmGateway(provider, { more: tracing(sink) });
@@ -245,7 +245,7 @@ test.each([
   );
 });
 
-test('a call that the provider refuses is an error of the client span, with the name that the provider gives it', async () => {
+test("an LLM call that the provider refuses is an error of the client span, with the provider's error type", async () => {
   await using sink = await collector('http');
   await using provider = await llmProvider(
     answering('{"error":{"message":"no","code":"invalid_api_key"}}', 401),
@@ -259,7 +259,7 @@ test('a call that the provider refuses is an error of the client span, with the 
   });
 });
 
-test('a call of an MCP tool has the attributes of the conventions on both sides', async () => {
+test('an MCP tool call has the attributes of the conventions in both spans', async () => {
   await using sink = await collector('http');
   const gate = await gateway(mcpConfig([chaos('a', '--tools=echo')], tracing(sink)));
   const session = await openSession(`${gate.url}/mcp`, { 'mcp-protocol-version': '2025-06-18' });
@@ -291,7 +291,7 @@ test('a call of an MCP tool has the attributes of the conventions on both sides'
   });
 });
 
-test('an error of JSON-RPC has its code, on both sides', async () => {
+test('a JSON-RPC error has its code in both spans', async () => {
   await using sink = await collector('http');
   const gate = await gateway(mcpConfig([chaos('a')], tracing(sink)));
   const session = await openSession(`${gate.url}/mcp`);
@@ -310,7 +310,7 @@ const NEWER = new Set(['gen_ai.usage.audio.input_tokens', 'gen_ai.usage.audio.ou
 /** Namespaces of the conventions. */
 const STANDARD = /^(?:http|url|network|server|client|user_agent|error|gen_ai|jsonrpc|rpc)\./;
 
-test('no attribute in a namespace of the conventions is made up or deprecated', async () => {
+test('no span attribute in a namespace of the conventions is invented or deprecated', async () => {
   const known = new Set<unknown>(Object.values(conventions));
   await using sink = await collector('http');
   const usage = {

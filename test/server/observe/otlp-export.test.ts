@@ -32,8 +32,8 @@ function exportTo(exporter: Partial<SpanExporter>) {
   return { queue, provider, record, warnings };
 }
 
-describe('the export of spans', () => {
-  test('drops and counts what finds no place in the queue, and warns once', () => {
+describe('span export', () => {
+  test('the span exporter drops and counts spans over the queue limit and warns once', () => {
     const sent: ReadableSpan[][] = [];
     const { queue, record, warnings } = exportTo({ export: (spans) => void sent.push(spans) });
     record(LIMITS.spanBatch + LIMITS.spanQueue + 7);
@@ -41,7 +41,7 @@ describe('the export of spans', () => {
     expect([queue.queued, queue.dropped, warnings.length]).toEqual([LIMITS.spanQueue, 7, 1]);
   });
 
-  test('counts what the collector refuses, and nothing that it takes', () => {
+  test('the span exporter counts only the spans that the collector refuses', () => {
     const answers: Done[] = [];
     const { queue, record } = exportTo({ export: (_, done) => void answers.push(done) });
     record(LIMITS.spanBatch);
@@ -49,7 +49,7 @@ describe('the export of spans', () => {
     expect([queue.queued, queue.dropped]).toEqual([0, LIMITS.spanBatch]);
   });
 
-  test('counts at the end what waits and what is on its way, once', async () => {
+  test('the span exporter counts queued and in-flight spans once at shutdown', async () => {
     const answers: Done[] = [];
     const { queue, provider, record } = exportTo({ export: (_, done) => void answers.push(done) });
     record(LIMITS.spanBatch + 3);
@@ -61,7 +61,7 @@ describe('the export of spans', () => {
     expect(queue.dropped).toBe(LIMITS.spanBatch + 3);
   });
 
-  test('sends what waits at the end, and waits no longer than that takes', async () => {
+  test('the span exporter sends queued spans at shutdown and ends as soon as they are sent', async () => {
     const sizes: number[] = [];
     const { queue, provider, record } = exportTo({
       export: (spans, done) => {
@@ -77,7 +77,7 @@ describe('the export of spans', () => {
   });
 });
 
-describe('the sampler', () => {
+describe('the span sampler', () => {
   const parent: SpanContext = {
     traceId: '0af7651916cd43dd8448eb211c80319c',
     spanId: 'b7ad6b7169203331',
@@ -101,18 +101,18 @@ describe('the sampler', () => {
     [() => 0.5, HIGH, false],
     [() => 'yes', LOW, false],
     [() => undefined, LOW, false],
-  ])('decides by %s about the trace %s: %s', (rule, id, expected) => {
+  ])('the span sampler decides by %s about the trace %s: %s', (rule, id, expected) => {
     expect(decides(rule, !expected, ROOT_CONTEXT, id)).toBe(expected);
     expect(decides(!expected, rule, remote, id)).toBe(expected);
   });
 
-  test('decides about a trace that its client recorded as about one that it did not', () => {
+  test('the span sampler treats traces that the client sampled like those that it did not', () => {
     const recorded = trace.setSpanContext(ROOT_CONTEXT, { ...parent, traceFlags: TraceFlags.SAMPLED });
     expect([decides(true, false, recorded), decides(false, true, recorded)]).toEqual([false, true]);
   });
 });
 
-test('OTEL_RESOURCE_ATTRIBUTES describe the process, and OTEL_SERVICE_NAME has the last word on its name', async () => {
+test('OTEL_RESOURCE_ATTRIBUTES describe the process, and OTEL_SERVICE_NAME overrides its name', async () => {
   vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'service.name=low,deployment.environment.name=stage%201');
   try {
     const resources: unknown[] = [];

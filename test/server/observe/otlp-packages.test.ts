@@ -23,7 +23,7 @@ const route = { policies: { directResponse: { body: 'ok' } } };
 const tracing = (config: object, more: object = {}): string =>
   routesConfig([route], { config: { adminAddr: 'off', tracing: config }, ...more });
 
-describe('agctl without the package for OTLP/gRPC, as a default install leaves it', () => {
+describe('agctl without the optional OTLP/gRPC package', () => {
   let folder: string;
 
   // The built program elsewhere, beside all packages but that one.
@@ -65,7 +65,7 @@ describe('agctl without the package for OTLP/gRPC, as a default install leaves i
       ['config', 'validate'],
       tracing({}, { frontendPolicies: { tracing: { host: '127.0.0.1:4317' } } }),
     ],
-  ])('%s says which command installs it', async (_, args, yaml) => {
+  ])('a missing OTLP/gRPC package is an error that names the install command: %s', async (_, args, yaml) => {
     const { code, output } = await agctl(args, yaml);
     expect(code).not.toBe(0);
     expect(output).toContain('AGW0402');
@@ -76,12 +76,12 @@ describe('agctl without the package for OTLP/gRPC, as a default install leaves i
   test.each([
     ['HTTP', { otlpEndpoint: 'http://127.0.0.1:4318', otlpProtocol: 'http' }],
     ['no tracing', {}],
-  ])('a configuration with %s is valid', async (_, config) => {
+  ])('a configuration with %s is valid without the OTLP/gRPC package', async (_, config) => {
     expect(await agctl(['config', 'validate'], tracing(config))).toMatchObject({ code: 0 });
   });
 });
 
-test('the command installs the range of the optional peer dependency, and nothing installs it by default', () => {
+test('the install command uses the range of the optional peer dependency, which is not installed by default', () => {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   expect(manifest.peerDependencies).toEqual({ [GRPC]: '^0.301.0' });
   expect(manifest.peerDependenciesMeta).toEqual({ [GRPC]: { optional: true } });
@@ -115,7 +115,7 @@ test.each([
     ['otlp-grpc', '@grpc', 'protobufjs', 'sdk-node'],
   ],
   ['grpc', 'grpc', ['sdk-trace', 'exporter-trace-otlp-grpc', '@grpc'], ['otlp-proto/', 'sdk-node']],
-])('a gateway with %s loads what it uses', async (_, otlpProtocol, some, none) => {
+])('a gateway loads only the OpenTelemetry packages that it uses: %s', async (_, otlpProtocol, some, none) => {
   const otlpEndpoint = `http://127.0.0.1:${await refusingPort()}`;
   const config = otlpProtocol === undefined ? {} : { otlpEndpoint, otlpProtocol };
   const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(HOOK)}` };

@@ -25,7 +25,7 @@ test.each([
   ['accepts connections and says nothing', 'grpc', silent],
   ['refuses connections', 'http', refusing],
 ] satisfies [string, string, () => Promise<Unreachable>][])(
-  'a collector that %s (%s) delays the end after SIGTERM by at most 2 s',
+  'a collector that %s (%s) delays the exit after SIGTERM by at most 2 s',
   async (_, otlpProtocol, open) => {
     await using target = await open();
     const tracing = { otlpEndpoint: target.url, otlpProtocol, randomSampling: true };

@@ -27,10 +27,10 @@ const server = (spans: readonly ReceivedSpan[]): ReceivedSpan =>
 const client = (spans: readonly ReceivedSpan[]): ReceivedSpan =>
   spans.find(({ kind }) => kind === 3) as ReceivedSpan;
 
-describe('a trace', () => {
+describe('exported traces', () => {
   verifies(
     ['gateway.traces.export', 'gateway.traces.cost'],
-    'of an LLM call is one server and one client span, with its cost, over gRPC',
+    'an LLM call is exported over gRPC as one server and one client span with its cost',
     async () => {
       await using sink = await collector('grpc');
       await using provider = await llmProvider();
@@ -88,7 +88,7 @@ describe('a trace', () => {
     },
   );
 
-  test('of a request whose service or provider answers 5xx is an error', async () => {
+  test('a 5xx response of a service or provider sets the span status to error', async () => {
     await using sink = await collector('http');
     await using provider = await llmProvider(answering('{"error":{"message":"no","code":"oops"}}', 500));
     await using other = await httpUpstream((_, response) => response.writeHead(503).end());
@@ -112,7 +112,7 @@ describe('a trace', () => {
     ]);
   });
 
-  test('has the service name that the environment says', async () => {
+  test('the service name of a trace comes from the environment', async () => {
     await using sink = await collector('http');
     const yaml = routesConfig(
       [{ policies: { directResponse: { body: 'x' } } }],
@@ -125,7 +125,7 @@ describe('a trace', () => {
     expect(sink.spans.map(({ resource }) => resource['service.name'])).toEqual(['edge-eu']);
   });
 
-  test('of an MCP call is one server and one client span', async () => {
+  test('an MCP call is exported as one server and one client span', async () => {
     await using sink = await collector('http');
     const more = tracing(sink.url, { otlpProtocol: 'http', headers: { 'x-key': 'k' } }) as { config: object };
     const gate = await gateway(mcpConfig([chaos('a', '--tools=echo')], more));
@@ -148,7 +148,7 @@ describe('a trace', () => {
     expect(sink.headers[0]).toMatchObject({ path: '/v1/traces', 'x-key': 'k' });
   });
 
-  test('of a tool that says that it failed is an error, in both spans', async () => {
+  test('a tool result with isError sets both spans to error', async () => {
     await using sink = await collector('http');
     const more = tracing(sink.url, { otlpProtocol: 'http' }) as { config: object };
     const gate = await gateway(mcpConfig([chaos('a')], more));
@@ -165,7 +165,7 @@ describe('a trace', () => {
     });
   });
 
-  test('continues that of the client, whose own header goes no further, and tells failures', async () => {
+  test('a trace continues that of the client, replaces its traceparent upstream, and reports failures', async () => {
     await using sink = await collector('grpc');
     await using upstream = await httpUpstream((_, response) => response.writeHead(503).end());
     const gate = await proxyGateway(upstream.address, {}, tracing(sink.url, { randomSampling: false }));
@@ -188,7 +188,7 @@ describe('a trace', () => {
     expect(gate.accessLog[0]).not.toContain('trace.id');
   });
 
-  test('is sampled, filtered and changed by expressions', async () => {
+  test('traces are sampled, filtered and changed by expressions', async () => {
     await using sink = await collector('grpc');
     await using upstream = await httpUpstream((_, response) => response.end());
     const frontendPolicies = {
@@ -227,7 +227,7 @@ describe('a trace', () => {
     expect(Object.keys(server(sink.spans).attributes).join()).not.toMatch(/src\.addr|client\.|peer/);
   });
 
-  test('costs requests nothing when the collector is gone or silent', async () => {
+  test('an unreachable or silent collector does not delay requests', async () => {
     await using silent = await collector('grpc', { answers: false });
     await using upstream = await httpUpstream((_, response) => response.end('ok'));
     for (const url of ['http://127.0.0.1:1', silent.url]) {
@@ -245,7 +245,7 @@ describe('a trace', () => {
     }
   });
 
-  test('cannot be configured twice', async () => {
+  test('tracing that is configured twice is a configuration error', async () => {
     const both = { ...tracing('http://127.0.0.1:1'), frontendPolicies: { tracing: { host: '127.0.0.1:1' } } };
     await expect(proxyGateway('127.0.0.1:1', {}, both)).rejects.toThrow(
       'cannot use deprecated config.tracing together with frontendPolicies.tracing',
@@ -268,7 +268,7 @@ test.each([
     '"_meta":{"traceparent":"T"}}}',
   ],
   ['{"jsonrpc":"2.0","id":1,"method":"m"}', '"method":"m"}'],
-])('a target is told in _meta: %s', (text, end) => {
+])('a target receives the traceparent in _meta: %s', (text, end) => {
   const span = { traceparent: PARENT } as CallSpan;
   const told = withTraceMeta(parseMessage(text), span).text;
   expect(told.replace(span.traceparent, 'T').slice(-end.length)).toBe(end);

@@ -92,7 +92,7 @@ async function outputsOf(target: string, headers: Record<string, string> = {}): 
   };
 }
 
-describe('what a gateway tells of a request', () => {
+describe('redaction of query parameters', () => {
   let outputs: Outputs;
   const target = `/x?first=1&${PARAMETERS.map((name) => `${name}=${VALUE}`).join('&')}&last=2`;
   beforeAll(async () => {
@@ -100,32 +100,32 @@ describe('what a gateway tells of a request', () => {
   });
 
   test.each(['access log and log', 'recent requests', 'trace', 'spans'])(
-    'has no credential of the query: %s',
+    'query credentials are redacted in: %s',
     (output) => {
       expect(outputs.texts[output]).toContain('first=1');
       expect(outputs.texts[output]).not.toContain(VALUE);
     },
   );
 
-  test('keeps the names of the parameters and the values of all others, and the upstream gets everything', () => {
+  test('redaction keeps parameter names and all other values, and the upstream receives everything', () => {
     const shown = PARAMETERS.map((name) => `${name}=<redacted>`).join('&');
     expect(outputs.path).toBe(`/x?first=1&${shown}&last=2`);
     expect(outputs.upstreamTarget).toBe(target);
   });
 });
 
-describe('what is no credential stays readable', () => {
+describe('values that are not credentials', () => {
   test.each([
     '/x?q=token&page=2&sort=key',
     '/x?codec=h264&monkey=1&authors=a&passage=3',
     '/keys/code?a=b;c=d',
-  ])('%s', async (target) => {
+  ])('the query of %s, which has no credential, is not redacted', async (target) => {
     expect((await outputsOf(target)).path).toBe(target);
   });
 });
 
-describe('values that are tokens by their form or their name', () => {
-  test('a token in a parameter of any name, in a path, and after a semicolon', async () => {
+describe('values redacted by their form or name', () => {
+  test('a token is redacted in a parameter of any name, in a path and after a semicolon', async () => {
     const { texts, path } = await outputsOf(`/reset/${JWT}?state=${JWT}&a=1;token=${VALUE};x`);
     expect(path).toBe('/reset/<redacted>?state=<redacted>&a=1;token=<redacted>');
     for (const text of Object.values(texts)) {
@@ -134,7 +134,7 @@ describe('values that are tokens by their form or their name', () => {
     }
   });
 
-  test('headers of requests and responses, in traces', async () => {
+  test('credentials in request and response headers are redacted in traces', async () => {
     const headers = {
       'x-user': JWT,
       'x-vault-token': `${VALUE}1`,
@@ -153,8 +153,8 @@ describe('values that are tokens by their form or their name', () => {
   });
 });
 
-describe('a resource of an MCP server', () => {
-  test('loses the credentials of its URI in the access log, and is read with them', async () => {
+describe('MCP resource URIs', () => {
+  test('credentials of a resource URI are redacted in the access log but sent to the server', async () => {
     await using upstream = await mcpUpstream({ capabilities: { resources: {} } });
     await using gate = await gateway(mcpConfig([{ name: 'files', mcp: { host: upstream.url } }]));
     const session = await openSession(gate.url);

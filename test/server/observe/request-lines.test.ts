@@ -23,10 +23,10 @@ function linesOf({ log }: TestGateway, ...scopes: string[]): string[] {
 const levels = async ({ admin }: TestGateway, query: string): Promise<string> =>
   (await send(`${admin}/logging?${query}`, { method: 'POST' })).text;
 
-describe('debug lines of single requests', () => {
+describe('debug lines of requests', () => {
   verifies(
     'gateway.admin.logging.modules',
-    'are written while their module is raised, and lead to the access log',
+    "debug lines of requests are written while their module's level is raised, and refer to the access log",
     async () => {
       await using gate = await gateway(
         JSON.stringify({ ...OPERATOR, mcp: { port: 0, targets: [chaos('one', '--tools=echo')] } }),
@@ -72,7 +72,7 @@ describe('debug lines of single requests', () => {
     },
   );
 
-  test('say why no route was taken, and what a policy decided by which line of the configuration', async () => {
+  test('debug lines give the reason for no route, and the policy decision with its configuration line', async () => {
     const routes = [
       { name: 'a', hostnames: ['a.example'], policies: { directResponse: { body: 'a' } } },
       {
@@ -116,7 +116,7 @@ describe('debug lines of single requests', () => {
     expect(gate.log.join('')).not.toContain('canary');
   });
 
-  test('tell the target that took over, what a guardrail said, and of the calls for both', async () => {
+  test('debug lines name the failover target, the guardrail result and the calls to both', async () => {
     await using second = await llmProvider();
     await using hook = await guardrail(() => ({}));
     const entry = (name: string, address: string): object => ({
@@ -171,7 +171,7 @@ describe('debug lines of single requests', () => {
     expect(gate.log.join('')).not.toContain('canary');
   });
 
-  test('reach a watcher of the same request as ever, who sees more', async () => {
+  test('a trace watcher receives all events of a request that also writes debug lines', async () => {
     const routes = [{ policies: { directResponse: { body: 'x' } } }];
     await using gate = await gateway(routesConfig(routes, OPERATOR), { level: 'info,proxy=debug' });
     const types: string[] = [];
@@ -183,14 +183,14 @@ describe('debug lines of single requests', () => {
   });
 });
 
-describe('no debug line', () => {
+describe('secrets in debug lines', () => {
   let idp: Idp;
   beforeAll(async () => {
     idp = await startIdp();
   });
   afterAll(() => idp.upstream.close());
 
-  test('has a token, a key or what a request holds, whatever comes of it', async () => {
+  test('debug lines never contain a token, a key or request contents', async () => {
     const policies = {
       ...signIn(idp.issuer),
       authorization: { rules: ['int(request.headers["x-note"]) > 0'] },

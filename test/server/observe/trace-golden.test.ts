@@ -51,7 +51,7 @@ const route = (policies: object, backend: object = { host: 'unused:1' }): string
     1,
   );
 
-test('a call of an MCP tool that is allowed', async () => {
+test('the trace of an allowed MCP tool call matches the golden file', async () => {
   const policies = {
     cors: { allowOrigins: ['https://a.example'] },
     authorization: { rules: ['request.method == "POST" || request.method == "DELETE"'] },
@@ -71,7 +71,7 @@ test('a call of an MCP tool that is allowed', async () => {
   );
 });
 
-test('a tool that fails, and a server that refuses, in answers with status 200', async () => {
+test('the traces of a failing MCP tool and of a refusing server, both with status 200, match the golden files', async () => {
   await using gate = await gateway(route({}, { mcp: { targets: [chaos('one')] } }));
   const session = await openSession(`${gate.url}/mcp`);
   for (const [name, args] of [
@@ -84,7 +84,7 @@ test('a tool that fails, and a server that refuses, in answers with status 200',
     );
 });
 
-test('a session that begins', async () => {
+test('the trace of a session initialization matches the golden file', async () => {
   await using gate = await gateway(route({}, { mcp: { targets: [chaos('one')] } }));
   let sessionId = '';
   const events = await recorded(gate, async () => {
@@ -95,7 +95,7 @@ test('a session that begins', async () => {
   await golden('mcp-initialize', events);
 });
 
-test('a plain request with a body', async () => {
+test('the trace of an HTTP request with a body matches the golden file', async () => {
   await using upstream = await httpUpstream((_, response) => response.writeHead(201).end('made'));
   const policies = {
     requestHeaderModifier: { set: { 'x-added': 'yes' } },
@@ -113,7 +113,7 @@ test('a plain request with a body', async () => {
   await golden('plain', events);
 });
 
-test('each policy that refuses or answers', async () => {
+test('the trace of each policy that refuses or answers matches the golden file', async () => {
   await using idp = await startIdp();
   await using service = await httpUpstream((_, response) => response.writeHead(403).end('no'));
   await using silent = await httpUpstream(() => undefined);
@@ -156,7 +156,7 @@ test('each policy that refuses or answers', async () => {
   expect(message).toMatchObject({ kind: 'jwt', action: 'deny', configLine: expect.any(Number) });
 });
 
-test('no route, with what spoke against each', async () => {
+test('the trace of a request without a route lists why each route did not match', async () => {
   const routes = [
     { name: 'health', matches: [{ path: { exact: '/healthz' } }], policies: { directResponse: {} } },
     { name: 'api', hostnames: ['api.example'], policies: { directResponse: {} } },
@@ -175,7 +175,7 @@ test('no route, with what spoke against each', async () => {
   await golden('no-route', events);
 });
 
-test('an LLM call with guardrails and its price', async () => {
+test('the trace of an LLM call with guardrails and price matches the golden file', async () => {
   await using provider = await llmProvider(answering(completion('Hello, 555-1234.')));
   await using before = await guardrail(() => ({ reason: 'fine' }));
   await using after = await guardrail(() => ({
@@ -221,7 +221,7 @@ test('an LLM call with guardrails and its price', async () => {
   await golden('llm', events);
 });
 
-test('an LLM call that streams', async () => {
+test('the trace of a streamed LLM call matches the golden file', async () => {
   await using provider = await llmProvider(
     streaming((response) =>
       response.end(
@@ -238,12 +238,12 @@ test('an LLM call that streams', async () => {
   await golden('llm-stream', events);
 });
 
-test('a backend that cannot be reached', async () => {
+test('the trace of an unreachable backend matches the golden file', async () => {
   await using gate = await gateway(route({}, { host: `127.0.0.1:${await refusingPort()}` }));
   await golden('unreachable', await recorded(gate, () => send(gate.url)));
 });
 
-test('a request that is refused before it has a route', async () => {
+test('the trace of a request that is refused before routing matches the golden file', async () => {
   await using gate = await gateway(route({}));
   await using server = await traceServer(gate.running);
   await using trace = await openTrace(server);
@@ -251,7 +251,7 @@ test('a request that is refused before it has a route', async () => {
   await golden('not-admitted', await trace.all());
 });
 
-test('every kind of event is in one of the recordings above', () => {
+test('the golden files contain every kind of trace event', () => {
   expect([...seen].toSorted()).toEqual(EVERY_TYPE.toSorted());
 });
 
@@ -275,7 +275,7 @@ const EVERY_TYPE: Exclude<TraceEvent['message']['type'], 'message'>[] = [
   'requestFinished',
 ];
 
-test('what upstream could not decode is noticed', () => {
+test("the trace check detects events that upstream's decoder would reject", () => {
   const sound: TraceEvent = {
     eventStart: 1,
     eventEnd: 2,

@@ -29,7 +29,7 @@ const decoded = (events: readonly { message: object }[]): string =>
     )
     .join('\n');
 
-test('a request that nobody watches costs one look', async () => {
+test('a request without a watcher makes no watcher lookup and emits no trace events', async () => {
   await using gate = await routed({ directResponse: {}, authorization: { rules: ['true'] } });
   const emit = vi.spyOn(Tracer.prototype, 'emit');
   const claim = vi.spyOn(gate.running.watchers, 'claim');
@@ -44,7 +44,7 @@ test('a request that nobody watches costs one look', async () => {
   }
 });
 
-test('credentials that a backend echoes, or that stand where the configuration says, never show', async () => {
+test('a trace shows no credentials that a backend echoes or that the configuration contains', async () => {
   await using upstream = await httpUpstream(({ rawHeaders, url }, response) =>
     response
       .writeHead(200, { 'x-echo': rawHeaders.join(' '), 'set-cookie': 'sid=canary-set' })
@@ -74,7 +74,7 @@ test('credentials that a backend echoes, or that stand where the configuration s
   expect(text).not.toContain('canary-configured');
 });
 
-test('the key of a provider never shows, whatever it answers', async () => {
+test('a trace never shows the key of a provider in any response', async () => {
   await using provider = await llmProvider(({ headers }, response) =>
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ echoed: headers })),
   );
@@ -84,7 +84,7 @@ test('the key of a provider never shows, whatever it answers', async () => {
   expect(decoded(events)).not.toContain('canary');
 });
 
-test('what could drive a terminal stays data', async () => {
+test('a trace escapes terminal control characters', async () => {
   await using upstream = await httpUpstream((_, response) => response.end('\u001b]0;owned\u0007\u009b31m'));
   await using gate = await routed({}, upstream.address);
   await using server = await traceServer(gate.running);
@@ -98,7 +98,7 @@ test('what could drive a terminal stays data', async () => {
   expect(JSON.stringify(trace.events)).toContain('\u009b31m');
 });
 
-test('a large upload streams on and shows its beginning', async () => {
+test('a trace shows the beginning of a large upload, which is still streamed', async () => {
   await using upstream = await httpUpstream((_, response, { body }) => response.end(String(body.length)));
   await using gate = await routed({}, upstream.address);
   const size = 5 * LIMITS.traceBodyBytes;
@@ -116,7 +116,7 @@ test('a large upload streams on and shows its beginning', async () => {
   ]);
 });
 
-test('states are bounded, whatever a client sends', async () => {
+test('trace states are bounded for any client input', async () => {
   await using gate = await routed({ directResponse: {} });
   const headers = Object.fromEntries(
     Array.from({ length: 60 }, (_, index) => [`x-h${index}`, 'v'.repeat(200)]),
@@ -125,7 +125,7 @@ test('states are bounded, whatever a client sends', async () => {
   for (const event of events) expect(JSON.stringify(event).length).toBeLessThan(2 * LIMITS.traceStateLength);
 });
 
-test('a trace of a request whose client leaves ends, and says so', async () => {
+test('the trace of a request whose client disconnects ends and says so', async () => {
   await using upstream = await httpUpstream(() => undefined);
   await using gate = await routed({}, upstream.address);
   const events = await recorded(gate, async () => {
@@ -136,7 +136,7 @@ test('a trace of a request whose client leaves ends, and says so', async () => {
   expect(events.at(-1)?.message).toMatchObject({ type: 'requestFinished', status: null });
 });
 
-test('a reader that takes nothing loses events, which is said, and costs no memory', async () => {
+test('a trace reader that does not read loses events, is informed of the loss and costs no memory', async () => {
   await using gate = await routed({ directResponse: {} });
   await using server = await traceServer(gate.running);
   const socket = createConnection(server.port, '127.0.0.1');
@@ -162,7 +162,7 @@ test('a reader that takes nothing loses events, which is said, and costs no memo
   await until(() => !gate.running.watchers.active);
 });
 
-test('one that follows takes so many requests at once, and the next when one has ended', async () => {
+test('a following trace watches a bounded number of requests at once, and the next when one has ended', async () => {
   const open: (() => void)[] = [];
   await using upstream = await httpUpstream((_, response) => open.push(() => response.end()));
   await using gate = await routed({}, upstream.address);
@@ -180,7 +180,7 @@ test('one that follows takes so many requests at once, and the next when one has
   await until(() => trace.of('requestFinished').length === LIMITS.traceFollowed + 1);
 });
 
-test('an MCP server over HTTP is named by its address, one that is down by what went wrong', async () => {
+test('a trace names an MCP server over HTTP by its address, and an unavailable one by its error', async () => {
   await using server = await httpUpstream((_, response) => response.writeHead(503).end('down'));
   const targets = [{ name: 'far', mcp: { host: `http://${server.address}/mcp` } }];
   await using gate = await gateway(mcpConfig(targets));
@@ -192,7 +192,7 @@ test('an MCP server over HTTP is named by its address, one that is down by what 
   ]);
 });
 
-test('a credential that an expression finds does not show as its result', async () => {
+test('a trace redacts a credential that is the result of an expression', async () => {
   const location = { expression: 'request.pathAndQuery.split("/")[2]' };
   const policies = {
     apiKey: { mode: 'strict', keys: [{ key: 'canary-path' }], location },
@@ -206,7 +206,7 @@ test('a credential that an expression finds does not show as its result', async 
   expect(JSON.stringify(later)).not.toContain('canary');
 });
 
-test('a secret of the configuration that a child echoes does not show', async () => {
+test('a trace redacts a configured secret that a child process echoes', async () => {
   const target = chaos('one', '--tools=echo');
   const env = { API_TOKEN: 'canary-environment' };
   const upstreamEcho = { name: 'one', stdio: { ...target.stdio, env } };

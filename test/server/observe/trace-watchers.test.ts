@@ -17,8 +17,8 @@ gateways:
 const finished = (status: number): object =>
   expect.objectContaining({ type: 'requestFinished', status, error: null });
 
-describe('a trace stream', () => {
-  test('is ready at once, tells of the next request in frames of data only, and ends', async () => {
+describe('trace streams', () => {
+  test('a trace stream starts at once, sends the next request in frames that have only data, and ends', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     await using trace = await openTrace(server);
@@ -34,7 +34,7 @@ describe('a trace stream', () => {
     expect(gate.running.watchers.active).toBe(false);
   });
 
-  test('ends after the access log was written', async () => {
+  test('a trace stream ends after the access log line was written', async () => {
     await using gate = await gateway(DIRECT);
     const lines: number[] = [];
     gate.running.watchers.watch({ sink: () => undefined, ended: () => lines.push(gate.accessLog.length) });
@@ -43,7 +43,7 @@ describe('a trace stream', () => {
     expect(lines).toEqual([1]);
   });
 
-  test('shows a sign of life every second', async () => {
+  test('a trace stream sends a heartbeat every second', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     await using trace = await openTrace(server);
@@ -51,7 +51,7 @@ describe('a trace stream', () => {
     expect(trace.ended).toBe(false);
   });
 
-  test('refuses a wrong expression with the reason', async () => {
+  test('a trace stream refuses an invalid expression with the reason', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     const reply = await send(`${server.url}/debug/trace?expression=request.path+%3D%3D`);
@@ -62,7 +62,7 @@ describe('a trace stream', () => {
     expect(gate.running.watchers.active).toBe(false);
   });
 
-  test('waits for a request that its expression is true for; one that fails is false', async () => {
+  test('a trace stream waits for a request that matches its expression; a failing expression is false', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     const wanted = encodeURIComponent(
@@ -77,7 +77,7 @@ describe('a trace stream', () => {
     expect(trace.of('requestStarted')).toHaveLength(1);
   });
 
-  test('several watchers get different requests, the first registered first', async () => {
+  test('several trace watchers get different requests in the order of their registration', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     await using only = await openTrace(server, `?expression=${encodeURIComponent('request.path == "/z"')}`);
@@ -94,7 +94,7 @@ describe('a trace stream', () => {
     for (const trace of [first, second, only]) expect(trace.of('requestStarted')).toHaveLength(1);
   });
 
-  test('of somebody who left is taken back, and the request goes to the next', async () => {
+  test('the trace watcher of a disconnected client is removed, and the request goes to the next watcher', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     await using gone = await openTrace(server);
@@ -107,7 +107,7 @@ describe('a trace stream', () => {
     expect(next.messages).toContainEqual(finished(200));
   });
 
-  test('follows many requests when asked to, each with its id', async () => {
+  test('a following trace stream reports many requests, each with its id', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     await using trace = await openTrace(server, '?follow=true');
@@ -121,8 +121,8 @@ describe('a trace stream', () => {
   });
 });
 
-describe('a stream of so many requests', () => {
-  test('has each with its id and says when one is over, ends after the last, and leaves others alone', async () => {
+describe('trace streams with a request count', () => {
+  test('a trace stream with a count reports each request with its id and end, ends after the last, and takes no others', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     await using trace = await openTrace(server, '?count=3');
@@ -139,7 +139,7 @@ describe('a stream of so many requests', () => {
     expect(gate.running.watchers.active).toBe(false);
   });
 
-  test('must be a number', async () => {
+  test('the count of a trace stream must be a number', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     const reply = await send(`${server.url}/debug/trace?count=0`);
@@ -147,8 +147,8 @@ describe('a stream of so many requests', () => {
   });
 });
 
-describe('many watchers', () => {
-  test('a thousand work; one more is refused in words', async () => {
+describe('the limit of trace watchers', () => {
+  test('a thousand trace watchers are accepted, and one more is refused with an error', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     const ended: number[] = [];
