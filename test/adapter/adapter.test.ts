@@ -41,8 +41,8 @@ const INGESTED = {
   sync: { state: 'done', scanned: 2, unchanged: 2 },
 };
 
-describe('HTTP', () => {
-  verifies(['memory.service.1', 'memory.http.health'], 'health does not need the backend', async () => {
+describe('the HTTP endpoints of the memory adapter', () => {
+  verifies(['memory.service.1', 'memory.http.health'], 'the health endpoint does not need the backend', async () => {
     await using backend = await fakeBackend(silence);
     await using adapter = await memoryAdapter(backend.url);
     const { status, text, headers } = await send(`${adapter.url}/health`);
@@ -54,7 +54,7 @@ describe('HTTP', () => {
 
   verifies(
     ['memory.http.mcp', 'memory.service.4', 'memory.service.4.instance'],
-    'each POST stands alone: no session id, no need to initialize',
+    'each POST to /mcp is independent: no session id and no initialize',
     async () => {
       await using backend = await fakeBackend(reply(200, FOUND));
       await using adapter = await memoryAdapter(backend.url);
@@ -78,7 +78,7 @@ describe('HTTP', () => {
     expect([status, headers.allow]).toEqual([405, 'POST']);
   });
 
-  test('a body that is no JSON, too long or of another type is refused as JSON-RPC', async () => {
+  test('a body that is not JSON, too long or of another type is refused with a JSON-RPC error', async () => {
     await using adapter = await memoryAdapter('http://127.0.0.1:1');
     const url = `${adapter.url}/mcp`;
     const broken = await post(url, '{"jsonrpc":');
@@ -91,7 +91,7 @@ describe('HTTP', () => {
     expect(nothing.status).toBe(400);
   });
 
-  test('another host name on a loopback connection is refused, a configured one is not', async () => {
+  test('another Host on a loopback connection is refused, and a configured one is accepted', async () => {
     await using adapter = await memoryAdapter('http://127.0.0.1:1', { allowedHosts: ['memory.test'] });
     const health = async (headers: Record<string, string>) =>
       (await send(`${adapter.url}/health`, { headers })).status;
@@ -103,7 +103,7 @@ describe('HTTP', () => {
   });
 });
 
-describe('tools', () => {
+describe('the memory tools', () => {
   verifies(
     [
       'memory.tool.search.query',
@@ -114,7 +114,7 @@ describe('tools', () => {
       'memory.tool.graph.depth',
       'memory.tool.ingest.parameters',
     ],
-    'have the parameters and defaults of the specification',
+    'the memory tools have the parameters and defaults of the specification',
     async () => {
       await using adapter = await memoryAdapter('http://127.0.0.1:1');
       const { result } = await post(`${adapter.url}/mcp`, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
@@ -185,7 +185,7 @@ describe('tools', () => {
   ];
 
   for (const [name, args, answer, request] of calls) {
-    verifies('memory.service.2', `${name} makes its REST call and passes the answer on`, async () => {
+    verifies('memory.service.2', `${name} makes its REST call and returns the response`, async () => {
       await using backend = await fakeBackend(reply(200, answer));
       await using adapter = await memoryAdapter(backend.url);
       const { result } = await adapter.call(name, args);
@@ -196,7 +196,7 @@ describe('tools', () => {
       expect(backend.seen[0]).toMatchObject(request);
     });
 
-    test(`${name} works for the official clients of both generations`, async () => {
+    test(`${name} works with the official clients of both generations`, async () => {
       await using backend = await fakeBackend(reply(200, answer));
       await using adapter = await memoryAdapter(backend.url);
       const info = { name: 'client', version: '1' };
@@ -241,7 +241,7 @@ describe('tools', () => {
     expect(backend.seen).toEqual([]);
   });
 
-  test('an entity id is one query value, whatever it looks like', async () => {
+  test('an entity id is sent as one query value, whatever characters it has', async () => {
     await using backend = await fakeBackend(reply(200, GRAPH));
     await using adapter = await memoryAdapter(backend.url);
     const ids = ['../../x?y#z', '%2f', 'a\r\nX: 1', 'http://169.254.169.254/', '😀&maxDepth=9'];
@@ -256,7 +256,7 @@ describe('tools', () => {
     }
   });
 
-  test('long texts and large graphs are cut to what a model can use', async () => {
+  test('long texts and large graphs are truncated for the model', async () => {
     const edge = { fromId: 'a', toId: 'b', relationType: 'REFERENCES', weight: 1 };
     const long = { ...FOUND, results: [{ ...FOUND.results[0], content: 'x'.repeat(5_000) }] };
     await using backend = await fakeBackend(
@@ -271,7 +271,7 @@ describe('tools', () => {
     expect([graph.edges.length, graph.truncated]).toEqual([400, true]);
   });
 
-  test('the agent is who the gateway says, in characters that are safe to show', async () => {
+  test('the agent name comes from the gateway and is reduced to printable characters', async () => {
     await using backend = await fakeBackend(reply(200, STORED));
     await using adapter = await memoryAdapter(backend.url, { key: 'k3y' });
     const turn = { sessionId: 's', role: 'user', content: 'x' };
@@ -282,8 +282,8 @@ describe('tools', () => {
   });
 });
 
-describe('the backend call', () => {
-  test('is repeated once, with the same idempotency key', async () => {
+describe('backend calls', () => {
+  test('a backend call is repeated once with the same idempotency key', async () => {
     await using backend = await fakeBackend(cut, reply(201, STORED));
     await using adapter = await memoryAdapter(backend.url);
     const { result } = await adapter.call('store_episodic', { sessionId: 's', role: 'user', content: 'x' });
@@ -309,7 +309,7 @@ describe('the backend call', () => {
   test.each([
     ['an older client', {}, {}],
     ['a client of 2026-07-28', modern, modernHeaders],
-  ])('ends when %s goes', async (_name, meta, headers) => {
+  ])('a backend call ends when %s disconnects', async (_name, meta, headers) => {
     await using backend = await fakeBackend(silence);
     await using adapter = await memoryAdapter(backend.url);
     const gone = new AbortController();
@@ -326,7 +326,7 @@ describe('the backend call', () => {
     await until(() => backend.seen[0].closed, 5_000);
   });
 
-  test('many at a time with the same id each get their own answer', async () => {
+  test('concurrent calls with the same request id each get their own response', async () => {
     await using backend = await fakeBackend((res, { body }) =>
       reply(200, { ...FOUND, nonce: body.query })(res, undefined as never),
     );

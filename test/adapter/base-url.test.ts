@@ -3,7 +3,7 @@ import { memoryApiUrl } from '../../src/adapter/base-url.ts';
 import { verifies } from '../kit/verifies.ts';
 
 describe('MEMORY_API_URL', () => {
-  verifies(['memory.config.url', 'memory.config.base-url'], 'has a default and ends in /api/memory', () => {
+  verifies(['memory.config.url', 'memory.config.base-url'], 'MEMORY_API_URL has a default and ends in /api/memory', () => {
     expect(memoryApiUrl().href).toBe('http://memory-api:3006/api/memory');
   });
 
@@ -16,7 +16,7 @@ describe('MEMORY_API_URL', () => {
     ['https://host/tenant/api/memory/', 'https://host/tenant/api/memory'],
     ['http://host/notapi/memory', 'http://host/notapi/memory/api/memory'],
     ['  http://[::1]:3006  ', 'http://[::1]:3006/api/memory'],
-  ])('%s is %s', (given, expected) => {
+  ])('MEMORY_API_URL %s is read as %s', (given, expected) => {
     expect(memoryApiUrl(given).href).toBe(expected);
   });
 
@@ -28,7 +28,7 @@ describe('MEMORY_API_URL', () => {
     ['http://host?x=1', 'must not have a query or fragment'],
     ['http://host#', 'must not have a query or fragment'],
     ['http://u:secret@host', 'must not contain a name or password'],
-  ])('%j is refused: %s', (given, message) => {
+  ])('MEMORY_API_URL %j is refused: %s', (given, message) => {
     expect(() => memoryApiUrl(given)).toThrow(message);
     expect(() => memoryApiUrl(given)).not.toThrow('secret');
   });

@@ -23,8 +23,8 @@ async function told(
   return { text: text.replace(backend.url, 'ORIGIN'), calls: backend.seen.length };
 }
 
-describe('a backend that', () => {
-  test('is not there', async () => {
+describe('memory backend failures', () => {
+  test('an unreachable backend is reported to the model', async () => {
     await using adapter = await memoryAdapter('http://127.0.0.1:1');
     const say = async ([name, args]: readonly [string, object]) =>
       (await adapter.call(name, args)).result.content[0].text;
@@ -33,13 +33,13 @@ describe('a backend that', () => {
     expect(adapter.log.join('')).toContain('tool failed');
   });
 
-  test('has a name that nobody knows', async () => {
+  test('a backend host name that does not resolve is reported to the model', async () => {
     await using adapter = await memoryAdapter('http://no-such-host.invalid:3006');
     const { result } = await adapter.call(...SEARCH);
     expect(result.content[0].text).toBe('Memory backend unreachable at http://no-such-host.invalid:3006.');
   });
 
-  test('cuts the connection', async () => {
+  test('a backend that closes the connection is reported to the model', async () => {
     expect(await told(SEARCH, cut)).toEqual({
       text: 'The connection to the memory backend was lost at ORIGIN.',
       calls: 2,
@@ -50,7 +50,7 @@ describe('a backend that', () => {
     expect((await told(INGEST, cut)).text).toContain('Outcome unknown; safe to retry.');
   });
 
-  test('does not answer in time', async () => {
+  test('a backend that times out is reported to the model', async () => {
     const timeout = vi.spyOn(AbortSignal, 'timeout');
     const asked: number[] = [];
     timeout.mockImplementation((ms) => {
@@ -73,34 +73,34 @@ describe('a backend that', () => {
     }
   });
 
-  test.each([400, 422, 413])('refuses with %i: its own message', async (status) => {
+  test.each([400, 422, 413])('the message of a backend that refuses with %i is returned', async (status) => {
     expect(await told(SEARCH, reply(status, error('`query` is too odd')))).toEqual({
       text: '`query` is too odd',
       calls: 1,
     });
   });
 
-  test('does not know the entity: its message, with the close names', async () => {
+  test('the message of a backend that does not know the entity is returned with the close names', async () => {
     const { text } = await told(GRAPH, reply(404, error("No entity 'x'. Close names: y, z")));
     expect(text).toBe("No entity 'x'. Close names: y, z");
   });
 
-  test.each([401, 403])('answers %i', async (status) => {
+  test.each([401, 403])('a backend that answers %i is reported to the model', async (status) => {
     const { text } = await told(SEARCH, reply(status, error('bad token top-secret-key')));
     expect(text).toMatch(/^Memory backend refused the adapter's credentials\./);
   });
 
-  test('says through a proxy that this is too large', async () => {
+  test("a proxy's 413 in front of the backend is reported as too large", async () => {
     const { text } = await told(INGEST, reply(413, '<h1>Request Entity Too Large</h1>'));
     expect(text).toBe('The document or text is larger than the memory backend accepts.');
   });
 
-  test('is busy', async () => {
+  test('a busy backend is reported to the model', async () => {
     const { text } = await told(SEARCH, reply(429, {}, { 'retry-after': '7' }));
     expect(text).toBe('Memory backend is busy. Retry after 7 s.');
   });
 
-  test('fails: the status and its request id, no stack, no page', async () => {
+  test('a backend error is reported with its status and request id, without a stack trace or HTML page', async () => {
     const failing = reply(500, '<h1>Error at /srv/app.js:1</h1>', { 'x-request-id': 'abc-1' });
     expect(await told(SEARCH, failing)).toEqual({
       text: 'Memory backend failed (500, request id abc-1).',
@@ -109,7 +109,7 @@ describe('a backend that', () => {
     expect((await told(STORE, failing)).text).toContain('Outcome unknown');
   });
 
-  test.each([502, 503])('fails twice with %i', async (status) => {
+  test.each([502, 503])('a backend that fails twice with %i is reported to the model', async (status) => {
     expect(await told(SEARCH, reply(status, 'x'))).toEqual({
       text: `Memory backend failed (${status}).`,
       calls: 2,
@@ -124,7 +124,7 @@ describe('a backend that', () => {
     ['9 MiB', reply(200, 'x'.repeat(9 * 1024 * 1024))],
     ['404 of something else', reply(404, 'not found')],
     ['a redirect', reply(302, '', { location: 'http://elsewhere.invalid' })],
-  ])('answers with %s', async (_name, answer) => {
+  ])('a backend that answers with %s is reported to the model', async (_name, answer) => {
     const { text, calls } = await told(SEARCH, answer);
     expect(text).toMatch(/^Memory backend sent an unexpected response\./);
     expect(calls).toBe(1);

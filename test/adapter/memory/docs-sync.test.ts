@@ -54,8 +54,8 @@ async function withDocs(
 
 const GUIDE = { 'a.md': '# A\n\nFirst.\n', 'sub/b.mdx': '# B\n\nSecond, see [a](../a).\n', 'c.txt': 'no' };
 
-describe('a sync', () => {
-  test('counts a file that is not UTF-8 text as failed, and says so', async () => {
+describe('docs sync', () => {
+  test('a sync counts a file that is not UTF-8 text as failed and reports it', async () => {
     const files = { 'a.md': '# A', 'latin.md': Buffer.from('# Caf\xe9', 'latin1') };
     await withDocs(files, async ({ sync }) => {
       expect(await sync().run()).toMatchObject({
@@ -67,7 +67,7 @@ describe('a sync', () => {
     });
   });
 
-  test('stores .md and .mdx with their folders and links, and tells what it did', async () => {
+  test('a sync stores .md and .mdx files with their folders and links and reports the result', async () => {
     await withDocs(GUIDE, async ({ store, sync }) => {
       const result = await sync().run();
       expect(result).toMatchObject({
@@ -95,7 +95,7 @@ describe('a sync', () => {
     });
   });
 
-  test('a second time embeds and writes nothing', async () => {
+  test('a second sync of unchanged files embeds and writes nothing', async () => {
     await withDocs(GUIDE, async ({ store, embedder, sync }) => {
       await sync().run();
       const { writes } = store;
@@ -111,7 +111,7 @@ describe('a sync', () => {
     });
   });
 
-  test('replaces what changed and removes what is gone, but nothing that was ingested', async () => {
+  test('a sync replaces changed files and removes deleted ones, but no ingested documents', async () => {
     await withDocs(GUIDE, async ({ folder, put, store, embedder, sync }) => {
       await ingestDocument({ store, embedder }, { title: 'Kept', content: 'Text.' });
       await sync().run();
@@ -123,7 +123,7 @@ describe('a sync', () => {
     });
   });
 
-  test('never removes everything because the folder is empty or missing', async () => {
+  test('a sync never removes everything because the folder is empty or missing', async () => {
     await withDocs(GUIDE, async ({ folder, store, sync }) => {
       await sync().run();
       await rm(folder, { recursive: true });
@@ -140,7 +140,7 @@ describe('a sync', () => {
     });
   });
 
-  test('one bad document never stops the rest, and its last good version stays', async () => {
+  test('a sync continues after an invalid document and keeps its last valid version', async () => {
     await withDocs(GUIDE, async ({ put, store, sync }) => {
       await sync().run();
       await put('a.md', 'x'.repeat(10 * 1024 * 1024));
@@ -166,7 +166,7 @@ describe('a sync', () => {
     });
   });
 
-  test('symbolic links are followed inside the folder only, and none makes a second document', async () => {
+  test('a sync follows symbolic links inside the folder only, and stores each file once', async () => {
     await withDocs({ 'a.md': 'A.', '..data/mounted.md': 'M.' }, async ({ folder, store, sync }) => {
       await writeFile(join(folder, '..', 'secret.md'), 'S.');
       await symlink('../secret.md', join(folder, 'out.md'));
@@ -184,7 +184,7 @@ describe('a sync', () => {
     });
   });
 
-  test.skipIf(process.getuid?.() === 0)('a folder that cannot be read removes nothing', async () => {
+  test.skipIf(process.getuid?.() === 0)('a sync of an unreadable folder removes nothing', async () => {
     await withDocs(GUIDE, async ({ folder, store, sync }) => {
       await sync().run();
       await chmod(join(folder, 'sub'), 0o000);
@@ -194,7 +194,7 @@ describe('a sync', () => {
     });
   });
 
-  test('makes the relation of a link when its document comes later, also after it was away', async () => {
+  test('a sync creates the relation of a link when its target appears later, also after a removal', async () => {
     await withDocs({ 'b.md': 'See [a](a.md).' }, async ({ folder, put, store, sync }) => {
       const key = `${documentId('docs_dir', 'b.md')} ${documentId('docs_dir', 'a.md')} REFERENCES`;
       await sync().run();
@@ -210,7 +210,7 @@ describe('a sync', () => {
     });
   });
 
-  test('links that an interrupted sync did not get to are made by the next', async () => {
+  test('a sync creates the link relations that an interrupted sync left out', async () => {
     await withDocs({ 'a.md': 'A.', 'b.md': 'See [a](a.md).' }, async ({ store, sync }) => {
       // Folder, a.md, b.md, then the links: the fourth write fails.
       store.beforeWrite = () => {
@@ -226,8 +226,8 @@ describe('a sync', () => {
   });
 });
 
-describe('several syncs', () => {
-  test('a second call joins the first', async () => {
+describe('concurrent syncs', () => {
+  test('a second sync call joins the one in progress', async () => {
     await withDocs(GUIDE, async ({ sync }) => {
       const docs = sync();
       const [first, second] = await Promise.all([docs.run(), docs.run()]);
@@ -236,7 +236,7 @@ describe('several syncs', () => {
     });
   });
 
-  test('another process that holds the lock does the work', async () => {
+  test('a sync is left to another process that holds the lock', async () => {
     await withDocs(GUIDE, async ({ store, sync }) => {
       const elsewhere = Promise.withResolvers<void>();
       const holding = store.exclusively('docs-sync', () => elsewhere.promise);
@@ -248,7 +248,7 @@ describe('several syncs', () => {
     });
   });
 
-  test('closing stops one between two documents, and says so', async () => {
+  test('closing the store stops a sync between two documents with a message', async () => {
     await withDocs(GUIDE, async ({ embedder, store, sync }) => {
       const docs = sync();
       let closing: Promise<void> | undefined;
@@ -263,7 +263,7 @@ describe('several syncs', () => {
     });
   });
 
-  test('progress is told while it runs', async () => {
+  test('a sync reports its progress while it runs', async () => {
     await withDocs(GUIDE, async ({ folder, store, embedder }) => {
       const seen: string[] = [];
       const docs = createDocsSync(
@@ -281,8 +281,8 @@ describe('several syncs', () => {
   });
 });
 
-describe('the embedder', () => {
-  test('when changed, everything is embedded again: documents of the folder and ingested ones', async () => {
+describe('syncs and the embedder', () => {
+  test('a changed embedder re-embeds all documents, both synced and ingested', async () => {
     await withDocs(GUIDE, async ({ folder, store, embedder, sync }) => {
       await ingestDocument({ store, embedder }, { title: 'Call', content: '# One\n\nText.', source: 's' });
       await sync().run();
@@ -303,7 +303,7 @@ describe('the embedder', () => {
     });
   });
 
-  test('when changed, indexed chat turns are embedded again too', async () => {
+  test('a changed embedder re-embeds indexed chat turns', async () => {
     await withDocs(GUIDE, async ({ folder, store, embedder, sync }) => {
       const createdAt = '2026-01-02T03:04:05.000Z';
       const turn = {
@@ -329,7 +329,7 @@ describe('the embedder', () => {
     });
   });
 
-  test('that is slow is asked for some documents at once, and not for all of them', async () => {
+  test('a slow embedder gets a bounded number of concurrent documents', async () => {
     const files = Object.fromEntries(
       Array.from({ length: 20 }, (_, index) => [`${index % 3}/${index}.md`, `Text ${index}.`]),
     );
@@ -353,7 +353,7 @@ describe('the embedder', () => {
     });
   });
 
-  test('that keeps failing ends the sync instead of waiting for every document', async () => {
+  test('a failing embedder ends the sync instead of failing for every document', async () => {
     const files = Object.fromEntries(
       Array.from({ length: 20 }, (_, index) => [`${index}.md`, `Text ${index}.`]),
     );

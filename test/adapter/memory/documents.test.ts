@@ -10,7 +10,7 @@ const backend = () => ({ store: fakeStore(), embedder: createHashEmbedder() });
 const paragraph = 'Words that fill a section of the document. '.repeat(10);
 
 describe('ingesting a document', () => {
-  test('creates, then leaves it as it is, then updates it', async () => {
+  test('ingesting a document creates it, leaves an unchanged one as it is, and updates a changed one', async () => {
     const to = backend();
     const document = {
       title: 'Notes',
@@ -34,7 +34,7 @@ describe('ingesting a document', () => {
     expect((await ingestDocument(to, { ...shorter, title: 'Renamed' })).status).toBe('updated');
   });
 
-  test('without a source goes by its title', async () => {
+  test('ingesting a document without a source uses its title as the key', async () => {
     const to = backend();
     await ingestDocument(to, { title: 'Notes', content: 'One.' });
     await ingestDocument(to, { title: 'Notes', content: 'Two.' });
@@ -42,7 +42,7 @@ describe('ingesting a document', () => {
     expect((await to.store.documents('ingest')).map(({ key }) => key)).toEqual(['Notes', 'Others']);
   });
 
-  test('gives each chunk its place, headings and source, and relates it to its document', async () => {
+  test('ingesting a document stores each chunk with position, headings and source and relates it to the document', async () => {
     const to = backend();
     await ingestDocument(to, {
       title: 'T',
@@ -60,7 +60,7 @@ describe('ingesting a document', () => {
     ).toBe(true);
   });
 
-  test('refuses what is too long, and stores nothing then', async () => {
+  test('ingesting a document that is too long is refused and stores nothing', async () => {
     const to = backend();
     const content = 'é'.repeat(1024 * 1024 + 1);
     await expect(ingestDocument(to, { title: 'Long', content })).rejects.toMatchObject({
@@ -69,7 +69,7 @@ describe('ingesting a document', () => {
     expect(to.store.writes).toBe(0);
   });
 
-  test('takes a document without words and names that no path could have', async () => {
+  test('ingesting a document accepts texts without words and titles that are not valid paths', async () => {
     const to = backend();
     expect(await ingestDocument(to, { title: '../../x\0\ud800', content: '' })).toMatchObject({
       chunks: 0,
@@ -84,7 +84,7 @@ describe('ingesting a document', () => {
   });
 });
 
-test('an indexed chat turn is found and belongs to its session', async () => {
+test('an indexed chat turn can be found and belongs to its session', async () => {
   const to = backend();
   const turn = {
     id: 't1',

@@ -46,8 +46,8 @@ async function walked(
   };
 }
 
-describe('a walk', () => {
-  test('goes level by level, each entity once, in both directions', async () => {
+describe('a graph walk', () => {
+  test('a graph walk goes level by level in both directions and visits each entity once', async () => {
     const store = await graph('a>b', 'b>c', 'c>a', 'd>a', 'c>e', 'e>e');
     expect(await walked(store, 'a', 1)).toEqual({
       nodes: ['a0', 'b1', 'c1', 'd1'],
@@ -58,19 +58,19 @@ describe('a walk', () => {
     expect((await walked(store, 'a', 5)).edges).toEqual(['a>b', 'c>a', 'd>a', 'b>c', 'c>e', 'e>e']);
   });
 
-  test('follows one direction when asked to', async () => {
+  test('a graph walk follows only the requested direction', async () => {
     const store = await graph('a>b', 'b>c', 'd>a');
     expect((await walked(store, 'a', 5, 'out')).nodes).toEqual(['a0', 'b1', 'c2']);
     expect((await walked(store, 'a', 5, 'in')).nodes).toEqual(['a0', 'd1']);
   });
 
-  test('at depth 0 is the root alone, and no deeper than 5', async () => {
+  test('a graph walk at depth 0 returns only the root, and the maximum depth is 5', async () => {
     const store = await graph('a>b', 'b>c', 'c>d', 'd>e', 'e>f', 'f>g');
     expect(await walked(store, 'a', 0)).toEqual({ nodes: ['a0'], edges: [], truncated: false });
     expect((await walked(store, 'a', 1e6)).nodes.at(-1)).toBe('f5');
   });
 
-  test('of a hub is cut at its limits and says so; no edge leads out of the answer', async () => {
+  test('a graph walk of a hub is truncated at its limits and says so, and every edge ends inside the result', async () => {
     const store = await graph(...Array.from({ length: 3_000 }, (_, index) => `hub>n${index}`));
     const response = await walkGraph(store, { entityId: 'hub', maxDepth: 2 });
     if (response.root === undefined) throw new Error('nothing found');
@@ -82,22 +82,22 @@ describe('a walk', () => {
     expect(most.root === undefined ? 0 : most.nodes.length).toBe(500);
   });
 
-  test('between few nodes has at most 2,000 edges', async () => {
+  test('a graph walk between few nodes has at most 2,000 edges', async () => {
     const names = Array.from({ length: 60 }, (_, index) => `n${index}`);
     const store = await graph(...names.flatMap((from) => names.map((to) => `${from}>${to}`)));
     const { edges, truncated } = await walked(store, 'n0', 3);
     expect([edges.length, truncated]).toEqual([2_000, true]);
   });
 
-  test('leaves out edges to what is not there', async () => {
+  test('a graph walk leaves out edges to missing entities', async () => {
     const store = await graph('a>b');
     await store.putEntities([], [edge('a', 'gone')], 'none');
     expect(await walked(store, 'a', 2)).toEqual({ nodes: ['a0', 'b1'], edges: ['a>b'], truncated: false });
   });
 });
 
-describe('where it begins', () => {
-  test('an id wins over a name, the wider type over the narrower; the others are told', async () => {
+describe('the start of a graph walk', () => {
+  test('a graph walk prefers an id over a name and a wider type over a narrower one, and lists the alternatives', async () => {
     const store = fakeStore();
     await store.putEntities(
       [
@@ -117,7 +117,7 @@ describe('where it begins', () => {
     expect('ambiguous' in byId).toBe(false);
   });
 
-  test('the path of a document is taken too', async () => {
+  test('a graph walk can start at the path of a document', async () => {
     const store = fakeStore();
     const file = entity('f1', 'The guide');
     await store.putDocument({
@@ -131,7 +131,7 @@ describe('where it begins', () => {
     expect((await walkGraph(store, { entityId: 'guide/a.md', maxDepth: 1 })).root?.name).toBe('The guide');
   });
 
-  test('names that look like it are told when nothing has it', async () => {
+  test('a graph walk from an unknown name lists similar names', async () => {
     const store = await graph('install>use');
     expect(await walkGraph(store, { entityId: 'instal', maxDepth: 1 })).toEqual({
       root: undefined,

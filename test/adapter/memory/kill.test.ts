@@ -7,7 +7,7 @@ import { killLoop } from './kill-harness.ts';
 const KILLS = env['CI'] === undefined || env['CI'] === 'npm test' ? 60 : 500;
 
 // What is lost once in 500 is lost: no second try.
-test(`${KILLS} times kill -9: nothing acknowledged is lost, nothing is there in part`, {
+test(`SIGKILL, ${KILLS} times, loses no acknowledged write and leaves no partial write`, {
   retry: 0,
   timeout: 600_000,
 }, async () => {

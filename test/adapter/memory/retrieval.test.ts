@@ -10,7 +10,7 @@ import { search } from '../../../src/adapter/memory/search/search.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { recordingLog } from './recording-log.ts';
 
-test('a folder is synced into the embedded store, searched and walked through, also after a restart', async () => {
+test('a folder is synced into the embedded store, searched and walked, also after a restart', async () => {
   await using folder = await temporaryFolder();
   const docs = join(folder.path, 'handbook');
   await mkdir(join(docs, 'guides'), { recursive: true });

@@ -45,7 +45,7 @@ export function storeContract(name: string, place: () => Promise<Place>): void {
     refusals(current);
     hostile(current);
 
-    test('what was stored is there after closing and opening again', async () => {
+    test('stored data is there after the store is closed and reopened', async () => {
       const session = 'kept session';
       const { turn: before } = await store.appendTurn(turn(session, 'kept'));
       await store.putDocument(documentOf('kept.md', ['a kept chunk about marmalade']));
@@ -69,7 +69,7 @@ export function storeContract(name: string, place: () => Promise<Place>): void {
 }
 
 function chat(store: () => Store): void {
-  test('a turn comes back as it was stored, with id, number and time', async () => {
+  test('a turn is returned as stored, with id, number and time', async () => {
     const before = Date.now();
     const { turn: stored, deduplicated } = await store().appendTurn({
       sessionId: 'one',
@@ -90,7 +90,7 @@ function chat(store: () => Store): void {
     expect(await store().turns('one', { after: 0, limit: 10 })).toEqual({ turns: [stored], nextAfter: null });
   });
 
-  test('turns are paged oldest first, and an unknown session is told from an empty page', async () => {
+  test('turns are paged oldest first, and an unknown session differs from an empty page', async () => {
     for (let n = 0; n < 5; n++) await store().appendTurn(turn('pages', `${n}`));
     const seen: string[] = [];
     let after: number | null = 0;
@@ -110,7 +110,7 @@ function chat(store: () => Store): void {
     expect(await store().turns('no such session', { after: 0, limit: 2 })).toBeUndefined();
   });
 
-  test('a repeated idempotency key stores nothing, also when the calls come at once', async () => {
+  test('a repeated idempotency key stores nothing, also in concurrent calls', async () => {
     const first = await store().appendTurn(turn('again', 'text', 'key-1'));
     const second = await store().appendTurn(turn('again', 'other text', 'key-1'));
     expect(second).toEqual({ turn: first.turn, deduplicated: true });
@@ -124,7 +124,7 @@ function chat(store: () => Store): void {
     expect((await store().appendTurn(turn('another', 'text', 'key-1'))).deduplicated).toBe(false);
   });
 
-  test('a thousand turns at once are all there, numbered upwards', async () => {
+  test('a thousand concurrent turns are all stored with ascending numbers', async () => {
     const stored = await Promise.all(
       Array.from({ length: 1000 }, (_, n) => store().appendTurn(turn('crowd', `${n}`))),
     );
@@ -138,7 +138,7 @@ function chat(store: () => Store): void {
     // Where turns of a session lock each other out, each waits for a disk.
   }, 60_000);
 
-  test('sessions are paged latest first, with their agents', async () => {
+  test('sessions are paged latest first with their agents', async () => {
     for (const id of ['s-a', 's-b', 's-c']) await store().appendTurn(turn(id, 'x'));
     await store().appendTurn({ ...turn('s-a', 'y'), agentId: 'zebra' });
     const first = await store().sessions({ limit: 2 });
@@ -151,7 +151,7 @@ function chat(store: () => Store): void {
 }
 
 function documents(store: () => Store): void {
-  test('a document is replaced as one: old chunks, words, vectors and edges go, edges of others stay', async () => {
+  test('replacing a document removes its old chunks, words, vectors and edges and keeps edges of other entities', async () => {
     await store().putDocument(documentOf('guide.md', ['apples grow', 'pears fall']));
     await store().putEntities(
       [entity({ id: 'me' })],
@@ -183,7 +183,7 @@ function documents(store: () => Store): void {
     expect(edges.filter(({ relationType }) => relationType === 'BELONGS_TO')).toHaveLength(3);
   });
 
-  test('a document that is refused changes nothing', async () => {
+  test('a refused document changes nothing', async () => {
     await store().putDocument(documentOf('whole.md', ['first text']));
     const taken = documentOf('whole.md', ['second text']);
     await expect(
@@ -210,7 +210,7 @@ function documents(store: () => Store): void {
     expect(await store().removeDocuments('docs_dir', [])).toBe(0);
   });
 
-  test('documents written at once are each whole', async () => {
+  test('concurrently written documents are each complete', async () => {
     await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
         store().putDocument(documentOf('contended.md', [`version ${n % 3} walrus`, `and ${n % 3} walrus`])),
@@ -224,7 +224,7 @@ function documents(store: () => Store): void {
     expect(record?.hash).toContain(chunks[0]?.content);
   });
 
-  test('entities of their own are updated in place', async () => {
+  test('standalone entities are updated in place', async () => {
     await store().putEntities(
       [entity({ id: 'own', name: 'first', searchText: 'heron', embedding: vector(70) })],
       [],
@@ -256,7 +256,7 @@ function searching(store: () => Store): void {
       embedder,
     );
 
-  test('nearest: best first, exact cosines, by type and by embedder', async () => {
+  test('nearest returns exact cosines best first, filtered by type and embedder', async () => {
     await points('p', 'points/128');
     await points('other', 'points-2/128');
     const all = await store().nearest(vector(100), 'points/128', { limit: 10 });
@@ -273,7 +273,7 @@ function searching(store: () => Store): void {
     expect(await store().nearest(vector(100), 'points/128', { limit: 2, types: [] })).toEqual([]);
   });
 
-  test('nearest finds what was stored after the first search, and cosines agree with it', async () => {
+  test('nearest finds entities stored after the first search, and its cosines agree', async () => {
     await store().nearest(vector(40), EMBEDDER, { limit: 1 });
     await store().putEntities([entity({ id: 'late', embedding: vector(40, 0.1) })], [], EMBEDDER);
     const [late] = await store().nearest(vector(40), EMBEDDER, { limit: 1 });
@@ -285,7 +285,7 @@ function searching(store: () => Store): void {
     expect((await store().cosines(opposite, EMBEDDER, ['late'])).get('late')).toBeCloseTo(-Math.cos(0.1), 5);
   });
 
-  test('lexical: by stem, more of the words first, by type; words are never syntax', async () => {
+  test('lexical search matches stems, ranks by matching words, filters by type and has no query syntax', async () => {
     await store().putEntities(
       [
         entity({ id: 'w1', searchText: 'The gateways of Zanzibar, configured.' }),
@@ -306,7 +306,7 @@ function searching(store: () => Store): void {
     for (const text of HOSTILE) await store().lexical([text], { limit: 5 });
   });
 
-  test('frequencies count entities, by stem; words without meaning count too', async () => {
+  test('frequencies count entities by stem, including stop words', async () => {
     const before = await store().frequencies(['okapi', 'okapis', 'the', 'absent', '…']);
     expect(before.counts.get('okapi')).toBe(0);
     await store().putEntities(
@@ -325,7 +325,7 @@ function searching(store: () => Store): void {
 }
 
 function graph(store: () => Store): void {
-  test('entities come in the order asked for, without the unknown', async () => {
+  test('entities are returned in the requested order without unknown ids', async () => {
     const list: NewEntity[] = ['e1', 'e2', 'e3'].map((id) => entity({ id }));
     await store().putEntities(list, [], EMBEDDER);
     const found = await store().entities(['e3', 'unknown', 'e1']);
@@ -341,7 +341,7 @@ function graph(store: () => Store): void {
     expect(await store().entities([])).toEqual([]);
   });
 
-  test('by name: exactly, workspaces before files before chunks', async () => {
+  test('lookup by name is exact and returns workspaces before files before chunks', async () => {
     await store().putEntities(
       [
         entity({ id: 'n3', name: 'Shared Name', type: 'chat_message' }),
@@ -355,7 +355,7 @@ function graph(store: () => Store): void {
     expect(await store().byName('Shared%', 5)).toEqual([]);
   });
 
-  test('near names: misspelt ones are found, the nearest first', async () => {
+  test('similar names include misspelled ones, the nearest first', async () => {
     await store().putEntities(
       ['Getting Started', 'Getting Stung', 'Rate Limits', '100%_sure'].map((name, n) =>
         entity({ id: `near${n}`, name }),
@@ -370,7 +370,7 @@ function graph(store: () => Store): void {
     for (const text of HOSTILE) await store().nearNames(text, 5);
   });
 
-  test('edges by direction, heaviest first, each once, cycles and self-loops included', async () => {
+  test('edges are returned by direction, heaviest first and once each, including cycles and self-loops', async () => {
     const edge = (fromId: string, toId: string, weight: number) =>
       ({ fromId, toId, relationType: 'DEPENDS_ON', weight }) as const;
     const all = [
@@ -393,7 +393,7 @@ function graph(store: () => Store): void {
     expect((await store().edges(['g2'], 'in', 9))[0]?.weight).toBe(0.1);
   });
 
-  test('the topology is paged by id and by type', async () => {
+  test('the topology is paged by id and filtered by type', async () => {
     const total = Object.values((await store().stats()).entities).reduce((sum, n) => sum + n, 0);
     const ids: string[] = [];
     let cursor: string | undefined;
@@ -409,7 +409,7 @@ function graph(store: () => Store): void {
     expect(files.nodes[0]).toEqual({ id: expect.any(String), name: expect.any(String), type: 'doc_file' });
   });
 
-  test('stats count', async () => {
+  test('stats count the stored entities', async () => {
     const before = await store().stats();
     await store().putDocument(documentOf('counted.md', ['one', 'two']));
     await store().appendTurn(turn('counted', 'x'));
@@ -422,7 +422,7 @@ function graph(store: () => Store): void {
     expect(after.bytes).toBeGreaterThan(0);
   });
 
-  test('a task runs once at a time under its name, and the name is free again after a failure', async () => {
+  test('a named task runs once at a time, and its name is free again after a failure', async () => {
     const gate = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
     const first = store().exclusively('sync', async () => {
@@ -441,7 +441,7 @@ function graph(store: () => Store): void {
     expect(await store().exclusively('sync', async () => 'third')).toBe('third');
   });
 
-  test('notes are replaced, and unknown ones are undefined', async () => {
+  test('notes are replaced, and unknown notes are undefined', async () => {
     await store().setNote('n', { at: 1 });
     await store().setNote('n', [2]);
     expect(await store().note('n')).toEqual([2]);
@@ -465,14 +465,14 @@ function refusals(store: () => Store): void {
     ['with Infinity', vector(0).map((value, n) => (n === 5 ? Infinity : value))],
     ['of length 2', vector(0).map((value) => value * 2)],
     ['of denormals', new Float32Array(DIMENSIONS).fill(1e-42)],
-  ])('a vector %s is refused, stored or searched', async (_, bad) => {
+  ])('a vector %s is refused in storing and searching', async (_, bad) => {
     await expect(withVector(bad)).rejects.toMatchObject(refused('entities[0].embedding'));
     await expect(store().nearest(bad, EMBEDDER, { limit: 1 })).rejects.toMatchObject(refused('vector'));
     await expect(store().cosines(bad, EMBEDDER, ['x'])).rejects.toMatchObject(refused('vector'));
   });
 
   test.each([0, -1, 1.5, Number.NaN, Infinity, MEMORY_STORE_LIMITS.page + 1])(
-    'limit %s is refused',
+    'the limit %s is refused',
     async (limit) => {
       await expect(store().sessions({ limit })).rejects.toMatchObject(refused('limit'));
       await expect(store().turns('s', { after: 0, limit })).rejects.toMatchObject(refused('limit'));
@@ -481,7 +481,7 @@ function refusals(store: () => Store): void {
     },
   );
 
-  test('text that cannot come back as it was is refused, with the field', async () => {
+  test('text that cannot be stored losslessly is refused with the field name', async () => {
     for (const bad of ['a\0b', 'half \ud83d', '\udc00']) {
       await expect(store().appendTurn(turn('s', bad))).rejects.toMatchObject(refused('content'));
       await expect(store().appendTurn(turn(bad, 'x'))).rejects.toMatchObject(refused('sessionId'));
@@ -493,7 +493,7 @@ function refusals(store: () => Store): void {
     }
   });
 
-  test('what is not of the lists, twice or empty is refused', async () => {
+  test('unknown, duplicate and empty values are refused', async () => {
     const bad = (fields: object): Promise<unknown> =>
       store().appendTurn({ ...turn('s', 'x'), ...fields } as never);
     await expect(bad({ role: 'root' })).rejects.toMatchObject(
@@ -517,7 +517,7 @@ function refusals(store: () => Store): void {
 }
 
 function hostile(store: () => Store): void {
-  test.each(HOSTILE)('%j is only text, wherever it stands', async (text) => {
+  test.each(HOSTILE)('the text %j is treated as plain text in every field', async (text) => {
     const { turn: stored } = await store().appendTurn({
       sessionId: text,
       agentId: text,
@@ -547,7 +547,7 @@ function hostile(store: () => Store): void {
     expect(await store().removeDocuments('docs_dir', [text])).toBe(1);
   });
 
-  test('a text of a megabyte comes back', async () => {
+  test('a text of a megabyte is stored and returned', async () => {
     const content = '0123456789abcdé '.repeat(64 * 1024);
     const { turn: stored } = await store().appendTurn(turn('long', content));
     expect(stored.content === content).toBe(true);

@@ -21,7 +21,7 @@ async function follow(store: Store, sessionId: string, ended: () => boolean): Pr
 
 /** Two backends on one database, written at once: so many turns by each in each session. `open` gives another store on the same database each time. */
 export function twoBackends(open: () => Promise<Store>, turnsEach: number): void {
-  test('turns: none is lost, doubled, or passed over by a reader that follows', async () => {
+  test('turns written by two backends are not lost, duplicated or skipped by a following reader', async () => {
     const stores = await Promise.all([open(), open()]);
     let writing = true;
     const sessions = Array.from({ length: SESSIONS }, (_, n) => `shared ${n}`);
@@ -45,7 +45,7 @@ export function twoBackends(open: () => Promise<Store>, turnsEach: number): void
     await Promise.all(stores.map((store) => store.close()));
   });
 
-  test('documents: replaced by both at once, each is whole and there once', async () => {
+  test('documents replaced by two backends at once are each complete and stored once', async () => {
     const stores = await Promise.all([open(), open()]);
     const rounds = Array.from({ length: 10 }, (_, round) => round);
     await Promise.all(

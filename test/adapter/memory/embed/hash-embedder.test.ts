@@ -8,7 +8,7 @@ function cosine(left: string, right: string): number {
   return a.reduce((sum, value, index) => sum + value * (b[index] ?? 0), 0);
 }
 
-describe('words', () => {
+describe('tokenization', () => {
   test.each([
     ['maxSessions of HTTPServer', ['maxsessions', 'max', 'sessions', 'of', 'httpserver', 'http', 'server']],
     ['snake_case-and 8080', ['snake', 'case', 'and', '8080']],
@@ -16,11 +16,11 @@ describe('words', () => {
     ['データベース', ['デー', 'ータ', 'タベ', 'ベー', 'ース']],
     ['हिन्दी Ελλάδα', ['हिन्दी', 'ελλαδα']],
     ['😀 --- \ud800', []],
-  ])('of %j', (text, expected) => {
+  ])('the text %j is tokenized into its words', (text, expected) => {
     expect([...wordsOf(text)]).toEqual(expected);
   });
 
-  test('of ASCII are the same whether or not the text has other letters', () => {
+  test('ASCII words are tokenized the same with and without other letters in the text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary-ascii', maxLength: 100 }), (text) => {
         expect(wordsOf(`${text} ж`)).toEqual([...wordsOf(text), 'ж']);
@@ -32,13 +32,13 @@ describe('words', () => {
     ['limits limited limiting limit', 'limit'],
     ['authorization authorize authorized', 'authoriz'],
     ['config configs', 'config'],
-  ])('%s are one', (forms, _) => {
+  ])('the words %s have one stem', (forms, _) => {
     expect(new Set(forms.split(' ').map(stemOf)).size).toBeLessThanOrEqual(2);
   });
 });
 
 describe('the built-in embedder', () => {
-  test('gives the same numbers everywhere and always', () => {
+  test('the built-in embedder gives the same numbers on every platform and run', () => {
     const golden = [
       [
         'How are tokens checked?',
@@ -58,7 +58,7 @@ describe('the built-in embedder', () => {
     }
   });
 
-  test('gives unit vectors of 128 numbers, zeros for a text without words, in the order of the texts', async () => {
+  test('the built-in embedder gives unit vectors of 128 numbers in order, and zeros for a text without words', async () => {
     const embedder = createHashEmbedder();
     const seen: number[] = [];
     const texts = Array.from({ length: 100 }, (_, index) => `text number ${index}`);
@@ -74,14 +74,14 @@ describe('the built-in embedder', () => {
     expect(seen.at(-1)).toBe(101);
   });
 
-  test('stops when told to', async () => {
+  test('the built-in embedder stops when aborted', async () => {
     const texts = Array.from({ length: 500 }, (_, index) => `text ${index}`);
     await expect(createHashEmbedder().embed(texts, AbortSignal.abort(new Error('enough')))).rejects.toThrow(
       'enough',
     );
   });
 
-  test('finds word forms and misspellings nearer than other subjects', () => {
+  test('the built-in embedder ranks inflections and misspellings nearer than other subjects', () => {
     const text = 'Rate limits\n\nRequests of a client are limited per minute.';
     expect(cosine('rate limiting', text)).toBeGreaterThan(cosine('database backup', text) + 0.2);
     expect(cosine('authentification', 'authentication')).toBeGreaterThan(

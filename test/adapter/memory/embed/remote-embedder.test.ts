@@ -46,8 +46,8 @@ async function failure(answer: Answer, env: Record<string, string> = {}): Promis
   });
 }
 
-describe('a remote embedder', () => {
-  test('sends at most 64 texts a call, asks for 128 numbers, and gives unit vectors in order', async () => {
+describe('the remote embedder', () => {
+  test('the remote embedder sends at most 64 texts per call, asks for 128 dimensions and returns unit vectors in order', async () => {
     await withService(
       answering((data) => data.reverse()),
       async (env, service) => {
@@ -71,7 +71,7 @@ describe('a remote embedder', () => {
     );
   });
 
-  test('tries again what may pass, and gives up on the third attempt', async () => {
+  test('the remote embedder retries temporary failures and gives up at the third attempt', async () => {
     let calls = 0;
     await withService(
       (request, response, received) => {
@@ -94,7 +94,7 @@ describe('a remote embedder', () => {
     expect(error.message).toMatch(/^the embedding service at 127\.0\.0\.1:\d+ answered 503$/);
   });
 
-  test('does not try again what cannot pass, and says what to check', async () => {
+  test('the remote embedder does not retry permanent failures and says what to check', async () => {
     let calls = 0;
     const error = await failure((_, response) => {
       calls += 1;
@@ -123,11 +123,11 @@ describe('a remote embedder', () => {
     ],
     ['of length zero', answering((data) => data.map((one) => ({ ...one, embedding: Array(128).fill(0) })))],
     ['did not send a list', ((_, response) => response.end('<html>')) as Answer],
-  ])('refuses an answer: %s', async (problem, answer) => {
+  ])('the remote embedder refuses a response whose vectors are invalid: %s', async (problem, answer) => {
     expect((await failure(answer)).message).toContain(problem);
   });
 
-  test('cuts longer vectors only when told to', async () => {
+  test('the remote embedder truncates longer vectors only when configured', async () => {
     const long = answering((data) => data.map((one) => ({ ...one, embedding: vectorFor('xxx', 256) })));
     await withService(long, async (env) => {
       const embedder = embedderFrom({ ...env, EMBEDDING_TRUNCATE: 'true' });
@@ -137,7 +137,7 @@ describe('a remote embedder', () => {
     });
   });
 
-  test('stops at once when told to', async () => {
+  test('the remote embedder stops at once when aborted', async () => {
     const stop = new AbortController();
     await withService(
       () => stop.abort(new Error('closing')),
@@ -149,7 +149,7 @@ describe('a remote embedder', () => {
     );
   });
 
-  test('that nothing listens for is named with what to check', async () => {
+  test('an unreachable remote embedder gives an error that says what to check', async () => {
     const env = await withService(answering(), async (base) => base);
     const embedder = embedderFrom(env);
     await expect(embedder.embed(['text'])).rejects.toThrow(
@@ -159,8 +159,8 @@ describe('a remote embedder', () => {
   });
 });
 
-describe('the environment', () => {
-  test('chooses the built-in embedder when it says nothing', () => {
+describe('environment variables of the embedder', () => {
+  test('the built-in embedder is the default', () => {
     expect(embedderFrom({ EMBEDDINGS_URL: '' }).id).toBe('hash-v1/128');
   });
 
@@ -178,7 +178,7 @@ describe('the environment', () => {
       { EMBEDDINGS_URL: 'http://x', EMBEDDING_TRUNCATE: 'yes' },
       /^EMBEDDING_TRUNCATE: expected true or false/,
     ],
-  ])('%j is refused with its name', (env, message) => {
+  ])('embedder settings %j are refused with an error that names the variable', (env, message) => {
     expect(() => embedderFrom(env)).toThrow(message);
     try {
       embedderFrom(env);
@@ -188,7 +188,7 @@ describe('the environment', () => {
   });
 
   test.each(['', '/', '/v1', '/v1/', '/v1/embeddings', '/base/v2'])(
-    'takes an address ending in %j',
+    'EMBEDDINGS_URL may end in %j',
     async (path) => {
       await withService(answering(), async (env, service) => {
         const embedder = embedderFrom({

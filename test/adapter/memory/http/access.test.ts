@@ -4,8 +4,8 @@ import { memoryBackend } from '../../../kit/memory-backend.ts';
 import { send } from '../../../kit/send.ts';
 import { until } from '../../../kit/until.ts';
 
-describe('the key', () => {
-  test('is needed for the interface, and for nothing that holds no data', async () => {
+describe('the API key of the memory backend', () => {
+  test('the API key is required for the API, but not for pages without data', async () => {
     await using backend = await memoryBackend({ key: 'right-key' });
     const status = async (path: string, authorization?: string) =>
       (await backend.get(path, authorization === undefined ? {} : { authorization })).status;
@@ -27,7 +27,7 @@ describe('the key', () => {
     expect(JSON.stringify(backend.log)).not.toContain('right-key');
   });
 
-  test('cannot be got around by writing the path in another way', async () => {
+  test('the API key cannot be bypassed by another spelling of the path', async () => {
     await using backend = await memoryBackend({ key: 'right-key' });
     for (const target of [
       '/api//memory/stats',
@@ -39,7 +39,7 @@ describe('the key', () => {
   });
 });
 
-test('pages of other sites cannot use a local backend', async () => {
+test('pages of other sites cannot use a backend on loopback', async () => {
   await using backend = await memoryBackend({ allowedHosts: ['memory.test'] });
   const status = async (headers: Record<string, string>) =>
     (await send(`${backend.url}/api/memory/stats`, { headers })).status;
@@ -49,7 +49,7 @@ test('pages of other sites cannot use a local backend', async () => {
   expect(await status({ origin: 'http://localhost:5173' })).toBe(200);
 });
 
-test('more requests at a time than it takes are refused at once', async () => {
+test('requests over the concurrency limit are refused at once', async () => {
   await using backend = await memoryBackend();
   const { store } = backend.memory;
   let release: () => void = () => undefined;

@@ -4,7 +4,7 @@ import { temporaryFolder } from '../../../kit/folder.ts';
 import { memoryBackend, writeFiles } from '../../../kit/memory-backend.ts';
 import { send } from '../../../kit/send.ts';
 
-test('the built dashboard: one document for every page, files that may be kept', async () => {
+test('the built dashboard is served as one document for every page, with cacheable files', async () => {
   await using folder = await temporaryFolder();
   const pages = join(folder.path, 'memory');
   writeFiles(pages, { 'index.html': '<!doctype html>built', 'assets/index-abc.js': 'let x;' });
@@ -34,7 +34,7 @@ test('the built dashboard: one document for every page, files that may be kept',
   }
 });
 
-test('where it was not built, a page says so and links to what it would show', async () => {
+test('without a built dashboard a page says so and links to the API', async () => {
   await using backend = await memoryBackend({ pages: '/nowhere' });
   const { status, body } = await backend.get('/ui/');
   expect([status, body]).toEqual([200, expect.stringContaining('href="/api/memory/stats"')]);

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => backend[Symbol.asyncDispose]());
 
 describe('search', () => {
-  verifies('memory.tool.search', 'finds passages with score, cosine and origin', async () => {
+  verifies('memory.tool.search', 'search finds passages with score, cosine and origin', async () => {
     const { status, body } = await backend.post('search', { query: 'which port does the gateway listen on' });
     expect(status).toBe(200);
     expect(body).toMatchObject({ count: body.results.length, minScore: 0.7, embedder: 'hash-v1/128' });
@@ -37,7 +37,7 @@ describe('search', () => {
     expect(first.lexical).toBeUndefined();
   });
 
-  test('says how near it came when nothing is good enough', async () => {
+  test('search without results reports the best score', async () => {
     const { body } = await backend.post('search', { query: 'gateway zebra', minScore: 1, debug: true });
     expect(body.results).toEqual([]);
     expect(body.filtered).toBeGreaterThan(0);
@@ -45,7 +45,7 @@ describe('search', () => {
     expect(body.hint).toEqual(expect.any(String));
   });
 
-  test('takes types', async () => {
+  test('search filters by types', async () => {
     const { body } = await backend.post('search', { query: 'port', minScore: 0, types: ['chat_message'] });
     expect(body.results).toEqual([]);
   });
@@ -61,7 +61,7 @@ describe('search', () => {
     [{ query: 'x', types: ['thing'] }, 'types.0'],
     [{ query: 'x', minscore: 1 }, 'body'],
     [[], 'body'],
-  ])('refuses %j and names the field', async (sent, field) => {
+  ])('search refuses %j and names the field', async (sent, field) => {
     const { status, body } = await backend.post('search', sent);
     expect(status).toBe(400);
     expect(body.error.code).toBe('invalid');
@@ -81,7 +81,7 @@ describe('chat', () => {
       'memory.chat.content',
       'memory.chat.created-at',
     ],
-    'stores turns and gives them back in order',
+    'chat stores turns and returns them in order',
     async () => {
       const before = Date.now();
       const first = await backend.post('chat', { ...turn, agentId: 'planner' });
@@ -110,7 +110,7 @@ describe('chat', () => {
     },
   );
 
-  test('with the same idempotency key, once', async () => {
+  test('chat stores a turn with a repeated idempotency key once', async () => {
     const key = { 'idempotency-key': 'k-1' };
     const first = await backend.post('chat', { ...turn, sessionId: 'c2' }, key);
     const second = await backend.post('chat', { ...turn, sessionId: 'c2' }, key);
@@ -119,7 +119,7 @@ describe('chat', () => {
     expect((await backend.get('sessions/c2/turns')).body.turns).toHaveLength(1);
   });
 
-  test('pages by seq', async () => {
+  test('chat turns are paged by seq', async () => {
     for (const content of ['a', 'b', 'c']) await backend.post('chat', { ...turn, sessionId: 'c3', content });
     const first = (await backend.get('sessions/c3/turns?limit=2')).body;
     const rest = (await backend.get(`sessions/c3/turns?after=${first.nextAfter}&limit=2`)).body;
@@ -138,20 +138,20 @@ describe('chat', () => {
     [{ ...turn, content: 'a\0b' }, 400, 'NUL'],
     [{ ...turn, content: '\ud800' }, 400, 'surrogate'],
     [{ ...turn, content: 'ä'.repeat(32 * 1024 + 1) }, 413, '`content` has 65538 bytes'],
-  ])('refuses %j', async (sent, status, text) => {
+  ])('chat refuses the turn %j', async (sent, status, text) => {
     const reply = await backend.post('chat', JSON.stringify(sent));
     expect([reply.status, reply.body.error.message]).toEqual([status, expect.stringContaining(text)]);
   });
 
   test.each(['{"sessionId":"s","__proto__":{},"role":"user","content":"x"}', '{"a":', 'x'.repeat(10)])(
-    'refuses what is not plain JSON: %s',
+    'chat refuses a body that is not plain JSON: %s',
     async (sent) => {
       const { status, body } = await backend.post('chat', sent);
       expect([status, body.error.code]).toEqual([400, 'invalid']);
     },
   );
 
-  test('an id that looks like a path is one id', async () => {
+  test('a session id that looks like a path is treated as one id', async () => {
     const sessionId = '../../x?y#z %2f';
     await backend.post('chat', { ...turn, sessionId });
     const { status, body } = await backend.get(`sessions/${encodeURIComponent(sessionId)}/turns`);
@@ -163,7 +163,7 @@ describe('chat', () => {
 describe('graph', () => {
   verifies(
     ['memory.tool.graph', 'memory.relation.edge', 'memory.relation.type', 'memory.relation.weight'],
-    'walks from a name along weighted, directed edges',
+    'graph walks from a name along weighted, directed edges',
     async () => {
       const { body } = await backend.get('graph?entityId=Installing&maxDepth=1');
       expect(body.root).toMatchObject({ name: 'Installing', type: 'doc_file' });
@@ -186,7 +186,7 @@ describe('graph', () => {
     },
   );
 
-  test('an unknown name is 404 with the close ones', async () => {
+  test('graph with an unknown name is 404 with similar names', async () => {
     const { status, body } = await backend.get('graph?entityId=Instaling');
     expect(status).toBe(404);
     expect(body.error).toEqual({
@@ -196,7 +196,7 @@ describe('graph', () => {
     });
   });
 
-  test('without a name it is a page of everything, each edge once', async () => {
+  test('graph without a name returns a page of all entities and each edge once', async () => {
     const whole = (await backend.get('graph?limit=500')).body;
     expect(whole.nextCursor).toBeNull();
     expect(whole.totals.entities.doc_file).toBe(2);
@@ -226,7 +226,7 @@ describe('graph', () => {
     'x=1',
     'entityId=a&entityId=b',
     'types=x',
-  ])('refuses ?%s', async (query) => {
+  ])('graph refuses ?%s', async (query) => {
     const { status, body } = await backend.get(`graph?${query}`);
     expect([status, body.error.code]).toEqual([400, 'invalid']);
   });
@@ -241,7 +241,7 @@ describe('entities', () => {
       'memory.entity.metadata',
       'memory.entity.embedding',
     ],
-    'have name, type, content and metadata; their vectors have 128 numbers',
+    'entities have name, type, content and metadata, and their vectors have 128 numbers',
     async () => {
       const { body } = await backend.post('search', { query: 'install the gateway with npm', limit: 1 });
       const { id } = body.results[0];
@@ -273,7 +273,7 @@ describe('ingest/docs', () => {
       'memory.service.5.resync',
       'memory.service.5.idempotent',
     ],
-    'indexes a document and reads the folder again',
+    'ingest/docs indexes a document and reads the folder again',
     async () => {
       await using own = await memoryBackend({ docs: { 'a.md': '# A\n\nAlpha.', 'b.md': '# B\n\nBeta.' } });
       const document = {
@@ -318,7 +318,7 @@ describe('ingest/docs', () => {
     },
   );
 
-  test('before the first sync has ended everything answers, and stats say so', async () => {
+  test('every endpoint answers before the first sync has ended, and stats say so', async () => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -340,7 +340,7 @@ describe('ingest/docs', () => {
     expect((await search()).hint).not.toContain('sync');
   });
 
-  test('whoever stored turns of a conversation, and searches for them, is told that they are not searched', async () => {
+  test('a search says that stored conversations are not searched', async () => {
     await using own = await memoryBackend();
     const search = async () => (await own.post('search', { query: 'favourite colour' })).body.hint as string;
     expect(await search()).not.toContain('Conversations');
@@ -350,7 +350,7 @@ describe('ingest/docs', () => {
     );
   });
 
-  test('answers 202 when the sync takes longer than it waits, and finishes it', async () => {
+  test('ingest/docs answers 202 when the sync takes longer than its wait, and the sync continues', async () => {
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -383,13 +383,13 @@ describe('ingest/docs', () => {
     [{ title: 'x', content: 'y', more: 1 }, 400],
     [{ title: 'x', content: 'y'.repeat(2 * 1024 * 1024 + 1) }, 413],
     [{ title: 'x', content: 'y'.repeat(4 * 1024 * 1024) }, 413],
-  ])('refuses what is no document', async (sent, status) => {
+  ])('ingest/docs refuses an invalid document', async (sent, status) => {
     expect((await backend.post('ingest/docs', sent)).status).toBe(status);
   });
 });
 
-describe('the answers', () => {
-  test('carry the request id, no caching, and a strict policy for pages', async () => {
+describe('REST responses', () => {
+  test('REST responses have the request id, no-store and a strict content security policy', async () => {
     const { headers } = await backend.get('stats', { 'x-request-id': 'my-id.1' });
     expect(headers.get('x-request-id')).toBe('my-id.1');
     expect(headers.get('cache-control')).toBe('no-store');
@@ -399,7 +399,7 @@ describe('the answers', () => {
     expect(generated.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  test('say how much there is and that the first sync has ended', async () => {
+  test('stats report the number of entities and that the first sync has ended', async () => {
     const { body } = await backend.get('stats');
     expect(body).toMatchObject({
       ready: true,
@@ -411,7 +411,7 @@ describe('the answers', () => {
     expect((await backend.get('/health')).body).toEqual({ status: 'healthy', service: 'memory-backend' });
   });
 
-  test('an unknown endpoint is 404 in the same form', async () => {
+  test('an unknown endpoint is a 404 in the common error format', async () => {
     expect((await backend.get('none')).body.error.code).toBe('not_found');
     expect((await backend.post('stats')).status).toBe(404);
   });

@@ -38,8 +38,8 @@ const block = fc.oneof(
 );
 const document = fc.array(block, { maxLength: 25 }).map((blocks) => `${blocks.join('\n\n')}\n`);
 
-describe('chunks', () => {
-  test('hold all text of any document, in order, with every fence whole', () => {
+describe('Markdown chunks', () => {
+  test('chunks contain all text of any document in order, with every fence complete', () => {
     fc.assert(
       fc.property(document, (markdown) => {
         const chunks = texts(markdown);
@@ -55,7 +55,7 @@ describe('chunks', () => {
     );
   });
 
-  test('hold all text of what is no Markdown at all', () => {
+  test('chunks contain all text of a file that is not Markdown', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom(...'`~>-#*[](){}<|=!&\\\n\t _1.a'), maxLength: 300 }),
@@ -67,7 +67,7 @@ describe('chunks', () => {
     );
   });
 
-  test('begin at headings, and carry the headings above them', () => {
+  test('chunks begin at headings and contain their parent headings', () => {
     const paragraph = 'Some words that fill the section. '.repeat(10);
     const chunks = chunksOf(
       `# Guide\n\n${paragraph}\n\n## Install\n\n${paragraph}\n\n### Linux\n\n${paragraph}\n\n## Use\n\n${paragraph}\n`,
@@ -87,23 +87,23 @@ describe('chunks', () => {
     ['# ![Our logo](logo.png)', 'Our logo'],
     ['# The [API](api.md), by [hand][1] {#api}', 'The API, by hand'],
     ['# `code` and **bold** <br> [1]', 'code and bold [1]'],
-  ])('a heading is what one reads: %j', (line, heading) => {
+  ])('the title of a chunk is the visible text of its heading: %j', (line, heading) => {
     expect(chunksOf(`${line}\n\nText.\n`)[0]?.headings).toEqual([heading]);
   });
 
-  test('a heading goes with the text that follows it', () => {
+  test('a heading is in the same chunk as the text that follows it', () => {
     const chunks = texts(`Short.\n\n# A\n\n## B\n\n${'long words '.repeat(108)}\n\nEnd.\n`);
     expect(chunks[0]).toBe('Short.');
     expect(chunks[1]).toMatch(/^# A\n\n## B\n\nlong words/);
   });
 
-  test('a comment in code opens no section', () => {
+  test('a comment in a code block does not start a section', () => {
     const chunks = chunksOf(`# Only\n\n${'text '.repeat(60)}\n\n\`\`\`sh\n# install it\nnpm i\n\`\`\`\n`);
     expect(chunks).toHaveLength(1);
     expect(chunks[0]?.headings).toEqual(['Only']);
   });
 
-  test('a block up to 8 KiB stays whole, a longer fence is cut between lines and opened again', () => {
+  test('a block up to 8 KiB stays in one chunk, and a longer fence is split between lines and reopened', () => {
     const whole = `\`\`\`js\n${'const value = 1;\n'.repeat(300)}\`\`\``;
     expect(texts(`${whole}\n`)).toEqual([whole]);
     const long = `\`\`\`js\n${'const value = 1;\n'.repeat(1_500)}\`\`\`\n`;
@@ -116,13 +116,13 @@ describe('chunks', () => {
     expect(pieces.join('\n').match(/const value = 1;/g)).toHaveLength(1_500);
   });
 
-  test('a long line is cut, but never inside a character', () => {
+  test('a long line is split, but never inside a character', () => {
     const pieces = splitBlock('😀'.repeat(9_000), 8_191);
     expect(pieces.join('')).toBe('😀'.repeat(9_000));
     expect(pieces.every((piece) => piece.isWellFormed())).toBe(true);
   });
 
-  test('a fence in a list item is opened again with its indent', () => {
+  test('a split fence in a list item is reopened with its indent', () => {
     const [first = '', second = ''] = splitBlock(
       `- item\n\n  \`\`\`yaml\n${'  key: value\n'.repeat(60)}  \`\`\`\n`,
       400,
@@ -132,7 +132,7 @@ describe('chunks', () => {
   });
 });
 
-describe('hostile Markdown of 300 kB takes no longer than its length explains', () => {
+describe('hostile Markdown of 300 kB', () => {
   const size = 300_000;
   const fill = (text: string): string => text.repeat(size / text.length);
   test.each([
@@ -159,7 +159,7 @@ describe('hostile Markdown of 300 kB takes no longer than its length explains', 
       'aliases',
       `---\na: &a [1]\n${Array.from({ length: 5_000 }, (_, index) => `b${index}: [*a, *a]\n`).join('')}---\n`,
     ],
-  ])('%s', async (_, text) => {
+  ])('chunking 300 kB of hostile Markdown takes linear time: %s', async (_, text) => {
     const { markdownDocument } = await import('../../../../src/adapter/memory/markdown/document.ts');
     for (const path of ['a.md', 'a.mdx']) {
       const before = process.threadCpuUsage();

@@ -3,8 +3,8 @@ import { markdownDocument } from '../../../../src/adapter/memory/markdown/docume
 import { linkedDocument, linksOf } from '../../../../src/adapter/memory/markdown/links.ts';
 import { withoutJsx } from '../../../../src/adapter/memory/markdown/mdx.ts';
 
-describe('title and summary', () => {
-  test('come from the front matter, which is not text', () => {
+describe('titles and summaries', () => {
+  test('title and summary come from the front matter, which is not part of the text', () => {
     const document = markdownDocument(
       '---\ntitle: "A: b"\ndescription: What it does.\n---\n# Heading\n\nText.\n',
       'a.md',
@@ -14,7 +14,7 @@ describe('title and summary', () => {
     expect(document.chunks).toEqual([{ text: '# Heading\n\nText.', headings: ['Heading'] }]);
   });
 
-  test('then from the first heading and paragraph, then from the file name', () => {
+  test('title and summary default to the first heading and paragraph, then to the file name', () => {
     const named = markdownDocument('\ufeff# The `one`\r\n\r\nText\r\nhere.\r\n', 'x/a.md');
     expect([named.title, named.summary, named.chunks[0]?.headings]).toEqual(['The one', 'Text here.', []]);
     expect(markdownDocument('Only text.', 'guide/set-up.mdx').title).toBe('set-up');
@@ -26,16 +26,16 @@ describe('title and summary', () => {
     ['a list', '---\n- a\n---\nText.\n'],
     ['TOML', '+++\ntitle = "x"\n+++\nText.\n'],
     ['numbers', '---\ntitle: 3\ndescription: []\n---\nText.\n'],
-  ])('front matter that is %s is left out without a failure', (_, text) => {
+  ])('front matter that is %s is ignored without a failure', (_, text) => {
     const document = markdownDocument(text, 'page.md');
     expect([document.title, document.summary]).toEqual(['page', 'Text.']);
   });
 
-  test('a rule at the beginning is no front matter', () => {
+  test('a horizontal rule at the beginning is not front matter', () => {
     expect(markdownDocument('---\n\nText.\n', 'a.md').chunks[0]?.text).toBe('---\n\nText.');
   });
 
-  test('what no store can keep is replaced', () => {
+  test('characters that a store cannot keep are replaced', () => {
     const document = markdownDocument('a\0b \ud800 c', 'a.md');
     expect(document.chunks[0]?.text).toBe('a\ufffdb \ufffd c');
   });
@@ -46,7 +46,7 @@ describe('title and summary', () => {
 });
 
 describe('MDX', () => {
-  test('loses imports, exports, tags and comments, and keeps text and code', () => {
+  test('MDX loses imports, exports, tags and comments and keeps text and code', () => {
     const mdx = [
       "import { Card } from './card'",
       'export const meta = {',
@@ -86,14 +86,14 @@ describe('MDX', () => {
     );
   });
 
-  test('what is never closed stays as text', () => {
+  test('MDX constructs that are never closed stay as text', () => {
     for (const text of ['<Card title="', 'a < b', '{/* open', '<Card {', '`<Card'])
       expect(withoutJsx(text)).toBe(text);
   });
 });
 
 describe('links', () => {
-  test('to other documents are found, outside of code, as paths in the docs folder', () => {
+  test('links to other documents outside of code become paths in the docs folder', () => {
     const text = [
       'See [a](./a.md#part), [b](../b.mdx?x=1 "title"), ![c](<c.md>) and [again](a.md).',
       '<a href="/top/d.md">d</a> [e]: not one',
@@ -110,7 +110,7 @@ describe('links', () => {
     });
   });
 
-  test('mean a document by its path, without its ending, or by its folder', () => {
+  test('links refer to a document by its path, its path without extension or its folder', () => {
     const there = new Set(['a.md', 'b.mdx', 'c/index.md', 'd/README.md']);
     const found = ['a.md', 'a', 'a.html', 'b', 'c', 'd', 'e'].map((link) =>
       linkedDocument(link, (path) => there.has(path)),

@@ -16,8 +16,8 @@ const scoring = fc.record({
   pivot: fc.double({ min: 0.01, max: 0.99, noNaN: true }),
 });
 
-describe('the score', () => {
-  test('lies in 0..1 and never falls when the text is nearer or has more of the words', () => {
+describe('the search score', () => {
+  test('the search score is between 0 and 1 and never falls when the text is nearer or matches more words', () => {
     fc.assert(
       fc.property(scoring, cosine, cosine, part, part, (how, c1, c2, w1, w2) => {
         const less = scoreOf(how, Math.min(c1, c2), Math.min(w1, w2));
@@ -29,7 +29,7 @@ describe('the score', () => {
     );
   });
 
-  test('is 0.7 at the pivot, 0 and 1 at the ends', () => {
+  test('the search score is 0.7 at the pivot, 0 and 1 at the ends', () => {
     const words = { by: 'words', pivot: 0.33 } as const;
     expect(scoreOf(words, 1, 0.3 / 7)).toBeCloseTo(SIMILAR, 9);
     expect([scoreOf(words, -1, 0), scoreOf(words, 0, 0), scoreOf(words, 1, 1)]).toEqual([0, 0, 1]);
@@ -39,13 +39,13 @@ describe('the score', () => {
     expect(scoreOf(remote, 0.2, 1)).toBeCloseTo(0.35, 9);
   });
 
-  test('a cosine that is no number counts as none', () => {
+  test('the search score treats a cosine that is not a number as missing', () => {
     expect(scoreOf({ by: 'cosine', pivot: 0.4 }, Number.NaN, 0)).toBe(0);
   });
 });
 
-describe('coverage', () => {
-  test('weighs words by rarity and meets other forms of them', () => {
+describe('word coverage', () => {
+  test('word coverage weighs words by rarity and matches their inflections', () => {
     const weights = new Map([
       [stemOf('limit'), 3],
       [stemOf('rates'), 1],
@@ -57,7 +57,7 @@ describe('coverage', () => {
     expect(coverage(new Map(), 'text')).toBe(0);
   });
 
-  test('of a word somewhere in a long text counts for less than in a short one, in its title or often', () => {
+  test('word coverage counts a word less in a long text than in a short one, in a title or when repeated', () => {
     const weights = new Map([[stemOf('zebra'), 1]]);
     const filler = 'word '.repeat(500);
     const once = coverage(weights, `Title\n\nzebra ${filler}`);
@@ -69,7 +69,7 @@ describe('coverage', () => {
     expect(often).toBeLessThan(1);
   });
 
-  test('of words side by side, as in the query, is more than of the same words apart', () => {
+  test('word coverage is higher when words are adjacent as in the query', () => {
     const weights = new Map(['connection', 'string', 'parser'].map((word) => [stemOf(word), 1]));
     const filler = 'word '.repeat(400);
     const of = (text: string): number => coverage(weights, `Title\n\n${text} ${filler}`);
@@ -83,7 +83,7 @@ describe('coverage', () => {
     expect(coverage(weights, 'A connection string parser')).toBe(1);
   });
 
-  test('rare words tell more than frequent ones, unknown ones most, and none tells less than nothing', () => {
+  test('word coverage weighs rare words more than frequent ones and unknown words most, and is never negative', () => {
     fc.assert(
       fc.property(fc.nat(1_000), fc.nat(1_000), fc.nat(2_000), (a, b, total) => {
         expect(rarity(Math.min(a, b), total)).toBeGreaterThanOrEqual(rarity(Math.max(a, b), total));
@@ -93,9 +93,9 @@ describe('coverage', () => {
   });
 });
 
-describe('the words of a query', () => {
+describe('query words', () => {
   const words = (query: string, limit = 64): string[] => queryWords(query, limit).map(({ word }) => word);
-  test('leave out stop words and repetitions, unless there is nothing else', () => {
+  test('query words exclude stop words and repetitions unless nothing else remains', () => {
     expect(words('How do I limit the limits of a gateway?')).toEqual(['limit', 'gateway']);
     expect(words('to be or not to be')).toEqual(['to', 'be', 'or', 'not']);
     expect(words('?!')).toEqual([]);

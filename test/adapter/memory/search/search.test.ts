@@ -21,7 +21,7 @@ async function library(embedder: Embedder = createHashEmbedder()) {
 }
 
 describe('search', () => {
-  test('gives the document that a question is about, best first, with all that the answer promises', async () => {
+  test('search returns the documents about a question, best first, with all promised fields', async () => {
     const { ask } = await library();
     const response = await ask('how many requests may a client send per minute?', { debug: true });
     expect(response.results[0]).toMatchObject({
@@ -43,7 +43,7 @@ describe('search', () => {
     expect((await ask('requests of a client')).results[0]).not.toHaveProperty('lexical');
   });
 
-  test('ranks by the number that it filters by', async () => {
+  test('search ranks by the same score that it filters by', async () => {
     const { ask } = await library();
     const all = await ask('request minute database token', { minScore: 0 });
     const scores = all.results.map(({ score }) => score);
@@ -55,14 +55,14 @@ describe('search', () => {
     expect(fewer.filtered).toBe(all.count + all.filtered - fewer.count);
   });
 
-  test('the threshold is inclusive, and the limit counts', async () => {
+  test('the search threshold is inclusive, and the limit is exact', async () => {
     const { ask } = await library();
     expect((await ask('requests', { minScore: 0, limit: 2 })).results).toHaveLength(2);
     const exact = await ask('client requests minute', { minScore: 0 });
     expect(exact.results.at(-1)?.score).toBeGreaterThanOrEqual(0);
   });
 
-  test('a long document does not take every place, unless there is nothing else', async () => {
+  test('search limits the results of one long document unless there is nothing else', async () => {
     const { store, embedder, ask } = await library();
     const sections = Array.from(
       { length: 8 },
@@ -86,7 +86,7 @@ describe('search', () => {
     expect(mixed.map(({ score }) => score)).toEqual(mixed.map(({ score }) => score).sort((a, b) => b - a));
   });
 
-  test('long content is cut and says so, never inside a character', async () => {
+  test('search truncates long content with a marker and never inside a character', async () => {
     const { store, embedder, ask } = await library();
     await ingestDocument({ store, embedder }, { title: 'Long', content: `zebra x${'😀'.repeat(1_500)}` });
     const [long] = (await ask('zebra', { minScore: 0.1 })).results;
@@ -97,7 +97,7 @@ describe('search', () => {
     ]);
   });
 
-  test('equal documents come in the same order every time', async () => {
+  test('search returns equally ranked documents in a stable order', async () => {
     const backend = { store: fakeStore(), embedder: createHashEmbedder() };
     for (const source of ['c', 'a', 'b', 'd'])
       await ingestDocument(backend, { title: 'Same', content: 'Same text.', source });
@@ -108,7 +108,7 @@ describe('search', () => {
     expect(await ids()).toEqual(first);
   });
 
-  test('with a remote embedder the score is the cosine, brought to the same scale', async () => {
+  test('search with a remote embedder scores by the cosine on the same scale', async () => {
     const { ask } = await library({
       ...createHashEmbedder(),
       id: 'model/128',
@@ -120,8 +120,8 @@ describe('search', () => {
   });
 });
 
-describe('an answer without results says why', () => {
-  test('nothing is stored', async () => {
+describe('reasons for no search results', () => {
+  test('a search without results says that nothing is stored', async () => {
     const response = await search(
       { store: fakeStore(), embedder: createHashEmbedder() },
       { query: 'anything', limit: 5, minScore: 0.7 },
@@ -130,7 +130,7 @@ describe('an answer without results says why', () => {
     expect(response.hint).toMatch(/^nothing is stored yet/);
   });
 
-  test('the best one was below the threshold', async () => {
+  test('a search without results says that the best result is below the threshold', async () => {
     const { ask } = await library();
     const response = await ask('weather forecast for the database', { minScore: 0.99 });
     expect(response.count).toBe(0);
@@ -142,7 +142,7 @@ describe('an answer without results says why', () => {
     );
   });
 
-  test('the types asked for hold none', async () => {
+  test('a search without results says that no entities have the requested types', async () => {
     const { ask } = await library();
     expect((await ask('requests', { types: ['chat_message'] })).hint).toBe(
       'no chat_message matches; other types have entities: 4 doc_chunk',
@@ -152,7 +152,7 @@ describe('an answer without results says why', () => {
     );
   });
 
-  test('the query has no words', async () => {
+  test('a search without results says that the query has no words', async () => {
     const { ask } = await library();
     expect((await ask('?!')).hint).toBe('the query has no words');
   });

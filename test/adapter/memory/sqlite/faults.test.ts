@@ -38,7 +38,7 @@ const refused = (...parts: string[]) =>
     ),
   });
 
-test('a second process is refused by name of the first; kill -9 of that one frees the file', async () => {
+test('a second process on the same file is refused with the name of the first, and SIGKILL of the first frees the file', async () => {
   await using folder = await temporaryFolder();
   const path = join(folder.path, 'memory.db');
   const { child, says, ended } = writer(path, 10, [], 1e9);
@@ -60,7 +60,7 @@ test('a second process is refused by name of the first; kill -9 of that one free
   expect(existsSync(`${path}.lock`)).toBe(false);
 });
 
-test('the same process is refused too, and a second close does nothing', async () => {
+test('a second open in the same process is refused, and a second close does nothing', async () => {
   await using folder = await temporaryFolder();
   const store = await openSqliteStore({ dataDir: folder.path, log: recordingLog() });
   await expect(openSqliteStore({ dataDir: folder.path, log: recordingLog() })).rejects.toEqual(
@@ -71,7 +71,7 @@ test('the same process is refused too, and a second close does nothing', async (
   await store.close();
 });
 
-test('what cannot be opened says the file, what is wrong and what to do, and stays as it is', async () => {
+test('a file that cannot be opened stays unchanged and gives an error with file, cause and remedy', async () => {
   await using folder = await temporaryFolder();
   const at = (name: string): string => join(folder.path, name);
   const openIt = (path: string): Promise<unknown> => openSqliteStore({ path, log: recordingLog() });
@@ -102,7 +102,7 @@ test('what cannot be opened says the file, what is wrong and what to do, and sta
   await expect(openIt(join(at('file'), 'memory.db'))).rejects.toEqual(refused('memory.db'));
 });
 
-test('a damaged file is found after an unclean end, and left as it is', async () => {
+test('a damaged file is detected after an unclean exit and left unchanged', async () => {
   await using folder = await temporaryFolder();
   const path = join(folder.path, 'memory.db');
   const store = await openSqliteStore({ path, log: recordingLog() });
@@ -123,7 +123,7 @@ test('a damaged file is found after an unclean end, and left as it is', async ()
   expect(readFileSync(path).equals(damaged)).toBe(true);
 });
 
-test('cut anywhere at its end, the log of writes gives what was whole before the cut', async () => {
+test('a write-ahead log truncated at any point restores the complete writes before that point', async () => {
   await using folder = await temporaryFolder();
   const path = join(folder.path, 'memory.db');
   const { child, says, ended } = writer(path, 300);
@@ -151,7 +151,7 @@ test('cut anywhere at its end, the log of writes gives what was whole before the
   expect(counts.at(-1)).toBeLessThan(counts[0] ?? 0);
 });
 
-test('an older file is copied before it is brought up to date', async () => {
+test('a file of an older schema is copied before its migration', async () => {
   await using folder = await temporaryFolder();
   const path = join(folder.path, 'memory.db');
   const { database, close } = openDatabase(path);
@@ -194,7 +194,7 @@ async function holds(path: string): Promise<string[]> {
   return page?.turns.map(({ content }) => content.split(' ')[0] as string) ?? [];
 }
 
-test('a disk that fails a write: not acknowledged, nothing more is written, what was acknowledged is there', async () => {
+test('a disk write error is not acknowledged, stops later writes and keeps the acknowledged ones', async () => {
   await using folder = await temporaryFolder();
   const path = join(folder.path, 'memory.db');
   // No file may grow over 1 MiB: the kernel answers the write that would with EFBIG.
@@ -209,7 +209,7 @@ test('a disk that fails a write: not acknowledged, nothing more is written, what
 
 const strace = spawnSync('strace', ['-V']).status === 0;
 
-test.skipIf(!strace)('a full disk: refused as full, and stored again when there is space', async () => {
+test.skipIf(!strace)('a full disk refuses writes with a specific error, and accepts them again when there is space', async () => {
   await using folder = await temporaryFolder();
   const path = join(folder.path, 'memory.db');
   const fault = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=pwrite64'];
@@ -224,7 +224,7 @@ test.skipIf(!strace)('a full disk: refused as full, and stored again when there 
 });
 
 test.skipIf(!strace)(
-  'an fsync that fails: not acknowledged, and not tried again as if nothing were',
+  'a failed fsync is not acknowledged and not retried',
   async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'memory.db');
@@ -240,7 +240,7 @@ test.skipIf(!strace)(
   },
 );
 
-test.skipIf(process.getuid?.() === 0)('a folder that cannot be written is named', async () => {
+test.skipIf(process.getuid?.() === 0)('a folder without write permission is named in the error', async () => {
   await using folder = await temporaryFolder();
   chmodSync(folder.path, 0o500);
   await expect(openSqliteStore({ dataDir: folder.path, log: recordingLog() })).rejects.toEqual(
@@ -249,7 +249,7 @@ test.skipIf(process.getuid?.() === 0)('a folder that cannot be written is named'
   chmodSync(folder.path, 0o700);
 });
 
-test('calls beyond what may wait are refused at once; those that wait are answered', async () => {
+test('calls over the queue limit are refused at once, and queued calls are answered', async () => {
   await using folder = await temporaryFolder();
   const store = await openSqliteStore({ dataDir: folder.path, log: recordingLog() });
   const calls = Array.from({ length: MEMORY_STORE_LIMITS.queue + 50 }, (_, n) => store.note(`${n}`));
@@ -265,7 +265,7 @@ test('calls beyond what may wait are refused at once; those that wait are answer
   await store.close();
 });
 
-test('a caller is not held up while vectors are read and scanned', async () => {
+test('callers are not blocked while vectors are read and scanned', async () => {
   await using folder = await temporaryFolder();
   const store = await openSqliteStore({ dataDir: folder.path, log: recordingLog() });
   const many = Array.from({ length: 4000 }, (_, n) => entity({ id: `v${n}`, embedding: vector(n, 0.3) }));
