@@ -70,7 +70,7 @@ const EACH = [
   'trace.followed',
 ];
 
-test('/memory lists every bounded buffer, and how full those are that outlive a request', async () => {
+test('/memory lists every bounded buffer, and the use of those that outlive a request', async () => {
   await using idp = await startIdp();
   const port = await refusingPort();
   const tools = {

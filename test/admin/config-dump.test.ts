@@ -15,7 +15,7 @@ const settings = { adminAddr: 'off', connectionTerminationDeadline: '100ms' };
 describe('the configuration dump', () => {
   verifies(
     ['gateway.admin.config-dump', 'gateway.admin.config-dump.parts'],
-    'has all parts, in order, and what other tools decode has the types that they expect',
+    'the configuration dump has all parts in order, with the types that other tools expect',
     async () => {
       await using running = await gateway(
         JSON.stringify({
@@ -85,14 +85,14 @@ describe('the configuration dump', () => {
     ['unix:///run/agctl.sock', { UnixSocket: '/run/agctl.sock' }],
     ['OFF', 'Off'],
     [undefined, { Localhost: [true, 15000] }],
-  ])('shows the admin address %s as a tagged value', async (adminAddr, shown) => {
+  ])('the configuration dump shows the admin address %s as a tagged value', async (adminAddr, shown) => {
     const routes = [{ policies: { directResponse: { body: 'ok' } } }];
     const yaml = JSON.stringify({ config: { adminAddr }, gateways: { edge: { port: 0, routes } } });
     await using running = await gateway(yaml, { admin: true });
     expect((await dumpOf(running)).config['adminAddr']).toEqual(shown);
   });
 
-  test('names the gateway as access log, metrics and expressions do', async () => {
+  test('the configuration dump names the gateway as access log, metrics and expressions do', async () => {
     const routes = [{ policies: { directResponse: { body: 'ok' } } }];
     const add = { named: 'proxy.gateway.namespace + "/" + proxy.gateway.name' };
     const yaml = { config: settings, gateways: { edge: { port: 0, routes } } };
@@ -118,7 +118,7 @@ describe('the configuration dump', () => {
     expect(started).not.toContain('gateway=');
   });
 
-  test('counts what goes to a provider, and how long it takes', async () => {
+  test('the configuration dump counts requests to a provider and their latency', async () => {
     await using running = await gateway(
       JSON.stringify({
         config: settings,
@@ -136,7 +136,7 @@ describe('the configuration dump', () => {
     expect(text).toContain('"consecutiveFailures": 1,\n');
   });
 
-  test('a large one is sent in pieces, and requests are answered meanwhile', async () => {
+  test('a large configuration dump is sent in pieces without blocking requests', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `g${index}`);
     const routes = Array.from({ length: 1500 }, (_, index) => ({
       name: `r${index}`,
@@ -235,7 +235,7 @@ function withSecrets(secret: (place: string) => string): string {
   });
 }
 
-describe('secrets', () => {
+describe('secrets in the configuration dump', () => {
   const places = [
     'apiKey',
     'header',
@@ -252,7 +252,7 @@ describe('secrets', () => {
     'tenant',
   ];
 
-  test('are in no answer, wherever the configuration has them and whatever they are', async () => {
+  test('the configuration dump shows no secret of any kind from any part of the configuration', async () => {
     const secrets = fc.array(fc.stringMatching(/^[A-Za-z0-9_+~.-]{8,40}$/), {
       minLength: places.length + 1,
       maxLength: places.length + 1,

@@ -48,7 +48,7 @@ const save = (running: TestGateway, text: string, hash: string) =>
 const start = async (folder: string): Promise<TestGateway> =>
   gateway(YAML, { admin: true, uiWrite: true, folder });
 
-test('the file is shown with a placeholder for each secret, and saved with the secrets and comments it had', async () => {
+test('the configuration file is shown with placeholders for secrets and saved with its original secrets and comments', async () => {
   await using folder = await temporaryFolder();
   await using running = await start(folder.path);
   const path = join(folder.path, 'test.yaml');
@@ -71,7 +71,7 @@ test('the file is shown with a placeholder for each secret, and saved with the s
   expect(after.hash).toBe((JSON.parse(saved.text) as File).hash);
 });
 
-test('a link to the file stays one', async () => {
+test('saving the configuration file through a symbolic link keeps the link', async () => {
   await using folder = await temporaryFolder();
   await using running = await start(folder.path);
   const path = join(folder.path, 'test.yaml');
@@ -85,7 +85,7 @@ test('a link to the file stays one', async () => {
   expect(readFileSync(real, 'utf8')).toBe(`${YAML}# end\n`);
 });
 
-test('without serve --ui-write nothing is written', async () => {
+test('saving the configuration file is refused without serve --ui-write', async () => {
   await using folder = await temporaryFolder();
   await using running = await gateway(YAML, { admin: true, uiWrite: false, folder: folder.path });
   const file = await read(running);
@@ -95,7 +95,7 @@ test('without serve --ui-write nothing is written', async () => {
   expect(readFileSync(join(folder.path, 'test.yaml'), 'utf8')).toBe(YAML);
 });
 
-test('a configuration from standard input has no file', async () => {
+test('a configuration from standard input has no file to show', async () => {
   await using running = await gateway(YAML, { admin: true });
   expect(await read(running)).toMatchObject({
     text: null,
@@ -104,7 +104,7 @@ test('a configuration from standard input has no file', async () => {
   expect((await save(running, YAML, '')).status).toBe(403);
 });
 
-test('a file that somebody else changed is not overwritten', async () => {
+test('saving does not overwrite a configuration file that has changed since it was read', async () => {
   await using folder = await temporaryFolder();
   await using running = await start(folder.path);
   const path = join(folder.path, 'test.yaml');
@@ -123,7 +123,7 @@ test.each([
     (text: string) => text.replace('<redacted:3>', '<redacted:9>'),
     '<redacted:9>',
   ],
-])('%s is not saved', async (_name, change, said) => {
+])('saving a configuration file with %s is refused', async (_name, change, said) => {
   await using folder = await temporaryFolder();
   await using running = await start(folder.path);
   const file = await read(running);
@@ -132,7 +132,7 @@ test.each([
   expect(readFileSync(join(folder.path, 'test.yaml'), 'utf8')).toBe(YAML);
 });
 
-test('a problem behind a secret stands where the page has it', async () => {
+test('the position of a problem after a secret refers to the text with placeholders', async () => {
   await using folder = await temporaryFolder();
   await using running = await start(folder.path);
   const file = await read(running);
@@ -149,7 +149,7 @@ test('a problem behind a secret stands where the page has it', async () => {
   expect(body).not.toContain('client-key');
 });
 
-test('a file that is not valid YAML any more is not shown', async () => {
+test('a configuration file that is no longer valid YAML is not shown', async () => {
   await using folder = await temporaryFolder();
   await using running = await start(folder.path);
   writeFileSync(join(folder.path, 'test.yaml'), 'apiKey: [sk-new-secret');

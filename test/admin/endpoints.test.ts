@@ -63,7 +63,7 @@ function normalised(text: string, running: TestGateway): string {
     .replace(/up \d+ (?:s|min|h)/g, 'up <time>');
 }
 
-describe('what each endpoint answers, byte for byte', () => {
+describe('recorded responses of the admin endpoints', () => {
   test.each([
     ['config_dump', 'GET', '/config_dump'],
     ['logging', 'GET', '/logging'],
@@ -84,7 +84,7 @@ describe('what each endpoint answers, byte for byte', () => {
     ['cel-bad', 'POST', '/api/cel', '{"expression":"request.("}'],
     ['cel-failing', 'POST', '/api/cel', '{"expression":"jwt.sub"}'],
     ['validate', 'POST', '/api/config/validate', 'gateways: {a: {prt: 1}}\n'],
-  ])('%s', async (name, method, path, body?: string) => {
+  ])('the admin response %s equals the recorded one byte for byte', async (name, method, path, body?: string) => {
     await using running = await start();
     await send(`${running.url}/fixed`);
     await until(() => running.accessLog.length === 1);
@@ -102,7 +102,7 @@ describe('what each endpoint answers, byte for byte', () => {
 });
 
 describe('methods and paths', () => {
-  test('another method is 405 and says which are right; another path is 404; both without a body', async () => {
+  test('another method is 405 with the allowed methods, and another path is 404, both without a body', async () => {
     await using running = await start();
     for (const { path, methods } of endpoints) {
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PROPFIND']) {
@@ -129,7 +129,7 @@ describe('methods and paths', () => {
     }
   });
 
-  test('pages may not be framed, sniffed, kept or fed from elsewhere', async () => {
+  test('admin pages may not be framed, sniffed, cached or load content from elsewhere', async () => {
     await using running = await start();
     const { headers, text } = await send(`${running.admin}/ui`);
     expect(headers['content-security-policy']).toBe(
@@ -142,7 +142,7 @@ describe('methods and paths', () => {
 });
 
 describe('log levels', () => {
-  verifies(['gateway.admin.logging', 'gateway.admin.logging.set'], 'are read, set, and reset', async () => {
+  verifies(['gateway.admin.logging', 'gateway.admin.logging.set'], 'log levels can be read, set and reset', async () => {
     await using running = await start();
     const post = async (query: string): Promise<string> =>
       (await send(`${running.admin}/logging${query}`, { method: 'POST' })).text;
@@ -157,14 +157,14 @@ describe('log levels', () => {
     expect((await send(`${running.admin}/logging`)).text).toBe(before);
   });
 
-  test('a change on GET is refused: a picture in a page could make a browser send it', async () => {
+  test('a log level change by GET is refused, because an image in a page could cause it', async () => {
     await using running = await start();
     const { status, headers } = await send(`${running.admin}/logging?level=off`);
     expect([status, headers['allow']]).toEqual([405, 'POST']);
     expect((await send(`${running.admin}/logging`)).text).toContain('debug');
   });
 
-  test('a change for a while ends by itself; what is changed for good in the meantime stays', async () => {
+  test('a temporary log level change ends by itself, and permanent changes in the meantime stay', async () => {
     await using running = await start();
     const set = (query: string): Promise<{ text: string }> =>
       send(`${running.admin}/logging?${query}`, { method: 'POST' });
@@ -183,7 +183,7 @@ describe('log levels', () => {
     expect((await set('level=trace&for=soon')).text).toMatch(/^Invalid time provided: soon/);
   });
 
-  test('a bad level changes nothing and cannot forge a line', async () => {
+  test('an invalid log level changes nothing and cannot forge a log line', async () => {
     await using running = await start();
     for (const level of ['loud', 'a%0A2026-01-01T00:00:00Z%20info', 'x'.repeat(8000), 'info,,']) {
       const reply = await send(`${running.admin}/logging?reset&level=${level}`, { method: 'POST' });

@@ -23,8 +23,8 @@ async function open(port: number): Promise<Socket> {
   return socket;
 }
 
-describe('clients that misbehave', () => {
-  test('headers that do not come within two seconds end the connection', async () => {
+describe('misbehaving admin clients', () => {
+  test('an admin connection is closed when its headers do not arrive within two seconds', async () => {
     await using running = await gateway(YAML, { admin: true });
     const started = performance.now();
     const [nothing, some] = await Promise.all([
@@ -35,7 +35,7 @@ describe('clients that misbehave', () => {
     expect(performance.now() - started).toBeLessThan(6_000);
   });
 
-  test('a body over 1 MiB is 413, and not kept', async () => {
+  test('an admin request body over 1 MiB is 413 and is not kept', async () => {
     await using running = await gateway(YAML, { admin: true });
     const { status } = await send(`${running.admin}/api/config/validate`, {
       method: 'POST',
@@ -44,7 +44,7 @@ describe('clients that misbehave', () => {
     expect(status).toBe(413);
   });
 
-  test('connections are bounded, and the next ones are served once others have left', async () => {
+  test('admin connections are limited, and new ones are accepted after others have closed', async () => {
     await using running = await gateway(YAML, { admin: true });
     const sockets = await Promise.all(Array.from({ length: 1000 }, () => open(portOf(running))));
     await until(
@@ -59,7 +59,7 @@ describe('clients that misbehave', () => {
     });
   });
 
-  test('a client that has sent all it will still gets its answer', async () => {
+  test('an admin client that has half-closed its connection still gets its response', async () => {
     await using running = await gateway(YAML, { admin: true });
     const socket = connect({ port: portOf(running), host: '127.0.0.1', allowHalfOpen: true });
     let text = '';
@@ -71,7 +71,7 @@ describe('clients that misbehave', () => {
     socket.destroy();
   });
 
-  test('streams end when the server closes', async () => {
+  test('admin streams end when the server closes', async () => {
     const running = await gateway(YAML, { admin: true });
     const trace = await fetch(`${running.admin}/debug/trace`);
     const requests = await fetch(`${running.admin}/api/requests`, {

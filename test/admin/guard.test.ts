@@ -23,7 +23,7 @@ const PATHS = [
   '/nothing-here',
 ];
 
-describe('requests that a web page may have caused', () => {
+describe('cross-site requests to the admin server', () => {
   test.each(PATHS)('a foreign Host is refused on %s', async (path) => {
     await using running = await gateway(YAML, { admin: true });
     const reply = await send(`${running.admin}${path}`, { headers: { host: 'evil.example' } });
@@ -31,7 +31,7 @@ describe('requests that a web page may have caused', () => {
     expect(reply.text).toContain('config.adminHosts');
   });
 
-  test('Host and Origin: what passes and what does not', async () => {
+  test('the admin server accepts its own Host and Origin values and refuses others', async () => {
     await using running = await gateway(YAML, { admin: true });
     const { host } = new URL(running.admin);
     const port = host.split(':')[1];
@@ -71,7 +71,7 @@ describe('requests that a web page may have caused', () => {
     expect(seen).toEqual(cases.map(([status, headers, method, path]) => [status, headers, method, path]));
   });
 
-  test('no other origin is allowed to read: there are no CORS headers, and no preflight passes', async () => {
+  test('the admin server sends no CORS headers and accepts no preflight', async () => {
     await using running = await gateway(YAML, { admin: true });
     const { host } = new URL(running.admin);
     const reply = await send(`${running.admin}/config_dump`, {

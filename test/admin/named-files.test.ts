@@ -28,8 +28,8 @@ async function problems(gate: TestGateway, file: string): Promise<string> {
   return text;
 }
 
-describe('the validator of the admin server, on files that a configuration names', () => {
-  test.each(Object.keys(FILES))('says that %s is wrong without any of its contents', async (name) => {
+describe('the admin validator and files that a configuration names', () => {
+  test.each(Object.keys(FILES))('the admin validator reports that %s is wrong without showing its contents', async (name) => {
     await using folder = await temporaryFolder();
     writeFileSync(join(folder.path, name), FILES[name] as string);
     await using gate = await gateway('gateways: {}', { admin: true, folder: folder.path });
@@ -40,7 +40,7 @@ describe('the validator of the admin server, on files that a configuration names
   });
 
   test.skipIf(process.platform === 'win32')(
-    'does not wait for a pipe, nor read a device without end',
+    'the admin validator does not block on a pipe or read a device without end',
     async () => {
       await using folder = await temporaryFolder();
       execFileSync('mkfifo', [join(folder.path, 'pipe')]);

@@ -17,7 +17,7 @@ llm:
 const ask = (running: TestGateway, body: unknown, headers: Record<string, string> = {}) =>
   send(`${running.admin}/api/playground/send`, { method: 'POST', body: JSON.stringify(body), headers });
 
-test('a request to an own port is answered with what the gateway said', async () => {
+test("a playground request to a port of the gateway returns the gateway's response", async () => {
   await using running = await gateway(YAML, { admin: true });
   const answer = await ask(running, {
     port: running.port,
@@ -34,7 +34,7 @@ test('a request to an own port is answered with what the gateway said', async ()
   expect(await running.accessLine(1)).toMatchObject({ 'http.path': '/x?y=1' });
 });
 
-test('a stream arrives event by event', async () => {
+test('a playground stream arrives event by event', async () => {
   await using running = await gateway(YAML, { admin: true });
   const response = await fetch(`${running.admin}/api/playground/send`, {
     method: 'POST',
@@ -71,7 +71,7 @@ test.each([
     'transfer-encoding',
   ],
   ['an upgrade', () => ({ headers: { upgrade: 'websocket' } }), 'upgrade'],
-])('%s is refused', async (_name, part, said) => {
+])('the playground refuses %s', async (_name, part, said) => {
   await using other = await httpUpstream();
   await using running = await gateway(YAML, { admin: true });
   const asked = { port: running.port, method: 'GET', path: '/', ...part(running, other.port) };
@@ -84,7 +84,7 @@ test.each([
   ['origin', 'http://evil.example'],
   ['host', 'evil.example'],
   ['sec-fetch-site', 'cross-site'],
-])('a page of another origin cannot use it: %s', async (name, value) => {
+])('the playground refuses requests of a page of another origin: %s', async (name, value) => {
   await using running = await gateway(YAML, { admin: true });
   const answer = await ask(running, { port: running.port, path: '/' }, { [name]: value });
   expect(answer.status).toBe(403);

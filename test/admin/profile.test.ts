@@ -31,7 +31,7 @@ function burnForProfile(until: number): number {
 }
 
 describe('CPU profiles', () => {
-  verifies('gateway.admin.cpu', 'say where the time went, as pprof', async () => {
+  verifies('gateway.admin.cpu', 'a CPU profile in pprof format shows where the time was spent', async () => {
     await using running = await gateway(YAML, { admin: true });
     const asked = send(`${running.admin}/debug/pprof/profile?seconds=1&frequency=1000`);
     let done = false;
@@ -56,7 +56,7 @@ describe('CPU profiles', () => {
 
   verifies(
     ['gateway.admin.cpu.query', 'gateway.limits.profile-duration', 'gateway.limits.profile-frequency'],
-    'parameters outside of their range count as absent',
+    'CPU profile parameters out of range are ignored',
     () => {
       const seconds = ['1', '300', '0', '301', 'abc', '-1', '', '1.5', undefined, '+7', '1e2'];
       expect(seconds.map((text) => cpuParameters(text, undefined).seconds)).toEqual([
@@ -69,7 +69,7 @@ describe('CPU profiles', () => {
     },
   );
 
-  test('one at a time; a client that leaves ends its own', async () => {
+  test('only one CPU profile runs at a time, and a client disconnect ends its own', async () => {
     await using running = await gateway(YAML, { admin: true });
     const leave = new AbortController();
     const url = `${running.admin}/debug/pprof/profile`;
@@ -86,7 +86,7 @@ describe('CPU profiles', () => {
     await until(async () => (await send(`${url}?seconds=1`)).status === 200);
   });
 
-  verifies('gateway.errors.profile', 'are 404 on another system', async () => {
+  verifies('gateway.errors.profile', 'CPU profiles are 404 on other operating systems', async () => {
     await using running = await gateway(YAML, { admin: true });
     const platform = Object.getOwnPropertyDescriptor(process, 'platform') as PropertyDescriptor;
     Object.defineProperty(process, 'platform', { ...platform, value: 'darwin' });
@@ -110,7 +110,7 @@ function dropForProfile(count: number): number {
 describe('heap profiles', () => {
   verifies(
     'gateway.admin.heap',
-    'say where memory was allocated that stays in use, and hold no value of it',
+    'a heap profile shows where live memory was allocated and contains no values of it',
     async () => {
       await using running = await gateway(YAML, { admin: true });
       const asked = send(`${running.admin}/debug/pprof/heap?seconds=1`);
@@ -138,7 +138,7 @@ describe('heap profiles', () => {
     },
   );
 
-  test('one at a time; a client that leaves ends its own', async () => {
+  test('only one heap profile runs at a time, and a client disconnect ends its own', async () => {
     await using running = await gateway(YAML, { admin: true });
     const url = `${running.admin}/debug/pprof/heap`;
     const leave = new AbortController();

@@ -14,7 +14,7 @@ const YAML = JSON.stringify({
 });
 const COUNT = 440;
 
-test('who reads nothing of the requests misses some, and sees the next ones after reading again', async () => {
+test('a client that stops reading the request stream misses some requests and sees new ones after it reads again', async () => {
   await using running = await gateway(YAML, { admin: true });
   const socket = connect({ port: Number(new URL(running.admin).port), host: '127.0.0.1' });
   socket.pause();

@@ -27,8 +27,8 @@ async function json(url: string): Promise<Answers> {
   return JSON.parse((await send(url)).text) as Answers;
 }
 
-describe('what runs', () => {
-  verifies('gateway.admin.tasks', 'open requests, sessions and targets are listed', async () => {
+describe('runtime state', () => {
+  verifies('gateway.admin.tasks', 'the admin server lists open requests, sessions and targets', async () => {
     await using running = await gateway(mcpConfig([chaos('a'), dead]), { admin: true });
     const session = await openSession(`${running.url}/mcp`);
     await using call = await openEvents(`${running.url}/mcp`, {
@@ -53,7 +53,7 @@ describe('what runs', () => {
     await until(async () => (await json(`${running.admin}/api/overview`)).openRequests === 0);
   });
 
-  verifies('gateway.admin.memory', 'memory, and every bounded buffer with its use and its cap', async () => {
+  verifies('gateway.admin.memory', '/memory shows memory and every bounded buffer with its use and limit', async () => {
     await using running = await gateway(mcpConfig([chaos('a')]), { admin: true });
     await openSession(`${running.url}/mcp`);
     const memory = await json(`${running.admin}/memory`);
@@ -85,7 +85,7 @@ describe('recent requests', () => {
     });
   const yaml = configOf();
 
-  test('are kept with their fields, and follow on an event stream', async () => {
+  test('recent requests are kept with their fields and continue on an event stream', async () => {
     await using running = await gateway(yaml, { admin: true });
     await send(`${running.url}/one?api_key=abc`);
     await until(() => running.accessLog.length === 1);
@@ -112,7 +112,7 @@ describe('recent requests', () => {
     );
   });
 
-  test('are bounded in size: the oldest go, and those kept are whole', async () => {
+  test('recent requests are limited in size: the oldest are dropped, and the rest are complete', async () => {
     const names = Array.from({ length: 12 }, (_, index) => `field${index}`);
     // Each takes three bytes in UTF-8.
     const add = Object.fromEntries(names.map((name) => [name, `"${'€'.repeat(300)}" + request.path`]));
@@ -128,7 +128,7 @@ describe('recent requests', () => {
       for (const name of names) expect(fields[name]).toBe(`${'€'.repeat(300)}/${id}`);
   });
 
-  test('are bounded in number: the newest thousand are kept', async () => {
+  test('recent requests are limited to the newest thousand', async () => {
     await using running = await gateway(yaml, { admin: true });
     for (let sent = 1; sent <= 1_010; sent += 1) await send(`${running.url}/${sent}`);
     await until(() => running.accessLog.length === 1_010);
@@ -138,7 +138,7 @@ describe('recent requests', () => {
     );
   });
 
-  test('a long field is cut, and of very many fields the last are left out', async () => {
+  test('recent requests truncate long fields and drop the last of very many fields', async () => {
     const names = Array.from({ length: 60 }, (_, index) => `field${index}`);
     const add = Object.fromEntries(names.map((name) => [name, 'request.path']));
     await using running = await gateway(configOf(add), { admin: true });
@@ -150,7 +150,7 @@ describe('recent requests', () => {
     expect(requests[0]?.fields).not.toHaveProperty('field59');
   });
 
-  test('what clients sent is text on the page, not markup, and drives no terminal', async () => {
+  test('recent requests show client input as text on the page and escape terminal control characters', async () => {
     await using running = await gateway(yaml, { admin: true });
     await send(running.url, { target: '/?<script>alert(1)</script>"\'&' });
     await send(running.url, { headers: { 'user-agent': 'x' }, target: '/%1b]52;c;x%07' });
@@ -163,9 +163,9 @@ describe('recent requests', () => {
   });
 });
 
-describe('the trace', () => {
+describe('admin traces', () => {
   for (const method of ['GET', 'POST']) {
-    verifies('gateway.admin.trace', `of the next request is streamed, asked for with ${method}`, async () => {
+    verifies('gateway.admin.trace', `the trace of the next request is streamed for ${method}`, async () => {
       await using running = await gateway(mcpConfig([chaos('a')]), { admin: true });
       const response = await fetch(
         `${running.admin}/debug/trace?expression=${encodeURIComponent('request.path == "/x"')}`,
@@ -189,7 +189,7 @@ describe('the trace', () => {
     });
   }
 
-  test('a wrong expression is 400; a watcher that leaves is forgotten', async () => {
+  test('a trace with an invalid expression is 400, and the watcher of a disconnected client is removed', async () => {
     await using running = await gateway(mcpConfig([chaos('a')]), { admin: true });
     const { status, text } = await send(`${running.admin}/debug/trace?expression=request.(`);
     expect([status, text.startsWith('invalid expression: ')]).toEqual([400, true]);
