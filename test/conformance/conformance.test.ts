@@ -11,7 +11,7 @@ const missed = (scenarios: Scenario[]) =>
 const patience = 120_000;
 
 describe('the official conformance suite', () => {
-  test('finds nothing to miss in the fixture', { timeout: patience }, async () => {
+  test('the conformance fixture passes every required scenario of the official suite', { timeout: patience }, async () => {
     const { scenarios, passed, required } = await runConformance({
       revision: '2025-11-25',
       target: 'direct',
@@ -21,7 +21,7 @@ describe('the official conformance suite', () => {
   });
 
   test.each(['stdio', 'http'] as const)(
-    'scores the gateway in front of a server over %s as pinned, and polls its streams',
+    'the gateway in front of a server over %s has the pinned conformance score and passes the stream polling scenarios',
     { timeout: patience },
     async (target) => {
       const { scenarios, passed } = await runConformance({ revision: '2025-11-25', target });

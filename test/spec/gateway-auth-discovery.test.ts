@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([shared.close(), idp.upstream.close()]));
 
-describe('discovery', () => {
+describe('OAuth discovery', () => {
   verifies(
     [
       'gateway.service.5',
@@ -35,7 +35,7 @@ describe('discovery', () => {
       'gateway.mcp-auth.bearer-methods',
       'gateway.versioning.1.metadata',
     ],
-    'begins with the protected resource, in six members',
+    'OAuth discovery begins with protected resource metadata of six members',
     async () => {
       expect(await read(shared, RESOURCE)).toEqual({
         resource: `${shared.url}/mcp`,
@@ -56,7 +56,7 @@ describe('discovery', () => {
       'gateway.auth.mcp.6',
       'gateway.outbound.metadata',
     ],
-    'goes on with the metadata of the provider, but for where to register',
+    'authorization server metadata of the provider is served with a changed registration endpoint',
     async () => {
       await using own = await startIdp();
       await using front = await specifiedGateway(own.issuer);
@@ -75,7 +75,7 @@ describe('discovery', () => {
 
   verifies(
     'gateway.auth.mcp.6.rfc8414',
-    'also works where a provider serves RFC 8414 metadata, with the realm after the path',
+    'OAuth discovery works with RFC 8414 metadata, with the realm after the well-known path',
     async () => {
       await using own = await startIdp();
       own.answers.set('openid-configuration', (_, response) => response.writeHead(404).end());
@@ -107,7 +107,7 @@ describe('client registration', () => {
       'gateway.http.registration.reply',
       'gateway.outbound.registration',
     ],
-    'is handed to the provider, whose client comes back',
+    'client registration is forwarded to the provider, and its client is returned',
     async () => {
       await using own = await startIdp();
       await using front = await specifiedGateway(own.issuer);
@@ -120,7 +120,7 @@ describe('client registration', () => {
 
   verifies(
     'gateway.auth.idp.registration',
-    'that a policy of the provider refuses comes back as 403 with its text',
+    'client registration refused by a provider policy is returned as 403 with its text',
     async () => {
       const refusal = {
         error: 'insufficient_scope',
@@ -138,7 +138,7 @@ describe('client registration', () => {
 
   verifies(
     'gateway.auth.idp.browser',
-    'works for a page of any origin, which the provider does not learn of',
+    'client registration works for pages of any origin, which is not forwarded to the provider',
     async () => {
       await using own = await startIdp();
       await using front = await specifiedGateway(own.issuer);

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([shared.close(), idp.upstream.close()]));
 
-describe('a bearer token', () => {
+describe('bearer tokens', () => {
   verifies(
     [
       'gateway.service.4',
@@ -28,7 +28,7 @@ describe('a bearer token', () => {
       'gateway.auth.mcp.1',
       'gateway.http.mcp-post.authorization',
     ],
-    'is demanded of every request to the route in strict mode',
+    'a bearer token is required for every request to a route in strict mode',
     async () => {
       const requests = [
         await initialize(shared),
@@ -46,7 +46,7 @@ describe('a bearer token', () => {
 
   verifies(
     ['gateway.auth.mcp.4', 'gateway.errors.no-token'],
-    'that is missing gives 401, the header and the body of the specification',
+    'a missing bearer token gives 401 with the header and body of the specification',
     async () => {
       const { status, headers, text } = await initialize(shared);
       expect(status).toBe(401);
@@ -58,7 +58,7 @@ describe('a bearer token', () => {
 
   verifies(
     ['gateway.auth.mcp.2', 'gateway.mcp-auth.issuer.equal', 'gateway.mcp-auth.audiences'],
-    'must be of the issuer and for one of the audiences',
+    'a bearer token must have the issuer and one of the audiences',
     async () => {
       await using front = await specifiedGateway(idp.issuer, {
         authentication: { audiences: ['one', 'two'] },
@@ -76,7 +76,7 @@ describe('a bearer token', () => {
 
   verifies(
     ['gateway.mcp-auth.issuer', 'gateway.auth.idp.realm'],
-    'names the realm as its issuer, which the configuration must have',
+    'the issuer of a bearer token must be the configured realm',
     async () => {
       expect(idp.issuer).toMatch(/\/realms\/main$/);
       expect((await initialize(shared, idp.token())).status).toBe(200);
@@ -90,7 +90,7 @@ describe('a bearer token', () => {
 
   verifies(
     'gateway.auth.mcp.7',
-    'is for the audience that the realm issues, not for the resource that a client asks for',
+    'the audience of a bearer token is the one that the realm issues, not the resource that a client requests',
     async () => {
       expect((await initialize(shared, idp.token({ aud: 'mcp-client' }))).status).toBe(200);
       expect((await initialize(shared, idp.token({ aud: `${shared.url}/mcp` }))).status).toBe(401);
@@ -99,7 +99,7 @@ describe('a bearer token', () => {
 
   verifies(
     'gateway.auth.idp.audience',
-    'of a realm without an audience mapper is refused, and the answer says what it lacks',
+    'a bearer token of a realm without an audience mapper is refused with an error that says what is missing',
     async () => {
       const reply = await initialize(shared, idp.token({ aud: 'account' }));
       expect(reply.status).toBe(401);
@@ -111,7 +111,7 @@ describe('a bearer token', () => {
 
   verifies(
     'gateway.auth.idp.host',
-    'requested under another host name is refused, and the answer names both',
+    'a bearer token requested under another host name is refused with an error that names both issuers',
     async () => {
       const iss = idp.issuer.replace('127.0.0.1', 'localhost');
       const reply = await initialize(shared, idp.token({ iss }));
@@ -126,7 +126,7 @@ describe('a bearer token', () => {
 describe('signing keys', () => {
   verifies(
     ['gateway.auth.mcp.3', 'gateway.outbound.keys', 'gateway.mcp-auth.provider'],
-    'come from the certs path below the issuer with idpx, which takes no fields',
+    'signing keys come from the certs path below the issuer with idpx, which has no fields',
     async () => {
       await using own = await startIdp();
       await using front = await specifiedGateway(own.issuer);
@@ -141,7 +141,7 @@ describe('signing keys', () => {
 
   verifies(
     ['gateway.auth.mcp.3.jwks', 'gateway.mcp-auth.jwks'],
-    'come from where jwks says, if it does',
+    'signing keys come from the configured jwks URL',
     async () => {
       await using own = await startIdp();
       const key = signingKey('elsewhere');
@@ -155,7 +155,7 @@ describe('signing keys', () => {
 
   verifies(
     'gateway.auth.idp.transport',
-    'are not to be had from a provider that insists on HTTPS, and the log says so',
+    'signing keys of a provider that requires HTTPS cannot be fetched over HTTP, and the log says so',
     async () => {
       await using own = await startIdp();
       own.answers.set('certs', (_, response) =>
@@ -184,7 +184,7 @@ describe('authorization rules', () => {
       'gateway.auth.mcp.5.refused',
       'gateway.errors.rule',
     ],
-    'are all evaluated once the token is valid; one that fails gives 403',
+    'authorization rules are all evaluated after the token is validated, and a failing one gives 403',
     async () => {
       const authorization = { rules: ['"tools" in jwt.realm_access.roles', 'jwt.email_verified'] };
       await using front = await specifiedGateway(idp.issuer, { policies: { authorization } });

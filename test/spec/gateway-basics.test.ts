@@ -47,7 +47,7 @@ afterAll(() => shared.close());
 describe('agctl serve', () => {
   verifies(
     ['gateway.service.1', 'gateway.service.8.logs', 'gateway.log.line'],
-    'serves the file named with -f, and writes each request as one info line on stdout',
+    'agctl serve reads the file named with -f and writes each request as one info line on stdout',
     async () => {
       await using served = await serve(minimal('info'));
       const statuses = [];
@@ -65,7 +65,7 @@ describe('agctl serve', () => {
     },
   );
 
-  verifies('gateway.config.logging.level', 'logs from the start what the level lets through', async () => {
+  verifies('gateway.config.logging.level', 'agctl serve applies the configured log level from the start', async () => {
     await using served = await serve(minimal('error'));
     expect(served.stderr).not.toContain('started bind');
     await expect(gateway('config: { logging: { level: loud } }')).rejects.toThrow(
@@ -75,7 +75,7 @@ describe('agctl serve', () => {
       await (await gateway(`config: { logging: { level: ${level} } }`)).close();
   });
 
-  verifies('gateway.service.1.schema-comment', 'has examples that begin by naming the schema', () => {
+  verifies('gateway.service.1.schema-comment', 'the example configurations begin with a comment that names the schema', () => {
     const examples = globSync('examples/*.yaml', { cwd: root });
     expect(examples).not.toEqual([]);
     for (const example of examples) {
@@ -95,7 +95,7 @@ describe('listeners and routes', () => {
       'gateway.config.gateways',
       'gateway.config.gateways.routes',
     ],
-    'gives each gateway its own routes, and each route its own backend',
+    'each gateway has its own routes, and each route its own backend',
     async () => {
       const routes = (path: string) => [
         { ...mcpRoute(target('only')), matches: [{ path: { exact: path } }] },
@@ -111,13 +111,13 @@ describe('listeners and routes', () => {
     },
   );
 
-  verifies('gateway.config.gateways.port', 'opens the port that is configured', async () => {
+  verifies('gateway.config.gateways.port', 'a gateway listens on the configured port', async () => {
     const config = { gateways: { second: { port: shared.port, routes: [mcpRoute(target('only'))] } } };
     await expect(gateway(yaml(config))).rejects.toThrow(`port ${shared.port} is already in use`);
     await expect(gateway('gateways: { main: { port: 65536 } }')).rejects.toThrow(/^gateways\.main\.port: /);
   });
 
-  verifies('gateway.config.gateways.protocol', 'speaks HTTP, and refuses other protocols', async () => {
+  verifies('gateway.config.gateways.protocol', 'a gateway accepts the protocol HTTP and refuses others', async () => {
     expect((await post(url, INITIALIZE)).status).toBe(200);
     await expect(gateway('gateways: { main: { port: 0, protocol: SMTP } }')).rejects.toThrow(
       /^gateways\.main\.protocol: /,
@@ -126,7 +126,7 @@ describe('listeners and routes', () => {
 
   verifies(
     ['gateway.http.mcp-port', 'gateway.limits.mcp-port'],
-    'places a simplified mcp section on port 3000',
+    'a simplified mcp section is served on port 3000',
     () => {
       // Not over the wire: the port may be taken where the tests run.
       const { config } = loadConfigText(yaml({ mcp: { targets: [target('only')] } }), 'test.yaml', {});
@@ -146,7 +146,7 @@ describe('MCP', () => {
       'gateway.http.mcp-post.events',
       'gateway.versioning.1.client',
     ],
-    'answers an initialize of 2024-11-05 with an event stream and a session',
+    'initialize with 2024-11-05 is answered with an event stream and a session',
     async () => {
       const params = {
         protocolVersion: '2024-11-05',
@@ -180,7 +180,7 @@ describe('MCP', () => {
       'gateway.route.stdio.cmd',
       'gateway.route.stdio.args',
     ],
-    'offers the tools of all its stdio targets',
+    'tools/list has the tools of all stdio targets',
     async () => {
       await using two = await gateway(
         yaml({ gateways: { main: { port: 0, routes: [mcpRoute(target('one'), target('two'))] } } }),
@@ -199,7 +199,7 @@ describe('MCP', () => {
 
   verifies(
     ['gateway.http.mcp-post.headers', 'gateway.errors.not-acceptable'],
-    'takes only JSON from clients that accept an event stream',
+    'MCP POST requires JSON and a client that accepts an event stream',
     async () => {
       expect((await post(url, INITIALIZE, MCP_HEADERS)).status).toBe(200);
       const unacceptable = await post(url, INITIALIZE, { accept: 'application/json' });
@@ -211,7 +211,7 @@ describe('MCP', () => {
     },
   );
 
-  verifies('gateway.http.mcp-get.not-acceptable', 'refuses a GET that accepts no event stream', async () => {
+  verifies('gateway.http.mcp-get.not-acceptable', 'MCP GET without accept text/event-stream is refused', async () => {
     expect((await fetch(url)).status).toBe(406);
     expect((await fetch(url, { headers: { accept: 'application/json' } })).status).toBe(406);
   });
@@ -228,7 +228,7 @@ describe('access log', () => {
       'gateway.log.duration',
       'gateway.log.endpoint',
     ],
-    'describes a request and where it went',
+    'the access log describes a request and its backend',
     async () => {
       const routes = [{ name: 'all', backends: [{ host: `127.0.0.1:${shared.port}` }] }];
       await using front = await gateway(yaml({ gateways: { front: { port: 0, routes } } }));
@@ -255,7 +255,7 @@ describe('access log', () => {
 
   verifies(
     'gateway.log.error',
-    'tells why a request failed, and nothing else of one that did not',
+    'the access log has the reason of a failed request and no reason for a successful one',
     async () => {
       const before = shared.accessLog.length;
       await post(url, INITIALIZE, { accept: 'application/json' });
@@ -268,7 +268,7 @@ describe('access log', () => {
     },
   );
 
-  verifies('gateway.config.logging.format', 'is text by default, or JSON', async () => {
+  verifies('gateway.config.logging.format', 'the access log format is text by default, or JSON', async () => {
     const before = shared.accessLog.length;
     await fetch(`${shared.url}/nowhere`);
     await shared.accessLine(before + 1);

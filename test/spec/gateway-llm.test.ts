@@ -34,7 +34,7 @@ describe('the LLM section as the specification writes it', () => {
       'gateway.auth.provider',
       'gateway.versioning.2',
     ],
-    'forwards a chat with its max_tokens bounded and the configured key',
+    'an LLM request is forwarded with bounded max_tokens and the configured key',
     async () => {
       await using provider = await llmProvider();
       await using served = await llmGateway(provider, {
@@ -66,7 +66,7 @@ describe('the LLM section as the specification writes it', () => {
       'gateway.outbound.webhook',
       'gateway.cel.llm-request.model',
     ],
-    'asks webhooks on /request and /response or a quoted path; a header about a missing token is left out',
+    'LLM webhooks are called on /request and /response or a quoted path, without a header whose token is missing',
     async () => {
       await using provider = await llmProvider();
       await using hook = await pass();
@@ -113,7 +113,7 @@ describe('the LLM section as the specification writes it', () => {
 
   verifies(
     'gateway.llm.webhook-headers.3',
-    'a webhook path that cannot be evaluated leaves the usual one',
+    'an LLM webhook path that fails to evaluate falls back to the default path',
     async () => {
       await using provider = await llmProvider();
       await using hook = await pass();
@@ -125,7 +125,7 @@ describe('the LLM section as the specification writes it', () => {
     },
   );
 
-  verifies('gateway.llm.webhook-headers.5', 'response webhooks know no llmRequest', async () => {
+  verifies('gateway.llm.webhook-headers.5', 'LLM response webhooks have no llmRequest variable', async () => {
     await using provider = await llmProvider();
     await using hook = await pass();
     const response = [
@@ -138,7 +138,7 @@ describe('the LLM section as the specification writes it', () => {
 describe('transformation', () => {
   verifies(
     ['gateway.llm.transformation.3', 'gateway.llm.transformation.4', 'gateway.errors.transformation'],
-    'a transformation beats an override of its field; one that fails takes the field away; defaults fill it',
+    'a transformation takes precedence over an override, removes the field when it fails, and defaults fill the field',
     async () => {
       await using provider = await llmProvider();
       const fields = {
@@ -165,7 +165,7 @@ describe('transformation', () => {
 
   verifies(
     ['gateway.llm.transformation.2', 'gateway.limits.transformations'],
-    'takes 64 transformations and refuses 65',
+    'a model may have 64 transformations and not 65',
     async () => {
       await using provider = await llmProvider();
       const many = (count: number) =>
@@ -183,7 +183,7 @@ describe('transformation', () => {
 describe('models', () => {
   verifies(
     ['gateway.llm.model.name', 'gateway.llm.model.model'],
-    'are matched by name, the most specific first, and may be asked for under another name',
+    'models are matched by name, the most specific first, and may be renamed for the provider',
     async () => {
       await using provider = await llmProvider();
       const entry = (name: string, model?: string) => ({
@@ -211,7 +211,7 @@ describe('models', () => {
 describe('ports', () => {
   verifies(
     ['gateway.http.llm-port', 'gateway.limits.llm-port'],
-    'the LLM endpoint is on 4000 by default',
+    'the LLM endpoint listens on port 4000 by default',
     () => {
       const text = 'llm:\n  models:\n    - { name: "*", provider: echo }\n';
       const { config } = loadConfigText(text, 'test.yaml', {});
@@ -223,7 +223,7 @@ describe('ports', () => {
 });
 
 describe('limits and logs', () => {
-  verifies('gateway.errors.rate-limit', 'a limited LLM request gets 429 and is logged as such', async () => {
+  verifies('gateway.errors.rate-limit', 'a rate-limited LLM request gets 429 and is logged with that reason', async () => {
     const localRateLimit = [{ maxTokens: 1, fillInterval: '1h' }];
     await using served = await modelsGateway([{ name: '*', provider: 'echo' }], {
       policies: { localRateLimit },
@@ -239,7 +239,7 @@ describe('limits and logs', () => {
 
   verifies(
     ['gateway.log.gen-ai', 'gateway.log.cost', 'gateway.cel.cost'],
-    'lines have the model, the tokens and the cost, in the order of the specification',
+    'LLM access log lines have the model, the tokens and the cost in the order of the specification',
     async () => {
       const rates = { input: '0.20', output: '0.80', cacheRead: '0.05' };
       const usage = {

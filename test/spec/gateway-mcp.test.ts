@@ -87,7 +87,7 @@ describe.each(Object.entries(CLIENTS))('the official client, %s', (_name, connec
   });
   afterAll(() => client.close());
 
-  test('lists the tools of both servers', async () => {
+  test('the official client lists the tools of both servers', async () => {
     const { tools } = await client.listTools();
     const names = tools.map(({ name }) => name);
     expect(names).toContain('everything_echo');
@@ -99,7 +99,7 @@ describe.each(Object.entries(CLIENTS))('the official client, %s', (_name, connec
     );
   });
 
-  test('calls a tool of each', async () => {
+  test('the official client calls a tool of each server', async () => {
     const echo = await client.callTool({
       name: 'everything_echo',
       arguments: { message: 'through the gateway' },
@@ -114,7 +114,7 @@ describe.each(Object.entries(CLIENTS))('the official client, %s', (_name, connec
     expect(refused.isError).toBe(true);
   });
 
-  test('is told about a tool that does not exist', async () => {
+  test('the official client gets an error for a tool that does not exist', async () => {
     await expect(client.callTool({ name: 'nothing_here' })).rejects.toThrow('Unknown tool: nothing_here');
   });
 });
@@ -131,7 +131,7 @@ test('progress reaches the caller of the official client while the tool runs', a
   await client.close();
 });
 
-test('a client that asks for the newest revision first is told ours, and falls back', async () => {
+test('a client that requests the newest revision first is offered an older one and falls back to it', async () => {
   const before = gate.accessLog.length;
   const client = new ClientV2(INFO, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new TransportV2(url));
@@ -148,7 +148,7 @@ test('a client that asks for the newest revision first is told ours, and falls b
   await client.close();
 });
 
-test('a session that the official client ends is gone, with its processes', async () => {
+test('a session that the official client ends is removed with its processes', async () => {
   const client = new ClientV2(INFO);
   const transport = new TransportV2(url);
   const ended = (): number => gate.log.filter((line) => line.includes('target ended')).length;

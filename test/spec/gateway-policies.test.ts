@@ -47,7 +47,7 @@ describe('external authorization', () => {
       'gateway.outbound.ext-authz.whois',
       'gateway.cel.source',
     ],
-    'asks the daemon behind a socket who the source address is, for every request, and lets a known one in',
+    'extAuthz sends the source address of every request to a daemon behind a socket, and a known one is admitted',
     async () => {
       const before = daemon.received.length;
       for (let i = 0; i < 2; i += 1) {
@@ -63,7 +63,7 @@ describe('external authorization', () => {
 
   verifies(
     ['gateway.auth.ext.2.denied', 'gateway.auth.ext.2.no-identity', 'gateway.errors.ext-authz'],
-    'refuses a client without an identity, such as localhost',
+    'extAuthz refuses a client without an identity, such as localhost',
     async () => {
       expect(await from('127.0.0.1')).toMatchObject({ status: 403, text: 'external authorization failed' });
       expect(daemon.received.at(-1)?.target).toBe('/localapi/v0/whois?addr=127.0.0.1');
@@ -83,7 +83,7 @@ describe('external authorization', () => {
       'gateway.config.access-log-add',
       'gateway.log.added',
     ],
-    'puts what the daemon knows at the end of each line of the log',
+    "extAuthz adds the daemon's metadata at the end of each access log line",
     async () => {
       const before = mesh.accessLog.length;
       await from(MESH);
@@ -97,7 +97,7 @@ describe('external authorization', () => {
     },
   );
 
-  verifies('gateway.auth.ext.4', 'takes sockets where Linux and macOS keep them', async () => {
+  verifies('gateway.auth.ext.4', 'extAuthz accepts socket paths of Linux and macOS', async () => {
     for (const folder of ['/run', '/var/run']) {
       await using gate = await gateway(meshConfig(`${folder}/agctl-no-such-daemon/daemon.sock`));
       expect((await send(`${gate.url}/mcp`, initialize())).status).toBe(403);
@@ -115,7 +115,7 @@ describe('cors', () => {
   });
   afterAll(() => open.close());
 
-  verifies('gateway.cors.origins', 'lets pages of the listed origins read answers, or of any', async () => {
+  verifies('gateway.cors.origins', 'cors lets pages of the listed origins, or of any, read responses', async () => {
     const origin = async (gate: TestGateway, from: string): Promise<unknown> =>
       (await send(`${gate.url}/mcp`, initialize({ headers: { origin: from } }))).headers[
         'access-control-allow-origin'
@@ -126,7 +126,7 @@ describe('cors', () => {
     expect(await origin(listed, 'http://localhost:9')).toBeUndefined();
   });
 
-  verifies('gateway.cors.headers', 'allows the listed request headers, or any', async () => {
+  verifies('gateway.cors.headers', 'cors allows the listed request headers, or any', async () => {
     const allowed = async (gate: TestGateway): Promise<unknown> => {
       const headers = {
         origin: ORIGIN,
@@ -144,7 +144,7 @@ describe('cors', () => {
     expect(await allowed(listed)).toBe('content-type');
   });
 
-  verifies('gateway.cors.expose', 'lets pages read Mcp-Session-Id', async () => {
+  verifies('gateway.cors.expose', 'cors exposes Mcp-Session-Id to pages', async () => {
     const { headers } = await send(`${open.url}/mcp`, initialize({ headers: { origin: ORIGIN } }));
     expect(headers['access-control-expose-headers']).toBe('Mcp-Session-Id');
     expect(headers['mcp-session-id']).toBeDefined();
@@ -175,7 +175,7 @@ describe('authorization', () => {
       'gateway.errors.rule',
       'gateway.auth.mcp.5.refused',
     ],
-    'lets a request pass for which every rule is true, and gives 403 to others',
+    'authorization admits a request for which every rule is true, and answers others with 403',
     async () => {
       await using gate = await gateway(
         routeWith({
@@ -200,7 +200,7 @@ describe('authorization', () => {
       'gateway.cel.jwt',
       'gateway.route.policies',
     ],
-    'beside mcpAuthentication, cors and extAuthz: rules read the claims of the token, after it was found valid',
+    'authorization beside mcpAuthentication, cors and extAuthz reads the claims of the validated token',
     async () => {
       await using service = await httpUpstream();
       const issuer = 'http://idp.example/realms/main';
@@ -238,7 +238,7 @@ describe('authorization', () => {
 describe('CEL', () => {
   verifies(
     ['gateway.cel.request.headers', 'gateway.cel.request.path', 'gateway.cel.request.method'],
-    'reads headers, path and method of a request',
+    'CEL reads headers, path and method of a request',
     async () => {
       await using gate = await ruled(
         'request.headers["X-Team"] == "a"',
@@ -257,7 +257,7 @@ describe('CEL', () => {
 
   verifies(
     ['gateway.cel.function.min', 'gateway.cel.function.conditional', 'gateway.cel.function.in'],
-    'knows min, the conditional and in',
+    'CEL supports min, the conditional operator and in',
     async () => {
       await using gate = await ruled(
         'min(size(request.headers["x-a"]), 3) == (request.path == "/long" ? 3 : 2)',

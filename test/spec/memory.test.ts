@@ -74,7 +74,7 @@ const CLIENTS: [string, () => Promise<Client>][] = [
   ],
 ];
 
-describe.each(CLIENTS)('through the gateway with %s', (name, connect) => {
+describe.each(CLIENTS)('the memory adapter behind the gateway with %s', (name, connect) => {
   let client: Client;
   const call = async (tool: string, args: Record<string, unknown>): Promise<Json> =>
     client.callTool({ name: tool, arguments: args });
@@ -92,7 +92,7 @@ describe.each(CLIENTS)('through the gateway with %s', (name, connect) => {
 
   verifies(
     ['memory.service.3', 'memory.tool.search', 'memory.tool.search.min-score'],
-    'search_knowledge finds what the docs folder has',
+    'search_knowledge finds the contents of the docs folder',
     async () => {
       const found = await call('search_knowledge', { query: 'roll out with a canary' });
       const [first] = found.structuredContent.results;
@@ -109,7 +109,7 @@ describe.each(CLIENTS)('through the gateway with %s', (name, connect) => {
 
   verifies(
     ['memory.tool.store', 'memory.chat.agent-id'],
-    'store_episodic keeps turns of the agent that called',
+    'store_episodic stores turns of the calling agent',
     async () => {
       const sessionId = `thread of ${name}`;
       for (const [role, content] of [
@@ -137,7 +137,7 @@ describe.each(CLIENTS)('through the gateway with %s', (name, connect) => {
 
   verifies(
     ['memory.tool.ingest', 'memory.tool.ingest.resync'],
-    'ingest_document makes a text findable and syncs',
+    'ingest_document makes a text searchable and starts a sync',
     async () => {
       const title = `Note of ${name}`;
       const { structuredContent } = await call('ingest_document', {
@@ -156,7 +156,7 @@ describe.each(CLIENTS)('through the gateway with %s', (name, connect) => {
     },
   );
 
-  verifies('memory.limits', 'the defaults are those of the specification', async () => {
+  verifies('memory.limits', 'the memory tools have the defaults of the specification', async () => {
     const { structuredContent } = await call('search_knowledge', { query: 'traffic' });
     expect(structuredContent).toMatchObject({ minScore: 0.7, embedder: 'hash-v1/128' });
     const { tools } = await client.listTools();
