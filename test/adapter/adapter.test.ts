@@ -42,15 +42,19 @@ const INGESTED = {
 };
 
 describe('the HTTP endpoints of the memory adapter', () => {
-  verifies(['memory.service.1', 'memory.http.health'], 'the health endpoint does not need the backend', async () => {
-    await using backend = await fakeBackend(silence);
-    await using adapter = await memoryAdapter(backend.url);
-    const { status, text, headers } = await send(`${adapter.url}/health`);
-    expect(status).toBe(200);
-    expect(headers['content-type']).toContain('application/json');
-    expect(JSON.parse(text)).toEqual({ status: 'healthy', service: 'memory-adapter' });
-    expect(backend.seen).toEqual([]);
-  });
+  verifies(
+    ['memory.service.1', 'memory.http.health'],
+    'the health endpoint does not need the backend',
+    async () => {
+      await using backend = await fakeBackend(silence);
+      await using adapter = await memoryAdapter(backend.url);
+      const { status, text, headers } = await send(`${adapter.url}/health`);
+      expect(status).toBe(200);
+      expect(headers['content-type']).toContain('application/json');
+      expect(JSON.parse(text)).toEqual({ status: 'healthy', service: 'memory-adapter' });
+      expect(backend.seen).toEqual([]);
+    },
+  );
 
   verifies(
     ['memory.http.mcp', 'memory.service.4', 'memory.service.4.instance'],

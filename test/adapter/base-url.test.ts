@@ -3,9 +3,13 @@ import { memoryApiUrl } from '../../src/adapter/base-url.ts';
 import { verifies } from '../kit/verifies.ts';
 
 describe('MEMORY_API_URL', () => {
-  verifies(['memory.config.url', 'memory.config.base-url'], 'MEMORY_API_URL has a default and ends in /api/memory', () => {
-    expect(memoryApiUrl().href).toBe('http://memory-api:3006/api/memory');
-  });
+  verifies(
+    ['memory.config.url', 'memory.config.base-url'],
+    'MEMORY_API_URL has a default and ends in /api/memory',
+    () => {
+      expect(memoryApiUrl().href).toBe('http://memory-api:3006/api/memory');
+    },
+  );
 
   test.each([
     ['http://host:3006', 'http://host:3006/api/memory'],

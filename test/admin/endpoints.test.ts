@@ -84,21 +84,24 @@ describe('recorded responses of the admin endpoints', () => {
     ['cel-bad', 'POST', '/api/cel', '{"expression":"request.("}'],
     ['cel-failing', 'POST', '/api/cel', '{"expression":"jwt.sub"}'],
     ['validate', 'POST', '/api/config/validate', 'gateways: {a: {prt: 1}}\n'],
-  ])('the admin response %s equals the recorded one byte for byte', async (name, method, path, body?: string) => {
-    await using running = await start();
-    await send(`${running.url}/fixed`);
-    await until(() => running.accessLog.length === 1);
-    const { status, headers, text } = await send(`${running.admin}${path}`, {
-      method,
-      ...(body === undefined ? {} : { body }),
-    });
-    const head = ['content-type', 'location', 'allow'].flatMap((field) =>
-      headers[field] === undefined ? [] : [`${field}: ${headers[field]}`],
-    );
-    const stable = path === '/debug/tasks' ? text.replace(/"admin":\[[^\]]*\]/, '"admin":[…]') : text;
-    const recorded = `${method} ${path} ${status}\n${head.join('\n')}\n\n${normalised(stable, running)}\n`;
-    await expect(recorded).toMatchFileSnapshot(`recorded/${name}.txt`);
-  });
+  ])(
+    'the admin response %s equals the recorded one byte for byte',
+    async (name, method, path, body?: string) => {
+      await using running = await start();
+      await send(`${running.url}/fixed`);
+      await until(() => running.accessLog.length === 1);
+      const { status, headers, text } = await send(`${running.admin}${path}`, {
+        method,
+        ...(body === undefined ? {} : { body }),
+      });
+      const head = ['content-type', 'location', 'allow'].flatMap((field) =>
+        headers[field] === undefined ? [] : [`${field}: ${headers[field]}`],
+      );
+      const stable = path === '/debug/tasks' ? text.replace(/"admin":\[[^\]]*\]/, '"admin":[…]') : text;
+      const recorded = `${method} ${path} ${status}\n${head.join('\n')}\n\n${normalised(stable, running)}\n`;
+      await expect(recorded).toMatchFileSnapshot(`recorded/${name}.txt`);
+    },
+  );
 });
 
 describe('methods and paths', () => {
@@ -142,20 +145,24 @@ describe('methods and paths', () => {
 });
 
 describe('log levels', () => {
-  verifies(['gateway.admin.logging', 'gateway.admin.logging.set'], 'log levels can be read, set and reset', async () => {
-    await using running = await start();
-    const post = async (query: string): Promise<string> =>
-      (await send(`${running.admin}/logging${query}`, { method: 'POST' })).text;
-    const before = (await send(`${running.admin}/logging`)).text;
-    expect(before).toBe('current log level is request=info,debug\n');
-    expect(await post('?level=warn')).toBe('current log level is request=info,warn\n');
-    expect(await post('?level=mcp:trace')).toBe('current log level is request=info,mcp=trace,warn\n');
-    expect(await post('?reset&level=proxy::gateway%3Dinfo')).toBe(
-      'current log level is proxy::gateway=info,request=info,debug\n',
-    );
-    expect(await post('?reset')).toBe(before);
-    expect((await send(`${running.admin}/logging`)).text).toBe(before);
-  });
+  verifies(
+    ['gateway.admin.logging', 'gateway.admin.logging.set'],
+    'log levels can be read, set and reset',
+    async () => {
+      await using running = await start();
+      const post = async (query: string): Promise<string> =>
+        (await send(`${running.admin}/logging${query}`, { method: 'POST' })).text;
+      const before = (await send(`${running.admin}/logging`)).text;
+      expect(before).toBe('current log level is request=info,debug\n');
+      expect(await post('?level=warn')).toBe('current log level is request=info,warn\n');
+      expect(await post('?level=mcp:trace')).toBe('current log level is request=info,mcp=trace,warn\n');
+      expect(await post('?reset&level=proxy::gateway%3Dinfo')).toBe(
+        'current log level is proxy::gateway=info,request=info,debug\n',
+      );
+      expect(await post('?reset')).toBe(before);
+      expect((await send(`${running.admin}/logging`)).text).toBe(before);
+    },
+  );
 
   test('a log level change by GET is refused, because an image in a page could cause it', async () => {
     await using running = await start();

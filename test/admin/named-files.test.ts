@@ -29,15 +29,18 @@ async function problems(gate: TestGateway, file: string): Promise<string> {
 }
 
 describe('the admin validator and files that a configuration names', () => {
-  test.each(Object.keys(FILES))('the admin validator reports that %s is wrong without showing its contents', async (name) => {
-    await using folder = await temporaryFolder();
-    writeFileSync(join(folder.path, name), FILES[name] as string);
-    await using gate = await gateway('gateways: {}', { admin: true, folder: folder.path });
-    const text = await problems(gate, name);
-    expect(JSON.parse(text).valid).toBe(false);
-    expect(text).toContain('the price catalog');
-    for (const secret of SECRETS) expect(text).not.toContain(secret);
-  });
+  test.each(Object.keys(FILES))(
+    'the admin validator reports that %s is wrong without showing its contents',
+    async (name) => {
+      await using folder = await temporaryFolder();
+      writeFileSync(join(folder.path, name), FILES[name] as string);
+      await using gate = await gateway('gateways: {}', { admin: true, folder: folder.path });
+      const text = await problems(gate, name);
+      expect(JSON.parse(text).valid).toBe(false);
+      expect(text).toContain('the price catalog');
+      for (const secret of SECRETS) expect(text).not.toContain(secret);
+    },
+  );
 
   test.skipIf(process.platform === 'win32')(
     'the admin validator does not block on a pipe or read a device without end',

@@ -53,26 +53,30 @@ describe('runtime state', () => {
     await until(async () => (await json(`${running.admin}/api/overview`)).openRequests === 0);
   });
 
-  verifies('gateway.admin.memory', '/memory shows memory and every bounded buffer with its use and limit', async () => {
-    await using running = await gateway(mcpConfig([chaos('a')]), { admin: true });
-    await openSession(`${running.url}/mcp`);
-    const memory = await json(`${running.admin}/memory`);
-    expect(memory.allocation_stats.heap_used).toBeGreaterThan(1_000_000);
-    expect(memory.allocation_stats.resident).toBeGreaterThan(memory.allocation_stats.heap_used);
-    const { mapped_bytes, retained_bytes } = memory.allocator.comparable;
-    expect(retained_bytes).toBeGreaterThan(0);
-    expect(retained_bytes).toBeLessThan(mapped_bytes);
-    const bounds = new Map(memory.bounds.map((bound) => [bound.name, bound]));
-    expect(bounds.get('mcp.sessions')).toEqual({
-      name: 'mcp.sessions',
-      at: 'gateways.default.routes.0.backends.0.mcp',
-      used: 1,
-      max: 5000,
-    });
-    expect(bounds.get('mcp.children')).toEqual({ name: 'mcp.children', used: 1, max: 64 });
-    expect(bounds.get('connections')?.used).toBeGreaterThan(0);
-    for (const { name, used = 0, max } of memory.bounds) expect(used, name).toBeLessThanOrEqual(max);
-  });
+  verifies(
+    'gateway.admin.memory',
+    '/memory shows memory and every bounded buffer with its use and limit',
+    async () => {
+      await using running = await gateway(mcpConfig([chaos('a')]), { admin: true });
+      await openSession(`${running.url}/mcp`);
+      const memory = await json(`${running.admin}/memory`);
+      expect(memory.allocation_stats.heap_used).toBeGreaterThan(1_000_000);
+      expect(memory.allocation_stats.resident).toBeGreaterThan(memory.allocation_stats.heap_used);
+      const { mapped_bytes, retained_bytes } = memory.allocator.comparable;
+      expect(retained_bytes).toBeGreaterThan(0);
+      expect(retained_bytes).toBeLessThan(mapped_bytes);
+      const bounds = new Map(memory.bounds.map((bound) => [bound.name, bound]));
+      expect(bounds.get('mcp.sessions')).toEqual({
+        name: 'mcp.sessions',
+        at: 'gateways.default.routes.0.backends.0.mcp',
+        used: 1,
+        max: 5000,
+      });
+      expect(bounds.get('mcp.children')).toEqual({ name: 'mcp.children', used: 1, max: 64 });
+      expect(bounds.get('connections')?.used).toBeGreaterThan(0);
+      for (const { name, used = 0, max } of memory.bounds) expect(used, name).toBeLessThanOrEqual(max);
+    },
+  );
 });
 
 describe('recent requests', () => {

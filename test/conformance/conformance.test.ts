@@ -11,7 +11,9 @@ const missed = (scenarios: Scenario[]) =>
 const patience = 120_000;
 
 describe('the official conformance suite', () => {
-  test('the conformance fixture passes every required scenario of the official suite', { timeout: patience }, async () => {
+  test('the conformance fixture passes every required scenario of the official suite', {
+    timeout: patience,
+  }, async () => {
     const { scenarios, passed, required } = await runConformance({
       revision: '2025-11-25',
       target: 'direct',

@@ -16,11 +16,15 @@ const ASKED: Record<Revision, readonly string[]> = {
 };
 
 describe('the official conformance suite on the memory adapter', () => {
-  test.concurrent.each(Object.entries(ASKED))('the memory adapter passes the official conformance suite at %s', { timeout: 120_000 }, async (revision, asked) => {
-    await using adapter = await memoryAdapter('http://127.0.0.1:1');
-    const scenarios = await runSuite(`${adapter.url}/mcp`, revision as Revision);
-    const missed = asked.filter((name) => !scenarios.some((one) => one.name === name && one.passed));
-    expect(scenarios.filter(({ name }) => missed.includes(name))).toEqual([]);
-    expect(missed).toEqual([]);
-  });
+  test.concurrent.each(Object.entries(ASKED))(
+    'the memory adapter passes the official conformance suite at %s',
+    { timeout: 120_000 },
+    async (revision, asked) => {
+      await using adapter = await memoryAdapter('http://127.0.0.1:1');
+      const scenarios = await runSuite(`${adapter.url}/mcp`, revision as Revision);
+      const missed = asked.filter((name) => !scenarios.some((one) => one.name === name && one.passed));
+      expect(scenarios.filter(({ name }) => missed.includes(name))).toEqual([]);
+      expect(missed).toEqual([]);
+    },
+  );
 });

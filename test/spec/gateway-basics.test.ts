@@ -65,26 +65,34 @@ describe('agctl serve', () => {
     },
   );
 
-  verifies('gateway.config.logging.level', 'agctl serve applies the configured log level from the start', async () => {
-    await using served = await serve(minimal('error'));
-    expect(served.stderr).not.toContain('started bind');
-    await expect(gateway('config: { logging: { level: loud } }')).rejects.toThrow(
-      /^config\.logging\.level: /,
-    );
-    for (const level of ['error', 'warn', 'info', 'debug', 'trace'])
-      await (await gateway(`config: { logging: { level: ${level} } }`)).close();
-  });
+  verifies(
+    'gateway.config.logging.level',
+    'agctl serve applies the configured log level from the start',
+    async () => {
+      await using served = await serve(minimal('error'));
+      expect(served.stderr).not.toContain('started bind');
+      await expect(gateway('config: { logging: { level: loud } }')).rejects.toThrow(
+        /^config\.logging\.level: /,
+      );
+      for (const level of ['error', 'warn', 'info', 'debug', 'trace'])
+        await (await gateway(`config: { logging: { level: ${level} } }`)).close();
+    },
+  );
 
-  verifies('gateway.service.1.schema-comment', 'the example configurations begin with a comment that names the schema', () => {
-    const examples = globSync('examples/*.yaml', { cwd: root });
-    expect(examples).not.toEqual([]);
-    for (const example of examples) {
-      const [first = ''] = readFileSync(join(root, example), 'utf8').split('\n');
-      const [, schema = ''] = /^# yaml-language-server: \$schema=(\S+)$/.exec(first) ?? [];
-      expect(schema, example).toMatch(/\.json$/);
-      expect(existsSync(resolve(root, dirname(example), schema)), schema).toBe(true);
-    }
-  });
+  verifies(
+    'gateway.service.1.schema-comment',
+    'the example configurations begin with a comment that names the schema',
+    () => {
+      const examples = globSync('examples/*.yaml', { cwd: root });
+      expect(examples).not.toEqual([]);
+      for (const example of examples) {
+        const [first = ''] = readFileSync(join(root, example), 'utf8').split('\n');
+        const [, schema = ''] = /^# yaml-language-server: \$schema=(\S+)$/.exec(first) ?? [];
+        expect(schema, example).toMatch(/\.json$/);
+        expect(existsSync(resolve(root, dirname(example), schema)), schema).toBe(true);
+      }
+    },
+  );
 });
 
 describe('listeners and routes', () => {
@@ -117,12 +125,16 @@ describe('listeners and routes', () => {
     await expect(gateway('gateways: { main: { port: 65536 } }')).rejects.toThrow(/^gateways\.main\.port: /);
   });
 
-  verifies('gateway.config.gateways.protocol', 'a gateway accepts the protocol HTTP and refuses others', async () => {
-    expect((await post(url, INITIALIZE)).status).toBe(200);
-    await expect(gateway('gateways: { main: { port: 0, protocol: SMTP } }')).rejects.toThrow(
-      /^gateways\.main\.protocol: /,
-    );
-  });
+  verifies(
+    'gateway.config.gateways.protocol',
+    'a gateway accepts the protocol HTTP and refuses others',
+    async () => {
+      expect((await post(url, INITIALIZE)).status).toBe(200);
+      await expect(gateway('gateways: { main: { port: 0, protocol: SMTP } }')).rejects.toThrow(
+        /^gateways\.main\.protocol: /,
+      );
+    },
+  );
 
   verifies(
     ['gateway.http.mcp-port', 'gateway.limits.mcp-port'],
@@ -211,10 +223,14 @@ describe('MCP', () => {
     },
   );
 
-  verifies('gateway.http.mcp-get.not-acceptable', 'MCP GET without accept text/event-stream is refused', async () => {
-    expect((await fetch(url)).status).toBe(406);
-    expect((await fetch(url, { headers: { accept: 'application/json' } })).status).toBe(406);
-  });
+  verifies(
+    'gateway.http.mcp-get.not-acceptable',
+    'MCP GET without accept text/event-stream is refused',
+    async () => {
+      expect((await fetch(url)).status).toBe(406);
+      expect((await fetch(url, { headers: { accept: 'application/json' } })).status).toBe(406);
+    },
+  );
 });
 
 describe('access log', () => {

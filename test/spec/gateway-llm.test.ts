@@ -223,19 +223,23 @@ describe('ports', () => {
 });
 
 describe('limits and logs', () => {
-  verifies('gateway.errors.rate-limit', 'a rate-limited LLM request gets 429 and is logged with that reason', async () => {
-    const localRateLimit = [{ maxTokens: 1, fillInterval: '1h' }];
-    await using served = await modelsGateway([{ name: '*', provider: 'echo' }], {
-      policies: { localRateLimit },
-    });
-    expect((await chat(served)).status).toBe(200);
-    const refused = await chat(served);
-    expect(refused.status).toBe(429);
-    expect(refused.headers).toMatchObject({ 'x-ratelimit-limit': '1', 'x-ratelimit-remaining': '0' });
-    expect(JSON.parse(refused.text)).toMatchObject({ error: { message: 'rate limit exceeded' } });
-    const line = await served.accessLine(2);
-    expect(line).toMatchObject({ 'http.status': '429', error: 'rate limit exceeded', reason: 'RateLimit' });
-  });
+  verifies(
+    'gateway.errors.rate-limit',
+    'a rate-limited LLM request gets 429 and is logged with that reason',
+    async () => {
+      const localRateLimit = [{ maxTokens: 1, fillInterval: '1h' }];
+      await using served = await modelsGateway([{ name: '*', provider: 'echo' }], {
+        policies: { localRateLimit },
+      });
+      expect((await chat(served)).status).toBe(200);
+      const refused = await chat(served);
+      expect(refused.status).toBe(429);
+      expect(refused.headers).toMatchObject({ 'x-ratelimit-limit': '1', 'x-ratelimit-remaining': '0' });
+      expect(JSON.parse(refused.text)).toMatchObject({ error: { message: 'rate limit exceeded' } });
+      const line = await served.accessLine(2);
+      expect(line).toMatchObject({ 'http.status': '429', error: 'rate limit exceeded', reason: 'RateLimit' });
+    },
+  );
 
   verifies(
     ['gateway.log.gen-ai', 'gateway.log.cost', 'gateway.cel.cost'],

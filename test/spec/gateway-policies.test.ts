@@ -115,16 +115,20 @@ describe('cors', () => {
   });
   afterAll(() => open.close());
 
-  verifies('gateway.cors.origins', 'cors lets pages of the listed origins, or of any, read responses', async () => {
-    const origin = async (gate: TestGateway, from: string): Promise<unknown> =>
-      (await send(`${gate.url}/mcp`, initialize({ headers: { origin: from } }))).headers[
-        'access-control-allow-origin'
-      ];
-    expect(await origin(open, ORIGIN)).toBe(ORIGIN);
-    await using listed = await gateway(routeWith({ cors: { allowOrigins: [ORIGIN] } }));
-    expect(await origin(listed, ORIGIN)).toBe(ORIGIN);
-    expect(await origin(listed, 'http://localhost:9')).toBeUndefined();
-  });
+  verifies(
+    'gateway.cors.origins',
+    'cors lets pages of the listed origins, or of any, read responses',
+    async () => {
+      const origin = async (gate: TestGateway, from: string): Promise<unknown> =>
+        (await send(`${gate.url}/mcp`, initialize({ headers: { origin: from } }))).headers[
+          'access-control-allow-origin'
+        ];
+      expect(await origin(open, ORIGIN)).toBe(ORIGIN);
+      await using listed = await gateway(routeWith({ cors: { allowOrigins: [ORIGIN] } }));
+      expect(await origin(listed, ORIGIN)).toBe(ORIGIN);
+      expect(await origin(listed, 'http://localhost:9')).toBeUndefined();
+    },
+  );
 
   verifies('gateway.cors.headers', 'cors allows the listed request headers, or any', async () => {
     const allowed = async (gate: TestGateway): Promise<unknown> => {

@@ -118,9 +118,12 @@ describe('prices', () => {
     expect(both.price('openai', ['m'], { input: 1, output: 1 }).total).toBe('0.000004');
   });
 
-  test.each(['-1', '1e3', '0.1234567', '.5', '1,5', 1])('a price catalog with the rate %j is refused', (input) => {
-    expect(() => document({ input })).toThrow();
-  });
+  test.each(['-1', '1e3', '0.1234567', '.5', '1,5', 1])(
+    'a price catalog with the rate %j is refused',
+    (input) => {
+      expect(() => document({ input })).toThrow();
+    },
+  );
 });
 
 describe('usage', () => {

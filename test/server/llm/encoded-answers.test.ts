@@ -132,18 +132,24 @@ describe('responses that cannot be decoded', () => {
     expect(errorOf(reply).message + (await gate.accessLine(1))['error.detail']).toContain(why);
   });
 
-  test.each([false, true])('a compressed response that expands without limit is cut off (stream: %s)', async (stream) => {
-    const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, `data: ${'x'.repeat(1000)}\n\n`), { level: 9 });
-    const type = stream ? 'text/event-stream' : 'application/json';
-    await using provider = await llmProvider(encoded(bomb, 'gzip', 200, { 'content-type': type }));
-    await using gate = await llmGateway(provider);
-    const body = JSON.stringify({ ...CHAT, stream });
-    const lines = ['Connection: close', `Content-Length: ${body.length}`];
-    const { text } = await sendRaw(gate.port, rawRequest('POST /v1/chat/completions HTTP/1.1', lines, body));
-    expect(text.length).toBeGreaterThan(1024);
-    const most = Math.max(LIMITS.responseBodyBytes, bomb.length * LIMITS.decodedRatio);
-    expect(text.length).toBeLessThan(most + 1024 * 1024);
-    expect(most).toBeLessThan(16 * 1024 * 1024);
-    expect((await gate.accessLine(1))['error.detail']).toContain('decompresses to more');
-  });
+  test.each([false, true])(
+    'a compressed response that expands without limit is cut off (stream: %s)',
+    async (stream) => {
+      const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, `data: ${'x'.repeat(1000)}\n\n`), { level: 9 });
+      const type = stream ? 'text/event-stream' : 'application/json';
+      await using provider = await llmProvider(encoded(bomb, 'gzip', 200, { 'content-type': type }));
+      await using gate = await llmGateway(provider);
+      const body = JSON.stringify({ ...CHAT, stream });
+      const lines = ['Connection: close', `Content-Length: ${body.length}`];
+      const { text } = await sendRaw(
+        gate.port,
+        rawRequest('POST /v1/chat/completions HTTP/1.1', lines, body),
+      );
+      expect(text.length).toBeGreaterThan(1024);
+      const most = Math.max(LIMITS.responseBodyBytes, bomb.length * LIMITS.decodedRatio);
+      expect(text.length).toBeLessThan(most + 1024 * 1024);
+      expect(most).toBeLessThan(16 * 1024 * 1024);
+      expect((await gate.accessLine(1))['error.detail']).toContain('decompresses to more');
+    },
+  );
 });

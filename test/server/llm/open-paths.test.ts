@@ -508,18 +508,21 @@ describe('`passthrough` of a model', () => {
 test.each([
   ['of its own', {}, 200, 'unknown_url'],
   ['with other routes', { routes: [{ policies: { directResponse: { body: 'other' } } }] }, 200, undefined],
-])('LLM routes on a gateway %s leave unknown paths to other routes if there are any', async (_what, more, status, code) => {
-  await using gate = await gateway(
-    JSON.stringify({
-      config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' },
-      gateways: { local: { port: 0, address: '127.0.0.1', ...more } },
-      llm: { gateways: 'local', models: [{ name: '*', provider: 'echo' }] },
-    }),
-  );
-  expect(JSON.parse((await post(`${gate.url}/v1/chat/completions`, CHAT)).text)).toHaveProperty('choices');
-  const short = await post(`${gate.url}/chat/completions`, CHAT);
-  const unknown = await post(`${gate.url}/nothing`, CHAT);
-  expect(short.status).toBe(status);
-  if (code === undefined) expect([short.text, unknown.text]).toEqual(['other', 'other']);
-  else expect([unknown.status, errorOf(unknown).code]).toEqual([404, code]);
-});
+])(
+  'LLM routes on a gateway %s leave unknown paths to other routes if there are any',
+  async (_what, more, status, code) => {
+    await using gate = await gateway(
+      JSON.stringify({
+        config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' },
+        gateways: { local: { port: 0, address: '127.0.0.1', ...more } },
+        llm: { gateways: 'local', models: [{ name: '*', provider: 'echo' }] },
+      }),
+    );
+    expect(JSON.parse((await post(`${gate.url}/v1/chat/completions`, CHAT)).text)).toHaveProperty('choices');
+    const short = await post(`${gate.url}/chat/completions`, CHAT);
+    const unknown = await post(`${gate.url}/nothing`, CHAT);
+    expect(short.status).toBe(status);
+    if (code === undefined) expect([short.text, unknown.text]).toEqual(['other', 'other']);
+    else expect([unknown.status, errorOf(unknown).code]).toEqual([404, code]);
+  },
+);

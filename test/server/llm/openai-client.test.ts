@@ -92,19 +92,22 @@ describe('the official OpenAI client', () => {
     ['/chat/completions', { messages: [] }, 400, 'invalid_type', /'messages'.* list/],
     ['/completions', {}, 400, 'missing_required_parameter', /'prompt'/],
     ['/embeddings', {}, 400, 'missing_required_parameter', /'input'/],
-  ])('the official OpenAI client gets an error from the built-in model at %s with %j', async (path, body, status, code, message) => {
-    await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
-    const call = client(served).post(path, { body: { model: 'acme-mini', ...body } });
-    await expect(call).rejects.toMatchObject({
-      status,
-      code,
-      type: 'invalid_request_error',
-      message: expect.stringMatching(message) as string,
-    });
-    const line = await served.accessLine(1);
-    expect(line).toMatchObject({ 'http.status': `${status}`, 'error.type': code });
-    expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
-  });
+  ])(
+    'the official OpenAI client gets an error from the built-in model at %s with %j',
+    async (path, body, status, code, message) => {
+      await using served = await modelsGateway([{ name: '*', provider: 'echo' }]);
+      const call = client(served).post(path, { body: { model: 'acme-mini', ...body } });
+      await expect(call).rejects.toMatchObject({
+        status,
+        code,
+        type: 'invalid_request_error',
+        message: expect.stringMatching(message) as string,
+      });
+      const line = await served.accessLine(1);
+      expect(line).toMatchObject({ 'http.status': `${status}`, 'error.type': code });
+      expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
+    },
+  );
 
   test('the official OpenAI client transcribes a recording, edits an image, looks up a model and moderates', async () => {
     const answers: Record<string, string> = {

@@ -77,21 +77,24 @@ test("a header set by a policy replaces the client's header at the provider", as
 });
 
 describe('provider redirects', () => {
-  test.each([301, 302, 303, 307, 308])('a provider redirect with %i is a 502 that does not reveal the address', async (status) => {
-    const location = 'http://elsewhere.example/v1/chat/completions?token=t0ps3cret';
-    await using provider = await llmProvider(answering('moved', status, { location }));
-    await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
-    const reply = await chat(gate);
-    expect(reply.status).toBe(502);
-    expect(reply.headers).not.toHaveProperty('location');
-    expect(errorOf(reply)).toMatchObject({ type: 'api_error', code: 'upstream_failed' });
-    expect(reply.text).not.toContain('elsewhere');
-    const line = await gate.accessLine(1);
-    expect(line['error.detail']).toContain(`${provider.address}: the provider answered ${status}`);
-    expect(line['error.detail']).toContain('http://elsewhere.example');
-    expect(JSON.stringify(line)).not.toContain('t0ps3cret');
-    expect(provider.received).toHaveLength(1);
-  });
+  test.each([301, 302, 303, 307, 308])(
+    'a provider redirect with %i is a 502 that does not reveal the address',
+    async (status) => {
+      const location = 'http://elsewhere.example/v1/chat/completions?token=t0ps3cret';
+      await using provider = await llmProvider(answering('moved', status, { location }));
+      await using gate = await llmGateway(provider, { params: { apiKey: KEY } });
+      const reply = await chat(gate);
+      expect(reply.status).toBe(502);
+      expect(reply.headers).not.toHaveProperty('location');
+      expect(errorOf(reply)).toMatchObject({ type: 'api_error', code: 'upstream_failed' });
+      expect(reply.text).not.toContain('elsewhere');
+      const line = await gate.accessLine(1);
+      expect(line['error.detail']).toContain(`${provider.address}: the provider answered ${status}`);
+      expect(line['error.detail']).toContain('http://elsewhere.example');
+      expect(JSON.stringify(line)).not.toContain('t0ps3cret');
+      expect(provider.received).toHaveLength(1);
+    },
+  );
 
   test('a Location header on a response that is not a redirect is removed', async () => {
     const headers = { location: 'http://internal/files/1', refresh: '0; url=http://internal/' };

@@ -100,24 +100,27 @@ describe('a stalled provider response in place of a stream', () => {
       200,
       { llm: { guardrails: { response: [webhook({ address: '127.0.0.1:1' })] } } },
     ],
-  ])('a stalled provider response in place of the requested stream is aborted: %s', async (_, status, more) => {
-    let hasLeft = false;
-    await using provider = await llmProvider((_request, response) => {
-      response.writeHead(status, { 'content-type': 'application/json', 'content-length': '1000' });
-      response.write('{"error":{');
-      response.once('close', () => {
-        hasLeft = true;
+  ])(
+    'a stalled provider response in place of the requested stream is aborted: %s',
+    async (_, status, more) => {
+      let hasLeft = false;
+      await using provider = await llmProvider((_request, response) => {
+        response.writeHead(status, { 'content-type': 'application/json', 'content-length': '1000' });
+        response.write('{"error":{');
+        response.once('close', () => {
+          hasLeft = true;
+        });
       });
-    });
-    await using served = await llmGateway(provider, more);
-    const reply = await chat(served, STREAM).catch(() => undefined);
-    // An answer's beginning goes out as it comes; a refusal, and what is guarded, is read whole before.
-    expect(reply?.status).toBe(status === 200 && !('llm' in more) ? undefined : 504);
-    await until(() => hasLeft);
-    const line = await served.accessLine(1);
-    expect(line['reason']).toBe('Timeout');
-    expect(line['error']).toContain('nothing more came for too long');
-  });
+      await using served = await llmGateway(provider, more);
+      const reply = await chat(served, STREAM).catch(() => undefined);
+      // An answer's beginning goes out as it comes; a refusal, and what is guarded, is read whole before.
+      expect(reply?.status).toBe(status === 200 && !('llm' in more) ? undefined : 504);
+      await until(() => hasLeft);
+      const line = await served.accessLine(1);
+      expect(line['reason']).toBe('Timeout');
+      expect(line['error']).toContain('nothing more came for too long');
+    },
+  );
 });
 
 describe('provider streams that end with an error', () => {

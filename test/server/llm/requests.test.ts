@@ -192,20 +192,23 @@ describe('refused models in the access log', () => {
     ],
     ['of others', 'one', 'm1', 'the API key is not for the model "m1", but for: acme-*, mini'],
     ['when there is none', 'none', 'm1', 'the API key is not for the model "m1", but for: none'],
-  ])('the access log names a refused model %s, and the available models', async (_which, key, model, detail) => {
-    const keys = [
-      { key: 'all' },
-      { key: 'one', allowedModels: ['acme-*', 'mini'] },
-      { key: 'none', allowedModels: [] },
-    ];
-    await using served = await modelsGateway(models, { policies: { apiKey: { mode: 'strict', keys } } });
-    const reply = await chat(served, { ...CHAT, model }, { authorization: `Bearer ${key}` });
-    expect(reply.text).not.toMatch(/gpt|acme|m1|x{9}/);
-    const line = await served.accessLine(1);
-    expect(line['error.detail']).toBe(detail);
-    expect(line['gen_ai.request.model']?.length).toBeLessThan(120);
-    expect(line['gen_ai.request.model']).toContain(model.slice(2, 90));
-  });
+  ])(
+    'the access log names a refused model %s, and the available models',
+    async (_which, key, model, detail) => {
+      const keys = [
+        { key: 'all' },
+        { key: 'one', allowedModels: ['acme-*', 'mini'] },
+        { key: 'none', allowedModels: [] },
+      ];
+      await using served = await modelsGateway(models, { policies: { apiKey: { mode: 'strict', keys } } });
+      const reply = await chat(served, { ...CHAT, model }, { authorization: `Bearer ${key}` });
+      expect(reply.text).not.toMatch(/gpt|acme|m1|x{9}/);
+      const line = await served.accessLine(1);
+      expect(line['error.detail']).toBe(detail);
+      expect(line['gen_ai.request.model']?.length).toBeLessThan(120);
+      expect(line['gen_ai.request.model']).toContain(model.slice(2, 90));
+    },
+  );
 });
 
 describe('LLM API keys', () => {

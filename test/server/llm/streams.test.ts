@@ -368,21 +368,24 @@ describe('provider errors', () => {
     expect(served.log.join('') + served.accessLog.join('')).not.toContain('with+');
   });
 
-  test.each([200, 401])('a provider response with status %i has no header with the provider key', async (status) => {
-    const key = 'sk-key/with+"signs"?';
-    const headers = {
-      'x-key': `Bearer ${key}`,
-      'x-debug': `auth=${encodeURIComponent(key)};`,
-      'x-kept': 'sk-key',
-    };
-    await using provider = await llmProvider(answering('{}', status, headers));
-    await using served = await llmGateway(provider, { params: { apiKey: key } });
-    const reply = await chat(served);
-    expect(reply.status).toBe(status);
-    expect(reply.headers).toMatchObject({ 'x-kept': 'sk-key' });
-    expect(reply.headers).not.toHaveProperty('x-key');
-    expect(reply.headers).not.toHaveProperty('x-debug');
-  });
+  test.each([200, 401])(
+    'a provider response with status %i has no header with the provider key',
+    async (status) => {
+      const key = 'sk-key/with+"signs"?';
+      const headers = {
+        'x-key': `Bearer ${key}`,
+        'x-debug': `auth=${encodeURIComponent(key)};`,
+        'x-kept': 'sk-key',
+      };
+      await using provider = await llmProvider(answering('{}', status, headers));
+      await using served = await llmGateway(provider, { params: { apiKey: key } });
+      const reply = await chat(served);
+      expect(reply.status).toBe(status);
+      expect(reply.headers).toMatchObject({ 'x-kept': 'sk-key' });
+      expect(reply.headers).not.toHaveProperty('x-key');
+      expect(reply.headers).not.toHaveProperty('x-debug');
+    },
+  );
 
   test('an unreachable provider is a 503 in the OpenAI error format', async () => {
     await using served = await llmGateway({ address: '127.0.0.1:1' });

@@ -99,17 +99,20 @@ test('an HTTP request and its upstream call have the attributes of the semantic 
 test.each([
   [404, UNSET, ERROR, undefined],
   [503, ERROR, ERROR, '503'],
-])('an upstream response with %i sets the status and error.type of both spans as the conventions require', async (status, ofServer, ofClient, type) => {
-  await using sink = await collector('http');
-  await using upstream = await httpUpstream((_, response) => response.writeHead(status).end());
-  const gate = await proxyGateway(upstream.address, {}, tracing(sink));
-  const { server, clients } = await spansOf(sink, gate, () => send(gate.url));
-  expect([server.status, server.attributes['error.type']]).toEqual([{ code: ofServer, message: '' }, type]);
-  expect([clients[0]?.status, clients[0]?.attributes['error.type']]).toEqual([
-    { code: ofClient, message: '' },
-    String(status),
-  ]);
-});
+])(
+  'an upstream response with %i sets the status and error.type of both spans as the conventions require',
+  async (status, ofServer, ofClient, type) => {
+    await using sink = await collector('http');
+    await using upstream = await httpUpstream((_, response) => response.writeHead(status).end());
+    const gate = await proxyGateway(upstream.address, {}, tracing(sink));
+    const { server, clients } = await spansOf(sink, gate, () => send(gate.url));
+    expect([server.status, server.attributes['error.type']]).toEqual([{ code: ofServer, message: '' }, type]);
+    expect([clients[0]?.status, clients[0]?.attributes['error.type']]).toEqual([
+      { code: ofClient, message: '' },
+      String(status),
+    ]);
+  },
+);
 
 test('a refused upstream connection sets the status and error.type of both spans as the conventions require', async () => {
   await using sink = await collector('http');
@@ -151,29 +154,35 @@ test.each([
   ['GET', '/none', { 'http.request.method': 'GET', 'http.response.status_code': 404 }, 'GET'],
   ['GET', '/exact', { 'http.route': '/exact' }, 'GET /exact'],
   ['GET', '/items/7', { 'http.route': '/items/[0-9]+' }, 'GET /items/[0-9]+'],
-])('the server span of %s %s has the name and attributes of the conventions', async (method, path, attributes, name) => {
-  await using sink = await collector('http');
-  const matches = [{ path: { exact: '/exact' } }, { path: { regex: '/items/[0-9]+' } }];
-  const gate = await gateway(
-    routesConfig([{ matches, policies: { directResponse: { body: 'x' } } }], tracing(sink)),
-  );
-  const { server } = await spansOf(sink, gate, () => send(gate.url + path, { method }));
-  expect(server).toMatchObject({ name, attributes });
-  expect('http.route' in server.attributes).toBe(name.includes('/'));
-});
+])(
+  'the server span of %s %s has the name and attributes of the conventions',
+  async (method, path, attributes, name) => {
+    await using sink = await collector('http');
+    const matches = [{ path: { exact: '/exact' } }, { path: { regex: '/items/[0-9]+' } }];
+    const gate = await gateway(
+      routesConfig([{ matches, policies: { directResponse: { body: 'x' } } }], tracing(sink)),
+    );
+    const { server } = await spansOf(sink, gate, () => send(gate.url + path, { method }));
+    expect(server).toMatchObject({ name, attributes });
+    expect('http.route' in server.attributes).toBe(name.includes('/'));
+  },
+);
 
 test.each([
   [['src.addr', 'http.path', 'http.host'], /client\.|peer|url\.path|url\.query|server\./],
   [['client.address', 'duration'], /client\.|duration/],
-])('span attributes are removed by their own names and by those of the access log: %j', async (remove, gone) => {
-  await using sink = await collector('http');
-  const gate = await gateway(
-    routesConfig([{ policies: { directResponse: { body: 'x' } } }], tracing(sink, { fields: { remove } })),
-  );
-  const { server } = await spansOf(sink, gate, () => send(`${gate.url}/?a=1`));
-  expect(Object.keys(server.attributes).filter((name) => gone.test(name))).toEqual([]);
-  expect(server.attributes).toHaveProperty('http.request.method');
-});
+])(
+  'span attributes are removed by their own names and by those of the access log: %j',
+  async (remove, gone) => {
+    await using sink = await collector('http');
+    const gate = await gateway(
+      routesConfig([{ policies: { directResponse: { body: 'x' } } }], tracing(sink, { fields: { remove } })),
+    );
+    const { server } = await spansOf(sink, gate, () => send(`${gate.url}/?a=1`));
+    expect(Object.keys(server.attributes).filter((name) => gone.test(name))).toEqual([]);
+    expect(server.attributes).toHaveProperty('http.request.method');
+  },
+);
 
 test('a streamed LLM call is a GenAI span with numeric attributes', async () => {
   await using sink = await collector('http');

@@ -115,17 +115,20 @@ test.each([
     ['otlp-grpc', '@grpc', 'protobufjs', 'sdk-node'],
   ],
   ['grpc', 'grpc', ['sdk-trace', 'exporter-trace-otlp-grpc', '@grpc'], ['otlp-proto/', 'sdk-node']],
-])('a gateway loads only the OpenTelemetry packages that it uses: %s', async (_, otlpProtocol, some, none) => {
-  const otlpEndpoint = `http://127.0.0.1:${await refusingPort()}`;
-  const config = otlpProtocol === undefined ? {} : { otlpEndpoint, otlpProtocol };
-  const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(HOOK)}` };
-  await using running = await serve(tracing(config), { env });
-  running.kill('SIGTERM');
-  const { stderr } = await running.finished;
-  const loaded = stderr
-    .split('\n')
-    .filter((line) => line.startsWith('loaded ') && line.includes('node_modules'));
-  expect(loaded.length).toBeGreaterThan(10);
-  const isLoaded = (name: string): boolean => loaded.some((line) => line.includes(name));
-  expect([some.filter((name) => !isLoaded(name)), none.filter(isLoaded)]).toEqual([[], []]);
-});
+])(
+  'a gateway loads only the OpenTelemetry packages that it uses: %s',
+  async (_, otlpProtocol, some, none) => {
+    const otlpEndpoint = `http://127.0.0.1:${await refusingPort()}`;
+    const config = otlpProtocol === undefined ? {} : { otlpEndpoint, otlpProtocol };
+    const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(HOOK)}` };
+    await using running = await serve(tracing(config), { env });
+    running.kill('SIGTERM');
+    const { stderr } = await running.finished;
+    const loaded = stderr
+      .split('\n')
+      .filter((line) => line.startsWith('loaded ') && line.includes('node_modules'));
+    expect(loaded.length).toBeGreaterThan(10);
+    const isLoaded = (name: string): boolean => loaded.some((line) => line.includes(name));
+    expect([some.filter((name) => !isLoaded(name)), none.filter(isLoaded)]).toEqual([[], []]);
+  },
+);
