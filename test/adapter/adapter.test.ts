@@ -65,7 +65,7 @@ describe('the HTTP endpoints of the memory adapter', () => {
       const initialized = await post(`${adapter.url}/mcp`, INITIALIZE);
       expect(initialized.result.protocolVersion).toBe('2025-06-18');
       expect(initialized.headers.get('mcp-session-id')).toBeNull();
-      // Another instance knows nothing of it, and answers all the same, also to an id that somebody made up.
+      // Another instance has no such session and still answers, also for an invented session id.
       const listed = await post(
         `${adapter.url}/mcp`,
         { jsonrpc: '2.0', id: 1, method: 'tools/list' },
@@ -211,7 +211,7 @@ describe('the memory tools', () => {
         [new Client2(info, { versionNegotiation: { mode: { pin: '2026-07-28' } } }), new Transport2(url)],
       ] as [Client2, Transport2][]) {
         await client.connect(transport);
-        // Listing first makes the clients hold the result against the output schema.
+        // After a list the clients validate the result against the output schema.
         expect((await client.listTools()).tools).toHaveLength(4);
         const result = await client.callTool({ name, arguments: args as Record<string, unknown> });
         expect(result.structuredContent).toEqual(answer);

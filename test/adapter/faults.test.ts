@@ -8,7 +8,7 @@ const INGEST = ['ingest_document', { title: 't', content: 'x' }] as const;
 const GRAPH = ['query_graph', { entityId: 'x' }] as const;
 const error = (message: string) => ({ error: { code: 'x', message, details: {} } });
 
-/** What the model reads when the backend does this; the call has failed. */
+/** The error text that the model gets for this behaviour of the backend. */
 async function told(
   [name, args]: readonly [string, object],
   ...answers: Answer[]

@@ -101,7 +101,7 @@ test('/memory lists every bounded buffer, and the use of those that outlive a re
   const call = { id: 9, method: 'tools/call', params: { name: 'hang', arguments: {} } };
   const leave = new AbortController();
   void session.send({ jsonrpc: '2.0', ...call }, { signal: leave.signal }).catch(() => undefined);
-  // A server that asks while nobody listens: its question waits for a stream.
+  // A server request without an open stream is queued.
   const watching = await openEvents(`${gate.admin}/debug/trace?count=2`, {});
   await using _ = watching;
   const list = async (): Promise<Listed[]> => JSON.parse((await send(`${gate.admin}/memory`)).text).bounds;

@@ -164,7 +164,7 @@ describe('the configuration dump', () => {
   });
 });
 
-/** A configuration with every place that may hold a secret, each with a value of its own. */
+/** A configuration with a different secret at every place that may hold one. */
 function withSecrets(secret: (place: string) => string): string {
   return JSON.stringify({
     config: {

@@ -62,7 +62,7 @@ test('the configuration file is shown with placeholders for secrets and saved wi
   expect(readFileSync(path, 'utf8')).toBe(YAML.replace('body: hello', 'body: changed'));
   expect(statSync(path).mode & 0o777).toBe(0o640);
   expect(readdirSync(folder.path)).toEqual(['test.yaml']);
-  // What serves has not changed, and the page can tell.
+  // The active configuration has not changed, and the page can see that.
   expect((await send(running.url, { headers: { authorization: 'Bearer client-key-123456' } })).text).toBe(
     'hello',
   );

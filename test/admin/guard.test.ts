@@ -52,7 +52,7 @@ describe('cross-site requests to the admin server', () => {
       [200, { origin: `http://${host}` }, 'POST'],
       [403, { origin: 'null' }],
       [403, { origin: 'https://evil.example' }, 'POST'],
-      // Another server of this machine: an application under development, or one that was taken over.
+      // Another server on this machine: an application under development or a compromised one.
       [403, { origin: 'http://localhost:3000' }, 'POST'],
       [403, { origin: 'http://127.0.0.1:19000' }],
       [403, { origin: `http://localhost:${port}` }, 'POST'],

@@ -16,7 +16,7 @@ const FILES: Readonly<Record<string, string>> = {
   'catalog-key.json': '{"providers": {"aws-main": {"hunter2": 1}}}',
 };
 
-/** What the admin server's validator says of a configuration that names this file. */
+/** The response of the admin validator to a configuration that names this file. */
 async function problems(gate: TestGateway, file: string): Promise<string> {
   const body = `config: { modelCatalog: [{ file: ${JSON.stringify(file)} }] }\ngateways: {}\n`;
   const { status, text } = await send(`${gate.admin}/api/config/validate`, {

@@ -119,7 +119,7 @@ describe('heap profiles', () => {
       void asked.finally(() => {
         done = true;
       });
-      // All the time, so that the sampler sees it.
+      // Busy all the time, so that the sampler sees it.
       await until(() => {
         kept.push(...keepForProfile(20_000));
         dropForProfile(20_000);

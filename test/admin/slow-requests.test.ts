@@ -5,7 +5,7 @@ import { gateway } from '../kit/gateway.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 
-// Fields are cut to a length: a request is made large by many of them.
+// Fields are truncated, so a large request needs many of them.
 const add = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`f${index}`, 'request.path']));
 const YAML = JSON.stringify({
   config: { adminAddr: 'off', connectionTerminationDeadline: '100ms' },
@@ -25,7 +25,7 @@ test('a client that stops reading the request stream misses some requests and se
   socket.write('GET /api/requests HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n');
   await until(async () => (await send(`${running.admin}/debug/tasks`)).text.includes('1 stream'));
 
-  // More than the kernel holds for a reader that does not read.
+  // More than the socket buffers hold for a client that does not read.
   const path = `/${'x'.repeat(2 * LIMITS.logFieldLength)}`;
   for (let sent = 0; sent < COUNT; sent += 20) {
     const replies = await Promise.all(Array.from({ length: 20 }, () => send(running.url + path)));
@@ -43,7 +43,7 @@ test('a client that stops reading the request stream misses some requests and se
   const ids = [...text.matchAll(/"id":(\d+)/g)].map(([, id]) => Number(id)).filter((id) => id <= COUNT);
   expect(ids.length).toBeGreaterThan(0);
   expect(ids.length).toBeLessThan(COUNT);
-  // Whole frames, without a hole before the first that is missing.
+  // Complete frames without a gap before the first missing one.
   expect(ids).toEqual(ids.map((_, index) => index + 1));
   socket.destroy();
 });

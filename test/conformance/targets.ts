@@ -13,7 +13,7 @@ export interface Endpoint {
   url: string;
   /** The process that listens there. */
   pid: number;
-  /** Ends every process that was started; rejects when one does not go. */
+  /** Ends every process that was started; rejects when one does not exit. */
   stop(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ function bannerReader(): (line: string) => string | undefined {
 /**
  * The gateway with one target, so that names reach the client unprefixed.
  *
- * @param target the target's transport, as it stands in the configuration
+ * @param target the target's transport as in the configuration
  * @param bin the `agctl.js` to run; default: the one of this checkout, which must be built
  */
 export async function startGateway(target: Record<string, unknown>, bin = builtGateway): Promise<Endpoint> {
@@ -72,7 +72,7 @@ export async function startGateway(target: Record<string, unknown>, bin = builtG
  * @param env variables for the fixture alone
  */
 export function startStdioGateway(bin?: string, env: Record<string, string> = {}): Promise<Endpoint> {
-  // Each session starts the fixture anew.
+  // Each session starts its own fixture.
   const { NODE_COMPILE_CACHE } = process.env;
   const cached = NODE_COMPILE_CACHE === undefined ? env : { NODE_COMPILE_CACHE, ...env };
   return startGateway({ stdio: { cmd: process.execPath, args: [fixture], env: cached } }, bin);

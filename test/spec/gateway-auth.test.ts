@@ -194,7 +194,7 @@ describe('authorization rules', () => {
       expect(await status({ ...both, email_verified: false })).toBe(403);
       expect(await status({ ...both, realm_access: { roles: ['offline_access'] } })).toBe(403);
       expect(await status({})).toBe(403);
-      // The token comes first.
+      // The token is validated first.
       expect((await initialize(front)).status).toBe(401);
       expect(await status({ ...both, exp: 1 })).toBe(401);
     },

@@ -140,7 +140,7 @@ describe('listeners and routes', () => {
     ['gateway.http.mcp-port', 'gateway.limits.mcp-port'],
     'a simplified mcp section is served on port 3000',
     () => {
-      // Not over the wire: the port may be taken where the tests run.
+      // Not over a socket: the port may be in use where the tests run.
       const { config } = loadConfigText(yaml({ mcp: { targets: [target('only')] } }), 'test.yaml', {});
       const { gateways } = planGateways(config as NonNullable<typeof config>);
       expect(gateways.map(({ port }) => port)).toEqual([3000]);

@@ -79,7 +79,7 @@ describe.each(Object.entries(CLIENTS))('the official client, %s', (_name, connec
   let client: Client;
   beforeAll(async () => {
     client = await connect();
-    // A session begins without a server that is slow to start, which lists its tools once it is there.
+    // A session begins without a server that is slow to start; its tools are listed when it is ready.
     await until(async () => {
       const { tools } = await client.listTools();
       return ['everything_', 'files_'].every((prefix) => tools.some(({ name }) => name.startsWith(prefix)));

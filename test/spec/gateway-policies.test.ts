@@ -9,7 +9,7 @@ import { type HttpReply, type SendOptions, send } from '../kit/send.ts';
 import { type HttpUpstream, httpUpstream } from '../kit/upstream.ts';
 import { verifies } from '../kit/verifies.ts';
 
-/** An address of this machine, in the place of one of the mesh. */
+/** An address of this machine in place of one of the mesh. */
 const MESH = '127.100.64.7';
 
 const initialize = (more: SendOptions = {}): SendOptions => ({
@@ -233,7 +233,7 @@ describe('authorization', () => {
       expect(await status('ada', ['other'])).toBe(403);
       expect(await status('ada', undefined)).toBe(403);
       expect(await status('eve', ['mcp-user'])).toBe(403);
-      // Not a question of rules: this token is not valid.
+      // The rules do not matter: this token is invalid.
       expect(await status('ada', ['mcp-user'], otherKey)).toBe(401);
     },
   );

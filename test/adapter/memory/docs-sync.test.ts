@@ -12,7 +12,7 @@ import { MEMORY_STORE_LIMITS } from '../../../src/core/memory-limits.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { fakeStore } from './fake-store.ts';
 
-/** Counts what is embedded; may be told to fail or to wait. */
+/** Counts the embedded texts; can be made to fail or to wait. */
 function countingEmbedder(id = 'hash-v1/128') {
   const inner = createHashEmbedder();
   const state = { texts: 0, before: async (_texts: readonly string[]): Promise<void> => undefined };

@@ -9,7 +9,7 @@ import { brief, DOCUMENT, documentText, type Found, type Line, SESSION } from '.
 import { documentOf, turn, vector } from './records.ts';
 
 const nothing = (): void => undefined;
-/** The real one loads a library, which is much of what a start costs. */
+/** The real one loads a library, which takes much of the start time. */
 const SILENT: Log = {
   error: nothing,
   warn: nothing,
@@ -25,7 +25,7 @@ function say(line: Line): void {
     try {
       rest = rest.subarray(writeSync(1, rest));
     } catch (error) {
-      // The parent is behind, and the pipe full.
+      // The parent reads slowly, and the pipe is full.
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
     }
   }
@@ -74,7 +74,7 @@ async function write(store: Store, start: number): Promise<void> {
   await Promise.all([turns(), turns(), turns(), documents()]);
 }
 
-// Without a number to begin at it only looks.
+// Without a start number it only reads.
 const [path = '', start] = process.argv.slice(2);
 const store = await openSqliteStore({ path, log: SILENT });
 say({ kind: 'found', found: await found(store) });

@@ -3,10 +3,10 @@ import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { killLoop } from './kill-harness.ts';
 
-/** Some 150 ms of a processor each. `npm run bench memory-kill` for 10,000. */
+/** Each takes some 150 ms of CPU time. `npm run bench memory-kill` runs 10,000. */
 const KILLS = env['CI'] === undefined || env['CI'] === 'npm test' ? 60 : 500;
 
-// What is lost once in 500 is lost: no second try.
+// A loss once in 500 runs is a failure: no retries.
 test(`SIGKILL, ${KILLS} times, loses no acknowledged write and leaves no partial write`, {
   retry: 0,
   timeout: 600_000,

@@ -223,7 +223,7 @@ describe('LLM rate limits', () => {
 
   test("a token limit deducts a call's usage when the call ends, and refuses calls at zero", async () => {
     await using served = await limited({ maxTokens: 10, fillInterval: '1h', type: 'tokens' });
-    // The built-in model counts words, and says as many.
+    // The built-in model counts words and answers with as many.
     const first = await chat(served, say('one two three'));
     expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '10' });
     await served.accessLine(1);

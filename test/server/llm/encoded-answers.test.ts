@@ -21,7 +21,7 @@ import type { Answer } from '../../kit/upstream.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-/** A provider that compresses its answers whatever it was asked for, as some do. */
+/** A provider that compresses its responses regardless of accept-encoding, as some do. */
 function encoded(bytes: Uint8Array, encoding: string, status = 200, headers: object = JSON_TYPE): Answer {
   return (_, response) => {
     const length = { 'content-length': String(bytes.byteLength) };

@@ -28,7 +28,7 @@ function failing(models: readonly object[], ...targets: object[]): Promise<TestG
   return gateway(JSON.stringify({ config, llm: { port: 0, models, virtualModels } }), { admin: true });
 }
 
-/** How the endpoints of all models do, from the admin server. */
+/** The state of the endpoints of all models, from the admin server. */
 async function endpoints({ admin }: TestGateway): Promise<Dumped> {
   const dump = JSON.parse((await send(`${admin}/config_dump`)).text) as {
     backends: { backend: { ai?: { target: { providers: Dumped[] } } } }[];
@@ -55,7 +55,7 @@ describe('a virtual model with failover', () => {
     expect([first.received.length, second.received.length]).toEqual([5, 0]);
 
     mood.answer = answering('{"error":{}}', 500);
-    // It was reached and may have acted: the request is not sent to the other one.
+    // The provider was reached and may have processed the request, so it is not sent to another one.
     expect((await chat(served, ASKED)).status).toBe(500);
     expect([first.received.length, second.received.length]).toEqual([6, 0]);
     expect((await chat(served, ASKED)).status).toBe(200);

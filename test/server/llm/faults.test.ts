@@ -88,13 +88,13 @@ describe('input of guardrails', () => {
     await chat(guarded.served, { ...CHAT, messages: small });
     for (const messages of [small, large]) {
       let delay = Number.POSITIVE_INFINITY;
-      // What else the machine does only ever adds to it.
+      // Other load on the machine can only increase it.
       for (let round = 0; round < 3; round++) {
         seen.length = 0;
         delay = Math.min(delay, await worstLoopDelay(() => chat(guarded.served, { ...CHAT, messages })));
         expect(seen).toHaveLength(messages.length);
       }
-      // 50 ms on a machine of its own; provider, webhook and client share this process.
+      // 50 ms on an idle machine; provider, webhook and client share this process.
       expect(delay).toBeLessThan(250);
     }
   });
@@ -185,7 +185,7 @@ test('a provider that dies in mid-stream ends each stream with an error event', 
   });
 });
 
-/** Connections to a service with pieces that come late and small; some requests reset the connection instead. */
+/** A relay to a service that delays and splits its data and resets the connections of some requests. */
 async function badNetwork(address: string, resets: (request: number) => boolean) {
   const [host = '', port = ''] = address.split(':');
   let requests = 0;
@@ -288,7 +288,7 @@ test('a gateway without free file descriptors keeps its streams and recovers whe
   const crowd = Array.from({ length: 300 }, () =>
     connect(Number(port), hostname).on('error', () => undefined),
   );
-  // So many fit, and the others wait or are turned away.
+  // Only that many connections fit; the others wait or are refused.
   await until(() => crowd.filter(({ readyState }) => readyState === 'open').length > 80);
   const before = beats;
   await until(() => beats > before + 5);

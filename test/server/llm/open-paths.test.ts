@@ -308,7 +308,7 @@ describe('multipart forms', () => {
 });
 
 describe('member names that differ only in case', () => {
-  // Decoders of some languages take them for the same, and the last one then counts.
+  // Decoders of some languages treat them as equal and use the last one.
   test.each([
     { model: 'cheap', MODEL: 'dear' },
     { model: 'cheap', Model: 'cheap' },
@@ -447,7 +447,7 @@ describe('`passthrough` of a model', () => {
     expect(errorOf(await ask('POST', '/v1/files', 'no JSON at all', 'text/plain')).code).toBe(
       'model_not_allowed',
     );
-    // A provider may read JSON whatever it is called, and other members of it than we do.
+    // A provider may parse JSON of any content type and read members that the gateway does not know.
     for (const body of ['{"model":"plain","model":"acme"}', ' {"model":"acme"', '[{"model":"acme"}]'])
       expect(errorOf(await ask('POST', '/v1/files', body)).code).toBe('invalid_request_body');
     const hidden = await ask('POST', '/v1/files', '{"model":"plain","model":"acme"}', 'text/plain');
@@ -460,7 +460,7 @@ describe('`passthrough` of a model', () => {
     expect(errorOf(await ask('GET', '/v1/files/f1?mod%65l=acme')).code).toBe('model_not_allowed');
     const form = 'application/x-www-form-urlencoded';
     expect(errorOf(await ask('POST', '/v1/files', 'a=b&mod%65l=acme', form)).code).toBe('model_not_allowed');
-    // Which one the provider takes would be its choice.
+    // The provider could use either of them.
     expect(errorOf(await ask('POST', '/v1/files?model=acme', '{"model":"plain"}')).code).toBe(
       'ambiguous_model',
     );

@@ -113,7 +113,7 @@ describe('a stalled provider response in place of a stream', () => {
       });
       await using served = await llmGateway(provider, more);
       const reply = await chat(served, STREAM).catch(() => undefined);
-      // An answer's beginning goes out as it comes; a refusal, and what is guarded, is read whole before.
+      // The beginning of a response is forwarded at once; errors and guarded responses are read completely first.
       expect(reply?.status).toBe(status === 200 && !('llm' in more) ? undefined : 504);
       await until(() => hasLeft);
       const line = await served.accessLine(1);
@@ -156,13 +156,13 @@ describe('provider streams that end with an error', () => {
   ] as const)('a provider stream that ends with an error %s counts as a failure', async (_, events, name) => {
     await using provider = await llmProvider(streaming((response) => response.end(events.join(''))));
     await using served = await llmGateway(provider);
-    // Every byte goes to the client, who is told by the provider.
+    // Every byte is forwarded, so the client gets the provider's error.
     expect(await chat(served, STREAM)).toMatchObject({ status: 200, text: events.join('') });
     const line = await served.accessLine(1);
     expect(line['error']).toBe('the provider answered with an error');
     expect(line['error.type']).toBe(name);
     expect(line['reason']).toBe('UpstreamFailure');
-    // What was said is charged, an error alone is not.
+    // The text that was sent is charged, an error alone is not.
     expect('gen_ai.usage.input_tokens' in line).toBe(events.join('').includes('Hel'));
     expect(JSON.stringify(line)).not.toContain('Bob');
   });

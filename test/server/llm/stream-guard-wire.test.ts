@@ -102,7 +102,7 @@ describe('guarded streams over HTTP', () => {
     const [response] = (await once(call, 'response')) as [IncomingMessage];
     response.on('error', () => undefined).pause();
     let before = -1;
-    // Webhooks answer within milliseconds here: once nothing moves, it is the client that is waited for.
+    // Webhooks answer within milliseconds here, so a stalled stream waits for the client.
     await until(async () => {
       before = hook.received.length;
       await new Promise((resolve) => setTimeout(resolve, 300));
@@ -130,7 +130,7 @@ describe('guarded streams over HTTP', () => {
     await until(() => asked === 1);
     response.destroy();
     await until(() => left === 1);
-    // A rejection that nobody handles would fail the run here.
+    // An unhandled rejection would fail the test run here.
     await served.accessLine(1);
     expect(served.accessLog).toHaveLength(1);
   });

@@ -66,7 +66,7 @@ describe('LLM streams', () => {
       }),
     );
     await using served = await llmGateway(provider);
-    // With `stream_options` of the client's own nothing is taken out.
+    // If the client sent its own `stream_options`, no event is removed.
     const body = { ...STREAM, stream_options: { include_usage: true } };
     for (cut = 1; cut < bytes.length; cut += 3) {
       const reply = await chat(served, body);
@@ -251,7 +251,7 @@ describe('LLM streams', () => {
     const response = await opened(served.url);
     response.pause();
     let before = -1;
-    // The socket buffers of the system fill up first; then nothing moves.
+    // The socket buffers of the system fill up first; then the stream stops.
     await until(async () => {
       before = written;
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -277,7 +277,7 @@ describe('responses in place of a stream', () => {
     });
     await using served = await llmGateway(provider, more);
     const reply = await chat(served).catch(() => undefined);
-    // Its beginning went out before, so that only the connection can say that there is no more.
+    // Its beginning was already sent, so only closing the connection can signal the error.
     expect(reply?.status).toBe('llm' in more ? 504 : undefined);
     await until(() => left);
     expect(await served.accessLine(1)).toMatchObject({

@@ -7,7 +7,7 @@ import { isAlive } from '../../kit/is-alive.ts';
 import { INITIALIZE, type McpSession, openSession, post } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 
-// Sessions count as idle after a second or more; what happens then is the same after a moment.
+// Sessions count as idle after a second or more; shorter limits behave the same.
 const limits = LIMITS as Record<'evictionIdle' | 'evictionListening' | 'childSlotWait', number>;
 const before = { ...LIMITS };
 afterEach(() => void Object.assign(limits, before));
@@ -24,7 +24,7 @@ async function busy(session: McpSession): Promise<AbortController> {
   session
     .send({ id: 99, method: 'tools/call', params: { name: 'hang' } }, { signal: leave.signal })
     .catch(() => undefined);
-  // Comes after the call, because one pipe carries both.
+  // Arrives after the call, because both use the same pipe.
   await session.request('ping');
   return leave;
 }

@@ -9,7 +9,7 @@ import { MCP_HEADERS, type McpSession, openSession, read } from '../../kit/mcp.t
 import { type McpUpstream, mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
 import { until } from '../../kit/until.ts';
 
-// The id of a session with HTTP targets says how to continue it in another process. What has ended must not continue.
+// Another process can resume a session with HTTP targets from its id, but must not resume an ended session.
 
 /** A server that does not let clients end sessions, as MCP allows: it serves the session for ever. */
 const keepsSessions: Script = ({ verb }, response) => {

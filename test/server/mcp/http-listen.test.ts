@@ -7,7 +7,7 @@ import { openSession } from '../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream, type Received, type Script } from '../../kit/mcp-upstream.ts';
 import { until } from '../../kit/until.ts';
 
-// A failing server is asked every few seconds; what happens then is the same after some milliseconds.
+// A failing server is retried every few seconds; a few milliseconds behave the same.
 const limits = LIMITS as { retryFirst: number; retryLast: number };
 const before = { ...LIMITS };
 beforeEach(() => {

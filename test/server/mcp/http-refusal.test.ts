@@ -54,7 +54,7 @@ describe('an HTTP error of a single target', () => {
     await using gate = await gateway(mcpConfig([target(up)]));
     const session = await openSession(`${gate.url}/mcp`);
     expect((await session.send(say(1, 'x'))).status).toBe(status);
-    // The session goes on.
+    // The session still works.
     expect((await session.request('tools/list')).result.tools).toHaveLength(1);
   });
 
@@ -113,7 +113,7 @@ describe('an HTTP error of a single target', () => {
       () => undefined,
     );
     await until(() => release !== undefined);
-    // Until then our response head is held back, so that it can still become the status of the target.
+    // The gateway has not sent its response head yet, so it can still use the target's status.
     const held = performance.now();
     await until(() => performance.now() - held > 2_100);
     release?.();

@@ -7,7 +7,7 @@ import { isAlive } from '../../kit/is-alive.ts';
 import { MCP_HEADERS, type McpSession, openSession } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 
-// Only the repeating timers stand still: the sweep of sessions and the heartbeat of streams.
+// Only the repeating timers are faked: the session sweep and the stream heartbeat.
 beforeAll(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
 afterAll(() => void vi.useRealTimers());
 
@@ -24,7 +24,7 @@ describe('the idle sweep', () => {
     const pid = await pidOf(session);
     vi.advanceTimersByTime(LIMITS.sessionSweep - 1);
     expect((await session.request('ping')).status).toBe(200);
-    // More than a millisecond has passed since the ping when its answer has been read and this runs.
+    // More than a millisecond has passed since the ping by the time its response has been read.
     await until(() => {
       vi.advanceTimersByTime(LIMITS.sessionSweep);
       return !isAlive(pid);

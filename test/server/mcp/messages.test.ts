@@ -190,7 +190,7 @@ describe('message text', () => {
       `{"method":"tools/call","params":${params},"extra":null,"jsonrpc":"2.0","id":"i"}`,
     );
     expect(status).toBe(200);
-    // The line before the question about lines.
+    // The last line before the call that asks for the received lines.
     const line = (await received()).at(-2) as string;
     expect(line).toMatch(/^\{"method":"tools\/call","params":.*,"extra":null,"jsonrpc":"2\.0","id":\d+\}$/);
     expect(line).toContain(`"params":${params},`);
@@ -211,7 +211,7 @@ describe('message text', () => {
     const pieces = [
       '{"jsonrpc":"2.0","id":"?","result":{"big":12345678901234567890,"one":1.0,"\\u0061":null}}\n',
     ];
-    // The id of this call at the child is what it must answer to: one more than the last one that it got.
+    // The child must answer with the id of this call, which is one more than the last id that it received.
     const last = JSON.parse((await received()).at(-1) as string).id as number;
     const line = (pieces[0] as string).replace('"?"', String(last + 1));
     const answer = await session.request('tools/call', {

@@ -64,7 +64,7 @@ describe('prefixMode', () => {
       argument: { name: 'x', value: '' },
     });
     expect(completion.result.completion.values).toEqual(['a ask']);
-    // Neither lists it, and both have resources: nobody can say whose it is.
+    // Neither target lists it and both have resources, so its owner is unknown.
     expect((await own.session.request('resources/read', { uri: 'file:///9' })).error.message).toBe(
       'Unknown resource: file:///9',
     );

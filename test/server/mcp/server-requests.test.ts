@@ -211,7 +211,7 @@ describe('notifications/cancelled of a server', () => {
     const { id } = await stream.next(asks);
     const { params } = await stream.next(({ method }) => method === 'notifications/cancelled');
     expect(params).toEqual({ requestId: id, reason: 'changed my mind' });
-    // An answer that was already under way is not for the server any more.
+    // A response sent before the cancellation arrived is not forwarded to the server.
     await session.send({ id, result: { roots: [] } });
     const ping = await stream.next(({ method }) => method === 'ping');
     await session.send({ id: ping.id, result: {} });

@@ -18,7 +18,7 @@ import { until } from '../../kit/until.ts';
 
 const NOT_FOUND = 'mcp: session not found: start a new one with an initialize request';
 
-/** Clients are all told the same; the access log says why. */
+/** All clients get the same error; the access log has the reason. */
 const logSays = (why: string): Promise<void> =>
   until(() => parseAccessLine(gate.accessLog.at(-1) ?? '')['error.detail'] === why);
 

@@ -27,7 +27,7 @@ test('a client that stops reading and then disconnects does not block its sessio
   await once(response, 'readable');
   const ping = (within: number) =>
     session.send({ id: 2, method: 'ping' }, { signal: AbortSignal.timeout(within) });
-  // The child is not read from any more.
+  // The gateway has stopped reading from the child.
   await until(async () =>
     ping(300).then(
       () => false,

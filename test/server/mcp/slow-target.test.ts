@@ -8,7 +8,7 @@ import { gateway } from '../../kit/gateway.ts';
 import { INITIALIZE, type Json, type McpSession, openSession, post } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 
-// The bounds are many seconds; what happens then is the same after one, in which the other target is up.
+// The real limits are many seconds; one second, in which the other target starts, behaves the same.
 const limits = LIMITS as Record<
   | 'slowBegin'
   | 'slowTarget'
@@ -224,7 +224,7 @@ describe('a target that is slow to start', () => {
     const listed = list(session);
     expect(await isOpenAfter(listed, limits.slowTarget * 1.5)).toBe(true);
     writeFileSync(start, '');
-    // Both began as slowly: the first one to answer waits for the other.
+    // Both targets are equally slow to start: the first to answer waits for the other.
     expect(toolsOf(await listed)).toEqual(['one_echo', 'two_echo']);
     expect(readFileSync(mark, 'utf8').split('\n')).toHaveLength(3);
   });

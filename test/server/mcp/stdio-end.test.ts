@@ -115,7 +115,7 @@ describe('the end of the gateway', () => {
     await using running = await serve(mcpConfig([STUBBORN, chaos('b')]));
     const session = await openSession(`${running.url}/mcp`);
     const pids = [await numberFrom(session, 'a_pid'), await numberFrom(session, 'a_grandchild')];
-    // One that has ended before: its group is nobody's any more.
+    // A child that has already exited: its process group no longer exists.
     const other = await openSession(`${running.url}/mcp`);
     await other.end();
     running.kill('SIGKILL');

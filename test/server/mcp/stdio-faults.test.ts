@@ -98,7 +98,7 @@ describe('a child process that exits', () => {
       expect(status).toBe(200);
       expect(error.code).toBe(-32603);
       expect(error.message).toBe(`target "a" ${reason}`);
-      // Why, in the log alone.
+      // Only the log has the reason.
       const line = gate.log.find((each) => each.includes('target is not available'));
       expect(line).toContain(`${reason}${detail}`);
       // Everything else that waited for it fails with it.
@@ -141,7 +141,7 @@ describe('a child process that exits', () => {
       await session.request('tools/call', { name: 'a_echo' });
       return performance.now() - began > 700;
     });
-    // At 0, 100, 300 and 700 ms; without a wait it would be a start a call, dozens.
+    // Starts at 0, 100, 300 and 700 ms; without delays each of the dozens of calls would start one.
     expect(starts()).toBeGreaterThan(1);
     expect(starts()).toBeLessThanOrEqual(4);
   });
@@ -221,7 +221,7 @@ describe('stderr of a stdio target', () => {
     const lines = gate.log.filter((line) => line.includes('stream="stderr"'));
     expect(lines.length).toBeGreaterThan(0);
     expect(lines.length).toBeLessThanOrEqual(10 * seconds);
-    // The next second begins with how much is missing.
+    // The next second begins with the number of dropped lines.
     await until(async () => {
       await session.request('tools/call', { name: 'stderr', arguments: { lines: 1 } });
       return gate.log.some((line) => /suppressed=\d{3,}/.test(line));

@@ -53,7 +53,7 @@ describe('a shared stdio target', () => {
     expect(received.filter(({ method }) => method === 'notifications/initialized')).toHaveLength(1);
     for (const { initialize } of [one, two]) {
       expect(initialize.result.serverInfo).toEqual({ name: 'a', version: '1' });
-      // The level would be that of all sessions.
+      // The log level would apply to all sessions.
       expect(initialize.result.capabilities).toEqual({
         tools: { listChanged: true },
         resources: { subscribe: true },
@@ -159,7 +159,7 @@ describe('server messages of a shared stdio target', () => {
       });
     const seen = () => streams.map(({ messages }) => messages.map(({ params }) => params.uri));
     const end = { method: 'notifications/tools/list_changed', params: { uri: 'end' } };
-    /** A notification for all, behind whatever came before. */
+    /** Sends a notification to all sessions, after all earlier messages. */
     const settled = async (count: number): Promise<void> => {
       await three.request('tools/call', { name: 'notify', arguments: end });
       await until(() => seen().every((uris) => uris.filter((each) => each === 'end').length === count));
@@ -167,7 +167,7 @@ describe('server messages of a shared stdio target', () => {
     await one.request('resources/subscribe', { uri });
     await two.request('resources/subscribe', { uri });
     await settled(1);
-    // The target tells of the resource at once with every subscription.
+    // The target sends a resource update at every subscription.
     expect(seen()).toEqual([[uri, uri, 'end'], [uri, 'end'], ['end']]);
     expect((await one.request('resources/unsubscribe', { uri })).result).toEqual({});
     await notify(`${uri}/part`);

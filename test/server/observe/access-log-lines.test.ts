@@ -9,7 +9,7 @@ import { until } from '../../kit/until.ts';
 import { refusingPort } from '../../kit/upstream.ts';
 
 // Lines of the access log byte for byte, in both formats. Names and order are those of upstream's wire format.
-// `vitest -u` writes them anew; read the difference before keeping it.
+// `vitest -u` updates the files; review the diff.
 
 const PRICES = {
   providers: {
@@ -27,7 +27,7 @@ interface Scene extends AsyncDisposable {
   readonly gate: TestGateway;
   /** Sends a chat completion. */
   chat(content: string): Promise<unknown>;
-  /** The lines so far, what differs from run to run replaced. */
+  /** The lines so far, with placeholders for values that differ between runs. */
   lines(count: number): Promise<string[]>;
 }
 

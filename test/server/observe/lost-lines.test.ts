@@ -41,7 +41,7 @@ test('access log lines dropped by a blocked stdout are counted in a metric and r
   const total = await lost();
   expect(total).toBeLessThan(sent);
   running.kill('SIGTERM');
-  // Nobody reads stdout even now: the process ends all the same, and says what the first warning did not know of.
+  // stdout is still not read: the process exits anyway and reports the losses since the first warning.
   const { stderr, signal } = await running.finished;
   const counts = [...stderr.matchAll(/lost=(\d+) total=(\d+)/g)].map(([, one, all]) => [
     Number(one),

@@ -119,7 +119,7 @@ describe('MCP metrics', () => {
     for (let i = 0; i < 5; i++) await session.request('tools/call', { name: `invented${i}` });
     await session.request('made/up');
     await session.request('tools/call', { name: 'a_echo', arguments: {} });
-    // Servers may say in a result, and not as an error, that there is no such tool.
+    // Servers may report an unknown tool in a result instead of an error.
     await session.request('tools/call', { name: 'b_fail', arguments: {} });
     await ended(gate, 10);
     const families = await scrape(gate);
@@ -127,7 +127,7 @@ describe('MCP metrics', () => {
     const call = { method: 'tools/call', resource_type: 'tool' };
     expect(sampleValue(families, name, { ...call, server: 'a', resource: 'echo' })).toBe(1);
     expect(JSON.stringify([...families.values()])).not.toMatch(/invented|made/);
-    // The methods of MCP are a fixed list: nothing needs to have succeeded for one to be named.
+    // MCP methods are a fixed list, so they get their own label even without a successful call.
     const invented = { ...call, server: 'unknown', resource: 'unknown' };
     expect(sampleValue(families, name, invented)).toBe(5);
     expect(sampleValue(families, name, { ...call, server: 'b', resource: 'unknown' })).toBe(1);

@@ -15,10 +15,10 @@ const traceparent = `00-${TRACE}-${CLIENT}-01`;
 const SERVER_SPAN = 2;
 const CLIENT_SPAN = 3;
 
-/** What the access log says of a request and its span says otherwise: the failure is the span's status. */
+/** Access log fields that spans express differently: a failure is the span's status. */
 const ONLY_IN_LOG = new Set(['error', 'trace.id', 'span.id']);
 
-/** Fields of the access log that OpenTelemetry's conventions call something else. */
+/** Access log fields with another name in the OpenTelemetry conventions. */
 const IN_SPAN: Readonly<Record<string, string>> = {
   'src.addr': 'client.address',
   'http.method': 'http.request.method',
@@ -79,7 +79,7 @@ test('MCP tool calls and LLM calls under one traceparent form one connected trac
   const url = urlOf(false);
   expect((await chat({ url }, undefined, { traceparent })).status).toBe(200);
   await until(() => gate.accessLog.length === 6);
-  // The exporter is slower than the requests, or not: its queue is listed either way.
+  // The queue of the exporter is listed whether or not it has spans.
   const memory = JSON.parse((await send(`${gate.admin}/memory`)).text) as { bounds: object[] };
   expect(memory.bounds).toContainEqual({
     name: 'tracing.spans',
@@ -94,7 +94,7 @@ test('MCP tool calls and LLM calls under one traceparent form one connected trac
   expect(spans.filter(({ parentSpanId }) => !known.has(parentSpanId))).toEqual([]);
   const contextOf = (span: ReceivedSpan | undefined): string => `00-${TRACE}-${span?.spanId}-01`;
 
-  // A child process has no headers: the context is in the message that it got.
+  // A child process gets no headers: the trace context is in the message.
   const stdio = pairOf(spans, ({ attributes }) => attributes['mcp.target'] === 'child');
   const lines = JSON.parse(child.result.content[0].text) as string[];
   const got = lines.map((line) => JSON.parse(line) as Json).find(({ method }) => method === 'tools/call');
@@ -105,7 +105,7 @@ test('MCP tool calls and LLM calls under one traceparent form one connected trac
     contextOf(web.calls[0]),
   ]);
 
-  // Every target that was asked has a span of its own; the one that is gone was never asked.
+  // Every target that was called has its own span; the unavailable one was never called.
   const list = pairOf(spans, ({ name }) => name === 'tools/list');
   expect(list.calls.map(({ name }) => name).sort()).toEqual(['tools/list child', 'tools/list web']);
   const listed = http.of('tools/list')[0];

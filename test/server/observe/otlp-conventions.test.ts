@@ -314,7 +314,7 @@ test('a JSON-RPC error has its code in both spans', async () => {
   }
 });
 
-/** In the GenAI conventions, and not yet in the package. */
+/** Attributes of the GenAI conventions that the package does not have yet. */
 const NEWER = new Set(['gen_ai.usage.audio.input_tokens', 'gen_ai.usage.audio.output_tokens']);
 /** Namespaces of the conventions. */
 const STANDARD = /^(?:http|url|network|server|client|user_agent|error|gen_ai|jsonrpc|rpc)\./;

@@ -19,7 +19,7 @@ import { send } from '../../kit/send.ts';
 
 type Done = Parameters<SpanExporter['export']>[1];
 
-/** A processor before an exporter that answers when it is told to, and a tracer that feeds it. */
+/** A span processor whose exporter completes on demand, and a tracer for it. */
 function exportTo(exporter: Partial<SpanExporter>) {
   const warnings: unknown[] = [];
   const log = { warn: (...line: unknown[]) => void warnings.push(line) } as unknown as Log;

@@ -26,7 +26,7 @@ const tracing = (config: object, more: object = {}): string =>
 describe('agctl without the optional OTLP/gRPC package', () => {
   let folder: string;
 
-  // The built program elsewhere, beside all packages but that one.
+  // A copy of the built program with all packages except the optional one.
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'agctl-install-'));
     for (const name of ['bin', 'dist', 'package.json'])

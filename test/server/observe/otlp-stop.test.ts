@@ -31,13 +31,13 @@ test.each([
     const tracing = { otlpEndpoint: target.url, otlpProtocol, randomSampling: true };
     const route = { policies: { directResponse: { body: 'ok' } } };
     await using running = await serve(routesConfig([route], { config: { tracing } }));
-    // More than one export: what waits at the end must not take its time for each.
+    // More than one export: the queued spans share one time limit.
     for (let count = 0; count < 12; count += 1)
       await Promise.all(Array.from({ length: 50 }, () => send(running.url)));
     const began = performance.now();
     running.kill('SIGTERM');
     const { code, stderr } = await running.finished;
-    // 2 s, and what it takes to end a process on a busy machine.
+    // 2 s plus the time to end a process on a busy machine.
     expect(performance.now() - began).toBeLessThan(3_500);
     expect([code, stderr.includes('spans were lost')]).toEqual([0, true]);
   },

@@ -223,7 +223,7 @@ describe('exported traces', () => {
       attributes: { agent: 'me', 'url.path': '/yes' },
       resource: { 'service.name': 'edge' },
     });
-    // By the name that the access log has for it.
+    // By its name in the access log.
     expect(Object.keys(server(sink.spans).attributes).join()).not.toMatch(/src\.addr|client\.|peer/);
   });
 
@@ -238,7 +238,7 @@ describe('exported traces', () => {
       await gate.close();
       expect(performance.now() - started).toBeLessThan(6000);
       expect(gate.log.join('')).toMatch(/telemetry::trace\tspans were lost/);
-      // A heading of the gRPC library's, below which there is nothing.
+      // An empty heading that the gRPC library prints.
       expect(gate.log.join('')).not.toContain('Resolution note');
       const metrics = parseMetrics(await gate.running.metrics.render());
       expect(sampleValue(metrics, 'gw_trace_spans_lost_total')).toBe(2);

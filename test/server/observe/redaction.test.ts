@@ -11,7 +11,7 @@ import { recorded } from '../../kit/trace.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
-/** The shape of a signed token (RFC 7519), made of nothing. */
+/** A meaningless value in the form of a signed token (RFC 7519). */
 const JWT = `eyJhbGciOiJub25lIn0.eyJzdWIiOiJub2JvZHkifQ.${'c2ln'.repeat(8)}`;
 const VALUE = 'V4lueOfACredential';
 
@@ -40,13 +40,13 @@ const PARAMETERS = [
 ];
 
 interface Outputs {
-  /** What each output says of the request, by the name of the output. */
+  /** The text about the request in each output, by the name of the output. */
   readonly texts: Readonly<Record<string, string>>;
   readonly path: string;
   readonly upstreamTarget: string;
 }
 
-/** Everything that a gateway tells of one request. */
+/** Everything that a gateway outputs about one request. */
 async function outputsOf(target: string, headers: Record<string, string> = {}): Promise<Outputs> {
   await using sink = await collector('http');
   await using upstream = await httpUpstream((_, response) =>

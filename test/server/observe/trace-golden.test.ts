@@ -26,7 +26,7 @@ import { signIn } from '../../kit/sign-in.ts';
 import { goProblems, normalised, openTrace, recorded, traceServer } from '../../kit/trace.ts';
 import { httpUpstream, refusingPort } from '../../kit/upstream.ts';
 
-// Whole traces, without times, ports and ids. `vitest -u` writes them anew; read the difference before keeping it.
+// Whole traces, without times, ports and ids. `vitest -u` updates the files; review the diff.
 
 const seen = new Set<string>();
 

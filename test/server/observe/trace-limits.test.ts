@@ -69,7 +69,7 @@ test('a trace shows no credentials that a backend echoes or that the configurati
   const events = await recorded(gate, () => send(`${gate.url}/a?door=canary-door&q=1`, { headers }));
   const text = decoded(events);
   expect(text).toContain('"q=1"'.slice(1, -1));
-  // The header that only an expression reads is no credential by name: it shows, which proves that the rest would.
+  // A header without a credential name is shown, which proves that the others would be, too.
   expect(text.replaceAll('"x-pass":"canary"', '').match(/canary-(?!configured)[a-z]+/g)).toBeNull();
   expect(text).not.toContain('canary-configured');
 });
@@ -144,7 +144,7 @@ test('a trace reader that does not read loses events, is informed of the loss an
   socket.write('GET /debug/trace?follow=true HTTP/1.1\r\nhost: x\r\n\r\n');
   await until(() => gate.running.watchers.active);
   const heavy = `${gate.url}/${'y'.repeat(7_000)}`;
-  // What the sockets between the two hold comes on top of what the stream may keep.
+  // The socket buffers add to what the stream may hold.
   for (let index = 0; index < 200; index += 1) await send(heavy);
   let text = '';
   socket.setEncoding('utf8').on('data', (part: string) => {

@@ -15,7 +15,7 @@ import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
-/** So many clients that ask again and again, each on its own connection, until the returned function is called. */
+/** Starts `count` clients that send requests, each on its own connection, until the returned function is called. */
 function load(
   count: number,
   ask: (agent: Agent) => Promise<void>,
@@ -69,7 +69,7 @@ test('200 reloads under load lose no request, session or stream', { timeout: 60_
   await using remote = await mcpUpstream({});
   const config = (version: number): string =>
     routesConfig([
-      // Changes each time, with its connections; every fourth time it is another service.
+      // Changes at every reload, with its connections; at every fourth it is another service.
       {
         name: 'changing',
         matches: [{ path: { pathPrefix: '/changing' } }],
@@ -82,7 +82,7 @@ test('200 reloads under load lose no request, session or stream', { timeout: 60_
         policies: { authorization: { rules: [`${version} >= 0`] } },
         backends: [{ mcp: { targets: [{ name: 't', mcp: { host: remote.url } }, chaos('c')] } }],
       },
-      // Its targets change: sessions stay with those that they began with.
+      // Its targets change: sessions keep the targets that they began with.
       {
         name: 'renamed',
         matches: [{ path: { pathPrefix: '/renamed' } }],
@@ -119,7 +119,7 @@ test('200 reloads under load lose no request, session or stream', { timeout: 60_
       .catch(note('session'));
   });
   for (let version = 1; version <= 200; version += 1) {
-    // Every twentieth is a mistake.
+    // Every twentieth configuration is invalid.
     writeFileSync(path, version % 20 === 0 ? `${config(version)}]` : config(version));
     const seen = stopRequests.asked;
     expect(await gate.live.reload()).toBe(version % 20 !== 0);
@@ -176,7 +176,7 @@ test('reloads leak no runtime, file descriptor, watcher or timer', { timeout: 60
     collect();
     return left.filter((each) => each.deref() !== undefined).length <= 7;
   });
-  // Sooner than idle connections to a target end by themselves.
+  // Before idle connections to a target time out.
   await until(
     () => Object.entries(resources()).every(([name, count]) => count <= (before[name] ?? 0) + 2),
     3_000,

@@ -19,7 +19,7 @@ import { httpUpstream } from '../../kit/upstream.ts';
 
 interface Live extends AsyncDisposable {
   readonly gate: TestGateway;
-  /** Writes another configuration, and has it read. Whether it serves now. */
+  /** Writes a new configuration and reloads it. Resolves to whether it took effect. */
   become(config: string): Promise<boolean>;
 }
 
@@ -306,7 +306,7 @@ describe('MCP sessions at a reload', () => {
     const fresh = await openSession(it.gate.url);
     await fresh.request('tools/list');
     expect(two.of('tools/list')).toHaveLength(1);
-    // Another change later, both are still there; and one that was ended is gone for good.
+    // After another change both still exist, and an ended session stays ended.
     expect(await it.become(mcp([{ name: 't', mcp: { host: one.url } }, chaos('b')]))).toBe(true);
     expect((await old.request('tools/list')).status).toBe(200);
     expect((await fresh.request('tools/list')).status).toBe(200);

@@ -28,7 +28,7 @@ const config = (body: string): string =>
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const logged = (gate: TestGateway, what: string): number =>
   gate.log.filter((line) => line.includes(what)).length;
-/** Reloads that were made or failed, and warnings of them. */
+/** Log lines about successful and failed reloads, and their warnings. */
 const reloads = (gate: TestGateway): number =>
   gate.log.filter((line) => /\t(?:info|warn|error)\tagctl::reload\t/.test(line)).length;
 const serves = (gate: TestGateway, body: string): Promise<void> =>
