@@ -24,21 +24,27 @@ async function cancelledAt(
 }
 
 describe('notifications/cancelled', () => {
-  test.each([7, 'seven', '7'])('for id %j reaches the target under the id that it knows', async (id) => {
-    await using gate = await gateway(mcpConfig([chaos('a'), chaos('b')]));
-    const session = await openSession(`${gate.url}/mcp`);
-    const call = session.send(hang(id, 'b_hang')).catch(() => undefined);
-    await session.request('tools/call', { name: 'b_echo' });
-    await session.send({ method: 'notifications/cancelled', params: { requestId: id, reason: 'too slow' } });
-    const { calls, cancelled } = await cancelledAt(session, 'b_received');
-    expect(cancelled).toEqual([{ requestId: calls[0], reason: 'too slow' }]);
-    expect((await cancelledAt(session, 'a_received')).cancelled).toEqual([]);
-    await gate.close();
-    await call;
-  });
+  test.each([7, 'seven', '7'])(
+    'notifications/cancelled for id %j reaches the target with the id that the target knows',
+    async (id) => {
+      await using gate = await gateway(mcpConfig([chaos('a'), chaos('b')]));
+      const session = await openSession(`${gate.url}/mcp`);
+      const call = session.send(hang(id, 'b_hang')).catch(() => undefined);
+      await session.request('tools/call', { name: 'b_echo' });
+      await session.send({
+        method: 'notifications/cancelled',
+        params: { requestId: id, reason: 'too slow' },
+      });
+      const { calls, cancelled } = await cancelledAt(session, 'b_received');
+      expect(cancelled).toEqual([{ requestId: calls[0], reason: 'too slow' }]);
+      expect((await cancelledAt(session, 'a_received')).cancelled).toEqual([]);
+      await gate.close();
+      await call;
+    },
+  );
 
   test.each([8, '7', null, undefined])(
-    'for %j, which is no call of this session, is dropped',
+    'notifications/cancelled for %j, an id without a call in this session, is dropped',
     async (requestId) => {
       await using gate = await gateway(mcpConfig([chaos('a')]));
       const [session, other] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
@@ -57,7 +63,7 @@ describe('notifications/cancelled', () => {
     },
   );
 
-  test('ends the stream of the call, which will get no answer', async () => {
+  test('notifications/cancelled ends the response stream of its call without a response', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     let isEnded = false;
@@ -70,7 +76,7 @@ describe('notifications/cancelled', () => {
     await until(() => isEnded, 1_500);
   });
 
-  test('a late answer is dropped, and the next call gets its own', async () => {
+  test('a response that arrives after its call was cancelled is dropped, and the next call gets its own', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     await using folder = await temporaryFolder();
@@ -87,8 +93,8 @@ describe('notifications/cancelled', () => {
   });
 });
 
-describe('a client that leaves', () => {
-  test('in mid-call cancels the call, although its response has not begun', async () => {
+describe('client disconnects', () => {
+  test('a client that disconnects before the response has begun cancels its call', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     const leaving = new AbortController();
@@ -103,7 +109,7 @@ describe('a client that leaves', () => {
     expect(cancelled).toEqual([{ requestId: calls[0], reason: 'the client disconnected' }]);
   });
 
-  test('while its stream is open cancels the call at once', async () => {
+  test('a client that disconnects while its response stream is open cancels its call at once', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     // The request of the server opens the stream.
