@@ -67,7 +67,7 @@ describe('auth explain', () => {
     ],
     ['another issuer', { iss: 'http://other' }, /issuer is 'http:\/\/other'/, /host name/],
     ['an old token', { exp: seconds(-600) }, /expired/, /new token/],
-  ])('%s: 401, why, and what to do', async (_what, more, reason, fix) => {
+  ])('auth explain predicts 401 with the reason and what to do: %s', async (_what, more, reason, fix) => {
     const { code, verdicts } = await explain([{}], { more });
     expect([code, verdicts[0].accepted, verdicts[0].status]).toEqual([1, false, 401]);
     expect(verdicts[0].reason).toMatch(reason);
@@ -86,13 +86,13 @@ describe('auth explain', () => {
       /not an access/,
       /not the ID token/,
     ],
-  ])('%s: what to do is about that', async (_what, options, reason, fix) => {
+  ])('auth explain says what to do about a token problem: %s', async (_what, options, reason, fix) => {
     const { verdicts } = await explain([{}], options);
     expect(verdicts[0]).toMatchObject({ reason: expect.stringMatching(reason) });
     expect(verdicts[0].fix).toMatch(fix);
   });
 
-  test('keys that cannot be had: where they were sought, and where the provider says that they are', async () => {
+  test("auth explain names the address of unavailable keys and the one in the provider's metadata", async () => {
     await using idp = await startIdp();
     const policy = { issuer: idp.issuer, jwks: undefined };
     const { code, verdicts } = await explain([{ policy }], { more: { iss: idp.issuer } });
@@ -104,7 +104,7 @@ describe('auth explain', () => {
     });
   });
 
-  test('a token of another key: 401, and 200 where the mode lets it through', async () => {
+  test('auth explain predicts 401 for a token signed by another key, and 200 if the mode permits it', async () => {
     const { code, verdicts } = await explain([{}, { mode: 'permissive' }], { signer: signingKey('k1') });
     expect(code).toBe(1);
     expect(verdicts).toMatchObject([
@@ -113,7 +113,7 @@ describe('auth explain', () => {
     ]);
   });
 
-  test('rules of authorization count as they do for requests', async () => {
+  test('auth explain evaluates authorization rules as for requests', async () => {
     const bob = 'jwt.sub == "bob"';
     const cases: [string, unknown[], boolean][] = [
       ['a plain rule that holds', ['"reader" in jwt.roles'], true],
@@ -131,7 +131,7 @@ describe('auth explain', () => {
       expect(verdicts[index], what).toMatchObject({ accepted, status: accepted ? 200 : 403 });
   });
 
-  test('rules of mcpAuthorization have a value when they read the token only', async () => {
+  test('auth explain evaluates the rules of mcpAuthorization that read only the token', async () => {
     const items = ['jwt.sub == "bob"', 'mcp.tool.name == "echo" && jwt.sub == "ann"'];
     const { code, verdicts } = await explain([{ items }, { items: items.slice(0, 1) }]);
     expect(code).toBe(1);
@@ -149,7 +149,7 @@ describe('auth explain', () => {
     });
   });
 
-  test('as text, a route is a line and each rule another', async () => {
+  test('auth explain prints a line per route and a line per rule as text', async () => {
     const { code, stdout } = await explain([{ authorization: ['jwt.sub == "ann"'] }], {
       output: 'text',
       run: agctl,

@@ -58,8 +58,8 @@ const model = (baseUrl: string | undefined, more: object = {}, name = 'm'): obje
 });
 const withKey = { apiKey: KEY };
 
-describe('check of providers of models', () => {
-  test('that list their models with the key is ok; each is asked once for each key', async () => {
+describe('agctl check of LLM providers', () => {
+  test('check is ok for providers that list their models with the key, and asks each once per key', async () => {
     await using provider = await llmProvider(answering('{"data":[]}'));
     const url = `http://${provider.address}/v1/`;
     const { code, checks } = await check(
@@ -93,7 +93,7 @@ describe('check of providers of models', () => {
     ]);
   });
 
-  test('that answer something else; the key follows no redirect and is not repeated', async () => {
+  test('check reports other responses of a provider, does not send the key to redirects and does not print it', async () => {
     await using other = await httpUpstream();
     await using provider = await llmProvider((request, response, received) => {
       const status = Number(request.url?.split('/')[1]);
@@ -135,7 +135,7 @@ describe('check of providers of models', () => {
     expect(other.connections).toBe(0);
   });
 
-  test('that cannot be reached get no key', async () => {
+  test('check sends no key to unreachable providers', async () => {
     const port = await refusingPort();
     await using plain = await httpUpstream();
     await using tls = await tlsProvider('self-signed');
@@ -177,7 +177,7 @@ describe('check of providers of models', () => {
     for (const { received } of [plain, tls, expired]) expect(received).toEqual([]);
   });
 
-  test('with a certificate that is trusted, for its own host alone', async () => {
+  test('check trusts a certificate from NODE_EXTRA_CA_CERTS only for its own host', async () => {
     await using tls = await tlsProvider('good');
     const models = ['localhost', '127.0.0.1'].map((host) =>
       model(`https://${host}:${tls.port}/v1`, withKey, host),
@@ -191,7 +191,7 @@ describe('check of providers of models', () => {
   });
 });
 
-describe('a provider that does not', () => {
+describe('timeouts of agctl check', () => {
   const limits = LIMITS as { checkAnswer: number; checkConnection: number };
   const before = { ...limits };
   afterEach(() => Object.assign(limits, before));
@@ -219,7 +219,7 @@ describe('a provider that does not', () => {
     return (await Promise.all(checks.map(({ results }) => results))).flat();
   }
 
-  test('answer in time', async () => {
+  test('check reports a provider that does not answer before the timeout', async () => {
     await using provider = await llmProvider(() => undefined);
     expect(await soon(`http://${provider.address}/v1`)).toEqual([
       {
@@ -230,7 +230,7 @@ describe('a provider that does not', () => {
     ]);
   });
 
-  test('let anybody in in time', async () => {
+  test('check reports a provider that accepts no connection before the timeout', async () => {
     await using silent = await rawUpstream(() => undefined);
     expect(await soon(`https://${silent.address}/v1`)).toEqual([
       {
@@ -246,8 +246,8 @@ describe('a provider that does not', () => {
 const tlsProvider = (certificate: Certificate): Promise<HttpUpstream> =>
   httpUpstream(answering('{"data":[]}'), { certificate });
 
-describe('the key of a provider', () => {
-  test('that it needs and nobody has configured is a warning', async () => {
+describe('provider keys in agctl check', () => {
+  test('check warns when a provider requires a key and none is configured', async () => {
     const models = [
       model(undefined, {}, 'gpt'),
       { name: 'q', provider: 'groq' },
@@ -268,7 +268,7 @@ describe('the key of a provider', () => {
     ]);
   });
 
-  test('may be set with the headers, may be needed by nobody, and is not sent when it cannot be one', async () => {
+  test('check accepts a key in the headers or none if none is required, and sends no invalid key', async () => {
     await using provider = await llmProvider(answering('', 401));
     await using open = await llmProvider();
     const requestHeaders = { set: { Authorization: `Bearer ${KEY}` } };
@@ -295,7 +295,7 @@ describe('the key of a provider', () => {
   test.each([
     ['is empty', { THE_KEY: '' }],
     ['is not set', { THE_KEY: undefined }],
-  ])('in a variable that %s', async (problem, env) => {
+  ])('check reports a provider key in a variable that %s', async (problem, env) => {
     const { code, checks } = await check({ models: [model(undefined, { apiKey: '$THE_KEY' })] }, env);
     expect(code).toBe(1);
     expect(checks[0]).toEqual({

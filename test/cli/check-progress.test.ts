@@ -43,7 +43,7 @@ async function checkWithSilentProvider(options: { isTTY?: boolean; args?: readon
   };
 }
 
-test('results are printed while a provider is silent, and stderr says what is waited for', async () => {
+test('check prints results while a provider is silent, and stderr shows what it waits for', async () => {
   await using run = await checkWithSilentProvider();
   await until(() => run.live.stdout.includes('no route has mcpAuthentication'));
   expect(run.live.stdout).toContain('✓ valid');
@@ -60,7 +60,7 @@ test('results are printed while a provider is silent, and stderr says what is wa
   expect(stdout).toMatch(/\n\n1 problem, 0 warnings, \d+ ok, 1 skipped\n$/);
 });
 
-test('at a terminal the progress is one line that is gone before the next result', async () => {
+test('check shows progress on a terminal in one line that is erased before the next result', async () => {
   await using run = await checkWithSilentProvider({ isTTY: true });
   await until(() => run.live.stderr.includes('still waiting for silent (2 s)'));
   expect(run.live.stderr.split('\n')).toHaveLength(1);
@@ -69,7 +69,7 @@ test('at a terminal the progress is one line that is gone before the next result
   expect(run.live.stderr.endsWith('\r\u001b[K')).toBe(true);
 });
 
-test('with -o json stdout is one document in the order of the report, and the progress goes to stderr', async () => {
+test('check -o json prints one document in the order of the report, and the progress goes to stderr', async () => {
   await using run = await checkWithSilentProvider({ args: ['-o', 'json'] });
   await until(() => run.live.stderr.includes('still waiting for silent'));
   expect(run.live.stdout).toBe('');
@@ -87,7 +87,7 @@ test('with -o json stdout is one document in the order of the report, and the pr
   expect(summary).toMatchObject({ fail: 1, skip: 1 });
 });
 
-test('what takes less than a second shows no progress', async () => {
+test('check shows no progress for checks that take less than a second', async () => {
   const file = join(folder, 'quick.yaml');
   writeFileSync(file, JSON.stringify({ llm: { port: 0, models: [{ name: '*', provider: 'echo' }] } }));
   const { stdout, stderr } = await cli(['check', '-f', file, '--only', 'environment,config'], {

@@ -37,7 +37,7 @@ async function check(targets: readonly object[], ...args: string[]) {
 }
 
 describe('check --start', () => {
-  test('starts every stdio target, lists its tools, and stops it again', async () => {
+  test('check --start starts every stdio target, lists its tools and stops it', async () => {
     const mark = join(folder, 'pids');
     const { code, checks } = await check(
       [chaos('one', '--tools=echo,add', '--pages=2', `--mark=${mark}`, '--linger'), chaos('two', '--tools=')],
@@ -57,7 +57,7 @@ describe('check --start', () => {
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
-  test('says why a target does not start, with its last words on stderr and without secrets', async () => {
+  test('check --start reports why a target does not start, with its last stderr lines and without secrets', async () => {
     const script = 'const p = process.env; console.error(`cannot use $${p.HTTPS_PROXY}`); process.exit(3)';
     const { code, checks, stdout } = await check(
       [
@@ -82,7 +82,7 @@ describe('check --start', () => {
     expect(stdout).not.toMatch(/canary-password|hunter2/);
   });
 
-  test('starts nothing without it, and looks for a command where the target will', async () => {
+  test('check without --start starts nothing, and looks up commands in the PATH of their target', async () => {
     const mark = join(folder, 'unmarked');
     const { checks } = await check([
       chaos('one', `--mark=${mark}`),
@@ -95,7 +95,7 @@ describe('check --start', () => {
     expect(() => readFileSync(mark)).toThrow('ENOENT');
   });
 
-  test('ends by Ctrl-C, and leaves no process behind', async () => {
+  test('check --start ends on Ctrl-C and leaves no process behind', async () => {
     const mark = join(folder, 'interrupted');
     const file = join(folder, 'interrupted.yaml');
     const mcp = { targets: [chaos('one', '--silent', '--linger', '--ignore-term', `--mark=${mark}`)] };
@@ -113,7 +113,7 @@ describe('check --start', () => {
     await until(() => !isAlive(pid), 2_000);
   });
 
-  test('is refused together with --offline: servers that are started may ask the network', async () => {
+  test('check --start is refused together with --offline, because started servers may use the network', async () => {
     const { code, stderr } = await check([chaos('one')], '--start', '--offline');
     expect([code, stderr]).toEqual([
       2,

@@ -83,8 +83,8 @@ async function refusing<T>(
   }
 }
 
-describe('check', () => {
-  test('all is well: 0, and the token is not sent to anybody', async () => {
+describe('agctl check', () => {
+  test('check exits with 0 for a correct configuration and does not send the token anywhere', async () => {
     const token = idp.token();
     const { code, failed, all } = await check({ token });
     expect([code, failed]).toEqual([0, []]);
@@ -94,7 +94,7 @@ describe('check', () => {
     expect(JSON.stringify(idp.upstream.received)).not.toContain(token);
   });
 
-  test('a provider under another name', async () => {
+  test("check reports an issuer with another host name than the provider's", async () => {
     const { code, failed } = await check({ issuer: idp.issuer.replace('127.0.0.1', 'localhost') });
     expect(code).toBe(1);
     expect(failed).toHaveLength(1);
@@ -102,20 +102,20 @@ describe('check', () => {
     expect(failed[0]?.fix).toContain('use one host name');
   });
 
-  test('a provider that is down is one problem', async () => {
+  test('check reports an unreachable provider as one problem', async () => {
     const { failed } = await check({ issuer: `http://127.0.0.1:${await refusingPort()}/realms/main` });
     expect(failed).toHaveLength(1);
     expect(failed[0]?.fix).toBe('is the provider running, and is `issuer` correct?');
   });
 
-  test('keys that are not there', async () => {
+  test('check reports missing signing keys', async () => {
     const { failed } = await refusing('certs', { status: 404, body: '' }, () => check());
     expect(failed).toMatchObject([
       { group: 'idp', fix: 'set `jwks` to the URL where the provider publishes its keys' },
     ]);
   });
 
-  test('keys that are somewhere else: what was asked, and where the metadata says that they are', async () => {
+  test('check reports signing keys at another address, with the requested URL and the one in the metadata', async () => {
     const { failed } = await check({ policy: { provider: undefined } });
     expect(failed).toEqual([
       {
@@ -127,7 +127,7 @@ describe('check', () => {
     ]);
   });
 
-  test('a configured place of the keys is asked, too', async () => {
+  test('check also tests a configured jwks URL', async () => {
     const url = `${idp.issuer}/protocol/openid-connect/certs`;
     const { all } = await check({ policy: { provider: undefined, jwks: { url } } });
     expect(all).toContainEqual({ group: 'idp', status: 'ok', message: `keys: 1 signing key at ${url}` });
@@ -135,7 +135,7 @@ describe('check', () => {
     expect(failed).toMatchObject([{ fix: expect.stringContaining(`set \`jwks: { url: ${url} }\``) }]);
   });
 
-  test('keys in a file: tokens need no metadata, so that it cannot be had is a warning', async () => {
+  test('check only warns about unavailable metadata when the signing keys come from a file', async () => {
     writeFileSync(join(folder.path, 'keys.json'), JSON.stringify({ keys: idp.published }));
     const issuer = `http://127.0.0.1:${await refusingPort()}/realms/main`;
     const { code, all } = await check({ issuer, policy: { jwks: { file: 'keys.json' } } });
@@ -145,7 +145,7 @@ describe('check', () => {
     ]);
   });
 
-  test('a token for another audience of a provider that follows RFC 8414', async () => {
+  test('check reports a token for another audience of a provider with RFC 8414 metadata', async () => {
     const { failed } = await check({
       token: idp.token({ aud: 'account' }),
       policy: { provider: undefined, jwks: { url: `${idp.issuer}/protocol/openid-connect/certs` } },
@@ -154,18 +154,21 @@ describe('check', () => {
     expect(failed[0]?.fix).not.toContain('mapper');
   });
 
-  test.each(['Bearer ', 'authorization: bearer '])('a token that was saved with `%s`', async (before) => {
-    const { all } = await check({ token: `${before}${idp.token()}\n` });
-    expect(all.map(({ message }) => message)).toContain('token: issuer, audience and times are accepted');
-  });
+  test.each(['Bearer ', 'authorization: bearer '])(
+    'check ignores the prefix `%s` of a saved token',
+    async (before) => {
+      const { all } = await check({ token: `${before}${idp.token()}\n` });
+      expect(all.map(({ message }) => message)).toContain('token: issuer, audience and times are accepted');
+    },
+  );
 
-  test('a token for `account`', async () => {
+  test('check reports a token for the audience `account`', async () => {
     const { failed } = await check({ token: idp.token({ aud: 'account' }) });
     expect(failed[0]?.message).toContain("audience is 'account'");
     expect(failed[0]?.fix).toContain('audience mapper');
   });
 
-  test('a token that was copied with something behind it', async () => {
+  test('check reports a token with trailing characters', async () => {
     const { failed } = await check({ token: `${idp.token()}",` });
     expect(failed).toMatchObject([
       {
@@ -175,7 +178,7 @@ describe('check', () => {
     ]);
   });
 
-  test('HTTPS required', async () => {
+  test('check reports a provider that requires HTTPS', async () => {
     const { failed } = await refusing(
       'openid-configuration',
       refusal(403, 'invalid_request', 'HTTPS required'),
@@ -184,7 +187,7 @@ describe('check', () => {
     expect(failed[0]?.fix).toContain('sslRequired to NONE');
   });
 
-  test('registration that a policy refuses', async () => {
+  test('check reports a client registration that a provider policy refuses', async () => {
     const description =
       "Policy 'Trusted Hosts' rejected request to client-registration service. Details: Host not trusted.";
     const { failed } = await refusing('registration', refusal(403, 'insufficient_scope', description), () =>
@@ -194,7 +197,7 @@ describe('check', () => {
     expect(failed[0]?.fix).toContain('keep client-uris-must-match on');
   });
 
-  test('a login needs its client and password, and the password is never shown', async () => {
+  test('check --login-user requires --login-client and a password variable, and the password is never printed', async () => {
     const env = { LOGIN_PASSWORD: 'hunter2-hunter2' };
     const login = ['--login-user', 'ann', '--login-client', 'cli', '--login-password-env', 'LOGIN_PASSWORD'];
     const { failed } = await check({ args: login, env });
@@ -204,7 +207,7 @@ describe('check', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('--login-user requires --login-client')]);
   });
 
-  test('commands, servers and ports that are not there', async () => {
+  test('check reports missing commands, unreachable servers and ports in use', async () => {
     await using busy = await busyPort();
     await using stats = await busyPort('127.0.0.1');
     await using readiness = await busyPort('::1');
@@ -229,7 +232,7 @@ describe('check', () => {
     ]);
   });
 
-  test('the key of a busy port is the one in the file', async () => {
+  test('check names the configuration key of a port in use', async () => {
     await using busy = await busyPort();
     const { port } = busy;
     const file = join(folder.path, 'llm.yaml');
@@ -247,7 +250,7 @@ describe('check', () => {
     ]);
   });
 
-  test('--offline asks nobody, --only runs what is named, unknown names are refused', async () => {
+  test('check --offline contacts nobody, --only runs the named checks, and unknown names are refused', async () => {
     const before = idp.upstream.received.length;
     const { all } = await check({ args: ['--offline', '--only', 'idp,targets'] });
     expect(new Set(all.map(({ group }) => group))).toEqual(new Set(['idp', 'targets']));

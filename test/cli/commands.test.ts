@@ -7,16 +7,16 @@ import { AGCTL, agctl } from '../kit/process.ts';
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
 
 describe('the version', () => {
-  test.each(['--version', '-V'])('%s is one line', async (flag) => {
+  test.each(['--version', '-V'])('agctl %s prints one line', async (flag) => {
     expect(await agctl([flag])).toEqual({ code: 0, signal: null, stdout: `${version}\n`, stderr: '' });
   });
 
-  test('`version` also names the Node that runs it', async () => {
+  test('`agctl version` also prints the version of Node.js', async () => {
     const { code, stdout } = await cli(['version']);
     expect([code, stdout]).toEqual([0, `agctl ${version} (Node.js ${process.versions.node})\n`]);
   });
 
-  test('`version -o json` is one JSON line', async () => {
+  test('`agctl version -o json` prints one JSON line', async () => {
     const { code, stdout, stderr } = await cli(['version', '-o', 'json']);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout.endsWith('\n')).toBe(true);
@@ -25,7 +25,7 @@ describe('the version', () => {
 });
 
 describe('help', () => {
-  test('`agctl` alone prints the commands and succeeds', async () => {
+  test('`agctl` without arguments prints the commands and exits with 0', async () => {
     const { code, stdout, stderr } = await cli([]);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^Usage: agctl /);
@@ -43,7 +43,7 @@ describe('help', () => {
   test.each([
     ['serve', '--help'],
     ['help', 'serve'],
-  ])('`agctl %s %s` describes the command, with an example', async (...args) => {
+  ])('`agctl %s %s` describes the command with an example', async (...args) => {
     const { code, stdout } = await cli(args);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Usage: agctl serve /);
@@ -51,7 +51,7 @@ describe('help', () => {
     expect(stdout).toContain('agctl serve -f gateway.yaml');
   });
 
-  test.each(['config', 'gateway'])('the group `agctl %s` prints its commands', async (group) => {
+  test.each(['config', 'gateway'])('`agctl %s` of a command group prints its commands', async (group) => {
     const { code, stdout, stderr } = await cli([group]);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toContain(`Usage: agctl ${group}`);
@@ -64,7 +64,7 @@ describe('help', () => {
   });
 });
 
-describe('wrong usage is exit code 2, and says what is right', () => {
+describe('usage errors', () => {
   test.each([
     [['--versio'], "unknown option '--versio'\n(Did you mean --version?)"],
     [['serve', '--fiel', 'x'], "unknown option '--fiel'\n(Did you mean --file?)"],
@@ -86,7 +86,7 @@ describe('wrong usage is exit code 2, and says what is right', () => {
     [['serve', '-f', 'a.yaml', '--file=b.yaml'], "'-f, --file <path>' is given twice, but takes one value"],
     [['version', '-o', 'json', '-o', 'text'], "'-o, --output <format>' is given twice"],
     [['--color', 'never', 'version', '--color', 'always'], "'--color <when>' is given twice"],
-  ])('%j', async (args, message) => {
+  ])('the usage error %j is exit code 2 with a correction', async (args, message) => {
     const { code, stdout, stderr } = await cli(args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(/error(?:\[AGW0005\])?: /);
@@ -112,8 +112,8 @@ describe('wrong usage is exit code 2, and says what is right', () => {
   });
 });
 
-describe('a reader that leaves', () => {
-  test('after one line ends the output, quietly and without an error', async () => {
+describe('closed pipes', () => {
+  test('a reader that closes the pipe after one line ends the command without an error', async () => {
     // More than a pipe holds, so that the command is still writing when its reader has gone.
     expect((await cli(['config', 'schema'])).stdout.length).toBeGreaterThan(65_536);
     const script = '( "$0" "$1" config schema; echo "exit $?" >&2 ) | head -1';

@@ -24,7 +24,7 @@ gateways:
 
 describe('agctl config validate', () => {
   test.each(['text', 'concise', 'json', 'github', 'sarif'])(
-    'shows no credentials of URLs, with -o %s',
+    'config validate shows no credentials of URLs with -o %s',
     async (format) => {
       await using folder = await temporaryFolder();
       writeFileSync(join(folder.path, 'wrong.yaml'), WRONG);
@@ -42,7 +42,7 @@ describe('agctl config validate', () => {
     },
   );
 
-  test('says where in a file that the configuration names the problem is', async () => {
+  test('config validate gives the position of a problem in a file that the configuration names', async () => {
     await using folder = await temporaryFolder();
     const catalog = { providers: { p: { models: { m: { rates: { input: '-1' } } } } } };
     writeFileSync(join(folder.path, 'prices.json'), JSON.stringify(catalog));
@@ -60,7 +60,7 @@ describe('agctl config validate', () => {
 });
 
 describe('agctl check', () => {
-  test('shows no credentials of URLs', async () => {
+  test('check shows no credentials of URLs', async () => {
     await using folder = await temporaryFolder();
     const target = { name: 'a', mcp: { host: `https://a.example/mcp?api_key=${VALUE}` } };
     const routes = [{ backends: [{ mcp: { targets: [target] } }] }];

@@ -46,12 +46,12 @@ async function problems(yaml: string, env: Readonly<Record<string, string>> = {}
   return lines.map((line) => line.replace(`${file}:`, ''));
 }
 
-describe('mistakes of all stages', () => {
-  test('are reported in one run, in the order of the file', async () => {
+describe('problems of all validation stages', () => {
+  test('config validate reports the problems of all stages in one run in the order of the file', async () => {
     expect(await problems(MIXED)).toEqual(FOUND);
   });
 
-  test('are there at a start too', async () => {
+  test('agctl serve reports the problems of all stages at startup', async () => {
     writeFileSync(join(folder, 'serve.yaml'), MIXED);
     const { code, stderr } = await cli(['serve', '-f', 'serve.yaml'], { cwd: folder });
     expect(code).toBe(1);
@@ -59,7 +59,7 @@ describe('mistakes of all stages', () => {
     expect(places).toEqual(FOUND.map((line) => /^\d+:\d+/.exec(line)?.[0]));
   });
 
-  test('are there in the admin API too', async () => {
+  test('the admin API reports the problems of all stages', async () => {
     await using running = await gateway('gateways: { a: { port: 0, routes: [] } }', { admin: true });
     const reply = await send(`${running.admin}/api/config/validate`, { method: 'POST', body: MIXED });
     const { diagnostics } = JSON.parse(reply.text);
@@ -82,7 +82,7 @@ const route = (fields: string): string =>
   `gateways:\n  a:\n    port: 0\n    routes:\n      - ${fields.replaceAll('\n', '\n        ')}\n`;
 const HOST = 'backends: [{ host: "127.0.0.1:1" }]';
 
-describe('one mistake gives one problem', () => {
+describe('cascading errors', () => {
   test.each([
     ['a policy', route(`policies: { mcpAuthn: {}, authorization: { rules: ['jwt.sub == ""'] } }\n${HOST}`)],
     ['the list of backends', route(`name: x\nbackend: [{ host: "127.0.0.1:1" }]`)],
@@ -95,7 +95,7 @@ describe('one mistake gives one problem', () => {
       'the address of a server',
       `config: { statsAdr: off }\n${route(HOST).replace('port: 0', 'port: 15020')}`,
     ],
-  ])('a wrong name of %s', async (_, yaml) => {
+  ])('a misspelled name of %s gives one problem', async (_, yaml) => {
     expect(await problems(yaml)).toEqual([expect.stringContaining('AGW0101 unknown field')]);
   });
 
@@ -119,18 +119,18 @@ describe('one mistake gives one problem', () => {
     ['an address', route(`backends: [{ host: $NOT_SET }]`)],
     ['a route', `gateways: { a: { port: 0, routes: [$NOT_SET, { ${HOST} }] } }`],
     ['a secret', `llm: { models: [{ name: a, provider: openAI, params: { apiKey: "sk-\${NOT_SET}" } }] }`],
-  ])('a missing variable instead of %s', async (_, yaml) => {
+  ])('a missing variable in place of %s gives one problem', async (_, yaml) => {
     expect(await problems(yaml)).toEqual([expect.stringContaining('AGW0004 the environment variable')]);
   });
 
-  test('and the same text with the variable set is checked where it stands', async () => {
+  test('a value from a variable that is set is validated with its position in the file', async () => {
     const yaml = route(`policies: { authorization: { rules: ['request.path == "\${SET}'] } }\n${HOST}`);
     expect(await problems(yaml, { SET: 'x' })).toEqual([expect.stringContaining('AGW0201')]);
   });
 });
 
-describe('places after an entry that was left out', () => {
-  test('are those of the file', async () => {
+describe('positions after an invalid entry', () => {
+  test('positions of problems after an invalid entry are those of the file', async () => {
     const yaml = route(
       `policies: { authorization: { rules: [[], 'nosuch', 'x.y'] } }\nbackends: [{ mcp: { targets: [7, { name: a }, { name: a, stdio: { cmd: x } }] } }]`,
     );
@@ -152,7 +152,7 @@ describe('places after an entry that was left out', () => {
   });
 });
 
-test('a route of a gateway that is not there is checked all the same', async () => {
+test('a route of an unknown gateway is validated', async () => {
   const yaml = `gateways: { a: { port: 0, routes: [{ ${HOST} }] } }
 routes:
   - { gateways: b, policies: { authorization: { rules: [nosuch] } }, ${HOST} }

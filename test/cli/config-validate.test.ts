@@ -40,14 +40,14 @@ beforeAll(() => {
 const validate = (args: string[], input?: string): Promise<Ran> =>
   cli(['config', 'validate', ...args], { cwd: folder, ...(input !== undefined && { input }) });
 
-describe('text, for people', () => {
-  test('of a valid file is one line on stderr', async () => {
+describe('config validate as text', () => {
+  test('config validate prints one line on stderr for a valid file', async () => {
     const { code, stdout, stderr } = await agctl(['config', 'validate', '-f', 'good.yaml'], { cwd: folder });
     expect([code, stdout]).toEqual([0, '']);
     expect(stderr).toMatch(/^good\.yaml: valid \(1 port\) in \d+ ms\n$/);
   });
 
-  test('shows every problem at its place and hides secrets', async () => {
+  test('config validate prints every problem with its position and hides secrets', async () => {
     const { code, stdout, stderr } = await validate(['bad.yaml']);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain('error[AGW0102]: expected a whole number, found text\n  ┌─ bad.yaml:3:11\n');
@@ -58,7 +58,7 @@ describe('text, for people', () => {
     expect(stderr).not.toContain('\u001b');
   });
 
-  test('warns of literal secrets in what a stdio server is started with', async () => {
+  test('config validate warns about literal secrets in the arguments of a stdio server', async () => {
     const stdio = `{
       cmd: server,
       args: ["--token", "sk-1", "--api-key=sk-2", "postgres://u:sk-3@db/x", "--token=$T", "--token", "$T",
@@ -86,7 +86,7 @@ describe('text, for people', () => {
     expect(text.stderr + text.stdout + json.stdout).not.toMatch(/sk-\d/);
   });
 
-  test('counts warnings, which fail with --strict only', async () => {
+  test('config validate counts warnings, which fail only with --strict', async () => {
     const lax = await validate(['warning.yaml']);
     expect(lax.code).toBe(0);
     expect(lax.stderr).toContain('warning[AGW0303]: port 3000 is not used: gateway `idle` has no routes');
@@ -99,13 +99,13 @@ describe('text, for people', () => {
     );
   });
 
-  test('goes on after a file with errors', async () => {
+  test('config validate continues after a file with errors', async () => {
     const { code, stderr } = await validate(['bad.yaml', 'good.yaml', 'broken.yaml']);
     expect(code).toBe(1);
     expect(stderr).toMatch(/bad\.yaml: 3 errors\ngood\.yaml: valid .*\nbroken\.yaml: 1 error\n$/);
   });
 
-  test('goes on after a file that cannot be read', async () => {
+  test('config validate continues after an unreadable file', async () => {
     const { code, stdout, stderr } = await validate(['bad.yaml', 'missing.yaml', '.', 'good.yaml']);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain('error[AGW0101]: unknown field `routess`\n  ┌─ bad.yaml:4:5\n');
@@ -121,13 +121,13 @@ describe('text, for people', () => {
     [['--color', 'always'], { NO_COLOR: '1' }, true],
     [[], {}, false],
     [['--no-color'], {}, false],
-  ])('with %j and %j has colour: %s', async (args, env, isColored) => {
+  ])('config validate with %j and %j has color: %s', async (args, env, isColored) => {
     const { stderr } = await cli([...args, 'config', 'validate', 'bad.yaml'], { cwd: folder, env });
     expect(stderr.includes('\u001b[')).toBe(isColored);
   });
 });
 
-test('a password in a URL is not shown', async () => {
+test('config validate hides the password in a URL', async () => {
   const text = 'mcp:\n  targets: [{ name: a, mcp: { host: "https://user:hunter2@example.com/mcp" } }]\n';
   const { code, stderr } = await validate(['-f', '-'], text);
   expect(code).toBe(1);
@@ -135,8 +135,8 @@ test('a password in a URL is not shown', async () => {
   expect(stderr).not.toContain('hunter2');
 });
 
-describe('for machines, on stdout alone', () => {
-  test('concise is a line per problem', async () => {
+describe('config validate output formats', () => {
+  test('config validate -o concise prints a line per problem', async () => {
     const { code, stdout, stderr } = await validate([
       '-o',
       'concise',
@@ -154,7 +154,7 @@ describe('for machines, on stdout alone', () => {
     ]);
   });
 
-  test('github is a workflow command per problem', async () => {
+  test('config validate -o github prints a workflow command per problem', async () => {
     const { code, stdout } = await validate(['-o', 'github', 'bad.yaml']);
     expect(code).toBe(1);
     expect(stdout.split('\n')[0]).toBe(
@@ -162,7 +162,7 @@ describe('for machines, on stdout alone', () => {
     );
   });
 
-  test('github shows warnings as errors where --strict fails for them', async () => {
+  test('config validate -o github prints warnings as errors with --strict', async () => {
     const lax = await validate(['-o', 'github', 'warning.yaml']);
     expect([lax.code, lax.stdout.split(' ')[0]]).toEqual([0, '::warning']);
     const strict = await validate(['-o', 'github', '--strict', 'warning.yaml']);
@@ -170,13 +170,13 @@ describe('for machines, on stdout alone', () => {
     expect(strict.stdout.replace('::error', '::warning')).toBe(lax.stdout);
   });
 
-  test('json says with --strict what it says without', async () => {
+  test('config validate -o json prints the same with and without --strict', async () => {
     const { code, stdout } = await validate(['-o', 'json', '--strict', 'warning.yaml']);
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ valid: true, errorCount: 0, warningCount: 1 });
   });
 
-  test('json is one document, also without problems', async () => {
+  test('config validate -o json prints one document even without problems', async () => {
     const good = await validate(['-o', 'json', 'good.yaml']);
     expect([good.code, good.stderr]).toEqual([0, '']);
     expect(JSON.parse(good.stdout)).toMatchObject({ formatVersion: '1.1', valid: true, diagnostics: [] });
@@ -193,7 +193,7 @@ describe('for machines, on stdout alone', () => {
     expect(bad.stdout).not.toContain('not-a-key');
   });
 
-  test('a file that cannot be read is a problem among those of the others', async () => {
+  test('config validate reports an unreadable file as a problem among those of other files', async () => {
     const { code, stdout, stderr } = await validate([
       '-o',
       'json',
@@ -220,7 +220,7 @@ describe('for machines, on stdout alone', () => {
     );
   });
 
-  test('sarif is one log, also without problems', async () => {
+  test('config validate -o sarif prints one log even without problems', async () => {
     const good = await validate(['-o', 'sarif', 'good.yaml']);
     expect(JSON.parse(good.stdout)).toMatchObject({ version: '2.1.0', runs: [{ results: [] }] });
     const { runs } = JSON.parse((await validate(['-o', 'sarif', 'bad.yaml'])).stdout);
@@ -231,28 +231,28 @@ describe('for machines, on stdout alone', () => {
     ]);
   });
 
-  test('nothing at all is said of valid files in a form for lines', async () => {
+  test('config validate prints nothing for valid files in line-based formats', async () => {
     for (const format of ['concise', 'github']) {
       expect(await validate(['-o', format, 'good.yaml'])).toMatchObject({ code: 0, stdout: '', stderr: '' });
     }
   });
 });
 
-describe('input', () => {
-  test('comes from stdin with -', async () => {
+describe('config validate input', () => {
+  test('config validate reads stdin with -', async () => {
     const args = ['config', 'validate', '-o', 'concise', '-f', '-'];
     const { code, stdout } = await agctl(args, { input: BAD });
     expect(code).toBe(1);
     expect(stdout).toMatch(/^-:3:11: error AGW0102 /);
   });
 
-  test('that is not YAML is exit code 1, with the place', async () => {
+  test('config validate of a file that is not YAML is exit code 1 with the position', async () => {
     const { code, stdout } = await validate(['-o', 'concise', 'broken.yaml']);
     expect(code).toBe(1);
     expect(stdout).toMatch(/^broken\.yaml:\d+:\d+: error AGW0001 /);
   });
 
-  test('opens no port, starts no process and needs no other file', async () => {
+  test('config validate opens no port, starts no process and reads no other file', async () => {
     const text = GOOD.replace('cmd: server', 'cmd: /no/such/command').replace('port: 0', 'port: 1');
     expect((await validate(['-f', '-'], text)).code).toBe(0);
   });

@@ -40,8 +40,8 @@ const LIST = {
 };
 const all = { includeDeprecated: false };
 
-describe('a list of models becomes a catalog', () => {
-  test('of the providers that a gateway knows, by their names there', () => {
+describe('conversion of a model list to a price catalog', () => {
+  test('costs import includes the providers that a gateway supports under their names there', () => {
     const { catalog, warnings } = importModelsDev(LIST, all);
     expect(warnings).toEqual([]);
     expect(catalog).toEqual({
@@ -66,7 +66,7 @@ describe('a list of models becomes a catalog', () => {
     });
   });
 
-  test('also of others when they are named, and of deprecated models when they are wanted', () => {
+  test('costs import includes other providers when named and deprecated models on request', () => {
     const names = (options: Parameters<typeof importModelsDev>[1]): string[] =>
       Object.entries(importModelsDev(LIST, options).catalog.providers).flatMap(([name, { models }]) =>
         Object.keys(models).map((model) => `${name} ${model}`),
@@ -78,7 +78,7 @@ describe('a list of models becomes a catalog', () => {
     expect(names({ providers: ['openai'], includeDeprecated: true })).toContain('openai acme-gone');
   });
 
-  test('with every price of up to six decimals exact', () => {
+  test('costs import keeps prices of up to six decimals exact', () => {
     fc.assert(
       fc.property(fc.nat(10 ** 10), (millionths) => {
         const rate = roundedRate(Number(`${millionths}e-6`));
@@ -99,7 +99,7 @@ describe('a list of models becomes a catalog', () => {
     ['has no tier size', { input: 1, tiers: [{ input: 2 }] }, undefined],
     ['has more decimals', { input: 0.12345678 }, '0.123457'],
     ['has noise of binary fractions', { input: 0.1 + 0.2 }, '0.3'],
-  ])('a price that %s leaves its model out or is rounded, with a warning', (_, cost, input) => {
+  ])('costs import omits or rounds a price that %s with a warning', (_, cost, input) => {
     const list = { openai: { models: { odd: { cost }, fine: { cost: { input: 1 } } } } };
     const { catalog, warnings } = importModelsDev(list, all);
     expect(catalog.providers['openai']?.models['odd']?.rates.input).toBe(input);
@@ -107,7 +107,7 @@ describe('a list of models becomes a catalog', () => {
     expect(warnings.join('\n')).toMatch(/^openai odd: cost\.[\w.]+ is /);
   });
 
-  test('whatever models are called', () => {
+  test('costs import accepts any model name', () => {
     const list = { openai: { models: { constructor: { cost: { input: 2 } } } } };
     expect(JSON.stringify(importModelsDev(list, all).catalog)).toBe(
       '{"providers":{"openai":{"models":{"constructor":{"rates":{"input":"2"}}}}}}',
@@ -116,7 +116,7 @@ describe('a list of models becomes a catalog', () => {
 });
 
 describe('agctl costs import', () => {
-  test('writes a catalog that a gateway prices calls with', async () => {
+  test('costs import writes a catalog that a gateway uses for prices', async () => {
     await using folder = await temporaryFolder();
     // The built-in model counts words: 1 in, 1 out.
     const models = { [CHAT.model]: { cost: { input: 500_000, output: 250_000.5 } } };
@@ -133,7 +133,7 @@ describe('agctl costs import', () => {
     expect((await served.accessLine(1))['gw.ai.usage.cost.total']).toBe('0.7500005');
   });
 
-  test('is also called `catalog import`, reads standard input, and prints the catalog', async () => {
+  test('costs import has the alias `catalog import`, reads standard input and prints the catalog', async () => {
     const { code, stdout, stderr } = await agctl(['catalog', 'import', '-f', '-', '--source', 'models.dev'], {
       input: JSON.stringify(LIST),
     });
@@ -154,13 +154,13 @@ describe('agctl costs import', () => {
       'no providers matched `nobody`',
     ],
     ['no prices', '{"openai":{"models":{}}}', [], 1, 'no importable models matched'],
-  ])('refuses %s', async (_, input, more, code, message) => {
+  ])('costs import refuses %s', async (_, input, more, code, message) => {
     const done = await cli(['costs', 'import', '-f', '-', ...more], { input });
     expect([done.code, done.stdout]).toEqual([code, '']);
     expect(done.stderr).toContain(message);
   });
 
-  test('keeps the old catalog when the new one cannot be made', async () => {
+  test('costs import keeps the old catalog when the new one cannot be created', async () => {
     await using folder = await temporaryFolder();
     const out = join(folder.path, 'prices.json');
     await writeFile(out, 'old');

@@ -14,7 +14,7 @@ const STORED = { id: 't', sessionId: 's', role: 'user', createdAt: '2026-01-01T0
 describe('agctl memory-adapter serve', () => {
   verifies(
     ['memory.config.port', 'memory.config.url', 'memory.config.base-url'],
-    'takes port and backend from the environment',
+    'memory-adapter serve takes port and backend from the environment',
     async () => {
       await using backend = await fakeBackend(reply(201, STORED));
       const port = await freePort();
@@ -34,7 +34,7 @@ describe('agctl memory-adapter serve', () => {
     },
   );
 
-  verifies('memory.config.port', 'listens on 8080 by default', async () => {
+  verifies('memory.config.port', 'memory-adapter serve listens on 8080 by default', async () => {
     const { stdout } = await cli(['memory-adapter', 'serve', '--help']);
     expect(stdout).toContain('port to listen on (PORT, 8080)');
     const { server, taken } = await occupy(8080);
@@ -52,13 +52,13 @@ describe('agctl memory-adapter serve', () => {
     [{ MEMORY_API_URL: 'ftp://x' }, 'MEMORY_API_URL must begin with http:// or https://'],
     [{ MEMORY_API_URL: '' }, 'MEMORY_API_URL is empty'],
     [{ MEMORY_API_KEY: 'a b' }, 'MEMORY_API_KEY must be printable'],
-  ])('%j is exit code 2', async (env, message) => {
+  ])('memory-adapter serve with %j is exit code 2', async (env, message) => {
     const { code, stderr } = await cli(['memory-adapter', 'serve'], { env });
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });
 
-  test('SIGTERM lets a call finish', async () => {
+  test('memory-adapter serve completes a call in flight after SIGTERM', async () => {
     let answer: () => void = () => undefined;
     await using backend = await fakeBackend((res, seen) => {
       answer = () => reply(201, STORED)(res, seen);

@@ -27,13 +27,13 @@ const adapter = (args: readonly string[], env: RunOptions['env'] = {}): Promise<
 /** The same port at another address of this machine's loopback network. */
 const elsewhere = (url: string): string => url.replace('127.0.0.1', '127.0.0.2');
 
-describe('where the memory services listen', () => {
+describe('listening addresses of the memory services', () => {
   // Only Linux answers on all of 127.0.0.0/8.
   test.skipIf(process.platform !== 'linux').each([
     ['memory-adapter', ['mcp']],
     ['memory-backend', ['api']],
     ['memory', ['mcp', 'api']],
-  ] as const)('%s serve: on 127.0.0.1 alone by default', async (command, names) => {
+  ] as const)('%s serve listens only on 127.0.0.1 by default', async (command, names) => {
     await using folder = await temporaryFolder();
     const ports = command === 'memory' ? ['--backend-port', '0'] : [];
     await using running = await service([command, 'serve', '--port', '0', ...ports], {
@@ -53,7 +53,7 @@ describe('where the memory services listen', () => {
     [['memory-adapter', 'serve', '--host', '::'], {}],
     [['memory-adapter', 'serve', '--host', ''], {}],
     [['memory', 'serve', '--host', '0.0.0.0'], { MEMORY_API_KEY: 'k3y' }],
-  ])('%j is refused without a key for the callers of the tools', async (args, env) => {
+  ])('%j is refused without an API key for the tools', async (args, env) => {
     await using folder = await temporaryFolder();
     const { code, stderr } = await cli([...args, '--port', '0'], {
       env: { ...env, MEMORY_DATA_DIR: join(folder.path, 'data') },
@@ -64,20 +64,20 @@ describe('where the memory services listen', () => {
     expect(stderr).toContain('--allow-unauthenticated');
   });
 
-  test('a key that no header can carry is refused by name', async () => {
+  test('an API key that is not a valid header value is refused by the name of its variable', async () => {
     const { code, stderr } = await cli(['memory-adapter', 'serve'], { env: { MEMORY_ADAPTER_KEY: 'a b' } });
     expect([code, stderr]).toEqual([2, expect.stringContaining('MEMORY_ADAPTER_KEY must be printable')]);
     expect(stderr).not.toContain('a b');
   });
 
-  test('--allow-unauthenticated serves everybody on another address, and the banner says so', async () => {
+  test('--allow-unauthenticated serves other addresses without a key, and the banner says so', async () => {
     await using running = await adapter(['--host', '0.0.0.0', '--allow-unauthenticated']);
     expect(running.stderr).toContain('warning   the mcp port requires no key');
     const { result } = await post(`${running.url}/mcp`, callMessage('store_episodic', TURN));
     expect(result.structuredContent).toEqual(STORED);
   });
 
-  test('no warning on 127.0.0.1, and none where a key is asked for', async () => {
+  test('the memory services print no warning on 127.0.0.1 or with a required key', async () => {
     await using local = await adapter([]);
     await using guarded = await adapter(['--host', '0.0.0.0'], { MEMORY_ADAPTER_KEY: KEY });
     expect(`${local.stderr}${guarded.stderr}`).not.toContain('warning');
@@ -85,14 +85,14 @@ describe('where the memory services listen', () => {
   });
 });
 
-describe('the key of the memory adapter', () => {
+describe('the API key of the memory adapter', () => {
   const message = callMessage('store_episodic', TURN);
 
   test.each([
     ['memory-adapter', ['--host', '0.0.0.0']],
     ['memory-adapter', []],
     ['memory', ['--backend-port', '0']],
-  ] as const)('%s serve %j answers 401 without it, and with another one', async (command, args) => {
+  ] as const)('%s serve %j answers 401 without the API key and with a wrong one', async (command, args) => {
     await using folder = await temporaryFolder();
     await using running = await service([command, 'serve', '--port', '0', ...args], {
       env: {
@@ -122,7 +122,7 @@ describe('the key of the memory adapter', () => {
     expect([status, result.structuredContent.sessionId]).toEqual([200, 's']);
   });
 
-  test('a gateway gives it with requestHeaderModifier, in place of what the client sent', async () => {
+  test("a gateway sends the adapter's API key with requestHeaderModifier in place of the client's header", async () => {
     await using running = await adapter(['--host', '0.0.0.0'], {
       MEMORY_ADAPTER_KEY: KEY,
       MEMORY_API_KEY: 'k3y',

@@ -25,7 +25,7 @@ const syncedBy = (memory: ServeProcess) =>
 describe('agctl memory serve', () => {
   verifies(
     ['memory.service.5', 'memory.service.5.idempotent', 'memory.service.3'],
-    'reads the docs folder at every start, keeps what was stored, and embeds nothing twice',
+    'memory serve reads the docs folder at every start, keeps stored data and embeds nothing twice',
     async () => {
       await using folder = await temporaryFolder();
       writeFiles(join(folder.path, 'docs'), {
@@ -57,7 +57,7 @@ describe('agctl memory serve', () => {
     },
   );
 
-  verifies('memory.service.3', 'the backend listens on 3006 by default', async () => {
+  verifies('memory.service.3', 'memory-backend serve listens on 3006 by default', async () => {
     await using folder = await temporaryFolder();
     const { server, taken } = await occupy(3006);
     const { code, stderr } = await cli(['memory-backend', 'serve'], {
@@ -67,7 +67,7 @@ describe('agctl memory serve', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('port 3006 is already in use')]);
   });
 
-  test('SIGTERM under load ends it cleanly: what was acknowledged is there, once, after the next start', async () => {
+  test('memory serve ends cleanly on SIGTERM under load, and each acknowledged write is there once after a restart', async () => {
     await using folder = await temporaryFolder();
     await using first = await memoryServe(folder.path);
     const acknowledged: string[] = [];
@@ -94,7 +94,7 @@ describe('agctl memory serve', () => {
     expect(acknowledged.filter((content) => !kept.includes(content))).toEqual([]);
   });
 
-  test('a second one on the same folder is refused, and says who has it', async () => {
+  test('a second memory serve on the same folder is refused with an error that names the first process', async () => {
     await using folder = await temporaryFolder();
     await using first = await memoryServe(folder.path);
     const { code, stderr } = await cli([
@@ -104,7 +104,7 @@ describe('agctl memory serve', () => {
     expect(stderr).toContain(`in use by process ${first.pid}`);
   });
 
-  test('a port in use is exit code 1 and leaves no store open', async () => {
+  test('memory serve with a port in use is exit code 1 and leaves no store open', async () => {
     await using folder = await temporaryFolder();
     await using first = await memoryServe(join(folder.path, 'first'));
     const port = new URL(addressOf(first, 'api')).port;
@@ -114,7 +114,7 @@ describe('agctl memory serve', () => {
     await using _third = await service(['memory-backend', 'serve', '--port', '0', '--data', data]);
   });
 
-  test('a port of the backend in use names the option that changes it', async () => {
+  test('memory serve names the option that changes a backend port in use', async () => {
     await using folder = await temporaryFolder();
     await using first = await memoryServe(folder.path);
     const port = new URL(addressOf(first, 'api')).port;
@@ -123,7 +123,7 @@ describe('agctl memory serve', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('--backend-port or MEMORY_BACKEND_PORT')]);
   });
 
-  test('a docs folder that is not there is said, and removes nothing', async () => {
+  test('memory serve reports a missing docs folder and removes nothing', async () => {
     await using folder = await temporaryFolder();
     await using memory = await service(['memory-backend', 'serve', '--port', '0'], {
       env: { MEMORY_DATA_DIR: join(folder.path, 'data'), MEMORY_DOCS_DIR: join(folder.path, 'docs') },
@@ -143,7 +143,7 @@ describe('agctl memory serve', () => {
     [['memory-backend', 'serve', '--docs', '/no/such'], {}, '--docs: no such folder: /no/such'],
     [['memory', 'serve', '--backend-port', 'x'], {}, '--backend-port must be a port'],
     [['memory'], {}, undefined],
-  ])('%j %j: exit code 2 for wrong usage, 0 for help', async (args, env, message) => {
+  ])('%j %j is exit code 2 for wrong usage and 0 for help', async (args, env, message) => {
     await using folder = await temporaryFolder();
     const data = join(folder.path, 'data');
     let said = '';
@@ -164,37 +164,40 @@ describe('agctl memory-adapter stdio --embedded', () => {
   test.each([
     ['SDK 1', Client1, Stdio1],
     ['SDK 2', Client2, Stdio2],
-  ] as const)('serves a desktop client (%s) with a store of its own', async (_name, Client, Stdio) => {
-    await using folder = await temporaryFolder();
-    writeFiles(join(folder.path, 'docs'), { 'a.md': '# Otters\n\nOtters hold hands when they sleep.' });
-    const args = ['--data', join(folder.path, 'data'), '--docs', join(folder.path, 'docs')];
-    const transport = new Stdio({
-      command: process.execPath,
-      args: [AGCTL, 'memory-adapter', 'stdio', '--embedded', ...args],
-      stderr: 'pipe',
-      env: { MEMORY_AGENT_ID: 'desktop' },
-    });
-    const noise: unknown[] = [];
-    const client = new Client({ name: 'desktop', version: '1' }) as Client2;
-    client.onerror = (error) => noise.push(error);
-    await client.connect(transport as Stdio2);
-    const turn = { sessionId: 's', role: 'user', content: 'hello' };
-    const stored = (await client.callTool({ name: 'store_episodic', arguments: turn })) as Json;
-    expect(stored.structuredContent).toMatchObject({ agentId: 'desktop', seq: 1 });
-    await until(async () => {
-      const found = (await client.callTool({
-        name: 'search_knowledge',
-        arguments: { query: 'otters sleep hands' },
-      })) as Json;
-      return found.structuredContent.count === 1;
-    });
-    await client.close();
-    // Everything on stdout was protocol.
-    expect(noise).toEqual([]);
-    await until(() => !existsSync(join(folder.path, 'data', 'memory.db.lock')));
-  });
+  ] as const)(
+    'memory-adapter stdio --embedded serves a desktop client (%s) with its own store',
+    async (_name, Client, Stdio) => {
+      await using folder = await temporaryFolder();
+      writeFiles(join(folder.path, 'docs'), { 'a.md': '# Otters\n\nOtters hold hands when they sleep.' });
+      const args = ['--data', join(folder.path, 'data'), '--docs', join(folder.path, 'docs')];
+      const transport = new Stdio({
+        command: process.execPath,
+        args: [AGCTL, 'memory-adapter', 'stdio', '--embedded', ...args],
+        stderr: 'pipe',
+        env: { MEMORY_AGENT_ID: 'desktop' },
+      });
+      const noise: unknown[] = [];
+      const client = new Client({ name: 'desktop', version: '1' }) as Client2;
+      client.onerror = (error) => noise.push(error);
+      await client.connect(transport as Stdio2);
+      const turn = { sessionId: 's', role: 'user', content: 'hello' };
+      const stored = (await client.callTool({ name: 'store_episodic', arguments: turn })) as Json;
+      expect(stored.structuredContent).toMatchObject({ agentId: 'desktop', seq: 1 });
+      await until(async () => {
+        const found = (await client.callTool({
+          name: 'search_knowledge',
+          arguments: { query: 'otters sleep hands' },
+        })) as Json;
+        return found.structuredContent.count === 1;
+      });
+      await client.close();
+      // Everything on stdout was protocol.
+      expect(noise).toEqual([]);
+      await until(() => !existsSync(join(folder.path, 'data', 'memory.db.lock')));
+    },
+  );
 
-  test('answers what was asked before stdin ended, and ends', async () => {
+  test('memory-adapter stdio --embedded answers requests sent before stdin ended, then exits', async () => {
     await using folder = await temporaryFolder();
     const turn = { sessionId: 's', role: 'user', content: 'hello' };
     const lines = [

@@ -13,14 +13,17 @@ const tooOld = (version: string): string =>
   `agctl needs Node.js 22.19 or newer; this is ${version}.\n` +
   `Get one from https://nodejs.org, or use one for this command alone: npx -y node@26 ${AGCTL}\n`;
 
-test.skipIf(!isOld)('an old Node is told what is needed and how to get it, with exit code 2', async () => {
-  expect(await agctl(['version'], { node: SYSTEM_NODE })).toEqual({
-    code: 2,
-    signal: null,
-    stdout: '',
-    stderr: tooOld(systemVersion ?? ''),
-  });
-});
+test.skipIf(!isOld)(
+  'agctl on an old Node.js prints the required version and how to get it with exit code 2',
+  async () => {
+    expect(await agctl(['version'], { node: SYSTEM_NODE })).toEqual({
+      code: 2,
+      signal: null,
+      stdout: '',
+      stderr: tooOld(systemVersion ?? ''),
+    });
+  },
+);
 
 // Wherever the tests run: the start script under a version number that is not this Node's.
 test.each([
@@ -28,7 +31,7 @@ test.each([
   ['22.18.0', 2],
   ['22.19.0', 0],
   ['23.0.0', 0],
-])('as Node %s the command exits with %i', (version, expected) => {
+])('agctl on Node.js %s exits with %i', (version, expected) => {
   const versions = JSON.stringify({ ...process.versions, node: version });
   const pretend = `Object.defineProperty(process, 'versions', { value: ${versions} });`;
   const { status, stdout, stderr } = spawnSync(

@@ -35,7 +35,7 @@ async function warnings(config: object): Promise<string[]> {
     .map(({ severity, path }) => `${severity} ${path}`);
 }
 
-describe('a provider key that everyone who reaches the port can use', () => {
+describe('unauthenticated access to a provider key', () => {
   test.each([
     ['in the short form', { llm: { port: 4000, models: [keyed] } }, '/llm'],
     ['in the short form, with the default port', { llm: { models: [keyed] } }, '/llm'],
@@ -74,7 +74,7 @@ describe('a provider key that everyone who reaches the port can use', () => {
       '/llm',
     ],
     ['beside policies that ask for nothing', { llm: { models: [keyed], policies: { timeout: {} } } }, '/llm'],
-  ])('is warned of: %s', async (_, config, path) => {
+  ])('unauthenticated access to a provider key is a warning: %s', async (_, config, path) => {
     expect(await warnings(config)).toEqual([`warning ${path}`]);
   });
 
@@ -98,11 +98,11 @@ describe('a provider key that everyone who reaches the port can use', () => {
     ],
     ['a model without a key', { llm: { models: [{ name: 'm', provider: 'oaiCompat' }] } }],
     ['the built-in model', { llm: { models: [{ name: 'm', provider: 'echo' }] } }],
-  ])('is not where there is %s', async (_, config) => {
+  ])('unauthenticated access is not a warning where there is %s', async (_, config) => {
     expect(await warnings(config)).toEqual([]);
   });
 
-  test('is in the report of `check` and in the banner of `serve`', async () => {
+  test('unauthenticated access to a provider key is in the report of `check` and the banner of `serve`', async () => {
     const config = { llm: { port: 0, models: [keyed] } };
     const file = join(folder.path, 'open.yaml');
     writeFileSync(file, JSON.stringify(config));
@@ -119,7 +119,7 @@ describe('a provider key that everyone who reaches the port can use', () => {
     expect(bound.stderr).not.toContain('anyone who reaches');
   });
 
-  test('is in no example of this package', async () => {
+  test('no example of this package permits unauthenticated access to a provider key', async () => {
     const examples = new URL('../../examples/llm.yaml', import.meta.url).pathname;
     const { stdout } = await cli(['config', 'validate', '-f', examples, '-o', 'json']);
     expect(stdout).not.toContain('AGW0312');

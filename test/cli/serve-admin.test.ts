@@ -19,7 +19,7 @@ const adminOf = (stderr: string): string => /admin server +(http:\/\/[^/\s]+)\/u
 describe('the admin server of `agctl serve`', () => {
   verifies(
     ['gateway.config.admin-addr', 'gateway.admin.quit', 'gateway.admin.ui'],
-    'is where the configuration says, is shown, and stops the gateway when asked to',
+    'the admin server listens where the configuration says, is printed at startup, and stops the gateway on request',
     async () => {
       await using running = await serve(yaml('127.0.0.1:0'), { env: { ADMIN_ADDR: '' } });
       const url = adminOf(running.stderr);
@@ -31,7 +31,7 @@ describe('the admin server of `agctl serve`', () => {
     },
   );
 
-  test('--ui-write lets pages write the file, named relative to where it was started', async () => {
+  test('--ui-write lets admin pages write the file, whose path is relative to the start folder', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'gate.yaml');
     writeFileSync(path, yaml('127.0.0.1:0'));
@@ -44,7 +44,7 @@ describe('the admin server of `agctl serve`', () => {
     expect(readFileSync(path, 'utf8')).toBe(`# written\n${yaml('127.0.0.1:0')}`);
   });
 
-  test('ADMIN_ADDR wins over the configuration', async () => {
+  test('ADMIN_ADDR overrides the admin address of the configuration', async () => {
     await using running = await serve(yaml('off'), { env: { ADMIN_ADDR: '[::1]:0' } });
     expect(adminOf(running.stderr)).toMatch(/^http:\/\/\[::1\]:\d+$/);
     const { code, stderr } = await agctl(['serve', '-f', '-'], {
@@ -56,7 +56,7 @@ describe('the admin server of `agctl serve`', () => {
 
   verifies(
     ['gateway.config.admin-addr.default', 'gateway.limits.admin-address'],
-    'the default address is on loopback, and serving goes on without it when it is taken',
+    'the default admin address is on loopback, and the gateway runs without it when it is in use',
     async () => {
       // Somebody else on this machine may have it: that is as good.
       const taken = await busyPort('127.0.0.1', 15_000).catch(() => undefined);
@@ -74,7 +74,7 @@ describe('the admin server of `agctl serve`', () => {
     },
   );
 
-  test('a configured address that is taken is an error at its place', async () => {
+  test('a configured admin address in use is an error with its position', async () => {
     await using taken = await busyPort('127.0.0.1');
     const input = `config:\n  adminAddr: 127.0.0.1:${taken.port}\ngateways: ${JSON.stringify(gateways)}\n`;
     const { code, stderr } = await agctl(['serve', '-f', '-'], { input, env: { ADMIN_ADDR: '' } });
@@ -85,13 +85,13 @@ describe('the admin server of `agctl serve`', () => {
     expect(stderr).toContain('-:2:14');
   });
 
-  test('a text that is no address is an error of the configuration', async () => {
+  test('an invalid admin address is a configuration error', async () => {
     const { code, stderr } = await cli(['config', 'validate', '-'], { input: yaml('localhost') });
     expect(code).toBe(1);
     expect(stderr).toContain('expected `ip:port`, `localhost:port`, `:port`, `unix:/path` or `off`');
   });
 
-  test('on a socket only this user may connect; a left-over is replaced, another file is not', async () => {
+  test('the admin socket permits only this user; a stale socket is replaced, another file is not', async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'admin.sock');
     {
@@ -132,7 +132,7 @@ describe('the admin server of `agctl serve`', () => {
     expect(statSync(file).size).toBe(4);
   });
 
-  test('other machines that can reach it are warned of', async () => {
+  test('an admin address that other machines can reach is a warning', async () => {
     await using running = await serve(yaml('0.0.0.0:0'), { env: { ADMIN_ADDR: '' } });
     await until(() => running.stderr.includes('the admin server has no authentication'));
   });

@@ -24,7 +24,7 @@ const later = (ms: number) => ({
 const HANG = { id: 1, method: 'tools/call', params: { name: 'hang' } };
 
 describe('start', () => {
-  test('says where it serves and how to stop it, on stderr; stdout is for requests alone', async () => {
+  test('serve prints its addresses and how to stop it on stderr; stdout has only requests', async () => {
     await using running = await serve(
       mcpConfig([chaos('a')], { route: { matches: [{ path: { pathPrefix: '/mcp' } }] } }),
     );
@@ -43,7 +43,7 @@ describe('start', () => {
       expect(line).toContain('\tinfo\trequest gateway=default/default ');
   });
 
-  test('a port in use is exit code 1 and points at the line of the port', async () => {
+  test('serve with a port in use is exit code 1 and points to the line of the port', async () => {
     await using busy = await busyPort();
     const { port } = busy;
     const yaml = `gateways:\n  first:\n    port: 0\n    routes: []\n  second:\n    port: ${port}\n`;
@@ -55,7 +55,7 @@ describe('start', () => {
     expect(stderr).not.toMatch(/^ready in /m);
   });
 
-  test('a wrong configuration is exit code 1 with every problem', async () => {
+  test('serve with an invalid configuration is exit code 1 with every problem', async () => {
     const { code, stdout, stderr } = await cli(['serve', '-f', '-'], {
       input: 'gateways:\n  a: { port: x, prt: 1 }\n',
     });
@@ -65,7 +65,7 @@ describe('start', () => {
     expect(stderr).toContain('error: - is not a valid configuration\n');
   });
 
-  test('warnings are shown and counted, and it serves', async () => {
+  test('serve prints and counts warnings and starts', async () => {
     await using running = await serve(
       JSON.stringify({ config: { adminAddr: 'off' }, gateways: { idle: { port: 0 } } }),
     );
@@ -76,7 +76,7 @@ describe('start', () => {
 });
 
 describe('SIGTERM', () => {
-  test('lets open calls finish, takes no new connections, and exits with 0', async () => {
+  test('SIGTERM lets open calls complete, refuses new connections and exits with 0', async () => {
     await using running = await serve(mcpConfig([chaos('a')], { config }));
     const sessions = await Promise.all([1, 2, 3].map(() => openSession(`${running.url}/mcp`)));
     const calls = sessions.map((session) => session.send(later(700)));
@@ -97,7 +97,7 @@ describe('SIGTERM', () => {
     expect(running.stdout.trimEnd().split('\n')).toHaveLength(12);
   });
 
-  test('ends soon after the last open call has', async () => {
+  test('SIGTERM ends serve soon after the last open call has completed', async () => {
     await using running = await serve(mcpConfig([chaos('a')], { config: patient }));
     const session = await openSession(`${running.url}/mcp`);
     const call = session.send(later(300));
@@ -109,7 +109,7 @@ describe('SIGTERM', () => {
     expect(performance.now() - answered).toBeLessThan(AT_ONCE);
   });
 
-  test('does not wait for the streams of sessions that nobody calls', async () => {
+  test('SIGTERM does not wait for the streams of sessions without calls', async () => {
     await using running = await serve(mcpConfig([chaos('a')], { config }));
     const session = await openSession(`${running.url}/mcp`);
     await using _stream = await openEvents(session.url, { session: session.id });
@@ -117,7 +117,7 @@ describe('SIGTERM', () => {
     await until(() => !isAlive(running.pid), 1_500);
   });
 
-  test('answers calls that are still open at the deadline with an error, and says how many were cut', async () => {
+  test('SIGTERM answers calls still open at the deadline with an error and reports how many were cut', async () => {
     const short = { connectionTerminationDeadline: '300ms' };
     await using running = await serve(mcpConfig([chaos('a')], { config: short }));
     const session = await openSession(`${running.url}/mcp`);
@@ -148,7 +148,7 @@ describe('SIGTERM', () => {
     ]);
   });
 
-  test('answers at the deadline whatever has no answer yet, and ends streams of LLMs with an error event', async () => {
+  test('SIGTERM answers every pending request at the deadline and ends LLM streams with an error event', async () => {
     const part = chunk({ content: 'Hel' });
     await using provider = await llmProvider((_, response, { body }) => {
       if (!body.includes('"stream":true')) return;
@@ -202,7 +202,7 @@ describe('SIGTERM', () => {
   test.each([
     ['SIGTERM', 1],
     ['SIGINT', 130],
-  ] as const)('a second signal, %s, stops at once with %i', async (signal, code) => {
+  ] as const)('a second signal, %s, stops serve at once with %i', async (signal, code) => {
     await using running = await serve(mcpConfig([chaos('a')], { config: patient }));
     const session = await openSession(`${running.url}/mcp`);
     const call = session.send(HANG);
@@ -218,7 +218,7 @@ describe('SIGTERM', () => {
 });
 
 describe('log output', () => {
-  test('in JSON is JSON on both streams, from the start to the end', async () => {
+  test('serve with JSON logs prints only JSON on both streams from start to end', async () => {
     const config = { logging: { format: 'json' } };
     // Half of what is configured is never reached, which is a warning.
     const routes = [{ name: 'a' }, { name: 'b' }].map((route) => ({
@@ -246,7 +246,7 @@ describe('log output', () => {
     );
   });
 
-  test('of a reader that has gone stops nobody', async () => {
+  test('serve continues when the reader of its log output has closed the pipe', async () => {
     await using running = await serve(mcpConfig([chaos('a')]), { closeStdout: true });
     for (let turn = 0; turn < 20; turn += 1) {
       expect((await fetch(`${running.url}/mcp`, { method: 'PUT' })).status).toBe(405);

@@ -115,7 +115,7 @@ const DUMP = {
 const dump = await file('dump.json', JSON.stringify(DUMP));
 
 describe('`proxy config all`', () => {
-  test('is JSON with an indent of two by default, whatever the indent of the dump', async () => {
+  test('`proxy config all` prints JSON with an indent of two by default, whatever the indent of the dump', async () => {
     const pretty = await file('pretty.json', JSON.stringify(DUMP, null, 2));
     const { code, stdout } = await cli(['proxy', 'config', 'all', '--file', dump]);
     expect(code).toBe(0);
@@ -127,7 +127,7 @@ describe('`proxy config all`', () => {
 
   verifies(
     'gateway.agctl.config',
-    'as YAML: sorted keys, an empty line at the end, and what any YAML reader takes for the same',
+    '`proxy config all` prints YAML with sorted keys and an empty line at the end that any YAML reader parses alike',
     async () => {
       const { code, stdout } = await cli(['proxy', 'config', 'all', '--file', dump, '-o', 'yaml']);
       expect(code).toBe(0);
@@ -138,14 +138,14 @@ describe('`proxy config all`', () => {
     },
   );
 
-  test('on a terminal it is an overview', async () => {
+  test('`proxy config all` prints an overview on a terminal', async () => {
     const { stdout } = await cli(['proxy', 'config', 'all', '--file', dump], { isTTY: true });
     expect(stdout).toContain(
       'edge [::]:3000\n  tools  /mcp* or GET /x  → mcp (echo)  cors · mcpAuthentication · authorization\n',
     );
   });
 
-  test('what could drive a terminal is printed as an escape, in every form', async () => {
+  test('`proxy config all` escapes terminal control characters in every format', async () => {
     const hostile = await file(
       'hostile.json',
       JSON.stringify(DUMP).replaceAll('"tools"', '"t\u009b2J\u202e\\u001b[2J"'),
@@ -168,7 +168,7 @@ describe('`proxy config all`', () => {
       }
   });
 
-  test('keeps every digit and the order of keys', async () => {
+  test('`proxy config all` keeps every digit and the order of keys', async () => {
     const text = '{"binds":[],"200":9007199254740993,"100":1.0,"a":1e400}';
     const digits = await file('digits.json', text);
     expect((await cli(['proxy', 'config', 'all', '--file', digits, '-o', 'json'])).stdout).toBe(
@@ -179,7 +179,7 @@ describe('`proxy config all`', () => {
     );
   });
 
-  test('any JSON value comes out as the same value, as JSON and as YAML', () => {
+  test('`proxy config all` prints any JSON value as the same value in JSON and YAML', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);
@@ -232,14 +232,14 @@ describe('`proxy config all`', () => {
     'two\nlines\n',
     ' indented\nlines',
     'tab\tand \u009b',
-  ])('the text %j stays a text in YAML of both versions', (text) => {
+  ])('the text %j is a string in YAML 1.1 and 1.2', (text) => {
     for (const version of ['1.1', '1.2'] as const)
       expect(parse([...yamlOf({ [text]: text })].join(''), { version })).toEqual({ [text]: text });
   });
 });
 
 describe('`proxy config routes` and `backends`', () => {
-  test('routes: where, what, and with which policies', async () => {
+  test('`proxy config routes` shows the address, matches and policies of each route', async () => {
     const { stdout } = await cli(['proxy', 'config', 'routes', '--file', dump]);
     expect(stdout).toBe(
       'ADDRESS    LISTENER  ROUTE  MATCH            BACKEND     POLICIES\n' +
@@ -247,7 +247,7 @@ describe('`proxy config routes` and `backends`', () => {
     );
   });
 
-  test('routes: policies have the names of the configuration', async () => {
+  test('`proxy config routes` names policies as the configuration does', async () => {
     const route = { name: 'a', inlinePolicies: [{ aPIKey: { mode: 'strict' } }, { timeout: {} }] };
     const binds = [{ address: '[::]:1', listeners: { l: { listenerName: 'l', routes: { a: route } } } }];
     const other = await file('keys.json', JSON.stringify({ binds }));
@@ -255,7 +255,7 @@ describe('`proxy config routes` and `backends`', () => {
     expect(stdout).toContain('apiKey, timeout\n');
   });
 
-  test('backends: the columns and the order of upstream; without requests only with --all', async () => {
+  test("`proxy config backends` has upstream's columns and order, and shows unused backends only with --all", async () => {
     const { stdout } = await cli(['proxy', 'config', 'backends', '--file', dump]);
     expect(stdout).toBe(
       'TYPE     NAME               NAMESPACE  ENDPOINT  HEALTH         REQUESTS  LATENCY\n' +
@@ -267,7 +267,7 @@ describe('`proxy config routes` and `backends`', () => {
     expect(all).toContain('idle      evicted        0\n');
   });
 
-  test('backends: an empty table says where those are that have no row', async () => {
+  test('`proxy config backends` without rows says where the other backends are shown', async () => {
     const onlyMcp = {
       backends: [
         { backend: { mcp: { name: 'tools', target: {} } } },
@@ -281,7 +281,7 @@ describe('`proxy config routes` and `backends`', () => {
     expect((await cli(['proxy', 'config', 'backends', '--file', dump])).stderr).toBe('');
   });
 
-  test('as data', async () => {
+  test('`proxy config backends -o json` prints the rows as data', async () => {
     const { stdout } = await cli(['proxy', 'config', 'backends', '--file', dump, '-o', 'json']);
     expect(JSON.parse(stdout)[1]).toEqual({
       type: 'Backend',
@@ -296,7 +296,7 @@ describe('`proxy config routes` and `backends`', () => {
     expect(parse(yaml)[0]).toMatchObject({ route: 'tools', backends: ['mcp (echo)'] });
   });
 
-  test('a dump with nothing in it, or with other types in it, is a table without rows', async () => {
+  test('a dump that is empty or has members of other types gives a table without rows', async () => {
     const odd = await file(
       'odd.json',
       '{"binds":[null,{"listeners":[1]}],"backends":[{"backend":null},{"backend":{"host":"x"}},{}],"services":null}',
@@ -308,7 +308,7 @@ describe('`proxy config routes` and `backends`', () => {
   });
 });
 
-describe('a dump that is none is exit code 2, and says what it is', () => {
+describe('invalid dumps', () => {
   test.each<[string, string | Buffer, string]>([
     ['empty', '', 'is empty'],
     ['half', '{"binds":[{"key":', 'is not JSON: it ends unexpectedly'],
@@ -322,7 +322,7 @@ describe('a dump that is none is exit code 2, and says what it is', () => {
       'is a gateway configuration, not a dump\n  = help: run agctl config validate -f',
     ],
     ['deep', `{"binds":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'nested deeper than 200 levels'],
-  ])('%s', async (name, text, message) => {
+  ])('the invalid dump %s is exit code 2 with an explanation', async (name, text, message) => {
     const { code, stderr } = await cli([
       'proxy',
       'config',
@@ -335,7 +335,7 @@ describe('a dump that is none is exit code 2, and says what it is', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 
-  test('no file, a folder, 5 GB of nothing', async () => {
+  test('a missing dump file, a folder and a file of 5 GB are refused', async () => {
     await mkdir(join(folder.path, 'sub'), { recursive: true });
     await truncate(await file('huge', ''), 5 * 2 ** 30);
     for (const [name, message] of [
@@ -349,8 +349,8 @@ describe('a dump that is none is exit code 2, and says what it is', () => {
   });
 });
 
-describe('a gateway', () => {
-  test('is asked for its dump at --admin, as URL, or by AGCTL_ADMIN', async () => {
+describe('dumps from a gateway', () => {
+  test('`proxy config` reads the dump of the gateway given by --admin as URL or by AGCTL_ADMIN', async () => {
     await using admin = await fakeAdmin({
       '/config_dump': says(JSON.stringify(DUMP)),
       '/gw/config_dump': says(JSON.stringify(DUMP)),
@@ -383,12 +383,12 @@ describe('a gateway', () => {
     [['--admin', 'http://u:secret@x'], 'is not an address'],
     [['--proxy-admin-port', '70000'], '--proxy-admin-port 70000 is not a port'],
     [['--local', '--file', 'x'], '--file and --local or --admin name two different dumps'],
-  ])('%j is exit code 2', async (args, message) => {
+  ])('`proxy config` with %j is exit code 2', async (args, message) => {
     const { code, stderr } = await cli(['proxy', 'config', 'all', ...args]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 
-  test('that is not there is exit code 3, with the address and the next step', async () => {
+  test('an unreachable gateway is exit code 3 with the address and the next step', async () => {
     const gone = await fakeAdmin({});
     await gone[Symbol.asyncDispose]();
     const { code, stderr } = await cli(['proxy', 'config', 'all', '--admin', gone.address]);
@@ -442,13 +442,13 @@ describe('a gateway', () => {
       3,
       'closed the connection in the middle of its response',
     ],
-  ] as const)('%s', async (_, script, expected, message) => {
+  ] as const)('a failed download of the dump is explained: %s', async (_, script, expected, message) => {
     await using admin = await fakeAdmin({ '/config_dump': script as never });
     const { code, stderr } = await cli(['proxy', 'config', 'all', '--admin', admin.address]);
     expect([code, stderr]).toEqual([expected, expect.stringContaining(message)]);
   });
 
-  test('a dump of 100 MB', async () => {
+  test('`proxy config` reads a dump of 100 MB', async () => {
     const big = Buffer.from(`{"binds":[],"config":{"x":"${'y'.repeat(100 * 2 ** 20)}"}}`);
     await using admin = await fakeAdmin({ '/config_dump': says(big) });
     const { code, stdout } = await cli(['proxy', 'config', 'all', '--admin', admin.address, '-o', 'short']);
@@ -456,7 +456,7 @@ describe('a gateway', () => {
   });
 });
 
-test('`| head` ends it quietly', async () => {
+test('`proxy config all | head` ends without an error', async () => {
   const large = await file(
     'large.json',
     JSON.stringify({ binds: Array.from({ length: 100_000 }, (_, key) => ({ key: `bind/${key}` })) }),

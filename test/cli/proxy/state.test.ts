@@ -26,7 +26,7 @@ describe('`proxy log`', () => {
     ],
     [['--reset'], '/logging?reset=true'],
     [['--reset', '--set', 'a=warn'], '/logging?reset=true&level=a%3Dwarn'],
-  ])('%j asks for %s, by POST as upstream wants it', async (args, url) => {
+  ])('`proxy log` %j requests %s with POST as upstream does', async (args, url) => {
     await using server = await admin();
     const { code, stdout } = await cli(['proxy', 'log', '--admin', server.address, ...args]);
     expect([code, stdout]).toEqual([0, 'current log level is proxy::x=trace,info\n']);
@@ -34,7 +34,7 @@ describe('`proxy log`', () => {
   });
 
   test.each(['-p', '--proxy-admin-port'])(
-    "%s is the admin port on this machine, as in upstream's command",
+    "`proxy log` %s selects the admin port on this machine, as in upstream's command",
     async (option) => {
       await using server = await admin();
       const { code, stdout } = await cli(['proxy', 'log', option, String(server.port), '--set', 'mcp=info,']);
@@ -45,7 +45,7 @@ describe('`proxy log`', () => {
     },
   );
 
-  test('as data', async () => {
+  test('`proxy log -o json` prints the levels as data', async () => {
     await using server = await admin();
     const { stdout } = await cli(['proxy', 'log', '--admin', server.address, '-o', 'json']);
     expect(JSON.parse(stdout)).toEqual({ default: 'info', modules: { 'proxy::x': 'trace' } });
@@ -61,12 +61,12 @@ describe('`proxy log`', () => {
     [['--set', 'a=info', '--level', 'info'], '--level and --set are mutually exclusive'],
     [['--for', '10m'], '--for requires a change that it can revert'],
     [['--level', 'info', '--for', 'soon'], '--for soon is not a duration\n  = help: for example 300ms'],
-  ])('%j is exit code 2', async (args, message) => {
+  ])('`proxy log` with %j is exit code 2', async (args, message) => {
     const { code, stderr } = await cli(['proxy', 'log', '--local', ...args]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 
-  test('a module that does not exist is set, with a warning that lists those that do', async () => {
+  test('`proxy log` sets the level of an unknown module with a warning that lists the known ones', async () => {
     await using server = await admin();
     const set = async (target: string) =>
       (await cli(['proxy', 'log', '--set', `${target}=debug`, '--admin', server.address])).stderr;
@@ -77,7 +77,7 @@ describe('`proxy log`', () => {
       expect(await set(target)).toBe('');
   });
 
-  test('--for is kept by the gateway, which says until when; one that does not know it is told apart', async () => {
+  test('`proxy log --for` prints until when the gateway keeps the level, or that the gateway does not support it', async () => {
     const until = 'current log level is mcp=debug,info (until 2026-01-05T10:00:00.000Z)\n';
     await using knows = await fakeAdmin({ '/logging': says(until, 'text/plain') });
     await using older = await admin();
@@ -93,7 +93,7 @@ describe('`proxy log`', () => {
     );
   });
 
-  test('says what the gateway refuses, and when something else answers', async () => {
+  test("`proxy log` prints the gateway's error, and reports a server that is not a gateway", async () => {
     await using refuses = await fakeAdmin({
       '/logging': says('Invalid level provided: a=b\nusage: …', 'text/plain', 400),
     });
@@ -110,7 +110,7 @@ describe('`proxy log`', () => {
 });
 
 describe('`proxy profile`', () => {
-  test('writes the file, also under the former names', async () => {
+  test('`proxy profile` writes the file, also under the former command names', async () => {
     await using server = await fakeAdmin({
       '/debug/pprof/profile': says(Buffer.from([0x0a, 1, 2])),
       '/debug/pprof/heap': says(gzipSync('x')),
@@ -133,7 +133,7 @@ describe('`proxy profile`', () => {
     ]);
   });
 
-  test('counts down at a terminal while it waits, and only there', async () => {
+  test('`proxy profile` shows a countdown only on a terminal', async () => {
     let finish: (() => void) | undefined;
     await using server = await fakeAdmin({
       '/debug/pprof/profile': (response, request) => {
@@ -158,7 +158,7 @@ describe('`proxy profile`', () => {
     [['cpu', '--seconds', '301'], 2, 'invalid --seconds 301; must be between 1 and 300'],
     [['cpu', '--seconds', '1', '-o', '/no/such/folder/x'], 2, 'cannot write /no/such/folder/x'],
     [['heap'], 3, 'is not an admin server: its response is not a heap profile'],
-  ] as const)('%j', async (args, expected, message) => {
+  ] as const)('`proxy profile` fails with an explanation: %j', async (args, expected, message) => {
     await using server = await fakeAdmin({
       '/debug/pprof/profile': says(gzipSync('x')),
       '/debug/pprof/heap': says('<html>'),
@@ -167,7 +167,7 @@ describe('`proxy profile`', () => {
     expect([code, stderr]).toEqual([expected, expect.stringContaining(message)]);
   });
 
-  test('a system without CPU profiles, and one that takes another profile now', async () => {
+  test('`proxy profile` reports a system without CPU profiles and a profile already in progress', async () => {
     await using none = await fakeAdmin({});
     await using busy = await fakeAdmin({
       '/debug/pprof/heap': says('a profile is running', 'text/plain', 409),
@@ -183,7 +183,7 @@ describe('`proxy profile`', () => {
   });
 });
 
-describe('state', () => {
+describe('runtime state', () => {
   const memory = {
     captured_at_unix_ms: 1,
     smaps: { rss: 104857600 },
@@ -192,7 +192,7 @@ describe('state', () => {
     'x\u001b[2J': 1,
   };
 
-  test('`proxy memory`', async () => {
+  test('`proxy memory` prints the memory figures with escaped names', async () => {
     await using server = await fakeAdmin({ '/memory': says(JSON.stringify(memory)) });
     const { stdout } = await cli(['proxy', 'memory', '--admin', server.address]);
     expect(stdout).toBe(
@@ -203,7 +203,7 @@ describe('state', () => {
     ).toEqual(memory);
   });
 
-  test('`proxy memory`: bytes in one unit, and the bounds as a table', async () => {
+  test('`proxy memory` prints bytes in one unit and the bounded buffers as a table', async () => {
     const shown = {
       allocator: { comparable: { retained_bytes: 4362842752, metadata_bytes: 2048 }, number_of_contexts: 3 },
       bounds: [
@@ -227,7 +227,7 @@ describe('state', () => {
     );
   });
 
-  test('`proxy tasks`', async () => {
+  test('`proxy tasks` prints the tasks as a tree', async () => {
     await using server = await fakeAdmin({
       '/debug/tasks': says('{"admin":["serve\\n  accept"],"workload":[]}'),
     });
@@ -235,7 +235,7 @@ describe('state', () => {
     expect(stdout).toBe('admin:\n  serve\n    accept\nworkload: none\n');
   });
 
-  test('`proxy shutdown` is a POST', async () => {
+  test('`proxy shutdown` sends a POST', async () => {
     await using server = await fakeAdmin({ '/quitquitquit': says('shutdown now\n', 'text/plain') });
     expect(await cli(['proxy', 'shutdown', '--admin', server.address])).toMatchObject({
       code: 0,

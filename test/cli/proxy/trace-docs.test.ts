@@ -53,8 +53,10 @@ gateways:
           directResponse: { status: 200 }
 `;
 
-describe.skipIf(!hasTerminal)('the whole way', () => {
-  test('a call of a tool, one that a rule denies, and a saved trace', { timeout: 120_000 }, async () => {
+describe.skipIf(!hasTerminal)('traces as in the documentation', () => {
+  test('the documented trace of a tool call, of a denied call and of a saved file works', {
+    timeout: 120_000,
+  }, async () => {
     await using idp = await startIdp().then((started) =>
       Object.assign(started, { [Symbol.asyncDispose]: () => started.upstream.close() }),
     );

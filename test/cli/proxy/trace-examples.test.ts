@@ -26,7 +26,7 @@ function commandIn(text: string, start: string): string {
 const typed = (command: string): Promise<{ stdout: string; stderr: string }> =>
   run('sh', ['-c', command], { timeout: 20_000 });
 
-test('the request of the waiting screen is answered as it stands', async () => {
+test('the example request on the waiting screen works as printed', async () => {
   await using gate = await gateway(mcpConfig([chaos('a', '--tools=echo')]));
   const curl = commandIn(DOCS, 'curl -sS <gateway>/mcp');
   expect((await typed(curl.replace('<gateway>', gate.url))).stdout).toContain('"serverInfo"');
@@ -35,7 +35,7 @@ test('the request of the waiting screen is answered as it stands', async () => {
 test.each([
   ['the help', async () => (await cli(['proxy', 'trace', '--help'])).stdout],
   ['the documentation', async () => DOCS],
-])('the request that %s lets agctl send is answered with 200', async (_, text) => {
+])('the request that agctl sends with %s is answered with 200', async (_, text) => {
   await using gate = await gateway(mcpConfig([chaos('a', '--tools=echo')]));
   await using admin = await traceServer(gate.running);
   const example = commandIn(await text(), 'agctl proxy trace --local -- http://127.0.0.1:3000/mcp');

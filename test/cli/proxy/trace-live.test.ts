@@ -53,7 +53,7 @@ async function traced(args: readonly string[], act: () => Promise<unknown>) {
 
 verifies(
   ['gateway.agctl.trace.parts'],
-  'a call of a tool: route, policies, expression, backend and status',
+  'the trace of a tool call shows route, policies, expression, backend and status',
   async () => {
     const session = await openSession(`${gate.url}/mcp`, bearer);
     const { code, stdout, stderr } = await traced([], () =>
@@ -74,7 +74,7 @@ verifies(
 
 verifies(
   ['gateway.agctl.trace.raw'],
-  'a refused call, as JSON Lines, fails a script that asks for it',
+  'the JSON Lines trace of a refused call exits with 1 under --fail-on deny',
   async () => {
     const token = idp.token({ sub: 'bob' });
     const { code, stdout } = await traced(['--raw', '--fail-on', 'deny'], () =>
@@ -101,7 +101,7 @@ verifies(
 
 verifies(
   ['gateway.agctl.trace.parts'],
-  'a call that failed inside of an answer with status 200 is no success, for people and for scripts',
+  'the trace of a failed call with status 200 is a failure in text and for --fail-on',
   async () => {
     const session = await openSession(`${gate.url}/mcp`, bearer);
     const call = (args: object) => () => session.request('tools/call', { name: 'fail', arguments: args });
@@ -117,7 +117,7 @@ verifies(
   },
 );
 
-test('--count 20: requests at once are all told, one after another, and saved so that they can be told again', async () => {
+test('--count 20 prints concurrent requests one after another and saves them for replay', async () => {
   await using folder = await temporaryFolder();
   const save = join(folder.path, 'all.jsonl');
   const paths = Array.from({ length: 20 }, (_, index) => `/r${index}/`);
@@ -136,7 +136,7 @@ test('--count 20: requests at once are all told, one after another, and saved so
   expect(again.stdout).toBe(ran.stdout);
 });
 
-test('a request that its timeout ends: the timeout ended the call, nobody denied it, and no client left', async () => {
+test('the trace of a request that its timeout ended blames neither a policy nor the client', async () => {
   await using backend = await httpUpstream(() => undefined);
   await using slow = await proxyGateway(backend.address, { timeout: { requestTimeout: '100ms' } });
   await using admin = await traceServer(slow.running);

@@ -21,7 +21,7 @@ async function isRestored(term: Awaited<ReturnType<typeof terminal>>): Promise<v
 }
 
 describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
-  test('shows who decided, the steps and why; other views by keys; one line stays', async () => {
+  test('the trace screen shows the deciding policy, the steps and the reason, switches views by keys and leaves one line', async () => {
     await using admin = await fakeAdmin({ '/debug/trace': streams(frames(DENIED)) });
     await using term = await terminal();
     await term.agctl(['proxy', 'trace', '--admin', admin.address]);
@@ -51,7 +51,7 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
     await isRestored(term);
   });
 
-  test('fits 80×24, 140×40 and 40×10, and follows a change of size', async () => {
+  test('the trace screen fits 80×24, 140×40 and 40×10 and follows a change of size', async () => {
     await using admin = await fakeAdmin({ '/debug/trace': streams(frames(DENIED)) });
     await using term = await terminal();
     await term.agctl(['proxy', 'trace', '--admin', admin.address]);
@@ -67,7 +67,7 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
     await term.shows('code 0');
   });
 
-  test('waits, and traces again with one key; a lost gateway is told, and the steps kept; they can be saved', async () => {
+  test('the trace screen waits, traces again with one key, reports a lost gateway and can save the received steps', async () => {
     let round = 0;
     await using admin = await fakeAdmin({
       '/debug/trace': (response, request) => {
@@ -93,7 +93,7 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
     await term.shows('code 0');
   });
 
-  test('--count 2: says which request it waits for, and shows the one before meanwhile', async () => {
+  test('the trace screen with --count 2 shows the previous request while it waits for the next', async () => {
     let round = 0;
     await using admin = await fakeAdmin({
       '/debug/trace': (response, request) => {
@@ -115,7 +115,7 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
   test.each([
     ['C-c', 130],
     ['SIGTERM', 143],
-  ])('%s restores the terminal and is exit code %i', async (how, code) => {
+  ])('the trace screen on %s restores the terminal and exits with %i', async (how, code) => {
     await using admin = await fakeAdmin({ '/debug/trace': waits });
     await using term = await terminal();
     await term.agctl(['proxy', 'trace', '--admin', admin.address]);
@@ -127,28 +127,33 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
     await isRestored(term);
   });
 
-  test.each(['Ctrl-Z', 'SIGTSTP'])('%s gives the terminal back; fg draws everything anew', async (how) => {
-    await using admin = await fakeAdmin({ '/debug/trace': streams(frames(DENIED)) });
-    await using term = await terminal();
-    await term.agctl(['proxy', 'trace', '--admin', admin.address]);
-    await term.shows('● done');
-    if (how === 'Ctrl-Z') await term.press('C-z');
-    else process.kill(await term.foreground(), 'SIGTSTP');
-    await term.shows(/^code 148\n[\s\S]*Stopped/m);
-    await isRestored(term);
-    await term.press('f', 'g', 'Enter');
-    const screen = await term.shows('● done');
-    expect(await term.state('alternate_on')).toBe('1');
-    expect(screen.split('\n')[1]).toMatch(/^ POST \/mcp {2}tools\/call echo {3}403, denied by authorization/);
-    // Keys are read again, one by one.
-    await term.press('k');
-    await term.shows('jwt.roles = ["user"]');
-    await term.press('q');
-    await term.shows(/^POST \/mcp {2}tools\/call echo {2}route tools {2}403/m);
-    await isRestored(term);
-  });
+  test.each(['Ctrl-Z', 'SIGTSTP'])(
+    'the trace screen on %s restores the terminal, and fg redraws it',
+    async (how) => {
+      await using admin = await fakeAdmin({ '/debug/trace': streams(frames(DENIED)) });
+      await using term = await terminal();
+      await term.agctl(['proxy', 'trace', '--admin', admin.address]);
+      await term.shows('● done');
+      if (how === 'Ctrl-Z') await term.press('C-z');
+      else process.kill(await term.foreground(), 'SIGTSTP');
+      await term.shows(/^code 148\n[\s\S]*Stopped/m);
+      await isRestored(term);
+      await term.press('f', 'g', 'Enter');
+      const screen = await term.shows('● done');
+      expect(await term.state('alternate_on')).toBe('1');
+      expect(screen.split('\n')[1]).toMatch(
+        /^ POST \/mcp {2}tools\/call echo {3}403, denied by authorization/,
+      );
+      // Keys are read again, one by one.
+      await term.press('k');
+      await term.shows('jwt.roles = ["user"]');
+      await term.press('q');
+      await term.shows(/^POST \/mcp {2}tools\/call echo {2}route tools {2}403/m);
+      await isRestored(term);
+    },
+  );
 
-  test('a saved trace with hostile text in it shows escapes only', async () => {
+  test('the trace screen escapes hostile text of a saved trace', async () => {
     const file = join(folder.path, 'hostile.jsonl');
     const event = {
       eventEnd: 1,
@@ -171,7 +176,7 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
     await term.shows('code 0');
   });
 
-  test('no gateway, or --plain: no screen at all', async () => {
+  test('the trace screen is not used without a gateway or with --plain', async () => {
     await using admin = await fakeAdmin({ '/debug/trace': streams(frames(DENIED)) });
     await using term = await terminal();
     await term.agctl(['proxy', 'trace', '--admin', '127.0.0.1:1']);
@@ -180,7 +185,7 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
     await term.shows(/authorization +DENIED[\s\S]*code 0/);
   });
 
-  test('NO_COLOR: not one colour', async () => {
+  test('the trace screen uses no color with NO_COLOR', async () => {
     await using admin = await fakeAdmin({ '/debug/trace': streams(frames(DENIED)) });
     await using term = await terminal();
     for (const [environment, hasColor] of [

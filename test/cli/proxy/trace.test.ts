@@ -35,8 +35,8 @@ const TEXT = `     0.04 ms  request            POST /mcp  tools/call echo from 1
 POST /mcp  tools/call echo  route tools  403, denied by authorization: rules[0] "admin" in jwt.roles  (gateway.yaml:23:17)  0.40ms
 `;
 
-describe('text', () => {
-  test('says the route and why not another, the policies and why one was skipped, values, the rule that decided, the status', async () => {
+describe('trace text', () => {
+  test('trace text shows why the route was chosen, the policies, skipped ones, values, the deciding rule and the status', async () => {
     await using admin = await traced(frames(DENIED));
     const { code, stdout, stderr } = await trace(admin);
     expect([code, stderr]).toEqual([0, `waiting for the next request at ${admin.address} (Ctrl-C stops)\n`]);
@@ -44,13 +44,13 @@ describe('text', () => {
     expect(admin.asked).toEqual([{ method: 'POST', url: '/debug/trace', host: admin.address }]);
   });
 
-  test('of a saved trace is the same; a file may hold several', async () => {
+  test('trace text of a saved trace is the same, and a file may contain several traces', async () => {
     await writeFile(join(folder.path, 'two.jsonl'), `${LINES.join('\n')}\n${LINES.join('\n')}`);
     const { code, stdout } = await cli(['proxy', 'trace', '--file', 'two.jsonl'], { cwd: folder.path });
     expect([code, stdout]).toEqual([0, TEXT + TEXT]);
   });
 
-  test('what could drive a terminal is an escape', async () => {
+  test('trace text escapes terminal control characters', async () => {
     const hostile = JSON.stringify({
       eventStart: null,
       eventEnd: 1,
@@ -77,8 +77,8 @@ describe('text', () => {
   });
 });
 
-describe('events of other versions', () => {
-  test('comments, CRLF, `event:`, several `data:` lines, JSON Lines, unknown types, missing members', async () => {
+describe('trace events of other versions', () => {
+  test('trace events may have comments, CRLF, `event:`, several `data:` lines, JSON Lines, unknown types and missing members', async () => {
     const [first, ...rest] = LINES;
     await using admin = await traced(
       ': ready\r\n\r\n',
@@ -95,7 +95,7 @@ describe('events of other versions', () => {
     expect(stdout).toContain('403, denied by authorization');
   });
 
-  test('an event of 8 MiB, in small pieces that cut its characters', async () => {
+  test('a trace event of 8 MiB in small chunks that split characters is read', async () => {
     const large = JSON.stringify({
       eventEnd: 1,
       message: { type: 'bodySnapshot', stage: 'response', body: 'é'.repeat(4 * 2 ** 20) },
@@ -113,7 +113,7 @@ describe('events of other versions', () => {
 });
 
 describe('--raw and --save', () => {
-  test('--raw is the events as sent, a line each, and nothing else on stdout', async () => {
+  test('trace --raw prints the events as sent, one per line, and nothing else on stdout', async () => {
     const odd = '{"eventEnd": 7,  "message":{"type":"later","n":1.50,"big":9007199254740993}}';
     await using admin = await traced(`: ready\n\ndata: ${odd}\n\n`, frames(DENIED));
     const { code, stdout, stderr } = await trace(admin, '--raw', '--save', 'saved.jsonl');
@@ -124,7 +124,7 @@ describe('--raw and --save', () => {
     expect((await stat(saved)).mode & 0o777).toBe(0o600);
   });
 
-  test('`| head -1` ends it quietly', async () => {
+  test('`proxy trace | head -1` ends without an error', async () => {
     await using admin = await fakeAdmin({
       '/debug/trace': (response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': ready\n\n');
@@ -148,7 +148,7 @@ describe('--raw and --save', () => {
     expect([stdout, stderr]).toEqual([`${LINES[0]}\n`, 'code 0\n']);
   });
 
-  test('Ctrl-C is 130', async () => {
+  test('trace exits with 130 on Ctrl-C', async () => {
     await using admin = await fakeAdmin({
       '/debug/trace': (response) =>
         void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': ready\n\n'),
@@ -164,8 +164,8 @@ describe('--raw and --save', () => {
   });
 });
 
-describe('which request', () => {
-  test.each(['--match', '--expression'])('%s goes to the gateway', async (option) => {
+describe('trace filters', () => {
+  test.each(['--match', '--expression'])('trace %s is sent to the gateway', async (option) => {
     await using admin = await traced(frames(DENIED));
     await trace(admin, option, 'request.path == "/a b+c"');
     expect(new URLSearchParams(admin.asked[0]?.url.split('?')[1]).get('expression')).toBe(
@@ -173,7 +173,7 @@ describe('which request', () => {
     );
   });
 
-  test.each(['--match', '--expression'])('an empty %s lets every request through', async (option) => {
+  test.each(['--match', '--expression'])('an empty trace %s matches every request', async (option) => {
     await using admin = await traced(frames(DENIED));
     expect(await trace(admin, option, '')).toMatchObject({ code: 0 });
     expect(admin.asked[0]?.url).toBe('/debug/trace');
@@ -182,7 +182,7 @@ describe('which request', () => {
     expect(await cli(args, { cwd: folder.path })).toMatchObject({ code: 0, stdout: TEXT });
   });
 
-  test('an expression that the gateway refuses is exit code 2, with its words', async () => {
+  test("a trace expression that the gateway refuses is exit code 2 with the gateway's message", async () => {
     await using admin = await fakeAdmin({
       '/debug/trace': says('invalid expression: unexpected `)`\n', 'text/plain', 400),
     });
@@ -192,7 +192,7 @@ describe('which request', () => {
     });
   });
 
-  test('--count traces so many, one after another', async () => {
+  test('trace --count traces that many requests one after another', async () => {
     await using admin = await traced(frames(DENIED));
     const { code, stdout } = await trace(admin, '--count', '3', '--raw');
     expect([code, stdout.trim().split('\n').length, admin.asked.length]).toEqual([0, 3 * LINES.length, 3]);
@@ -206,7 +206,7 @@ describe('which request', () => {
     ['5xx,deny', 1],
     ['5xx', 0],
     ['cel-error,no-route', 0],
-  ])('--fail-on %s is exit code %i', async (conditions, expected) => {
+  ])('trace --fail-on %s is exit code %i', async (conditions, expected) => {
     await using admin = await traced(frames(DENIED));
     expect((await trace(admin, '--fail-on', conditions)).code).toBe(expected);
   });
@@ -214,28 +214,31 @@ describe('which request', () => {
   test.each([
     ['noCatalog', 0],
     ['missing', 1],
-  ])('--fail-on warn: a good call whose price is %s is exit code %i', async (status, expected) => {
-    const events = [
-      { eventEnd: 0, severity: 'info', message: { type: 'requestStarted' } },
-      { eventEnd: 9, severity: 'info', message: { type: 'requestFinished', status: 200, error: null } },
-      {
-        eventEnd: 9,
-        severity: 'warn',
-        message: { type: 'policyEvent', kind: 'llm_cost', details: { status } },
-      },
-    ];
-    await using admin = await traced(frames(events));
-    expect((await trace(admin, '--fail-on', 'warn')).code).toBe(expected);
-    // What a screen shows first is the end of the request, or what is wrong with it.
-    const { steps } = events.reduce((model: TraceModel, event) => addEvent(model, event), EMPTY_TRACE);
-    expect(steps[stepToShow(steps)]?.message.type).toBe(expected === 0 ? 'requestFinished' : 'policyEvent');
-  });
+  ])(
+    'trace --fail-on warn for a successful call whose price is %s is exit code %i',
+    async (status, expected) => {
+      const events = [
+        { eventEnd: 0, severity: 'info', message: { type: 'requestStarted' } },
+        { eventEnd: 9, severity: 'info', message: { type: 'requestFinished', status: 200, error: null } },
+        {
+          eventEnd: 9,
+          severity: 'warn',
+          message: { type: 'policyEvent', kind: 'llm_cost', details: { status } },
+        },
+      ];
+      await using admin = await traced(frames(events));
+      expect((await trace(admin, '--fail-on', 'warn')).code).toBe(expected);
+      // What a screen shows first is the end of the request, or what is wrong with it.
+      const { steps } = events.reduce((model: TraceModel, event) => addEvent(model, event), EMPTY_TRACE);
+      expect(steps[stepToShow(steps)]?.message.type).toBe(expected === 0 ? 'requestFinished' : 'policyEvent');
+    },
+  );
 });
 
-describe('a request of our own', () => {
+describe('trace with its own request', () => {
   const OWN = ['-X', 'PUT', '-H', 'x-a: 1', '-d', '@body.json', '-s'];
 
-  test('is sent when the gateway waits, to its URL or to a port with its host; the reply is shown', async () => {
+  test('trace sends its own request when the gateway is ready, to its URL or to a port with its host, and prints the response', async () => {
     await writeFile(join(folder.path, 'body.json'), '{"a":\n1}\n');
     let isArmed = false;
     const seen: unknown[] = [];
@@ -261,7 +264,7 @@ describe('a request of our own', () => {
     ]);
   });
 
-  test('that cannot be sent, or that another gateway answers, is exit code 3', async () => {
+  test('a trace request that cannot be sent or that another gateway answers is exit code 3', async () => {
     await using admin = await fakeAdmin({
       '/debug/trace': (response) =>
         void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': ready\n\n'),
@@ -297,13 +300,13 @@ describe('a request of our own', () => {
     [['--match', 'a', '--expression', 'b'], '--match and --expression are the same option'],
     [['--timeout', 'x'], '--timeout x is not a duration'],
     [['--save', '/no/such/x'], 'cannot write /no/such/x: ENOENT'],
-  ])('%j is exit code 2', async (args, message) => {
+  ])('trace with %j is exit code 2', async (args, message) => {
     const { code, stderr } = await cli(['proxy', 'trace', '--local', ...args], { cwd: '/' });
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 });
 
-describe('faults', () => {
+describe('trace failures', () => {
   const only = DENIED.slice(0, 3);
   test.each<[string, (string | Buffer)[], string]>([
     ['no events', [': ready\n\n'], 'ended the trace before a request arrived'],
@@ -324,13 +327,13 @@ describe('faults', () => {
       [': ready\n\ndata: ', Buffer.from([0xff, 0xfe, 0x22]), '\n\n'],
       'has an event that is not JSON',
     ],
-  ])('%s: exit code 3', async (_, pieces, message) => {
+  ])('trace fails with exit code 3: %s', async (_, pieces, message) => {
     await using admin = await traced(...pieces);
     const { code, stderr } = await trace(admin);
     expect([code, stderr]).toEqual([3, expect.stringContaining(message)]);
   });
 
-  test('a connection that breaks, and a server that is something else', async () => {
+  test('trace reports a broken connection and a server that is not a gateway', async () => {
     await using breaks = await fakeAdmin({
       '/debug/trace': (response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' }).write(frames(only));
@@ -350,7 +353,7 @@ describe('faults', () => {
     });
   });
 
-  test('no request in time: exit code 3', async () => {
+  test('trace without a request before the timeout is exit code 3', async () => {
     await using admin = await fakeAdmin({
       '/debug/trace': (response) =>
         void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': ready\n\n'),
@@ -365,7 +368,7 @@ describe('faults', () => {
     ['empty', '', 'contains no trace'],
     ['prose', 'hello\n', 'contains no trace'],
     ['half', '{"a":1', 'has an event that is not JSON, or is incomplete'],
-  ])('a saved trace that is %s: exit code 2', async (name, text, message) => {
+  ])('a saved trace that is %s is exit code 2', async (name, text, message) => {
     await writeFile(join(folder.path, name), text);
     expect(await cli(['proxy', 'trace', '--file', name], { cwd: folder.path })).toMatchObject({
       code: 2,

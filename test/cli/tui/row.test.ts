@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { wrap } from '../../../src/cli/tui/row.ts';
 import { displayWidth } from '../../../src/core/render/width.ts';
 
-describe('a text in lines of a width', () => {
+describe('line wrapping', () => {
   test.each([
     ['"admin" in jwt.roles => false', 26, ['"admin" in jwt.roles =>', 'false']],
     ['fits', 4, ['fits']],
@@ -11,11 +11,11 @@ describe('a text in lines of a width', () => {
     ['a https://example.com/long/path', 12, ['a https://ex', 'ample.com/lo', 'ng/path']],
     ['two  spaces', 5, ['two ', 'space', 's']],
     ['寿司 寿司', 5, ['寿司', '寿司']],
-  ])('%j in %i columns keeps words together', (text, width, lines) => {
+  ])('wrapping %j at %i columns keeps words together', (text, width, lines) => {
     expect(wrap(text, width)).toEqual(lines);
   });
 
-  test('loses nothing but the blanks at which it breaks, and keeps to the width', () => {
+  test('wrapping loses only the spaces at line breaks and keeps to the width', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme', maxLength: 60 }),
