@@ -42,7 +42,7 @@ afterAll(async () => {
   await idp[Symbol.asyncDispose]();
 });
 
-browserTest('a token is taken apart, and each route says what it thinks of it', async (browser) => {
+browserTest('the auth page decodes a token and shows whether each route accepts it', async (browser) => {
   const { page, problems, elsewhere } = await watchedPage(browser, running.admin);
   await page.goto(`${running.admin}/ui/auth`);
   const route = (name: string) => page.getByRole('listitem').filter({ hasText: name });
@@ -71,7 +71,7 @@ browserTest('a token is taken apart, and each route says what it thinks of it', 
 });
 
 browserTest(
-  'what is no JWT is said to be none; hostile claims stay text; fits a telephone',
+  'the auth page reports text that is not a JWT, shows hostile claims as text and fits a phone screen',
   async (browser) => {
     const { page, problems } = await watchedPage(browser, running.admin, {
       viewport: { width: 390, height: 780 },

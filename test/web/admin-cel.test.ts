@@ -26,58 +26,66 @@ afterAll(() => running.close());
 
 const result = (page: Page) => page.getByRole('region', { name: 'Result' });
 
-browserTest('by keyboard alone: an expression, its result, its error at its place', async (browser) => {
-  const { page, problems } = await watchedPage(browser, running.admin);
-  await page.goto(`${running.admin}/ui/`);
-  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
-  await page.keyboard.press('g');
-  await page.keyboard.press('e');
-  await page.getByRole('heading', { level: 1, name: 'CEL' }).waitFor();
-  // A page takes the focus after it is drawn.
-  await page.locator('h1:focus').waitFor();
-  await page.keyboard.press('Tab');
-  expect(await page.evaluate('document.activeElement.closest("label").textContent')).toContain('Expression');
-  await page.keyboard.press('Control+a');
-  await page.keyboard.type('jwt.sub + "!"');
-  await page.keyboard.press('Control+Enter');
-  await result(page).getByText('"alice!"').waitFor();
-  await page.keyboard.press('Control+a');
-  await page.keyboard.type('jwt.sub ++ nothing');
-  await page.keyboard.press('Control+Enter');
-  await result(page).getByText('AGW0201').waitFor();
-  await page.keyboard.press('Control+a');
-  await page.keyboard.type('request.path == nothing');
-  await page.keyboard.press('Control+Enter');
-  await result(page).locator('mark', { hasText: 'nothing' }).waitFor();
-  await page.getByRole('button', { name: 'Go to the place' }).focus();
-  await page.keyboard.press('Enter');
-  await page.keyboard.type('"/mcp"');
-  await page.keyboard.press('Control+Enter');
-  await result(page).getByText('bool true').waitFor();
-  await expectAccessible(page);
-  expect(problems).toEqual([]);
-});
+browserTest(
+  'the CEL page evaluates an expression by keyboard alone and marks the position of an error',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, running.admin);
+    await page.goto(`${running.admin}/ui/`);
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('e');
+    await page.getByRole('heading', { level: 1, name: 'CEL' }).waitFor();
+    // A page takes the focus after it is drawn.
+    await page.locator('h1:focus').waitFor();
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.closest("label").textContent')).toContain(
+      'Expression',
+    );
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('jwt.sub + "!"');
+    await page.keyboard.press('Control+Enter');
+    await result(page).getByText('"alice!"').waitFor();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('jwt.sub ++ nothing');
+    await page.keyboard.press('Control+Enter');
+    await result(page).getByText('AGW0201').waitFor();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('request.path == nothing');
+    await page.keyboard.press('Control+Enter');
+    await result(page).locator('mark', { hasText: 'nothing' }).waitFor();
+    await page.getByRole('button', { name: 'Go to the place' }).focus();
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('"/mcp"');
+    await page.keyboard.press('Control+Enter');
+    await result(page).getByText('bool true').waitFor();
+    await expectAccessible(page);
+    expect(problems).toEqual([]);
+  },
+);
 
-browserTest('examples, samples and bad JSON; text stays text; fits a telephone', async (browser) => {
-  const { page, problems } = await watchedPage(browser, running.admin, {
-    viewport: { width: 390, height: 780 },
-  });
-  await page.goto(`${running.admin}/ui/cel`);
-  await page.getByRole('button', { name: /from the own network/ }).click();
-  await result(page).getByText('bool false').waitFor();
-  await page.getByLabel('Variables, JSON').fill('{"request": {"path": "<img src=x onerror=alert(1)>"}}');
-  await page.getByLabel('Expression').fill('request.path');
-  await page.keyboard.press('Control+Enter');
-  await result(page).getByText('<img src=x').waitFor();
-  expect(await page.locator('img').count()).toBe(0);
-  await page.getByLabel('Variables, JSON').fill('{');
-  await page.keyboard.press('Control+Enter');
-  await result(page).getByText('not valid JSON').waitFor();
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
-  expect(problems).toEqual([]);
-});
+browserTest(
+  'the CEL page offers examples and samples, reports invalid JSON, shows results as text and fits a phone screen',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, running.admin, {
+      viewport: { width: 390, height: 780 },
+    });
+    await page.goto(`${running.admin}/ui/cel`);
+    await page.getByRole('button', { name: /from the own network/ }).click();
+    await result(page).getByText('bool false').waitFor();
+    await page.getByLabel('Variables, JSON').fill('{"request": {"path": "<img src=x onerror=alert(1)>"}}');
+    await page.getByLabel('Expression').fill('request.path');
+    await page.keyboard.press('Control+Enter');
+    await result(page).getByText('<img src=x').waitFor();
+    expect(await page.locator('img').count()).toBe(0);
+    await page.getByLabel('Variables, JSON').fill('{');
+    await page.keyboard.press('Control+Enter');
+    await result(page).getByText('not valid JSON').waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    expect(problems).toEqual([]);
+  },
+);
 
-browserTest('a step of a trace brings its expression and variables', async (browser) => {
+browserTest('a trace step opens the CEL page with its expression and variables', async (browser) => {
   const { page } = await watchedPage(browser, running.admin);
   await page.goto(`${running.admin}/ui/trace`);
   await page.getByRole('button', { name: 'Arm', exact: true }).click();

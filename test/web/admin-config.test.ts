@@ -57,7 +57,7 @@ async function typeAfter(page: Page, line: string, text: string): Promise<void> 
 }
 
 browserTest(
-  'problems stand in the gutter and in the list as one types, and lead to their place',
+  'the config page shows problems in the gutter and the list while typing, and each links to its position',
   async (browser) => {
     await using ui = await open(browser);
     const { page, problems } = ui;
@@ -80,7 +80,7 @@ browserTest(
 );
 
 browserTest(
-  'a change is shown, then written with its secrets and comments; a restart is asked for',
+  'the config page shows a diff, writes the file with its secrets and comments, and asks for a restart',
   async (browser) => {
     await using ui = await open(browser);
     const { page, file, problems } = ui;
@@ -104,21 +104,24 @@ browserTest(
   },
 );
 
-browserTest('what somebody else wrote meanwhile is not overwritten', async (browser) => {
-  await using ui = await open(browser);
-  const { page, file } = ui;
-  await typeAfter(page, '# what we serve', ', and more');
-  writeFileSync(file, `${YAML}# theirs\n`);
-  await page.getByRole('button', { name: 'Save …' }).click();
-  await page.getByRole('button', { name: 'Write the file' }).click();
-  await page.getByRole('alert').getByText('has changed').waitFor();
-  await page.getByRole('button', { name: 'Cancel' }).click();
-  await page.getByRole('button', { name: 'Reload the file' }).click();
-  await editorOf(page).getByText('# theirs').waitFor();
-  expect(readFileSync(file, 'utf8')).toBe(`${YAML}# theirs\n`);
-});
+browserTest(
+  'the config page does not overwrite changes that another user made in the meantime',
+  async (browser) => {
+    await using ui = await open(browser);
+    const { page, file } = ui;
+    await typeAfter(page, '# what we serve', ', and more');
+    writeFileSync(file, `${YAML}# theirs\n`);
+    await page.getByRole('button', { name: 'Save …' }).click();
+    await page.getByRole('button', { name: 'Write the file' }).click();
+    await page.getByRole('alert').getByText('has changed').waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Reload the file' }).click();
+    await editorOf(page).getByText('# theirs').waitFor();
+    expect(readFileSync(file, 'utf8')).toBe(`${YAML}# theirs\n`);
+  },
+);
 
-browserTest('the overview leads to the line of a route', async (browser) => {
+browserTest('the overview page links a route to its line on the config page', async (browser) => {
   await using ui = await open(browser);
   const { page } = ui;
   await page.goto(page.url().replace('/config', '/'));
@@ -130,41 +133,47 @@ browserTest('the overview leads to the line of a route', async (browser) => {
   expect((await editorOf(page).innerText()).split('\n').findIndex((line) => line.includes('@'))).toBe(6);
 });
 
-browserTest('without --ui-write it says how; accessible, on a telephone too', async (browser) => {
-  await using ui = await open(browser, { uiWrite: false, width: 390 });
-  const { page, problems } = ui;
-  await page.getByText(/Cannot be saved from here.*--ui-write/).waitFor();
-  await page.getByText(/^! 2 warnings/).waitFor();
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
-  await expectAccessible(page);
-  // Tab is not caught by the editor.
-  await editorOf(page).focus();
-  await page.keyboard.press('Tab');
-  await until(() => page.evaluate("document.activeElement.closest('.code') === null"));
-  expect(problems).toEqual([]);
-});
+browserTest(
+  'without --ui-write the config page explains how to enable writing, is accessible and fits a phone screen',
+  async (browser) => {
+    await using ui = await open(browser, { uiWrite: false, width: 390 });
+    const { page, problems } = ui;
+    await page.getByText(/Cannot be saved from here.*--ui-write/).waitFor();
+    await page.getByText(/^! 2 warnings/).waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    await expectAccessible(page);
+    // Tab is not caught by the editor.
+    await editorOf(page).focus();
+    await page.keyboard.press('Tab');
+    await until(() => page.evaluate("document.activeElement.closest('.code') === null"));
+    expect(problems).toEqual([]);
+  },
+);
 
-browserTest('problems are fixed with a button, and the outline leads to each part', async (browser) => {
-  await using ui = await open(browser);
-  const { page, problems } = ui;
-  await typeAfter(page, 'name: hello', '\n  hostnmes: [a.example]\nmatchs: []');
-  await page.getByRole('button', { name: 'Fix all 2' }).waitFor();
-  await page.getByRole('button', { name: 'Fix: write `hostnames`' }).click();
-  await editorOf(page).getByText('hostnames').waitFor();
-  await page.keyboard.press('Control+z');
-  await editorOf(page).getByText('hostnmes').waitFor();
-  const outline = page.getByRole('group').filter({ hasText: 'Outline' });
-  expect(await outline.getByRole('listitem').allInnerTexts()).toEqual([
-    'gateways',
-    'edge',
-    'routes',
-    'hello',
-    'policies',
-  ]);
-  await outline.getByRole('button', { name: 'hello' }).click();
-  await page.keyboard.type('@');
-  await editorOf(page).getByText('@').waitFor();
-  expect((await editorOf(page).innerText()).split('\n')[6]).toContain('@');
-  await expectAccessible(page);
-  expect(problems).toEqual([]);
-});
+browserTest(
+  'the config page fixes a problem with a button, and its outline links to each section',
+  async (browser) => {
+    await using ui = await open(browser);
+    const { page, problems } = ui;
+    await typeAfter(page, 'name: hello', '\n  hostnmes: [a.example]\nmatchs: []');
+    await page.getByRole('button', { name: 'Fix all 2' }).waitFor();
+    await page.getByRole('button', { name: 'Fix: write `hostnames`' }).click();
+    await editorOf(page).getByText('hostnames').waitFor();
+    await page.keyboard.press('Control+z');
+    await editorOf(page).getByText('hostnmes').waitFor();
+    const outline = page.getByRole('group').filter({ hasText: 'Outline' });
+    expect(await outline.getByRole('listitem').allInnerTexts()).toEqual([
+      'gateways',
+      'edge',
+      'routes',
+      'hello',
+      'policies',
+    ]);
+    await outline.getByRole('button', { name: 'hello' }).click();
+    await page.keyboard.type('@');
+    await editorOf(page).getByText('@').waitFor();
+    expect((await editorOf(page).innerText()).split('\n')[6]).toContain('@');
+    await expectAccessible(page);
+    expect(problems).toEqual([]);
+  },
+);

@@ -18,7 +18,7 @@ afterAll(() => ui[Symbol.asyncDispose]());
 
 const trace = (page: Page) => page.getByRole('article', { name: 'Trace' });
 
-browserTest('a tool that fails counts as an error on every page', async (browser) => {
+browserTest('a failing tool call counts as an error on every page', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   const session = await openSession(`${ui.gate.url}/mcp`);
   await page.goto(`${ui.url}/trace`);
@@ -47,7 +47,7 @@ browserTest('a tool that fails counts as an error on every page', async (browser
 });
 
 browserTest(
-  'a price that nobody configured is not the problem, and long JSON stays on the page',
+  'a missing price is not shown as the problem of a request, and long JSON does not overflow the page',
   async (browser) => {
     const { page } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/trace`);

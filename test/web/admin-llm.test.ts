@@ -39,65 +39,74 @@ afterAll(async () => {
   await guard.close();
 });
 
-browserTest('a model answers as a stream; tokens, price and what acted are shown', async (browser) => {
-  const { page, problems, elsewhere } = await watchedPage(browser, running.admin);
-  await page.goto(`${running.admin}/ui/llm`);
-  expect(await page.getByRole('combobox', { name: 'Model' }).inputValue()).toBe('small');
-  await page.getByLabel('Message').fill('hello <b>there</b>');
-  await page.keyboard.press('Control+Enter');
-  const log = page.getByRole('log', { name: 'Conversation' });
-  await log.locator('.assistant').getByText('hello <b>there</b>').waitFor();
-  const outcome = page.getByRole('region', { name: 'Outcome' });
-  await outcome.getByText('$0.000006').waitFor();
-  await outcome.getByText('temperature set to 0.5').waitFor();
-  await page.getByRole('article', { name: 'Trace' }).getByText('model=small').first().waitFor();
-  await page.getByRole('button', { name: 'Copy as curl' }).waitFor();
-  await expectAccessible(page);
-  expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });
-});
+browserTest(
+  'the LLM page streams a response and shows tokens, price and applied policies',
+  async (browser) => {
+    const { page, problems, elsewhere } = await watchedPage(browser, running.admin);
+    await page.goto(`${running.admin}/ui/llm`);
+    expect(await page.getByRole('combobox', { name: 'Model' }).inputValue()).toBe('small');
+    await page.getByLabel('Message').fill('hello <b>there</b>');
+    await page.keyboard.press('Control+Enter');
+    const log = page.getByRole('log', { name: 'Conversation' });
+    await log.locator('.assistant').getByText('hello <b>there</b>').waitFor();
+    const outcome = page.getByRole('region', { name: 'Outcome' });
+    await outcome.getByText('$0.000006').waitFor();
+    await outcome.getByText('temperature set to 0.5').waitFor();
+    await page.getByRole('article', { name: 'Trace' }).getByText('model=small').first().waitFor();
+    await page.getByRole('button', { name: 'Copy as curl' }).waitFor();
+    await expectAccessible(page);
+    expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });
+  },
+);
 
-browserTest('what a guardrail refuses is said, without a stream too; fits a telephone', async (browser) => {
-  const { page, problems } = await watchedPage(browser, running.admin, {
-    viewport: { width: 390, height: 780 },
-  });
-  await page.goto(`${running.admin}/ui/llm`);
-  await page.getByLabel('stream').uncheck();
-  await page.getByLabel('Message').fill('good morning');
-  await page.getByRole('button', { name: 'Send' }).click();
-  await page.locator('.assistant').getByText('good morning').waitFor();
-  await page.getByRole('button', { name: 'New conversation' }).click();
-  await page.getByLabel('Message').fill('the secret');
-  await page.getByRole('button', { name: 'Send' }).click();
-  await page.getByRole('alert').getByText('403').waitFor();
-  await page.getByRole('region', { name: 'Outcome' }).getByText('✗').first().waitFor();
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
-  expect(problems).toEqual([]);
-});
+browserTest(
+  'the LLM page shows a guardrail rejection, also without a stream, and fits a phone screen',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, running.admin, {
+      viewport: { width: 390, height: 780 },
+    });
+    await page.goto(`${running.admin}/ui/llm`);
+    await page.getByLabel('stream').uncheck();
+    await page.getByLabel('Message').fill('good morning');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.locator('.assistant').getByText('good morning').waitFor();
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    await page.getByLabel('Message').fill('the secret');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByRole('alert').getByText('403').waitFor();
+    await page.getByRole('region', { name: 'Outcome' }).getByText('✗').first().waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    expect(problems).toEqual([]);
+  },
+);
 
-browserTest('two models are asked the same, and what came of it stands side by side', async (browser) => {
-  const { page, problems } = await watchedPage(browser, running.admin);
-  await page.goto(`${running.admin}/ui/llm`);
-  await page.getByLabel('compare two models').check();
-  const model = (side: string) =>
-    page.getByRole('region', { name: side }).getByRole('combobox', { name: 'Model' }).inputValue();
-  expect([await model('First model'), await model('Second model')]).toEqual(['small', 'plain']);
-  await page.getByLabel('Message').fill('the secret');
-  await page.getByRole('button', { name: 'Send' }).click();
-  // What refuses one says nothing of the other.
-  await page.getByRole('alert').getByText('403').waitFor();
-  const second = page.getByRole('log', { name: 'Conversation, second model' });
-  await second.locator('.assistant').getByText('the secret').waitFor();
-  await page.getByRole('region', { name: 'Outcome, second model' }).getByText('no price known').waitFor();
-  await page.getByRole('region', { name: 'Outcome, first model' }).getByText('✗').first().waitFor();
-  await expectAccessible(page);
-  await page.setViewportSize({ width: 390, height: 780 });
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
-  await page.getByLabel('compare two models').uncheck();
-  await second.waitFor({ state: 'hidden' });
-  expect(problems).toEqual([]);
-});
+browserTest(
+  'the LLM page sends one prompt to two models and shows the results side by side',
+  async (browser) => {
+    const { page, problems } = await watchedPage(browser, running.admin);
+    await page.goto(`${running.admin}/ui/llm`);
+    await page.getByLabel('compare two models').check();
+    const model = (side: string) =>
+      page.getByRole('region', { name: side }).getByRole('combobox', { name: 'Model' }).inputValue();
+    expect([await model('First model'), await model('Second model')]).toEqual(['small', 'plain']);
+    await page.getByLabel('Message').fill('the secret');
+    await page.getByRole('button', { name: 'Send' }).click();
+    // What refuses one says nothing of the other.
+    await page.getByRole('alert').getByText('403').waitFor();
+    const second = page.getByRole('log', { name: 'Conversation, second model' });
+    await second.locator('.assistant').getByText('the secret').waitFor();
+    await page.getByRole('region', { name: 'Outcome, second model' }).getByText('no price known').waitFor();
+    await page.getByRole('region', { name: 'Outcome, first model' }).getByText('✗').first().waitFor();
+    await expectAccessible(page);
+    await page.setViewportSize({ width: 390, height: 780 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    await page.getByLabel('compare two models').uncheck();
+    await second.waitFor({ state: 'hidden' });
+    expect(problems).toEqual([]);
+  },
+);
 
-browserTest('without prices, usage says so and how to add them', async (browser) => {
+browserTest('the LLM page without prices says how to add them', async (browser) => {
   const config = {
     config: { adminAddr: 'off' },
     llm: { port: 0, models: [{ name: '*', provider: 'echo' }] },

@@ -38,28 +38,31 @@ async function open(page: Page): Promise<void> {
 
 const answer = (page: Page) => page.getByRole('region', { name: 'Answer' });
 
-browserTest('a tool is called through its form; its answer and its trace are shown', async (browser) => {
-  const { page, problems, elsewhere } = await watchedPage(browser, running.admin);
-  await open(page);
-  await page.getByRole('tab', { name: 'Tools (2)' }).waitFor();
-  await page.getByRole('button', { name: 'echo' }).click();
-  const form = page.getByRole('form', { name: 'tool echo' });
-  await form.getByRole('button', { name: 'Call' }).click();
-  await answer(page).getByText('✓ 200').waitFor();
-  await answer(page)
-    .locator('pre', { hasText: /^echo$/ })
-    .waitFor();
-  await answer(page).getByRole('article', { name: 'Trace' }).getByText('tools/call').first().waitFor();
-  await answer(page).getByText('default/open').first().waitFor();
-  await expectAccessible(page);
-  // Of equal tools of several servers, the list tells which it was.
-  await page.getByRole('link', { name: 'Requests' }).click();
-  await page.getByRole('row', { name: /tools\/call echo on files/ }).waitFor();
-  expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });
-});
+browserTest(
+  'the MCP page calls a tool through its form and shows the result and the trace',
+  async (browser) => {
+    const { page, problems, elsewhere } = await watchedPage(browser, running.admin);
+    await open(page);
+    await page.getByRole('tab', { name: 'Tools (2)' }).waitFor();
+    await page.getByRole('button', { name: 'echo' }).click();
+    const form = page.getByRole('form', { name: 'tool echo' });
+    await form.getByRole('button', { name: 'Call' }).click();
+    await answer(page).getByText('✓ 200').waitFor();
+    await answer(page)
+      .locator('pre', { hasText: /^echo$/ })
+      .waitFor();
+    await answer(page).getByRole('article', { name: 'Trace' }).getByText('tools/call').first().waitFor();
+    await answer(page).getByText('default/open').first().waitFor();
+    await expectAccessible(page);
+    // Of equal tools of several servers, the list tells which it was.
+    await page.getByRole('link', { name: 'Requests' }).click();
+    await page.getByRole('row', { name: /tools\/call echo on files/ }).waitFor();
+    expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });
+  },
+);
 
 browserTest(
-  'prompts, resources and raw messages; hostile text stays text; fits a telephone',
+  'the MCP page shows prompts, resources and raw messages, shows hostile text as text and fits a phone screen',
   async (browser) => {
     const { page, problems } = await watchedPage(browser, running.admin, {
       viewport: { width: 390, height: 780 },
@@ -89,18 +92,21 @@ browserTest(
   },
 );
 
-browserTest('a refused session says why; a token opens it and is kept nowhere', async (browser) => {
-  const { page } = await watchedPage(browser, running.admin);
-  await page.goto(`${running.admin}/ui/mcp`);
-  await page.getByLabel('Endpoint').selectOption({ index: 1 });
-  await page.getByRole('button', { name: 'Connect' }).click();
-  await page.getByRole('alert').getByText('401').waitFor();
-  await page.getByLabel('Bearer token').fill(KEY);
-  await page.getByRole('button', { name: 'Connect' }).click();
-  await page.getByText('✓ Connected').waitFor();
-  expect(
-    await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie])'),
-  ).not.toContain(KEY);
-  await page.reload();
-  expect(await page.getByLabel('Bearer token').inputValue()).toBe('');
-});
+browserTest(
+  'the MCP page explains a refused session, and opens it with a token that is not stored',
+  async (browser) => {
+    const { page } = await watchedPage(browser, running.admin);
+    await page.goto(`${running.admin}/ui/mcp`);
+    await page.getByLabel('Endpoint').selectOption({ index: 1 });
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await page.getByRole('alert').getByText('401').waitFor();
+    await page.getByLabel('Bearer token').fill(KEY);
+    await page.getByRole('button', { name: 'Connect' }).click();
+    await page.getByText('✓ Connected').waitFor();
+    expect(
+      await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie])'),
+    ).not.toContain(KEY);
+    await page.reload();
+    expect(await page.getByLabel('Bearer token').inputValue()).toBe('');
+  },
+);

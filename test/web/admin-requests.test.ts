@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => ui[Symbol.asyncDispose]());
 
 browserTest(
-  'requests appear as they happen, are narrowed down, paused, opened and exported',
+  'the requests page shows requests live and can filter, pause, open and export them',
   async (browser) => {
     const { page, problems } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/requests`);
@@ -78,32 +78,29 @@ browserTest(
   },
 );
 
-browserTest(
-  'with the keyboard alone: through the rows, into one, on to the next, and out',
-  async (browser) => {
-    const { page } = await watchedPage(browser, ui.gate.admin);
-    await page.goto(`${ui.url}/`);
-    await page.getByRole('heading', { name: 'Overview' }).waitFor();
-    await page.keyboard.press('g');
-    await page.keyboard.press('r');
-    await page.getByRole('row', { name: /chat\/completions/ }).waitFor();
-    await page.keyboard.press('j');
-    await page.keyboard.press('j');
-    await page.keyboard.press('Enter');
-    const dialog = page.getByRole('dialog');
-    const second = await dialog.getByRole('heading').innerText();
-    await page.keyboard.press('k');
-    const first = await dialog.getByRole('heading').innerText();
-    expect([first, second]).not.toEqual([second, first]);
-    await page.keyboard.press('Escape');
-    await dialog.waitFor({ state: 'hidden' });
-    await page.keyboard.press('/');
-    await page.keyboard.type('gjk');
-    expect(await page.getByLabel('Text in any field').inputValue()).toBe('gjk');
-  },
-);
+browserTest('the requests page can be used by keyboard alone', async (browser) => {
+  const { page } = await watchedPage(browser, ui.gate.admin);
+  await page.goto(`${ui.url}/`);
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('r');
+  await page.getByRole('row', { name: /chat\/completions/ }).waitFor();
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog');
+  const second = await dialog.getByRole('heading').innerText();
+  await page.keyboard.press('k');
+  const first = await dialog.getByRole('heading').innerText();
+  expect([first, second]).not.toEqual([second, first]);
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+  await page.keyboard.press('/');
+  await page.keyboard.type('gjk');
+  expect(await page.getByLabel('Text in any field').inputValue()).toBe('gjk');
+});
 
-browserTest('what clients send is text, whatever it says', async (browser) => {
+browserTest('the requests page shows client input as text', async (browser) => {
   const { page, problems } = await watchedPage(browser, ui.gate.admin);
   const chat = { model: HOSTILE, messages: [{ role: 'user', content: 'Hi' }] };
   await fetch(`http://127.0.0.1:${ui.gate.ports[1]}/v1/chat/completions`, {
@@ -128,7 +125,7 @@ browserTest('what clients send is text, whatever it says', async (browser) => {
   expect(problems).toEqual([]);
 });
 
-browserTest('a gateway that goes away is named, and found again', async (browser) => {
+browserTest('the requests page names a gateway that is gone and reconnects to it', async (browser) => {
   const port = await freePort();
   const first = await adminUi({ port });
   const { page } = await watchedPage(browser, first.gate.admin);
@@ -155,7 +152,7 @@ browserTest('a gateway that goes away is named, and found again', async (browser
 });
 
 browserTest(
-  'a page in the background lets go of its stream, and catches up when it is looked at',
+  'the requests page closes its stream in the background and catches up when it is visible again',
   async (browser) => {
     const { page } = await watchedPage(browser, ui.gate.admin);
     await page.clock.install();
@@ -186,7 +183,7 @@ browserTest(
   },
 );
 
-browserTest('without requests, the command for the first one', async (browser) => {
+browserTest('the requests page without requests shows a command for the first one', async (browser) => {
   await using fresh = await adminUi();
   const { page } = await watchedPage(browser, fresh.gate.admin);
   await page.goto(`${fresh.url}/requests`);
@@ -194,7 +191,7 @@ browserTest('without requests, the command for the first one', async (browser) =
   await expectAccessible(page);
 });
 
-browserTest('50,000 requests are scrolled and narrowed down at once', async (browser) => {
+browserTest('the requests page scrolls and filters 50,000 requests without delay', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   // Once: a body that is fulfilled ends, and the page would ask for it again and again.
   await page.route(

@@ -21,7 +21,7 @@ const watched = (): boolean => ui.gate.running.watchers.active;
 const trace = (page: Page) => page.getByRole('article', { name: 'Trace' });
 
 browserTest(
-  'with the keyboard alone: arm, see who refused the request and why, through steps and views',
+  'the trace page shows by keyboard alone which policy refused a request and why',
   async (browser) => {
     const { page, problems } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/`);
@@ -66,7 +66,7 @@ browserTest(
   },
 );
 
-browserTest('why not the other routes, and what changed', async (browser) => {
+browserTest('the trace page shows why other routes did not match and what was changed', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   await traced(page, '/files/x');
   await trace(page)
@@ -82,7 +82,7 @@ browserTest('why not the other routes, and what changed', async (browser) => {
   await step.getByRole('row', { name: /request\.method/ }).waitFor();
 });
 
-browserTest('an expression that is none is refused where it stands', async (browser) => {
+browserTest('the trace page shows the error of an invalid expression next to its field', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   await page.goto(`${ui.url}/trace`);
   const input = page.getByLabel(/^Which request/);
@@ -92,7 +92,7 @@ browserTest('an expression that is none is refused where it stands', async (brow
   expect(await input.getAttribute('aria-invalid')).toBe('true');
 });
 
-browserTest('several requests at a time, each a trace of its own', async (browser) => {
+browserTest('the trace page records several requests, each as its own trace', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   await page.goto(`${ui.url}/trace`);
   await page.getByLabel('How many').fill('3');
@@ -107,7 +107,7 @@ browserTest('several requests at a time, each a trace of its own', async (browse
   await trace(page).getByRole('heading', { name: 'GET /files/1' }).waitFor();
 });
 
-browserTest('what is saved here opens in the terminal, and the other way round', async (browser) => {
+browserTest('traces saved by the page open in the terminal, and the other way round', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   await using folder = await temporaryFolder();
   await traced(page, '/private/b');
@@ -141,7 +141,7 @@ browserTest('what is saved here opens in the terminal, and the other way round',
   await page.getByText('none.jsonl contains no trace').waitFor();
 });
 
-browserTest('files of strangers are shown, whatever is in them', async (browser) => {
+browserTest('the trace page opens files with unexpected contents and shows them as text', async (browser) => {
   const { page, problems } = await watchedPage(browser, ui.gate.admin);
   await page.goto(`${ui.url}/trace`);
   const markup = '<img src=x onerror="document.title=1">\u202e';
@@ -204,15 +204,18 @@ browserTest('files of strangers are shown, whatever is in them', async (browser)
   expect(problems).toEqual([]);
 });
 
-browserTest('a gateway that stops while it is watched leaves what there is', async (browser) => {
-  const other = await adminUi();
-  const { page } = await watchedPage(browser, other.gate.admin);
-  await page.goto(`${other.url}/trace`);
-  await page.getByRole('button', { name: 'Arm' }).click();
-  await page.getByText('Armed.').first().waitFor();
-  await other[Symbol.asyncDispose]();
-  await page.getByText('The gateway went away while this page waited').waitFor();
-});
+browserTest(
+  'the trace page reports a gateway that stops while it waits and keeps what it has received',
+  async (browser) => {
+    const other = await adminUi();
+    const { page } = await watchedPage(browser, other.gate.admin);
+    await page.goto(`${other.url}/trace`);
+    await page.getByRole('button', { name: 'Arm' }).click();
+    await page.getByText('Armed.').first().waitFor();
+    await other[Symbol.asyncDispose]();
+    await page.getByText('The gateway went away while this page waited').waitFor();
+  },
+);
 
 /** Arms, sends a request, and waits for its trace. */
 async function traced(page: Page, path: string): Promise<void> {

@@ -33,7 +33,7 @@ const shows = (page: Page, text: string): Promise<void> => page.getByText(text).
 
 for (const [path, title, shown] of READY)
   browserTest(
-    `${title}: whole by its address, accessible in both themes, fits a telephone, asks no other host`,
+    `${title} opens by its URL, is accessible in both themes, fits a phone screen and contacts no other host`,
     async (browser) => {
       const { page, elsewhere, problems } = await watchedPage(browser, ui.gate.admin);
       await page.goto(`${ui.url}${path}`);
@@ -47,7 +47,7 @@ for (const [path, title, shown] of READY)
     },
   );
 
-browserTest('the overview names what is served, its state, and its problems', async (browser) => {
+browserTest('the overview page shows what is served, its state and its problems', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   await page.goto(`${ui.url}/`);
   const gateway = page.getByRole('region', { name: 'Gateway default' });
@@ -64,7 +64,7 @@ browserTest('the overview names what is served, its state, and its problems', as
   expect(await page.getByRole('row').count()).toBe(2);
 });
 
-browserTest('usage counts tokens, cost and errors, in pictures and in tables', async (browser) => {
+browserTest('the usage page shows tokens, cost and errors in charts and tables', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   await page.goto(`${ui.url}/usage`);
   const model = page.getByRole('row', { name: /^acme-mini/ });
@@ -86,8 +86,8 @@ browserTest('usage counts tokens, cost and errors, in pictures and in tables', a
   expect((await tokens.getByRole('row').nth(1).innerText()).split(/\s+/).slice(1)).toEqual(['12', '7']);
 });
 
-describe('system', () => {
-  browserTest('a log level changes for a while, and can be put back', async (browser) => {
+describe('the system page', () => {
+  browserTest('the system page changes a log level temporarily and resets it', async (browser) => {
     const { page } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/system`);
     const before = ui.gate.directives.current;
@@ -100,7 +100,7 @@ describe('system', () => {
     await until(() => ui.gate.directives.current === before);
   });
 
-  browserTest('what is no level is refused in words', async (browser) => {
+  browserTest('the system page shows an error for an invalid log level', async (browser) => {
     const { page } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/system`);
     await page.getByLabel('Part of the gateway').fill('a=b=c');
@@ -108,7 +108,7 @@ describe('system', () => {
     await page.locator('#log-problem').getByText('a=b=c').waitFor();
   });
 
-  browserTest('a heap profile is a file', async (browser) => {
+  browserTest('the system page downloads a heap profile as a file', async (browser) => {
     const { page } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/system`);
     const [file] = await Promise.all([
@@ -120,40 +120,46 @@ describe('system', () => {
     expect([...bytes.subarray(0, 2)]).toEqual([0x1f, 0x8b]);
   });
 
-  browserTest('stops the gateway when the word is typed, not before', async (browser) => {
-    await using other = await adminUi();
-    const { page } = await watchedPage(browser, other.gate.admin);
-    await page.goto(`${other.url}/system`);
-    await page.getByRole('button', { name: 'Stop …' }).click();
-    const stop = page.getByRole('button', { name: 'Stop it' });
-    await page.getByLabel(/^Type shutdown/).fill('shut');
-    expect(await stop.isDisabled()).toBe(true);
-    expect((await other.get('/files/still-there')).status).toBe(200);
-    await page.getByLabel(/^Type shutdown/).fill('shutdown');
-    await stop.click();
-    await page.getByText('The gateway stops').waitFor();
-    await expect(until(async () => (await other.get('/files/gone')).status === 0)).rejects.toThrow(
-      'ECONNREFUSED',
-    );
-  });
+  browserTest(
+    'the system page stops the gateway only after the confirmation word is typed',
+    async (browser) => {
+      await using other = await adminUi();
+      const { page } = await watchedPage(browser, other.gate.admin);
+      await page.goto(`${other.url}/system`);
+      await page.getByRole('button', { name: 'Stop …' }).click();
+      const stop = page.getByRole('button', { name: 'Stop it' });
+      await page.getByLabel(/^Type shutdown/).fill('shut');
+      expect(await stop.isDisabled()).toBe(true);
+      expect((await other.get('/files/still-there')).status).toBe(200);
+      await page.getByLabel(/^Type shutdown/).fill('shutdown');
+      await stop.click();
+      await page.getByText('The gateway stops').waitFor();
+      await expect(until(async () => (await other.get('/files/gone')).status === 0)).rejects.toThrow(
+        'ECONNREFUSED',
+      );
+    },
+  );
 });
 
-browserTest('the data is asked for while the application is on its way, and once', async (browser) => {
-  const { page } = await watchedPage(browser, ui.gate.admin);
-  const asked: string[] = [];
-  page.on('request', (request) => asked.push(new URL(request.url()).pathname));
-  const overview = page.waitForRequest('**/api/overview');
-  const requests = page.waitForRequest('**/api/requests');
-  await page.route('**/assets/app-*', async (route) => {
-    await Promise.all([overview, requests]);
-    await route.continue();
-  });
-  await page.goto(`${ui.url}/`);
-  await shows(page, 'default/private');
-  expect(asked.filter((path) => path === '/api/overview')).toHaveLength(1);
-});
+browserTest(
+  'the admin pages request their data once, while the application is still loading',
+  async (browser) => {
+    const { page } = await watchedPage(browser, ui.gate.admin);
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+    const overview = page.waitForRequest('**/api/overview');
+    const requests = page.waitForRequest('**/api/requests');
+    await page.route('**/assets/app-*', async (route) => {
+      await Promise.all([overview, requests]);
+      await route.continue();
+    });
+    await page.goto(`${ui.url}/`);
+    await shows(page, 'default/private');
+    expect(asked.filter((path) => path === '/api/overview')).toHaveLength(1);
+  },
+);
 
-test('the first load is small', () => {
+test('the first load of the admin pages is small', () => {
   const folder = `${ADMIN_PAGES}/assets`;
   const page = readFileSync(`${ADMIN_PAGES}/index.html`, 'utf8');
   const first = readdirSync(folder).filter((name) => page.includes(name));
@@ -162,7 +168,7 @@ test('the first load is small', () => {
   expect(size).toBeLessThan(150 * 1024);
 });
 
-test('scripts are sent compressed to those who can read it', async () => {
+test('scripts of the admin pages are sent compressed to clients that accept it', async () => {
   const page = await send(`${ui.url}/`);
   const path = /src="\/ui(\/assets\/[^"]+\.js)"/.exec(page.text)?.[1] ?? '';
   const headersFor = async (encoding: string) =>

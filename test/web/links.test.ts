@@ -11,7 +11,7 @@ import { MEMORY_PAGES, watchedPage } from '../kit/web-page.ts';
 const { browserTest } = sharedBrowser('test/web/links.test.ts');
 
 browserTest(
-  'the overview leads to the memory dashboard, and to no address of another kind',
+  'the overview page links to the memory dashboard and never to an address of another scheme',
   async (browser) => {
     await using backend = await memoryBackend({ docs: { 'a.md': '# A\n\nText.\n' }, pages: MEMORY_PAGES });
     await using adapter = await memoryAdapter(backend.url);

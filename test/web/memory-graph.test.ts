@@ -19,7 +19,7 @@ afterAll(() => backend[Symbol.asyncDispose]());
 
 const settled = (page: Page): Promise<void> => page.locator('.graph[data-settled=true]').waitFor();
 
-browserTest('the whole graph, then what is around one entity', async (browser) => {
+browserTest('the graph page shows the whole graph, then the neighbourhood of one entity', async (browser) => {
   const { page, problems } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/graph`);
   await settled(page);
@@ -42,7 +42,7 @@ browserTest('the whole graph, then what is around one entity', async (browser) =
   expect(problems).toEqual([]);
 });
 
-browserTest('an entity that does not exist, and names close to it', async (browser) => {
+browserTest('the graph page reports an unknown entity and links to similar names', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/graph?entity=Rate%20limit&depth=2`);
   await page.getByRole('alert').getByText('No entity is called “Rate limit”').waitFor();
@@ -51,7 +51,7 @@ browserTest('an entity that does not exist, and names close to it', async (brows
   await page.getByRole('list', { name: 'Legend' }).getByText('doc_file').waitFor();
 });
 
-browserTest('of several entities with one name, each can be chosen', async (browser) => {
+browserTest('the graph page lets the user choose between entities with the same name', async (browser) => {
   await using twins = await memoryBackend({
     docs: { 'a/one.md': '# Same name\n\nFirst.\n', 'b/two.md': '# Same name\n\nSecond.\n' },
     pages: MEMORY_PAGES,
@@ -66,7 +66,7 @@ browserTest('of several entities with one name, each can be chosen', async (brow
   await page.getByRole('complementary').getByText(body.ambiguous[0].id).waitFor();
 });
 
-browserTest('with the keyboard alone: through neighbours, to a new start, and out', async (browser) => {
+browserTest('the graph page navigates through neighbours by keyboard alone', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/graph?entity=Rate%20limits&depth=1`);
   await settled(page);
@@ -86,7 +86,7 @@ browserTest('with the keyboard alone: through neighbours, to a new start, and ou
   expect(await page.evaluate('document.activeElement.name')).toBe('entity');
 });
 
-browserTest('the table shows the same, sorted and filtered', async (browser) => {
+browserTest('the graph page shows the same data as a sortable and filterable table', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/graph`);
   await page.getByRole('button', { name: 'Table' }).click();
@@ -105,7 +105,7 @@ browserTest('the table shows the same, sorted and filtered', async (browser) => 
 });
 
 browserTest(
-  'five thousand entities are drawn while the page still answers, and the rest is said to be missing',
+  'the graph page draws five thousand entities while it stays responsive, and says that the rest is omitted',
   async (browser) => {
     await using large = await memoryBackend({ pages: MEMORY_PAGES });
     await fill(large, 6_000);

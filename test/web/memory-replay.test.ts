@@ -44,7 +44,7 @@ beforeAll(async () => {
 });
 afterAll(() => backend[Symbol.asyncDispose]());
 
-browserTest('with the keyboard alone: choose a session, step, play', async (browser) => {
+browserTest('the replay page selects a session, steps and plays by keyboard alone', async (browser) => {
   const { page, problems } = await watchedPage(browser, backend.url);
   await page.clock.install();
   await page.goto(`${backend.url}/ui/replay`);
@@ -77,7 +77,7 @@ browserTest('with the keyboard alone: choose a session, step, play', async (brow
   expect(problems).toEqual([]);
 });
 
-browserTest('an address goes to a turn; filters leave out the others', async (browser) => {
+browserTest('the replay page opens a turn by its URL, and filters hide the others', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/replay?session=chat-1&turn=3`);
   const lines = page.getByRole('listbox', { name: 'Turns' }).getByRole('option');
@@ -99,7 +99,7 @@ browserTest('an address goes to a turn; filters leave out the others', async (br
   await page.getByText('No turn matches the filter').waitFor();
 });
 
-browserTest('older sessions come when asked for', async (browser) => {
+browserTest('the replay page loads older sessions on demand', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/replay`);
   const sessions = page.getByRole('navigation', { name: 'Sessions' }).getByRole('link');
@@ -110,26 +110,29 @@ browserTest('older sessions come when asked for', async (browser) => {
   expect(await sessions.count()).toBe(56);
 });
 
-browserTest('a session is exported whole, as lines and as text that stays text', async (browser) => {
-  const { page } = await watchedPage(browser, backend.url);
-  await page.goto(`${backend.url}/ui/replay?session=chat-1`);
-  const save = async (name: string): Promise<string> => {
-    const [file] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name }).click(),
-    ]);
-    return readFileSync(await file.path(), 'utf8');
-  };
-  const lines = (await save('Export JSONL')).trimEnd().split('\n');
-  const stored = (await backend.get('sessions/chat-1/turns')).body.turns;
-  expect(lines.map((line) => JSON.parse(line))).toEqual(stored);
-  const text = await save('Export Markdown');
-  expect(text).toContain('## 4. user, person');
-  // Longer than the one inside, which therefore does not end it.
-  expect(text).toContain('`````text\nfour: ````thanks\n`````\n');
-});
+browserTest(
+  'the replay page exports a complete session as JSON Lines and as escaped text',
+  async (browser) => {
+    const { page } = await watchedPage(browser, backend.url);
+    await page.goto(`${backend.url}/ui/replay?session=chat-1`);
+    const save = async (name: string): Promise<string> => {
+      const [file] = await Promise.all([
+        page.waitForEvent('download'),
+        page.getByRole('button', { name }).click(),
+      ]);
+      return readFileSync(await file.path(), 'utf8');
+    };
+    const lines = (await save('Export JSONL')).trimEnd().split('\n');
+    const stored = (await backend.get('sessions/chat-1/turns')).body.turns;
+    expect(lines.map((line) => JSON.parse(line))).toEqual(stored);
+    const text = await save('Export Markdown');
+    expect(text).toContain('## 4. user, person');
+    // Longer than the one inside, which therefore does not end it.
+    expect(text).toContain('`````text\nfour: ````thanks\n`````\n');
+  },
+);
 
-browserTest('fifty thousand turns and one of ten megabytes', async (browser) => {
+browserTest('the replay page handles fifty thousand turns and a turn of ten megabytes', async (browser) => {
   await using folder = await temporaryFolder();
   const store = await openStore({ dataDir: folder.path, log: recordingLog() });
   const huge = 'word '.repeat(2 * 1024 * 1024);

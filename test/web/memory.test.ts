@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => backend[Symbol.asyncDispose]());
 
-test('the first load is small', () => {
+test('the first load of the memory dashboard is small', () => {
   const html = readFileSync(join(MEMORY_PAGES, 'index.html'), 'utf8');
   const files = [...html.matchAll(/(?:src|href)="\/ui\/([^"]+)"/g)].map(([, path]) => path as string);
   expect(files.length).toBeGreaterThanOrEqual(2);
@@ -48,7 +48,7 @@ test('the first load is small', () => {
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(120 * 1024);
 });
 
-test('pages and files of the dashboard are served with a strict policy', async () => {
+test('pages and files of the memory dashboard are served with a strict content security policy', async () => {
   for (const path of ['/ui', '/ui/', '/ui/graph', '/ui/replay?session=chat-1&turn=2']) {
     const { status, headers, body } = await backend.get(path);
     expect([path, status]).toEqual([path, 200]);
@@ -63,7 +63,7 @@ test('pages and files of the dashboard are served with a strict policy', async (
   expect((await backend.get('/ui/assets/..%2f..%2f..%2fpackage.json')).status).not.toBe(200);
 });
 
-browserTest('Overview counts what is stored', async (browser) => {
+browserTest('the memory overview page counts the stored entities', async (browser) => {
   const { page, problems } = await watchedPage(browser, backend.url);
   await page.goto(`${backend.url}/ui/`);
   await page.getByRole('row', { name: 'doc_file 4' }).waitFor();
@@ -75,48 +75,51 @@ browserTest('Overview counts what is stored', async (browser) => {
   expect(problems).toEqual([]);
 });
 
-browserTest('a sync of the button, a tool and a request is one, and every page sees it', async (browser) => {
-  await using adapter = await memoryAdapter(backend.url);
-  const { page } = await watchedPage(browser, backend.url);
-  const { page: other } = await watchedPage(browser, backend.url);
-  for (const opened of [page, other]) {
-    await opened.goto(`${backend.url}/ui/`);
-    await opened.getByRole('button', { name: 'Re-sync Docs' }).waitFor();
-  }
-  writeFileSync(join(backend.docs, 'auth/tokens.md'), '# Tokens\n\nWith patience.\n');
-  writeFileSync(join(backend.docs, 'big.md'), 'x'.repeat(2 * 1024 * 1024 + 1));
-  const before = ended();
-  let open = (): void => undefined;
-  gate = new Promise((resolve) => {
-    open = resolve;
-  });
-  await page.getByRole('button', { name: 'Re-sync Docs' }).click();
-  for (const opened of [page, other]) {
-    const button = opened.getByRole('button', { name: 'Syncing…' });
-    await button.waitFor();
-    expect(await button.getAttribute('aria-disabled')).toBe('true');
-    await opened.getByRole('progressbar').waitFor();
-  }
-  const request = backend.post('ingest/docs');
-  const call = adapter.call('ingest_document', { title: 'Note', content: 'A note.' });
-  // The note is stored before its call joins the sync.
-  await until(async () => (await backend.get('stats')).body.documents === 5);
-  open();
-  gate = undefined;
-  const [{ body }, { result }] = await Promise.all([request, call]);
-  for (const { sync } of [body, result.structuredContent])
-    expect(sync).toMatchObject({ state: 'done', updated: 1, unchanged: 3, failed: 1 });
-  for (const opened of [page, other]) {
-    await opened.getByText('3 unchanged, 1 updated, 1 failed').waitFor();
-    await opened.getByRole('listitem').filter({ hasText: 'big.md' }).waitFor();
-  }
-  expect(ended() - before).toBe(1);
-  rmSync(join(backend.docs, 'big.md'));
-});
+browserTest(
+  'a sync started by the button, a tool or a request is shared, and every page shows it',
+  async (browser) => {
+    await using adapter = await memoryAdapter(backend.url);
+    const { page } = await watchedPage(browser, backend.url);
+    const { page: other } = await watchedPage(browser, backend.url);
+    for (const opened of [page, other]) {
+      await opened.goto(`${backend.url}/ui/`);
+      await opened.getByRole('button', { name: 'Re-sync Docs' }).waitFor();
+    }
+    writeFileSync(join(backend.docs, 'auth/tokens.md'), '# Tokens\n\nWith patience.\n');
+    writeFileSync(join(backend.docs, 'big.md'), 'x'.repeat(2 * 1024 * 1024 + 1));
+    const before = ended();
+    let open = (): void => undefined;
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    await page.getByRole('button', { name: 'Re-sync Docs' }).click();
+    for (const opened of [page, other]) {
+      const button = opened.getByRole('button', { name: 'Syncing…' });
+      await button.waitFor();
+      expect(await button.getAttribute('aria-disabled')).toBe('true');
+      await opened.getByRole('progressbar').waitFor();
+    }
+    const request = backend.post('ingest/docs');
+    const call = adapter.call('ingest_document', { title: 'Note', content: 'A note.' });
+    // The note is stored before its call joins the sync.
+    await until(async () => (await backend.get('stats')).body.documents === 5);
+    open();
+    gate = undefined;
+    const [{ body }, { result }] = await Promise.all([request, call]);
+    for (const { sync } of [body, result.structuredContent])
+      expect(sync).toMatchObject({ state: 'done', updated: 1, unchanged: 3, failed: 1 });
+    for (const opened of [page, other]) {
+      await opened.getByText('3 unchanged, 1 updated, 1 failed').waitFor();
+      await opened.getByRole('listitem').filter({ hasText: 'big.md' }).waitFor();
+    }
+    expect(ended() - before).toBe(1);
+    rmSync(join(backend.docs, 'big.md'));
+  },
+);
 
 const ended = (): number => backend.log.filter((line) => line.includes('documents are up to date')).length;
 
-browserTest('the playground applies the threshold in the page', async (browser) => {
+browserTest('the memory playground applies the threshold in the page', async (browser) => {
   const { page } = await watchedPage(browser, backend.url);
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: backend.url });
   await page.goto(`${backend.url}/ui/playground`);
@@ -158,17 +161,20 @@ browserTest('the playground applies the threshold in the page', async (browser) 
 
 const PAGES = ['/', '/graph', '/playground', '/replay?session=chat-1&turn=2'];
 
-browserTest('no page breaks an accessibility rule, light or dark', async (browser) => {
-  const { page } = await watchedPage(browser, backend.url);
-  for (const path of PAGES) {
-    await page.goto(`${backend.url}/ui${path}`);
-    await filled(page, path);
+browserTest(
+  'the memory dashboard breaks no accessibility rule in the light or dark theme',
+  async (browser) => {
+    const { page } = await watchedPage(browser, backend.url);
+    for (const path of PAGES) {
+      await page.goto(`${backend.url}/ui${path}`);
+      await filled(page, path);
+      await expectAccessible(page);
+    }
+    await page.keyboard.press('?');
+    await page.getByRole('dialog').waitFor();
     await expectAccessible(page);
-  }
-  await page.keyboard.press('?');
-  await page.getByRole('dialog').waitFor();
-  await expectAccessible(page);
-});
+  },
+);
 
 async function filled(page: Page, path: string): Promise<void> {
   if (path === '/') await page.getByText('readiness').waitFor();
@@ -187,82 +193,94 @@ async function filled(page: Page, path: string): Promise<void> {
 }
 
 // 320 pixels are also what is left of a screen at 400 % (WCAG 2.2, 1.4.10).
-browserTest('fits a telephone, asks no other host, and shows what is hostile as text', async (browser) => {
-  const { page, elsewhere, problems } = await watchedPage(browser, backend.url, {
-    viewport: { width: 320, height: 800 },
-  });
-  for (const path of PAGES) {
-    await page.goto(`${backend.url}/ui${path}`);
-    await filled(page, path);
-    const wide = await page.evaluate('document.documentElement.scrollWidth');
-    expect([path, wide]).toEqual([path, 320]);
-    if (path === '/playground' || path.startsWith('/replay')) {
-      const text = await page.locator('main').innerText();
-      expect(text).toContain('<script>window.harmed=1</script>');
-      expect(text).toContain('⟨U+202E⟩gnp.exe␇');
+browserTest(
+  'the memory dashboard fits a phone screen, contacts no other host and shows hostile content as text',
+  async (browser) => {
+    const { page, elsewhere, problems } = await watchedPage(browser, backend.url, {
+      viewport: { width: 320, height: 800 },
+    });
+    for (const path of PAGES) {
+      await page.goto(`${backend.url}/ui${path}`);
+      await filled(page, path);
+      const wide = await page.evaluate('document.documentElement.scrollWidth');
+      expect([path, wide]).toEqual([path, 320]);
+      if (path === '/playground' || path.startsWith('/replay')) {
+        const text = await page.locator('main').innerText();
+        expect(text).toContain('<script>window.harmed=1</script>');
+        expect(text).toContain('⟨U+202E⟩gnp.exe␇');
+      }
     }
-  }
-  expect(await page.evaluate('"harmed" in window')).toBe(false);
-  expect(await page.locator('main img').count()).toBe(0);
-  expect(elsewhere).toEqual([]);
-  expect(problems).toEqual([]);
-});
+    expect(await page.evaluate('"harmed" in window')).toBe(false);
+    expect(await page.locator('main img').count()).toBe(0);
+    expect(elsewhere).toEqual([]);
+    expect(problems).toEqual([]);
+  },
+);
 
-browserTest('keys go to every page, can be listed and turned off', async (browser) => {
-  const { page } = await watchedPage(browser, backend.url);
-  await page.goto(`${backend.url}/ui/`);
-  const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
-  await heading('Overview');
-  for (const [key, name] of [
-    ['t', 'Graph topology'],
-    ['p', 'RAG playground'],
-    ['e', 'Episodic replay'],
-    ['o', 'Overview'],
-  ] as const) {
+browserTest(
+  'keyboard shortcuts of the memory dashboard open every page, are listed and can be turned off',
+  async (browser) => {
+    const { page } = await watchedPage(browser, backend.url);
+    await page.goto(`${backend.url}/ui/`);
+    const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
+    await heading('Overview');
+    for (const [key, name] of [
+      ['t', 'Graph topology'],
+      ['p', 'RAG playground'],
+      ['e', 'Episodic replay'],
+      ['o', 'Overview'],
+    ] as const) {
+      await page.keyboard.press('g');
+      await page.keyboard.press(key);
+      await heading(name);
+    }
+    await page.keyboard.press('?');
+    await page.getByRole('row', { name: '? this list' }).waitFor();
+    await page.getByLabel('Single-key shortcuts are on').uncheck();
+    await page.keyboard.press('Escape');
     await page.keyboard.press('g');
-    await page.keyboard.press(key);
-    await heading(name);
-  }
-  await page.keyboard.press('?');
-  await page.getByRole('row', { name: '? this list' }).waitFor();
-  await page.getByLabel('Single-key shortcuts are on').uncheck();
-  await page.keyboard.press('Escape');
-  await page.keyboard.press('g');
-  await page.keyboard.press('p');
-  await page.keyboard.press('?');
-  expect(await page.getByRole('dialog').count()).toBe(0);
-  await heading('Overview');
-});
+    await page.keyboard.press('p');
+    await page.keyboard.press('?');
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await heading('Overview');
+  },
+);
 
-browserTest('a backend with a key asks for it once, and keeps it out of the address', async (browser) => {
-  await using closed = await memoryBackend({ docs: DOCUMENTS, pages: MEMORY_PAGES, key: 'right-key' });
-  const { page } = await watchedPage(browser, closed.url);
-  const addresses: string[] = [];
-  page.on('request', (request) => void addresses.push(request.url()));
-  await page.goto(`${closed.url}/ui/`);
-  await page.getByLabel('Key').fill('wrong-key');
-  await page.keyboard.press('Enter');
-  await page.getByText('the bearer token is wrong').waitFor();
-  await expectAccessible(page);
-  await page.getByLabel('Key').fill('right-key');
-  await page.keyboard.press('Enter');
-  await page.getByRole('row', { name: 'documents 3' }).waitFor();
-  await page.reload();
-  await page.getByRole('row', { name: 'documents 3' }).waitFor();
-  expect(addresses.filter((address) => address.includes('right-key'))).toEqual([]);
-});
+browserTest(
+  'the memory dashboard asks once for the key of a backend and keeps it out of the URL',
+  async (browser) => {
+    await using closed = await memoryBackend({ docs: DOCUMENTS, pages: MEMORY_PAGES, key: 'right-key' });
+    const { page } = await watchedPage(browser, closed.url);
+    const addresses: string[] = [];
+    page.on('request', (request) => void addresses.push(request.url()));
+    await page.goto(`${closed.url}/ui/`);
+    await page.getByLabel('Key').fill('wrong-key');
+    await page.keyboard.press('Enter');
+    await page.getByText('the bearer token is wrong').waitFor();
+    await expectAccessible(page);
+    await page.getByLabel('Key').fill('right-key');
+    await page.keyboard.press('Enter');
+    await page.getByRole('row', { name: 'documents 3' }).waitFor();
+    await page.reload();
+    await page.getByRole('row', { name: 'documents 3' }).waitFor();
+    expect(addresses.filter((address) => address.includes('right-key'))).toEqual([]);
+  },
+);
 
-browserTest('an empty memory says what to call, and one that is gone says where it was', async (browser) => {
-  const empty = await memoryBackend({ pages: MEMORY_PAGES });
-  const { page } = await watchedPage(browser, empty.url);
-  await page.goto(`${empty.url}/ui/graph`);
-  await page.getByText(`curl ${empty.url}/api/memory/ingest/docs`).waitFor();
-  await page.goto(`${empty.url}/ui/replay`);
-  await page.getByText('"name": "store_episodic"').waitFor();
-  await page.goto(`${empty.url}/ui/`);
-  await page.getByText('Nothing is stored yet').waitFor();
-  await empty[Symbol.asyncDispose]();
-  const alert = page.getByRole('alert');
-  await alert.getByText(`The memory backend at ${empty.url} does not answer`).waitFor();
-  await alert.getByText('agctl memory-backend serve').waitFor();
-});
+browserTest(
+  'an empty memory shows which tools to call, and an unreachable backend is shown with its address',
+  async (browser) => {
+    const empty = await memoryBackend({ pages: MEMORY_PAGES });
+    const { page } = await watchedPage(browser, empty.url);
+    await page.goto(`${empty.url}/ui/graph`);
+    await page.getByText(`curl ${empty.url}/api/memory/ingest/docs`).waitFor();
+    await page.goto(`${empty.url}/ui/replay`);
+    await page.getByText('"name": "store_episodic"').waitFor();
+    await page.goto(`${empty.url}/ui/`);
+    await page.getByText('Nothing is stored yet').waitFor();
+    await empty[Symbol.asyncDispose]();
+    const alert = page.getByRole('alert');
+    await alert.getByText(`The memory backend at ${empty.url} does not answer`).waitFor();
+    await alert.getByText('agctl memory-backend serve').waitFor();
+  },
+);
