@@ -17,13 +17,13 @@ interface Case {
   readonly authorization?: unknown[];
   readonly items?: unknown[];
   readonly mode?: string;
-  /** Members that the policy has besides, or instead. */
+  /** Additional or replaced members of the policy. */
   readonly policy?: object;
 }
 
 type Run = (args: readonly string[]) => Promise<{ code: number | null; stdout: string; stderr: string }>;
 
-/** What `auth explain` says of a token on routes with these rules, one for each case. */
+/** The output of `auth explain` for a token on routes with these rules, one route per case. */
 async function explain(
   cases: readonly Case[],
   { more = {}, header = {}, signer = key, output = 'json', run = cli as Run } = {},

@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => folder.remove());
 let files = 0;
 
-/** Runs `agctl check --only llm` on this `llm` section. Whatever it says, the key is not in it. */
+/** Runs `agctl check --only llm` on this `llm` section, and expects that the output never has the key. */
 async function check(
   llm: object,
   env: Readonly<Record<string, string | undefined>> = {},
@@ -39,7 +39,7 @@ async function check(
   const file = join(folder.path, `config-${files}.yaml`);
   writeFileSync(file, JSON.stringify({ llm: { port: 0, ...llm } }));
   const command = ['check', '-f', file, '--only', 'llm', '-o', 'json', ...args];
-  // Node reads the certificates that it trusts besides its own when it starts.
+  // Node.js reads NODE_EXTRA_CA_CERTS only at startup.
   const { code, stdout, stderr } =
     env['NODE_EXTRA_CA_CERTS'] === undefined
       ? await cli(command, { env: { ...inheritedEnv(), ...env } })
@@ -196,7 +196,7 @@ describe('timeouts of agctl check', () => {
   const before = { ...limits };
   afterEach(() => Object.assign(limits, before));
 
-  /** The same checks in this process, where nobody has to wait for as long. */
+  /** The same checks in this process, with shorter timeouts. */
   async function soon(baseUrl: string): Promise<readonly CheckResult[]> {
     Object.assign(limits, { checkAnswer: 100, checkConnection: 100 });
     const text = JSON.stringify({ llm: { port: 0, models: [model(baseUrl, withKey)] } });

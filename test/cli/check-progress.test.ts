@@ -9,7 +9,7 @@ import { until } from '../kit/until.ts';
 const { path: folder, remove } = await temporaryFolder();
 afterAll(remove);
 
-/** Runs `agctl check` with a provider that accepts the question for its models and answers when told to. */
+/** Runs `agctl check` with a provider that accepts the request for its models and answers on demand. */
 async function checkWithSilentProvider(options: { isTTY?: boolean; args?: readonly string[] } = {}) {
   const { promise: isTime, resolve: answer } = Promise.withResolvers<void>();
   const provider = await llmProvider((...question) => {
@@ -50,12 +50,12 @@ test('check prints results while a provider is silent, and stderr shows what it 
   expect(run.live.stdout).toContain('absent   127.0.0.1:1: ');
   expect(run.live.stdout).not.toContain('silent ');
   await until(() => run.live.stderr !== '');
-  // One line, not one a second: nobody sits at a terminal.
+  // One line instead of one per second, because stderr is not a terminal.
   expect(run.live.stderr).toMatch(/^still waiting for silent \(\d s\)\n$/);
   run.answer();
   const { stdout, code } = await run.finished;
   expect(code).toBe(1);
-  // What came late stands under its own title.
+  // Late results are printed under their own title.
   expect(stdout).toMatch(/\nidentity provider.*\n.*\nllm providers\n {2}✓ silent .* lists its models/);
   expect(stdout).toMatch(/\n\n1 problem, 0 warnings, \d+ ok, 1 skipped\n$/);
 });

@@ -28,7 +28,7 @@ afterAll(async () => {
 
 interface Scene {
   readonly issuer?: string;
-  /** Members that the policy has besides, or instead. */
+  /** Additional or replaced members of the policy. */
   readonly policy?: object;
   readonly port?: number;
   readonly targets?: readonly object[];
@@ -63,13 +63,13 @@ async function check(scene: Scene = {}): Promise<{ code: number | null; all: Fin
   return { code, all, failed: all.filter(({ status }) => status === 'fail') };
 }
 
-/** An answer of the provider that refuses, as providers with realms word it. */
+/** An error response in the wording of providers with realms. */
 const refusal = (status: number, error: string, description: string) => ({
   status,
   body: JSON.stringify({ error, error_description: description }),
 });
 
-/** Has an endpoint of the provider refuse while something runs. */
+/** Makes an endpoint of the provider refuse requests while `run` runs. */
 async function refusing<T>(
   endpoint: 'registration' | 'certs' | 'openid-configuration',
   { status, body }: { status: number; body: string },
@@ -214,7 +214,7 @@ describe('agctl check', () => {
     const closed = await refusingPort();
     const { failed, code } = await check({
       port: busy.port,
-      // The other one of localhost's addresses.
+      // The other address of localhost.
       env: { STATS_ADDR: `127.0.0.1:${stats.port}`, READINESS_ADDR: `localhost:${readiness.port}` },
       targets: [
         { name: 'gone', stdio: { cmd: 'no-such-command' } },

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../kit/folder.ts';
 const VALUE = 'V4lueOfACredential';
 const JWT = `eyJhbGciOiJub25lIn0.eyJzdWIiOiJub2JvZHkifQ.${'c2ln'.repeat(8)}`;
 
-/** Mistakes on lines with credentials: one that quotes the value, one beside it, one around it. */
+/** Mistakes on lines with credentials: in the quoted value, beside it and around it. */
 const WRONG = `
 gateways:
   default:

@@ -9,7 +9,7 @@ import { send } from '../kit/send.ts';
 const { path: folder, remove } = await temporaryFolder();
 afterAll(remove);
 
-/** One mistake of each stage: reading, checking, compiling; and in the place of each, follow-ups of nothing else. */
+/** One mistake of each stage: reading, checking and compiling. None of them may cause further problems. */
 const MIXED = `config:
   sesion: {}
 gateways:

@@ -10,7 +10,7 @@ import { gateway } from '../kit/gateway.ts';
 import { CHAT, chat } from '../kit/llm-provider.ts';
 import { agctl } from '../kit/process.ts';
 
-// Shaped as https://models.dev/api.json is, with prices made up.
+// In the format of https://models.dev/api.json, with invented prices.
 const LIST = {
   openai: {
     id: 'openai',

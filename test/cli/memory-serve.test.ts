@@ -41,7 +41,7 @@ describe('agctl memory serve', () => {
         const turn = { sessionId: 's', role: 'user', content: 'kept' };
         const { result } = await post(addressOf(memory, 'mcp'), callMessage('store_episodic', turn));
         expect(result.structuredContent.id).toEqual(expect.any(String));
-        // No goodbye: what was acknowledged is on disk.
+        // No clean shutdown: acknowledged writes are on disk.
         memory.kill('SIGKILL');
         await memory.finished;
       }
@@ -191,7 +191,7 @@ describe('agctl memory-adapter stdio --embedded', () => {
         return found.structuredContent.count === 1;
       });
       await client.close();
-      // Everything on stdout was protocol.
+      // stdout had only protocol messages.
       expect(noise).toEqual([]);
       await until(() => !existsSync(join(folder.path, 'data', 'memory.db.lock')));
     },

@@ -25,7 +25,7 @@ test.skipIf(!isOld)(
   },
 );
 
-// Wherever the tests run: the start script under a version number that is not this Node's.
+// On any Node.js: runs the start script with another version number.
 test.each([
   ['18.20.4', 2],
   ['22.18.0', 2],

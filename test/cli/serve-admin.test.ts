@@ -58,7 +58,7 @@ describe('the admin server of `agctl serve`', () => {
     ['gateway.config.admin-addr.default', 'gateway.limits.admin-address'],
     'the default admin address is on loopback, and the gateway runs without it when it is in use',
     async () => {
-      // Somebody else on this machine may have it: that is as good.
+      // Another process on this machine may already use the port, which serves the test as well.
       const taken = await busyPort('127.0.0.1', 15_000).catch(() => undefined);
       try {
         await using running = await serve(yaml(), { env: { ADMIN_ADDR: '' } });
@@ -109,7 +109,7 @@ describe('the admin server of `agctl serve`', () => {
         call.end();
       });
       expect(status).toBe(200);
-      // A second one must not take it away.
+      // A second gateway must not take over the socket.
       const second = await agctl(['serve', '-f', '-'], {
         input: yaml(`unix:${path}`),
         env: { ADMIN_ADDR: '' },

@@ -12,10 +12,10 @@ import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 
 const config = { connectionTerminationDeadline: '2s' };
-/** Of tests that tell an end at once from one at the deadline. */
+/** For tests that distinguish an immediate exit from one at the deadline. */
 const patient = { connectionTerminationDeadline: '15s' };
 
-/** A call that takes so many milliseconds, and one that never ends. */
+/** A call that takes this many milliseconds, or one that never ends. */
 const later = (ms: number) => ({
   id: 1,
   method: 'tools/call',
@@ -80,7 +80,7 @@ describe('SIGTERM', () => {
     await using running = await serve(mcpConfig([chaos('a')], { config }));
     const sessions = await Promise.all([1, 2, 3].map(() => openSession(`${running.url}/mcp`)));
     const calls = sessions.map((session) => session.send(later(700)));
-    // The answers come in order on one pipe, so the calls have arrived.
+    // The responses arrive in order on one pipe, so the calls have arrived.
     await Promise.all(sessions.map((session) => session.request('ping')));
     running.kill('SIGTERM');
     await until(() =>
@@ -220,7 +220,7 @@ describe('SIGTERM', () => {
 describe('log output', () => {
   test('serve with JSON logs prints only JSON on both streams from start to end', async () => {
     const config = { logging: { format: 'json' } };
-    // Half of what is configured is never reached, which is a warning.
+    // Half of the configuration is unreachable, which is a warning.
     const routes = [{ name: 'a' }, { name: 'b' }].map((route) => ({
       ...route,
       policies: { directResponse: { body: 'x' } },

@@ -61,7 +61,7 @@ browserTest('the auth page decodes a token and shows whether each route accepts 
 
   await page.getByLabel('Bearer token').fill(idp.token({ exp: seconds(-7_300) }));
   await page.getByText('! it expired 2 h ago (exp)').waitFor();
-  // Nothing is left of the other token.
+  // Nothing of the other token is still shown.
   expect(await page.getByText('let through').count()).toBe(0);
   await page.getByRole('button', { name: 'Try it' }).click();
   await route('/anyone)')

@@ -6,7 +6,7 @@ import { openSession } from '../kit/mcp.ts';
 import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 
-// What failed inside of an answer with status 200, and what is no problem although it looks like one.
+// Failures inside a response with status 200, and warnings that are not the cause of a failure.
 
 const { browserTest } = sharedBrowser('test/web/admin-failures.test.ts');
 

@@ -91,7 +91,7 @@ browserTest(
     expect([await model('First model'), await model('Second model')]).toEqual(['small', 'plain']);
     await page.getByLabel('Message').fill('the secret');
     await page.getByRole('button', { name: 'Send' }).click();
-    // What refuses one says nothing of the other.
+    // The rejection of one model does not affect the other.
     await page.getByRole('alert').getByText('403').waitFor();
     const second = page.getByRole('log', { name: 'Conversation, second model' });
     await second.locator('.assistant').getByText('the secret').waitFor();

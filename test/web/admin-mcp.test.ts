@@ -54,7 +54,7 @@ browserTest(
     await answer(page).getByRole('article', { name: 'Trace' }).getByText('tools/call').first().waitFor();
     await answer(page).getByText('default/open').first().waitFor();
     await expectAccessible(page);
-    // Of equal tools of several servers, the list tells which it was.
+    // The list shows which of several servers with equal tools was called.
     await page.getByRole('link', { name: 'Requests' }).click();
     await page.getByRole('row', { name: /tools\/call echo on files/ }).waitFor();
     expect({ problems, elsewhere }).toEqual({ problems: [], elsewhere: [] });

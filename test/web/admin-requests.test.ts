@@ -8,7 +8,7 @@ import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 
 const { browserTest } = sharedBrowser('test/web/admin-requests.test.ts');
 
-/** Would be markup, would run, would turn the line around, would ring a bell. */
+/** Markup, a script, a bidirectional override and a bell character. */
 const HOSTILE =
   '=1+1<img src=x onerror="document.title=1">\u202e\u0007</table><script>document.title=1</script>';
 
@@ -116,7 +116,7 @@ browserTest('the requests page shows client input as text', async (browser) => {
     page.waitForEvent('download'),
     page.getByRole('button', { name: 'Export CSV' }).click(),
   ]);
-  // A spreadsheet is not to compute what a client has sent.
+  // A spreadsheet must not evaluate client input as a formula.
   expect(readFileSync(await table.path(), 'utf8')).toContain(',"\'=1+1<img src=x onerror=""document');
   await page.getByRole('row', { name: /onerror/ }).click();
   await page.getByRole('dialog').getByText('⟨U+202E⟩␇').first().waitFor();
@@ -132,7 +132,7 @@ browserTest('the requests page names a gateway that is gone and reconnects to it
   await first.get('/files/before.txt');
   await page.goto(`${first.url}/requests`);
   await page.getByRole('row', { name: /before\.txt/ }).waitFor();
-  // The other pages are here before anybody goes there.
+  // The other pages are loaded before they are opened.
   await until(() =>
     page.evaluate(
       "performance.getEntriesByType('resource').some(({ name }) => name.includes('/assets/system-'))",
@@ -147,7 +147,7 @@ browserTest('the requests page names a gateway that is gone and reconnects to it
   await page.getByText('The gateway does not answer at').waitFor({ state: 'hidden' });
   await second.get('/files/after.txt');
   await page.getByRole('row', { name: /after\.txt/ }).waitFor();
-  // Ids begin anew, and yet what was there stays.
+  // Ids restart, but the earlier requests are kept.
   expect(await page.getByRole('row', { name: /before\.txt/ }).count()).toBe(1);
 });
 
@@ -193,7 +193,7 @@ browserTest('the requests page without requests shows a command for the first on
 
 browserTest('the requests page scrolls and filters 50,000 requests without delay', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
-  // Once: a body that is fulfilled ends, and the page would ask for it again and again.
+  // Only once: a fulfilled response ends, and the page would reconnect repeatedly.
   await page.route(
     '**/api/requests',
     (route) => route.fulfill({ contentType: 'text/event-stream', body: manyRequests(50_000) }),

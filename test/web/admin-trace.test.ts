@@ -41,7 +41,7 @@ browserTest(
     await trace(page).getByText('403, denied by authorization').waitFor();
     const way = await trace(page).getByRole('list', { name: 'Stages of the request' }).innerText();
     expect(way.split('\n')).toEqual(expect.arrayContaining(['✗ authorization', '○ backend']));
-    // The step that decided is the one shown, with its rules.
+    // The deciding step is shown with its rules.
     const step = trace(page).getByRole('region', { name: /^Step/ });
     await step.getByText('✗ false').waitFor();
     await step.getByText('decided').waitFor();
@@ -145,7 +145,7 @@ browserTest('the trace page opens files with unexpected contents and shows them 
   const { page, problems } = await watchedPage(browser, ui.gate.admin);
   await page.goto(`${ui.url}/trace`);
   const markup = '<img src=x onerror="document.title=1">\u202e';
-  // Fields of every type where others are expected.
+  // Fields of unexpected types.
   const odd: readonly unknown[] = [
     markup,
     7,

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => ui[Symbol.asyncDispose]());
 
-/** What tells that a page has its content. */
+/** A text that shows that the page has its content. */
 const READY: readonly (readonly [path: string, title: string, shown: string])[] = [
   ['/', 'Overview', 'default/private'],
   ['/requests', 'Requests', '/private/b'],

@@ -115,7 +115,7 @@ browserTest(
     await page.evaluate(`new Promise((done) => { const drawn = setInterval(() => {
     if (document.querySelector('.graph canvas')?.width > 0) { clearInterval(drawn); done(); }
   }, 20); })`);
-    // The longest time that the page did not get to anything, while the layout runs beside it.
+    // The longest time that the main thread was blocked while the layout runs concurrently.
     const longest = await page.evaluate(`new Promise((done) => {
     let before = performance.now(), longest = 0, frames = 0;
     const frame = (now) => {

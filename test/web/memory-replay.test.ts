@@ -70,7 +70,7 @@ browserTest('the replay page selects a session, steps and plays by keyboard alon
   await page.keyboard.press(' ');
   await page.getByRole('button', { name: 'Pause' }).waitFor();
   await page.clock.resume();
-  // It goes to the end by itself and stops there.
+  // Playback continues to the end and stops there.
   await now.getByText('five:').waitFor();
   await page.getByRole('button', { name: 'Play' }).waitFor();
   await page.getByText('Turn 5 of 5').waitFor();

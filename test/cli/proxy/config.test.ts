@@ -23,7 +23,7 @@ const file = async (name: string, text: string | Buffer): Promise<string> => {
 const endpoint = (name: string, info: object): object => ({
   [name]: { endpoint: { name }, info, capacity: 1 },
 });
-/** In the shape of upstream's `/config_dump`, with what its own command reads. */
+/** In the format of upstream's `/config_dump`, with the members that its own command reads. */
 const DUMP = {
   workloads: [],
   services: [

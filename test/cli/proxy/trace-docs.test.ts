@@ -131,7 +131,7 @@ describe.skipIf(!hasTerminal)('traces as in the documentation', () => {
       ['tasks'],
     ]) {
       const { code, stdout, stderr } = await cli(['proxy', ...command, '--admin', `127.0.0.1:${admin}`]);
-      // MCP servers have no row among the endpoints, which says so.
+      // MCP servers have no endpoint row, and the output says so.
       const note = command.includes('backends') ? expect.stringContaining('(1) have no row') : '';
       expect([command, code, stderr, stdout.length > 0]).toEqual([command, 0, note, true]);
     }
@@ -143,7 +143,7 @@ describe.skipIf(!hasTerminal)('traces as in the documentation', () => {
     if (process.env['UPDATE_GOLDEN'] !== undefined) writeDocs(shots, ports);
     const docs = readFileSync(DOCS, 'utf8');
     for (const [title] of shots) expect(docs).toContain(`### ${title}\n`);
-    // The other screens show times, which differ and with them what is cut.
+    // The other screens show times, whose lengths change what is truncated.
     const waiting = usual(shots[0]?.[1] ?? '', ports).replace(/00:0\d/, '00:00');
     expect(docs).toContain(`### Waiting\n\n\`\`\`text\n${waiting}\n\`\`\`\n`);
   });
@@ -154,14 +154,14 @@ interface Ports {
   readonly admin: number;
 }
 
-/** The screen with the usual ports, and as many columns as before. */
+/** The screen with the default ports and an unchanged number of columns. */
 function usual(screen: string, { port, admin }: Ports): string {
   return screen
     .replaceAll(`:${admin}`, ':15000'.padEnd(String(admin).length + 1))
     .replaceAll(`:${port}`, ':3000'.padEnd(String(port).length + 1));
 }
 
-/** Replaces what stands between the marks in docs/trace.md. */
+/** Replaces the text between the markers in docs/trace.md. */
 function writeDocs(shots: readonly (readonly [string, string])[], ports: Ports): void {
   const text = readFileSync(DOCS, 'utf8');
   const screens = shots

@@ -8,12 +8,12 @@ import { gateway } from '../../kit/gateway.ts';
 import { AGCTL } from '../../kit/process.ts';
 import { traceServer } from '../../kit/trace.ts';
 
-// What the help and the documentation tell people to type is typed here, into a shell.
+// Runs the commands of the help and the documentation in a shell.
 
 const run = promisify(execFile);
 const DOCS = readFileSync(new URL('../../../docs/trace.md', import.meta.url), 'utf8');
 
-/** The command in a text that begins with `start` and goes on while lines end in `\` or a quote is open. */
+/** The command in a text that begins with `start` and continues while lines end in `\` or a quote is open. */
 function commandIn(text: string, start: string): string {
   const lines = text.slice(text.indexOf(start)).split('\n');
   const isWhole = (command: string): boolean =>

@@ -128,7 +128,7 @@ test('--count 20 prints concurrent requests one after another and saves them for
     () => Promise.all(paths.map((path) => send(`${gate.url}${path}`))),
   );
   expect([ran.code, told(ran.stdout).toSorted()]).toEqual([0, paths.toSorted()]);
-  // The first line of a request follows on the last line of the one before.
+  // The first line of a request directly follows the last line of the previous one.
   const lines = ran.stdout.split('\n');
   for (const [index, line] of lines.entries())
     if (/ request +GET/.test(line) && index > 0) expect(lines[index - 1]).toMatch(/^GET \/r\d+\/ .*ms$/);

@@ -13,7 +13,7 @@ afterAll(() => folder.remove());
 const waits: Script = (response) =>
   void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': ready\n\n');
 
-/** What every way out must leave: the normal screen, a cursor, and a shell that echoes. */
+/** Every exit must leave the normal screen, a cursor and a shell that echoes. */
 async function isRestored(term: Awaited<ReturnType<typeof terminal>>): Promise<void> {
   expect([await term.state('alternate_on'), await term.state('cursor_flag')]).toEqual(['0', '1']);
   await term.press('e', 'c', 'h', 'o', ' ', 's', 'a', 'n', 'e', 'Enter');

@@ -12,7 +12,7 @@ import { AGCTL } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
-// Against a scripted admin server, which misbehaves on command; with real gateways: trace-live.test.ts.
+// Uses a scripted admin server that can misbehave; trace-live.test.ts uses real gateways.
 
 const folder = await temporaryFolder();
 afterAll(() => folder.remove());
@@ -228,7 +228,7 @@ describe('trace filters', () => {
       ];
       await using admin = await traced(frames(events));
       expect((await trace(admin, '--fail-on', 'warn')).code).toBe(expected);
-      // What a screen shows first is the end of the request, or what is wrong with it.
+      // The screen first shows the end of the request or its error.
       const { steps } = events.reduce((model: TraceModel, event) => addEvent(model, event), EMPTY_TRACE);
       expect(steps[stepToShow(steps)]?.message.type).toBe(expected === 0 ? 'requestFinished' : 'policyEvent');
     },
