@@ -48,7 +48,7 @@ describe('client credentials', () => {
     expect(headers).toMatchObject({ ...others, authorization: `Bearer ${KEY}` });
   });
 
-  test('client credentials are forwarded when the model has no key, and configured headers override them in any case', async () => {
+  test('client credentials are forwarded when the model has no key, and configured headers override them regardless of letter case', async () => {
     await using provider = await llmProvider();
     await using open = await llmGateway(provider);
     await chat(open, CHAT, credentials);

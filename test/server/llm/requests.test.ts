@@ -312,7 +312,7 @@ describe('provider paths, headers and fields', () => {
     ['http://127.0.0.1/v1?key=t0ps3cret', 'without a query'],
     ['http://127.0.0.1/v1#t0ps3cret', 'without a query'],
   ])(
-    'a base URL with more than an origin and a path is an error that does not repeat it',
+    'a base URL with more than an origin and a path is an error that does not repeat it (case %#)',
     async (baseUrl, help) => {
       const models = [{ name: '*', provider: 'oaiCompat', params: { baseUrl } }];
       const error = await modelsGateway(models).catch((problem: Error) => problem);

@@ -220,7 +220,7 @@ describe('LLM streams', () => {
     expect(Number(line['gen_ai.usage.output_tokens'])).toBeLessThanOrEqual(210);
   });
 
-  test('a stream without a usage report is charged by an estimate', async () => {
+  test('a stream whose client opts out of the usage report is charged by an estimate', async () => {
     await using provider = await llmProvider(
       streaming((response) => response.end(tokens('0123456789', '0123456789') + FINISH + DONE)),
     );

@@ -44,7 +44,7 @@ describe('the limit of child processes', () => {
     ).toBe(true);
   });
 
-  test('at the limit of child processes a session with a call in flight is not evicted: the new session is refused with an error that names the setting', async () => {
+  test('at the limit of child processes a new session is refused instead of evicting a session with a call in flight', async () => {
     await using gate = await limited(1);
     const one = await openSession(`${gate.url}/mcp`);
     const leave = await busy(one);

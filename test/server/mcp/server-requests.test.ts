@@ -68,7 +68,7 @@ describe('server requests while no GET stream is open', () => {
     await asking;
   });
 
-  test('a server request sent on the stream of another call can be answered after that call, whose response waits', async () => {
+  test("a server request sent on the stream of another call can be answered, because that call's response waits for it", async () => {
     await using gate = await gateway(mcpConfig([A]));
     const session = await openSession(`${gate.url}/mcp`);
     // The server asks for the second call first, so each request goes out on the stream of the other call.

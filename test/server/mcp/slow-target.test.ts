@@ -67,7 +67,7 @@ describe('a target that does not answer initialize', () => {
     expect(called.content[0].text).toBe('hi');
   });
 
-  test('a target that does not answer initialize delays only the first list, also while it is retried', async () => {
+  test('a target that does not answer initialize delays no list after the session has begun, also while it is retried', async () => {
     limits.initializeTimeout = 1_500;
     limits.retryFirst = 10;
     const mark = newFile();
@@ -101,7 +101,7 @@ describe('a target that does not answer initialize', () => {
     });
   });
 
-  test('a target that does not answer initialize is logged with its last stderr lines without secrets and with the missing environment variables', async () => {
+  test('the log has the last stderr lines, without secrets, and the missing environment variables of a target that does not answer initialize', async () => {
     Object.assign(limits, { sessionBegin: 1_500, initializeTimeout: 1_200 });
     const script = `
       console.error('connecting to https://me:hunter2@registry.example.com');
@@ -162,7 +162,7 @@ describe('a target that does not answer initialize', () => {
     );
   });
 
-  test('with failClosed the session waits for a target that does not answer initialize', async () => {
+  test('with failClosed a target that does not answer initialize fails the session after a timeout', async () => {
     limits.sessionBegin = 1_500;
     await using gate = await gateway(
       mcpConfig([chaos('dumb', '--silent'), chaos('well')], { backend: { failureMode: 'failClosed' } }),

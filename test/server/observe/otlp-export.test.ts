@@ -106,7 +106,7 @@ describe('the span sampler', () => {
     expect(decides(!expected, rule, remote, id)).toBe(expected);
   });
 
-  test('the span sampler treats traces that the client sampled like those that it did not', () => {
+  test('the span sampler ignores the sampled flag of the client', () => {
     const recorded = trace.setSpanContext(ROOT_CONTEXT, { ...parent, traceFlags: TraceFlags.SAMPLED });
     expect([decides(true, false, recorded), decides(false, true, recorded)]).toEqual([false, true]);
   });

@@ -383,7 +383,7 @@ describe('ingest/docs', () => {
     [{ title: 'x', content: 'y', more: 1 }, 400],
     [{ title: 'x', content: 'y'.repeat(2 * 1024 * 1024 + 1) }, 413],
     [{ title: 'x', content: 'y'.repeat(4 * 1024 * 1024) }, 413],
-  ])('ingest/docs refuses an invalid document', async (sent, status) => {
+  ])('ingest/docs refuses an invalid document (case %#)', async (sent, status) => {
     expect((await backend.post('ingest/docs', sent)).status).toBe(status);
   });
 });

@@ -57,7 +57,7 @@ describe('word coverage', () => {
     expect(coverage(new Map(), 'text')).toBe(0);
   });
 
-  test('word coverage counts a word less in a long text than in a short one, in a title or when repeated', () => {
+  test('word coverage counts a word in a long text less than one in a short text, in a title or repeated', () => {
     const weights = new Map([[stemOf('zebra'), 1]]);
     const filler = 'word '.repeat(500);
     const once = coverage(weights, `Title\n\nzebra ${filler}`);
