@@ -56,7 +56,7 @@ describe('CPU profiles', () => {
 
   verifies(
     ['gateway.admin.cpu.query', 'gateway.limits.profile-duration', 'gateway.limits.profile-frequency'],
-    'CPU profile parameters out of range are ignored',
+    'CPU profile parameters out of range fall back to the defaults',
     () => {
       const seconds = ['1', '300', '0', '301', 'abc', '-1', '', '1.5', undefined, '+7', '1e2'];
       expect(seconds.map((text) => cpuParameters(text, undefined).seconds)).toEqual([

@@ -58,7 +58,7 @@ describe('config validate as text', () => {
     expect(stderr).not.toContain('\u001b');
   });
 
-  test('config validate warns about literal secrets in the arguments of a stdio server', async () => {
+  test('config validate warns about literal secrets in the arguments and variables of a stdio server', async () => {
     const stdio = `{
       cmd: server,
       args: ["--token", "sk-1", "--api-key=sk-2", "postgres://u:sk-3@db/x", "--token=$T", "--token", "$T",
