@@ -77,7 +77,7 @@ describe('validation warnings on variables', () => {
     ['deny', 'mcp.tool.arguments["path"] == "/a"'],
   ] as const)('validation warns about a rule that hides tools from lists (%s): %s', async (place, source) => {
     expect(await warnings(place, source)).toEqual([
-      expect.stringContaining('this rule also decides lists, where `mcp.tool.arguments` is not set'),
+      expect.stringContaining('this rule also filters lists, where `mcp.tool.arguments` is not set'),
     ]);
   });
 });

@@ -20,10 +20,10 @@ const schema = z
       ),
   })
   .describe(
-    'Which tools, prompts and resources a caller may see and use. Others are left out of lists and unknown when called; methods that MCP does not have are refused. For `mcp` backends; rules on any request are `authorization`.',
+    'Tools, prompts and resources that a caller may list and use. Others are removed from lists and calls to them fail as unknown; methods that are not part of MCP are rejected. For `mcp` backends only; use `authorization` for rules on any request.',
   );
 
-/** Access to single items of MCP targets. The MCP backend asks for each item it lists or is called on. */
+/** Access to single items of MCP targets. The MCP backend checks each item that is listed or used. */
 export const mcpAuthorization = definePolicy({
   key: 'mcpAuthorization',
   schema,
@@ -36,12 +36,12 @@ export const mcpAuthorization = definePolicy({
       severity: 'warning',
       atKey: true,
       message: `\`mcpAuthorization\` has no effect: route \`${name}\` has no \`mcp\` backend`,
-      label: 'only `mcp` backends know of tools, prompts and resources',
-      help: 'reach the MCP servers through `mcp: { targets: [ … ] }`; rules on any request are `authorization`',
+      label: 'only `mcp` backends have tools, prompts and resources',
+      help: 'configure the MCP servers as `mcp: { targets: [ … ] }`, or use `authorization` for rules on any request',
     });
   },
   compile({ rules }, context) {
-    const decide = compileRules(rules, 'allow', mcpAuthorizationScope, context, warnOfLists);
+    const decide = compileRules(rules, 'allow', mcpAuthorizationScope, context, warnAboutLists);
     return {
       request(ctx) {
         itemAccess.set(ctx, new ItemRules(ctx, decide));
@@ -73,14 +73,14 @@ class ItemRules implements ItemAccess {
   }
 }
 
-/** Rules decide lists too, where nothing is called: one that needs arguments hides the tools that it is about. */
-function warnOfLists(rule: TracedExpression, context: CompileContext): void {
+/** Rules also filter lists, where there are no arguments: a rule that reads them unguarded hides its tools. */
+function warnAboutLists(rule: TracedExpression, context: CompileContext): void {
   if (!readsUnguarded(rule, 'mcp.tool.arguments')) return;
   context.report({
     code: 'AGW0309',
     severity: 'warning',
-    message: 'this rule also decides lists, where `mcp.tool.arguments` is not set',
-    label: 'fails there, so that the tools it is about are left out of lists',
+    message: 'this rule also filters lists, where `mcp.tool.arguments` is not set',
+    label: 'evaluation fails there, so the tools are missing from lists',
     help: 'begin with `!has(mcp.tool.arguments) || `, or in a `deny` rule with `has(mcp.tool.arguments) && `',
   });
 }

@@ -1,11 +1,13 @@
 import { z } from 'zod';
+import { rebindingHeader, rebindingMessage } from '../../core/dns-rebinding.ts';
+import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Bound } from '../kernel/inspection.ts';
-import type { Backend } from '../kernel/request-context.ts';
+import type { Backend, RequestContext } from '../kernel/request-context.ts';
+import { withoutPort } from '../kernel/router.ts';
 import { mcpProcessOf } from './process.ts';
-import { checkHostAndOrigin } from './rebinding.ts';
 import { SessionStore } from './session-store.ts';
 import { handleHttp } from './streamable-http.ts';
 import type { Target, TargetKind } from './target.ts';
@@ -49,12 +51,14 @@ export const mcpFields = {
   failureMode: z
     .enum(['failOpen', 'failClosed'])
     .default('failOpen')
-    .describe('What one target that does not work means: the others serve on, or every session fails.'),
+    .describe(
+      'What happens when a target fails. `failOpen`: sessions continue with the other targets. `failClosed`: every session fails.',
+    ),
   dnsRebindingProtection: z
     .union([z.literal('auto'), z.boolean()])
     .default('auto')
     .describe(
-      'Refuse foreign Host and Origin headers: `auto` on connections that came in on a loopback address, `true` on all, `false` never.',
+      'Whether to check Host and Origin against configured host names. `auto`: on connections to a loopback address. `true`: on all connections. `false`: never.',
     ),
 };
 
@@ -68,10 +72,10 @@ export const mcp = defineBackend({
     const targets = config.targets.map((target, index) =>
       compileTarget(target, context.at('targets', index)),
     );
-    refuseDuplicates(config, context);
+    reportDuplicates(config, context);
     const prefixed =
       config.prefixMode === 'always' || (config.prefixMode === 'conditional' && targets.length > 1);
-    if (prefixed) warnOfPrefixes(config, context);
+    if (prefixed) warnAboutPrefixes(config, context);
     const sessions = new SessionStore(
       {
         backend: name,
@@ -92,9 +96,9 @@ export const mcp = defineBackend({
       },
       drain: () => sessions.drain(),
       takeOver(previous) {
-        const before = stores.get(previous as Backend);
-        if (before !== undefined) sessions.takeOver(before);
-        return before !== undefined;
+        const replaced = stores.get(previous as Backend);
+        if (replaced !== undefined) sessions.takeOver(replaced);
+        return replaced !== undefined;
       },
       retired: () => sessions.retired(),
       close: () => sessions.close(),
@@ -104,10 +108,29 @@ export const mcp = defineBackend({
   },
 });
 
-/** Sessions of the backends there are, for those that come in their place. */
+/**
+ * Protects an MCP backend from DNS rebinding; an invalid Origin is answered with status 403.
+ *
+ * @param allowedHosts Host names that the configuration allows.
+ * @param always Checks connections on other addresses than loopback ones too.
+ * @throws AppError `host_not_allowed`
+ */
+function checkHostAndOrigin(ctx: RequestContext, allowedHosts: ReadonlySet<string>, always: boolean): void {
+  const { localAddress } = ctx.request.socket;
+  const origin = ctx.headers.get('origin');
+  const header = rebindingHeader({ localAddress, host: withoutPort(ctx.host), origin }, allowedHosts, always);
+  if (header === undefined) return;
+  const value = header === 'Host' ? ctx.host : (origin ?? '');
+  throw new AppError('host_not_allowed', {
+    message: rebindingMessage(header, 'a configured hostname (dnsRebindingProtection of the mcp backend)'),
+    detail: `${header}: ${value.slice(0, 100)}`,
+  });
+}
+
+/** Session store by backend, for the backend that replaces it after a reload. */
 const stores = new WeakMap<Backend, SessionStore>();
 
-/** What one MCP backend holds. Of what is capped a session, the fullest one counts. */
+/** Limits of one MCP backend and their use. For limits per session, the highest value of any session is reported. */
 function boundsOf(sessions: SessionStore, { path, settings }: CompileContext): Bound[] {
   const at = path.join('.');
   return [
@@ -143,7 +166,7 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
       code: 'AGW0105',
       message:
         present.length === 0
-          ? `target \`${config.name}\` says no way to reach it`
+          ? `target \`${config.name}\` has neither \`stdio\` nor \`mcp\``
           : `target \`${config.name}\` has more than one kind`,
       label: `expected exactly one of ${keys}`,
       help: 'add `stdio: { cmd: … }` for a local command, or `mcp: { host: https://… }` for a remote server',
@@ -159,15 +182,15 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
   return (kind as TargetKind).compile(config.name, config[kind.key], context.at(kind.key));
 }
 
-/** Providers of LLMs take tool names of `[a-zA-Z0-9_-]{1,64}` (OpenAI, Anthropic): a prefix must leave that possible. */
-function warnOfPrefixes({ targets }: McpBackendConfig, context: CompileContext): void {
+/** LLM providers accept tool names of `[a-zA-Z0-9_-]{1,64}` (OpenAI, Anthropic), so a prefix must be valid and short. */
+function warnAboutPrefixes({ targets }: McpBackendConfig, context: CompileContext): void {
   for (const [index, { name }] of targets.entries()) {
     if (!name.includes('.') && name.length < LIMITS.llmToolName - 1) continue;
     context.at('targets', index, 'name').report({
       code: 'AGW0313',
       severity: 'warning',
-      message: `tools of target \`${name}\` get names that providers of LLMs refuse`,
-      label: `the names begin with this; allowed are letters, digits, \`_\` and \`-\`, at most ${LIMITS.llmToolName} characters`,
+      message: `tools of target \`${name}\` get names that LLM providers reject`,
+      label: `prefix of the tool names, which may contain letters, digits, \`_\` and \`-\`, at most ${LIMITS.llmToolName} characters`,
       help: name.includes('.')
         ? `write it without dots, as in \`${name.replaceAll('.', '-')}\``
         : 'give the target a shorter name',
@@ -175,7 +198,7 @@ function warnOfPrefixes({ targets }: McpBackendConfig, context: CompileContext):
   }
 }
 
-function refuseDuplicates({ targets }: McpBackendConfig, context: CompileContext): void {
+function reportDuplicates({ targets }: McpBackendConfig, context: CompileContext): void {
   const seen = new Map<string, number>();
   for (const [index, { name }] of targets.entries()) {
     const first = seen.get(name);
@@ -183,8 +206,8 @@ function refuseDuplicates({ targets }: McpBackendConfig, context: CompileContext
     if (first === undefined) continue;
     context.at('targets', index, 'name').report({
       code: 'AGW0106',
-      message: `two targets are called \`${name}\``,
-      label: `the first is in line ${context.at('targets', first, 'name').place().configLine}`,
+      message: `two targets are named \`${name}\``,
+      label: `the first one is on line ${context.at('targets', first, 'name').place().configLine}`,
       help: 'give each target its own name',
     });
   }

@@ -1,7 +1,7 @@
 import { AppError } from '../../core/errors.ts';
 import { errorMessage, type RpcError } from './protocol.ts';
 
-/** A 400 with a JSON-RPC error as its body, as the official SDKs answer. `id` is JSON text. */
+/** Creates an error with status 400 and a JSON-RPC error as its body, like the official SDKs. `id` is JSON text. */
 export function badMessage(error: RpcError, id: string): AppError {
   return new AppError('mcp_invalid', {
     message: `mcp: ${error.message}`,

@@ -17,34 +17,35 @@ import { UpstreamSessionLost } from './targets/http-channel.ts';
 import { callSpan, failSpan, withTraceMeta } from './trace-context.ts';
 import { statusOf, traced, traceName } from './traced.ts';
 
-/** One request of a client on its way through a session. */
+/** One request of a client that is handled by a session. */
 export interface ClientCall {
   readonly session: Session;
   readonly message: RpcMessage;
   readonly headers: readonly string[];
   readonly stream: EventStream;
   readonly log: McpFields;
-  /** An expression of the log reads what a tool gives. */
+  /** Whether an expression of the log reads results of tools. */
   readonly keepsResult: boolean;
   readonly access: ItemAccess | undefined;
-  /** The request is recorded. */
+  /** Set if the request is sampled. */
   readonly span: RequestSpan | undefined;
-  /** Somebody watches the request. */
+  /** Set if the request is observed. */
   readonly observer: RequestObserver | undefined;
-  /** The call runs at that target, under that id of the peer's. */
-  runsAt(target: Target, peer: JsonRpcConnection, id: number): void;
-  /** The response will take a while. */
+  /** The call was sent to that target; `id` is its id on the connection. */
+  runsAt(target: Target, rpc: JsonRpcConnection, id: number): void;
+  /** The response is delayed, so the client should get the head of its response now. */
   suspended(): void;
-  /** A target answered with a status of its own, such as 401. */
+  /** A target rejected the call with an HTTP status, such as 401. */
   refused(error: UpstreamStatusError): void;
 }
 
-/** Changes a response of a target before the client gets it. */
+/** Changes the text of a target's response before it is sent to the client. */
 export type Rewrite = (text: string, message: RpcMessage) => string;
 
 /**
- * Passes a call on to one target and streams back whatever comes. `message` is the client's, with names as the
- * target knows them. A session that the target has forgotten is begun again once: it did not run the call.
+ * Forwards a call to one target; responses and failures go to the call's stream. `message` is the client's, with the
+ * target's names. If the target no longer knows the session, it did not run the call: a new session is initialized and the
+ * call is sent once more. Never rejects for a failure of the target.
  */
 export async function forward(
   call: ClientCall,
@@ -55,35 +56,35 @@ export async function forward(
 ): Promise<void> {
   const { stream, headers, log } = call;
   log.target = connection.target.name;
-  let peer: JsonRpcConnection;
+  let rpc: JsonRpcConnection;
   try {
-    peer = connection.peer ?? (await begun(call, connection)).peer;
+    rpc = connection.rpc ?? (await connect(call, connection)).rpc;
   } catch (error) {
     fail(call, connection, error);
     return;
   }
   if (!stream.isOpen) return;
-  const handler = new ForwardedCall(call, connection, peer, message, rewrite, isRetry);
+  const handler = new ForwardedCall(call, connection, rpc, message, rewrite, isRetry);
   const { span } = handler;
   const id =
     span === undefined
-      ? peer.forward(message, headers, handler)
-      : peer.forward(withTraceMeta(message, span), withTraceparent(headers, span), handler);
+      ? rpc.forward(message, headers, handler)
+      : rpc.forward(withTraceMeta(message, span), withTraceparent(headers, span), handler);
   span?.setAttribute('jsonrpc.request.id', String(id));
-  call.runsAt(connection.target, peer, id);
+  call.runsAt(connection.target, rpc, id);
 }
 
 /** Connects to a target that is not connected. */
-function begun({ observer, headers }: ClientCall, connection: Connection): Promise<Ready> {
+function connect({ observer, headers }: ClientCall, connection: Connection): Promise<Ready> {
   const ready = connection.readySoon(headers);
   return observer === undefined ? ready : traced(observer, connection.target, ready);
 }
 
-/** What comes of a call that was passed on. */
+/** Handles messages of a target for a forwarded call. */
 class ForwardedCall implements CallHandler {
   readonly #call: ClientCall;
   readonly #connection: Connection;
-  readonly #peer: JsonRpcConnection;
+  readonly #rpc: JsonRpcConnection;
   readonly #message: RpcMessage;
   readonly #rewrite: Rewrite | undefined;
   readonly #isRetry: boolean;
@@ -93,14 +94,14 @@ class ForwardedCall implements CallHandler {
   constructor(
     call: ClientCall,
     connection: Connection,
-    peer: JsonRpcConnection,
+    rpc: JsonRpcConnection,
     message: RpcMessage,
     rewrite: Rewrite | undefined,
     isRetry: boolean,
   ) {
     this.#call = call;
     this.#connection = connection;
-    this.#peer = peer;
+    this.#rpc = rpc;
     this.#message = message;
     this.#rewrite = rewrite;
     this.#isRetry = isRetry;
@@ -109,13 +110,13 @@ class ForwardedCall implements CallHandler {
   }
 
   related(message: RpcMessage): void {
-    this.#call.session.deliver(this.#connection, this.#peer, message, this.#call.stream);
+    this.#call.session.deliver(this.#connection, this.#rpc, message, this.#call.stream);
   }
 
   response(text: string, response: RpcMessage): void {
     const { log, observer } = this.#call;
-    noteError(this.#call, response.error);
-    noteResult(this.#call, response);
+    recordError(this.#call, response.error);
+    recordResult(this.#call, response);
     if (isToolError(this.#message.method, response)) log.isToolError = true;
     const problem = mcpProblem(log);
     if (problem === undefined) this.span?.end();
@@ -143,7 +144,7 @@ class ForwardedCall implements CallHandler {
     call.observer?.callFailed(traceName(this.#connection.target), this.#since, error, 'mcp');
     const isLost = error instanceof UpstreamSessionLost;
     if (isLost && call.session.isResumed) {
-      // Only the client can begin again: what it is able to do was said to the other process.
+      // Only the client can initialize a new session: its capabilities were sent to the process that created this one.
       call.refused(
         new UpstreamStatusError(
           404,
@@ -152,7 +153,7 @@ class ForwardedCall implements CallHandler {
         ),
       );
     } else if (isLost && !this.#isRetry) {
-      this.#connection.lost(this.#peer);
+      this.#connection.dropSession(this.#rpc);
       void forward(call, this.#connection, this.#message, this.#rewrite, true);
     } else fail(call, this.#connection, error);
   }
@@ -168,24 +169,24 @@ function fail(call: ClientCall, connection: Connection, error: unknown): void {
   answerError(call, new RpcError(RPC.internalError, text));
 }
 
-/** Ends a call with a JSON-RPC error. */
+/** Ends the stream of a call with a JSON-RPC error. */
 export function answerError(call: ClientCall, error: RpcError): void {
-  noteError(call, error);
+  recordError(call, error);
   call.stream.end(errorMessage(call.message.id ?? 'null', error.code, error.message, error.data));
 }
 
-/** The result of a tool that says that it failed: no JSON-RPC error, so that the model reads why. */
+/** Whether the result of a tool has `isError`: tools report failures in the result so that the model can read them. */
 function isToolError(method: string, { result }: RpcMessage): boolean {
   return method === 'tools/call' && (result as { isError?: unknown } | null | undefined)?.isError === true;
 }
 
-/** What a tool gave, for expressions of the log. One over the bound is left out: half of it would mean something else. */
-function noteResult({ log, keepsResult, message }: ClientCall, { result, text }: RpcMessage): void {
+/** Records the result of a tool for expressions of the log. Omitted over `LIMITS.loggedPayload` characters, never cut. */
+function recordResult({ log, keepsResult, message }: ClientCall, { result, text }: RpcMessage): void {
   if (keepsResult && message.method === 'tools/call' && text.length <= LIMITS.loggedPayload)
     log.toolResult = result;
 }
 
-function noteError(
+function recordError(
   { log, keepsResult, message }: ClientCall,
   error: { readonly code: number; readonly message: string } | undefined,
 ): void {

@@ -3,14 +3,14 @@ import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { JsonRpcConnection } from './json-rpc-connection.ts';
-import { LateLists } from './late-lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import { notificationMessage } from './protocol.ts';
-import { LastingRequests } from './repeated-requests.ts';
+import { ReplayedRequests } from './replayed-requests.ts';
 import type { Target } from './target.ts';
 import { detailOf, TargetFailure } from './target-failure.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
-import { lateFailure, timeoutMessage, withTimeout } from './timeouts.ts';
+import { TimedOutLists } from './timed-out-lists.ts';
+import { timeoutFailure, timeoutMessage, withTimeout } from './timeouts.ts';
 
 export interface InitializeResult {
   readonly protocolVersion: string;
@@ -21,227 +21,234 @@ export interface InitializeResult {
 
 const INITIALIZED = 'notifications/initialized';
 
-/** An initialized server: the peer to talk to, and what it said of itself. */
+/** A server that has answered `initialize`. */
 export interface Ready {
-  readonly peer: JsonRpcConnection;
+  readonly rpc: JsonRpcConnection;
   readonly result: InitializeResult;
-  /** The initialize response, whole. */
+  /** The whole `initialize` response. */
   readonly message: RpcMessage;
 }
 
 /**
- * One target within one session. Connects on demand and again after the server went away, at most once per
- * back-off interval; everybody who asks meanwhile gets the same attempt.
+ * One target within one session. Connects on demand, and reconnects after the connection was lost, at most once per
+ * back-off interval (`LIMITS.retryFirst`, doubled up to `LIMITS.retryLast`). Concurrent callers share one attempt.
  */
 export class Connection {
   readonly target: Target;
   readonly #log: Log;
-  readonly #unrelated: (connection: Connection, message: RpcMessage, peer: JsonRpcConnection) => void;
-  /** What the client said of itself in `initialize`, as JSON text: servers are told the same. */
+  readonly #onUnrelated: (connection: Connection, message: RpcMessage, rpc: JsonRpcConnection) => void;
+  /** The client's `initialize` parameters as JSON text, which are sent to servers unchanged. */
   readonly #initializeParams: string;
   #ready: Promise<Ready> | undefined;
-  #peer: JsonRpcConnection | undefined;
+  #rpc: JsonRpcConnection | undefined;
   #connecting: JsonRpcConnection | undefined;
   #failedAt = 0;
-  /** What failed last. */
+  /** The last failure. */
   #failure: unknown;
-  #wait: number = LIMITS.retryFirst;
+  #backOff: number = LIMITS.retryFirst;
   #closed = false;
-  #late = false;
+  #joinsLate = false;
   #isResumed = false;
-  #begunAgainAt = Number.NEGATIVE_INFINITY;
-  /** The server knows that its `initialize` was accepted. */
+  #reinitializedAt = Number.NEGATIVE_INFINITY;
+  /** The gateway itself has sent `notifications/initialized` to the server. */
   #isConfirmed = false;
-  /** Why lists do without the target: it could not be connected to, or has taken too long. Undefined once it is there. */
-  #missing: string | undefined;
-  /** Headers for receiving what the server sends on its own, once a client wants that. */
-  #listens: readonly string[] | undefined;
-  readonly lateLists = new LateLists();
-  /** What a server that was started again must be asked again. */
-  readonly requested = new LastingRequests();
-  /** Why the target is not available, as the log and the admin server may say it; undefined while it is. */
+  /** Why lists are returned without this target: it failed or is slow to connect. Undefined while it is connected. */
+  #unavailable: string | undefined;
+  /** Headers of the client's GET request, for opening the server's stream. Undefined until a client opens one. */
+  #listenHeaders: readonly string[] | undefined;
+  readonly timedOutLists = new TimedOutLists();
+  /** Requests that are sent again to a restarted server. */
+  readonly replayed = new ReplayedRequests();
+  /** Why the target is not available, for the log and the admin server; undefined while it is available. */
   problem: string | undefined;
-  /** The revision agreed on with the server. */
+  /** Protocol revision negotiated with the server; undefined before the first connection. */
   version: string | undefined;
   capabilities: Readonly<Record<string, unknown>> | undefined;
-  /** A page about the server, as it says itself. */
+  /** `websiteUrl` of the server, if it is an http(s) URL. */
   website: string | undefined;
 
   constructor(
     target: Target,
     log: Log,
     initializeParams: string,
-    unrelated: (connection: Connection, message: RpcMessage, peer: JsonRpcConnection) => void,
+    onUnrelated: (connection: Connection, message: RpcMessage, rpc: JsonRpcConnection) => void,
   ) {
     this.target = target;
     this.#log = log;
     this.#initializeParams = initializeParams;
-    this.#unrelated = unrelated;
+    this.#onUnrelated = onUnrelated;
   }
 
-  /** The live peer, or undefined. */
-  get peer(): JsonRpcConnection | undefined {
-    return this.#peer;
+  /** The JSON-RPC connection to the initialized server; undefined while not connected. */
+  get rpc(): JsonRpcConnection | undefined {
+    return this.#rpc;
   }
 
-  /** A process runs for this session alone. */
+  /** Whether a child process runs for this session alone. */
   get hasProcess(): boolean {
-    return (this.#peer ?? this.#connecting)?.channel?.hasProcess === true;
+    return (this.#rpc ?? this.#connecting)?.channel?.hasProcess === true;
   }
 
-  /** Connects and initializes, unless that is done or under way. Rejects with the reason in words. */
+  /**
+   * Connects and initializes, unless that is done or in progress. Rejects with the reason; during the back-off after a
+   * failure, it rejects with the last failure without another attempt. `isFirst`: part of the client's own `initialize`.
+   */
   ready(headers: readonly string[], isFirst = false): Promise<Ready> {
     if (this.#closed) return Promise.reject(new Error('the session ended'));
     if (this.#ready !== undefined) return this.#ready;
     const since = performance.now() - this.#failedAt;
-    if (this.problem !== undefined && since < this.#wait)
+    if (this.problem !== undefined && since < this.#backOff)
       return Promise.reject(this.#failure instanceof TargetFailure ? this.#failure : new Error(this.problem));
     this.#ready = this.#connect(headers, isFirst);
     return this.#ready;
   }
 
   /**
-   * The same for what the client waits for: rejects after `LIMITS.slowTarget`, while the target goes on starting. With
-   * `isList`, a target that failed to connect last time is not waited for at all.
+   * Like `ready`, for requests of a waiting client: rejects after `LIMITS.slowTarget` while the target continues to start.
+   * With `isList`, rejects at once if the last attempt to connect failed or was slow.
    */
   readySoon(headers: readonly string[], isList = false): Promise<Ready> {
     const ready = this.ready(headers);
-    if (!isList || this.#missing === undefined || this.#peer !== undefined)
+    if (!isList || this.#unavailable === undefined || this.#rpc !== undefined)
       return withTimeout(ready, undefined, this.target);
     ready.catch(() => undefined);
-    return Promise.reject(new Error(this.#missing));
+    return Promise.reject(new Error(this.#unavailable));
   }
 
-  /** The session begins without this target: once it is ready, the gateway confirms `initialize` for the client. */
-  isLate(): void {
-    this.#late = true;
-    this.#missing = timeoutMessage(LIMITS.slowBegin);
-    this.#log.warn('mcp', 'target is slow to begin; the session begins without it', {
+  /** The session starts without this target. Once connected, the gateway sends `notifications/initialized` itself. */
+  markLate(): void {
+    this.#joinsLate = true;
+    this.#unavailable = timeoutMessage(LIMITS.slowBegin);
+    this.#log.warn('mcp', 'target is slow to start; the session starts without it', {
       target: this.target.name,
-      problem: detailOf(this.lateFailure(this.#missing)),
+      problem: detailOf(this.timeoutFailure(this.#unavailable)),
     });
   }
 
-  /** The failure of a server that has not answered `initialize` in time; the log learns what is known of it. */
-  lateFailure(message: string): Error {
-    return lateFailure(this.target, message, this.#connecting?.channel?.diagnosis?.());
+  /** The failure of a server that did not answer `initialize` before its timeout, with its diagnosis for the log. */
+  timeoutFailure(message: string): Error {
+    return timeoutFailure(this.target, message, this.#connecting?.channel?.diagnosis?.());
   }
 
-  /** Passes a notification of the client on, if the target is connected. Beginnings are confirmed once. */
+  /** Forwards a notification of the client if the target is connected. `initialized` is sent once per connection. */
   notify({ method, text }: RpcMessage, headers: readonly string[]): void {
     if (method === INITIALIZED && this.#isConfirmed) return;
-    this.#peer?.send(text, headers);
+    this.#rpc?.send(text, headers);
   }
 
-  /** Receives what the server sends on its own, now and after every new beginning. */
+  /** Opens the stream for messages that the server sends outside a response, now and after every reconnect. */
   listen(headers: readonly string[]): void {
-    this.#listens = headers;
-    this.#peer?.channel?.listen(headers);
+    this.#listenHeaders = headers;
+    this.#rpc?.channel?.listen(headers);
   }
 
-  /** Continues a session that another process began: no `initialize` is sent. */
+  /** Resumes a session that another process created, without sending `initialize`. */
   async resume(sessionId: string, version: string): Promise<void> {
-    const peer = this.#createPeer();
-    const channel = await this.target.open(peer.events, sessionId);
-    peer.bind(channel);
+    const rpc = this.#createRpc();
+    const channel = await this.target.open(rpc.events, sessionId);
+    rpc.bind(channel);
     channel.agreed(version);
     this.#isResumed = true;
-    this.#peer = peer;
+    this.#rpc = rpc;
     this.version = version;
-    this.#ready = Promise.resolve({ peer, result: { protocolVersion: version, capabilities: {} } } as Ready);
+    this.#ready = Promise.resolve({ rpc, result: { protocolVersion: version, capabilities: {} } } as Ready);
   }
 
   /**
-   * The server has forgotten the session while nobody was calling. A new one is begun, so that what the server sends on
-   * its own keeps coming; tried until it works, as long as a client listens.
+   * Initializes a new session after the server lost the old one while no call was in flight, so that messages outside
+   * responses keep arriving. Retries with back-off while a client listens; stops if the server refuses with a status below 500.
    */
-  async #beginAgain(peer: JsonRpcConnection): Promise<void> {
-    // What the client of a resumed session is able to do was said to another process: only the client can begin again.
-    if (this.#peer !== peer || this.#isResumed) return;
-    this.lost(peer);
-    // A server that forgets each session after a moment would be asked for a new one all the time.
-    const early = this.#begunAgainAt + LIMITS.retryLast - performance.now();
-    if (early > 0) await pause(early, undefined, { ref: false });
-    this.#begunAgainAt = performance.now();
-    while (!this.#closed && this.#peer === undefined && this.#listens !== undefined) {
+  async #reinitialize(rpc: JsonRpcConnection): Promise<void> {
+    // A resumed session does not know its client's capabilities: only the client can initialize a new one.
+    if (this.#rpc !== rpc || this.#isResumed) return;
+    this.dropSession(rpc);
+    // Otherwise a server that loses each session at once would be sent `initialize` in a tight loop.
+    const delay = this.#reinitializedAt + LIMITS.retryLast - performance.now();
+    if (delay > 0) await pause(delay, undefined, { ref: false });
+    this.#reinitializedAt = performance.now();
+    while (!this.#closed && this.#rpc === undefined && this.#listenHeaders !== undefined) {
       try {
-        await this.ready(this.#listens);
+        await this.ready(this.#listenHeaders);
       } catch (error) {
         if (error instanceof UpstreamStatusError && error.status < 500) return;
-        await pause(this.#wait, undefined, { ref: false });
+        await pause(this.#backOff, undefined, { ref: false });
       }
     }
   }
 
-  /** Forgets the server's session, so that the next use begins a new one. `peer` is who found out: others may know already. */
-  lost(peer: JsonRpcConnection): void {
-    if (this.#peer !== peer) return;
-    this.#peer = undefined;
+  /**
+   * Drops the server's session, so that the next use initializes a new one. Does nothing if `rpc` is no longer the current
+   * connection, because another call has dropped it already.
+   */
+  dropSession(rpc: JsonRpcConnection): void {
+    if (this.#rpc !== rpc) return;
+    this.#rpc = undefined;
     this.#ready = undefined;
-    // Not closed: calls in flight on it get the same answer, each of its own.
-    void peer.retire();
+    // Retired, not closed: each call that is in flight on it receives its own response.
+    void rpc.retire();
   }
 
+  /** Closes the connection. Further attempts to connect are rejected. */
   async close(): Promise<void> {
     this.#closed = true;
-    const peer = this.#peer ?? this.#connecting;
-    this.#peer = undefined;
-    await peer?.close();
+    const rpc = this.#rpc ?? this.#connecting;
+    this.#rpc = undefined;
+    await rpc?.close();
   }
 
-  #createPeer(): JsonRpcConnection {
-    const peer = new JsonRpcConnection(this.target, this.#log, (message) =>
-      this.#unrelated(this, message, peer),
+  #createRpc(): JsonRpcConnection {
+    const rpc = new JsonRpcConnection(this.target, this.#log, (message) =>
+      this.#onUnrelated(this, message, rpc),
     );
-    peer.onClosed = (error) => {
+    rpc.onClosed = (error) => {
       // While connecting, the attempt itself reports the failure.
-      if (this.#peer === peer) this.#fail(error);
+      if (this.#rpc === rpc) this.#fail(error);
     };
-    peer.onSessionLost = () => void this.#beginAgain(peer);
-    return peer;
+    rpc.onSessionLost = () => void this.#reinitialize(rpc);
+    return rpc;
   }
 
   async #connect(headers: readonly string[], isFirst: boolean): Promise<Ready> {
-    const peer = this.#createPeer();
-    this.#connecting = peer;
-    const began = performance.now();
-    const slow = isFirst ? undefined : setTimeout(() => this.#isSlow(), LIMITS.slowTarget);
+    const rpc = this.#createRpc();
+    this.#connecting = rpc;
+    const startedAt = performance.now();
+    const slow = isFirst ? undefined : setTimeout(() => this.#noteSlow(), LIMITS.slowTarget);
     try {
-      const channel = await this.target.open(peer.events);
-      peer.bind(channel);
+      const channel = await this.target.open(rpc.events);
+      rpc.bind(channel);
       if (this.#closed) throw new Error('the session ended');
-      const answer = peer.call('initialize', this.#initializeParams, headers);
-      const message = await within(answer, (text) => this.lateFailure(text));
+      const answer = rpc.call('initialize', this.#initializeParams, headers);
+      const message = await withInitializeTimeout(answer, (text) => this.timeoutFailure(text));
       const result = message.result as InitializeResult;
       if (typeof result?.protocolVersion !== 'string')
         throw new Error('its initialize result has no protocolVersion');
       this.version = result.protocolVersion;
       this.capabilities =
         typeof result.capabilities === 'object' && result.capabilities !== null ? result.capabilities : {};
-      this.website = pageOf(result);
+      this.website = websiteOf(result);
       channel.agreed(result.protocolVersion);
       this.problem = undefined;
-      this.#wait = LIMITS.retryFirst;
+      this.#backOff = LIMITS.retryFirst;
       if (this.#closed) throw new Error('the session ended');
-      this.#peer = peer;
-      if (this.#listens !== undefined) channel.listen(this.#listens);
-      // On the first connection the client's own notification follows; later ones it knows nothing of.
-      this.#isConfirmed = !isFirst || this.#late;
+      this.#rpc = rpc;
+      if (this.#listenHeaders !== undefined) channel.listen(this.#listenHeaders);
+      // The client sends the notification for the first connection only: it does not know of later ones.
+      this.#isConfirmed = !isFirst || this.#joinsLate;
       if (this.#isConfirmed) {
-        peer.send(notificationMessage(INITIALIZED), headers);
-        void this.requested.repeat(this, peer, headers, this.#log);
+        rpc.send(notificationMessage(INITIALIZED), headers);
+        void this.replayed.replay(this, rpc, headers, this.#log);
       }
-      this.#joined(isFirst);
+      this.#notifyListChanges(isFirst);
       this.#log.debug('mcp', 'target is ready', {
         target: this.target.name,
         version: result.protocolVersion,
-        ms: Math.round(performance.now() - began),
+        ms: Math.round(performance.now() - startedAt),
       });
-      return { peer, result, message };
+      return { rpc, result, message };
     } catch (error) {
       this.#fail(error);
-      this.#missing = messageOf(error);
-      void peer.close();
+      this.#unavailable = messageOf(error);
+      void rpc.close();
       throw error;
     } finally {
       clearTimeout(slow);
@@ -249,29 +256,29 @@ export class Connection {
     }
   }
 
-  #isSlow(): void {
-    this.#missing = timeoutMessage(LIMITS.slowTarget);
+  #noteSlow(): void {
+    this.#unavailable = timeoutMessage(LIMITS.slowTarget);
   }
 
-  /** Tells the client to list again what it was given without this target, or before the target was started again. */
-  #joined(isFirst: boolean): void {
-    if (isFirst && this.#missing === undefined) return;
-    this.#missing = undefined;
+  /** Sends `list_changed` if lists were returned without this target or before it was restarted. */
+  #notifyListChanges(isFirst: boolean): void {
+    if (isFirst && this.#unavailable === undefined) return;
+    this.#unavailable = undefined;
     for (const kind of ['tools', 'prompts', 'resources'])
       if (kind in (this.capabilities ?? {})) this.changed(kind);
   }
 
-  /** Tells the client that a list is not the one that it was given. */
+  /** Sends `notifications/<kind>/list_changed` to the client. `kind` is `tools`, `prompts` or `resources`. */
   changed(kind: string): void {
     const message = parseMessage(notificationMessage(`notifications/${kind}/list_changed`));
-    if (this.#peer !== undefined) this.#unrelated(this, message, this.#peer);
+    if (this.#rpc !== undefined) this.#onUnrelated(this, message, this.#rpc);
   }
 
   #fail(error: unknown): void {
-    if (this.problem !== undefined) this.#wait = Math.min(this.#wait * 2, LIMITS.retryLast);
+    if (this.problem !== undefined) this.#backOff = Math.min(this.#backOff * 2, LIMITS.retryLast);
     this.#failedAt = performance.now();
     this.#ready = undefined;
-    this.#peer = undefined;
+    this.#rpc = undefined;
     this.#failure = error;
     this.problem = detailOf(error);
     if (!this.#closed)
@@ -279,15 +286,16 @@ export class Connection {
   }
 }
 
-/** Only an address that a link may lead to: servers are strangers. */
-function pageOf({ serverInfo }: InitializeResult): string | undefined {
+/** The website of an untrusted server, for use as a link: an http(s) URL only. */
+function websiteOf({ serverInfo }: InitializeResult): string | undefined {
   const url = serverInfo?.websiteUrl;
   if (typeof url !== 'string' || url.length > LIMITS.logFieldLength || !URL.canParse(url)) return undefined;
   const { protocol, href } = new URL(url);
   return protocol === 'https:' || protocol === 'http:' ? href : undefined;
 }
 
-function within<T>(promise: Promise<T>, failure: (message: string) => Error): Promise<T> {
+/** Rejects with `failure` after `LIMITS.initializeTimeout` ms. */
+function withInitializeTimeout<T>(promise: Promise<T>, failure: (message: string) => Error): Promise<T> {
   const text = `no answer to initialize within ${LIMITS.initializeTimeout / 1000} s`;
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(failure(text)), LIMITS.initializeTimeout);

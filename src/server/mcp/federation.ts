@@ -16,22 +16,22 @@ import {
 } from './names.ts';
 import { outwardUris } from './outward-uris.ts';
 import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
-import { LastingRequests } from './repeated-requests.ts';
+import { ReplayedRequests } from './replayed-requests.ts';
 import type { McpFields } from './request-fields.ts';
 import { inwardMessage, outwardResult } from './task-ids.ts';
 import { listTasks, type Owner, ownerOfTask } from './tasks.ts';
 import { withTimeout } from './timeouts.ts';
-import { warnOfToolNames } from './tool-names.ts';
+import { warnAboutToolNames } from './tool-names.ts';
 
 /**
- * Runs one request of a client over the targets of its session. The stream gets the response, whatever
- * happens; nothing is thrown.
+ * Runs one request of a client on the targets of its session. The stream always gets a response; rejects only after an
+ * unexpected error, which the stream reports as "internal error".
  */
 export async function dispatch(call: ClientCall): Promise<void> {
   const { message, session } = call;
   try {
-    note(call);
-    refuseUnknownMethod(call);
+    recordItem(call);
+    rejectUnknownMethod(call);
     const item = namedItem(message.method, message.params);
     if (!session.isFederated) return await runOnSingle(call, session.connections[0] as Connection, item);
     if (message.method === 'tasks/list') return await listTasks(call);
@@ -48,24 +48,25 @@ export async function dispatch(call: ClientCall): Promise<void> {
 }
 
 /**
- * Rules decide on the methods of the protocol, so only those pass where rules are. A request that looks like a
- * notification never passes: a lenient server would act on it as one, such as cancel a call by the gateway's id.
+ * With authorization rules, rejects methods that are not part of the protocol, because rules cannot decide on them. Always
+ * rejects a request whose method is that of a notification: a lenient server would treat it as one, and for example cancel a
+ * call by the gateway's id.
  */
-function refuseUnknownMethod({ access, message: { method } }: ClientCall): void {
+function rejectUnknownMethod({ access, message: { method } }: ClientCall): void {
   if (access === undefined ? !method.startsWith('notifications/') : SESSION_REQUESTS.has(method)) return;
   throw new RpcError(RPC.methodNotFound, `method not found: ${method}`);
 }
 
-/** What the access log says of the call. */
-function note({ message: { method, params }, log }: ClientCall): void {
+/** Records kind and name of the item for the access log. */
+function recordItem({ message: { method, params }, log }: ClientCall): void {
   const item = itemOf(method, params);
   const kind = item?.kind ?? LIST_METHODS[method]?.kind;
   if (kind !== undefined) log.resourceType = kind === 'template' ? 'templates' : kind;
   const name = item && nameAt(params, item.namePath);
-  if (kind !== undefined && name !== undefined) noteName(log, kind, name);
+  if (kind !== undefined && name !== undefined) recordName(log, kind, name);
 }
 
-/** One target under its own names: everything passes, methods that we do not know included. */
+/** Runs a request on a single target without prefix. Unknown methods are forwarded too. */
 async function runOnSingle(
   call: ClientCall,
   connection: Connection,
@@ -79,15 +80,15 @@ async function runOnSingle(
     access === undefined || list === undefined
       ? undefined
       : (text) => filterList(text, list, (name) => access.allows(list.kind, target, name));
-  const rewrite = list?.kind === 'tool' ? watchingNames(call, connection, filter) : filter;
-  await forward(call, connection, message, keeping(connection, message, rewrite));
+  const rewrite = list?.kind === 'tool' ? checkingToolNames(call, connection, filter) : filter;
+  await forward(call, connection, message, recordingReplayed(connection, message, rewrite));
 }
 
-function watchingNames({ session }: ClientCall, { target }: Connection, filter?: Rewrite): Rewrite {
+function checkingToolNames({ session }: ClientCall, { target }: Connection, filter?: Rewrite): Rewrite {
   return (text, response) => {
     const { tools } = (response.result ?? {}) as { tools?: unknown };
     if (Array.isArray(tools))
-      warnOfToolNames(
+      warnAboutToolNames(
         session.options.log,
         target,
         tools.map((tool) => tool?.name),
@@ -96,11 +97,15 @@ function watchingNames({ session }: ClientCall, { target }: Connection, filter?:
   };
 }
 
-/** Notes what a server that is started again must be asked again, once it has accepted it. */
-function keeping(connection: Connection, message: RpcMessage, rewrite?: Rewrite): Rewrite | undefined {
-  if (!LastingRequests.isKept(message.method)) return rewrite;
+/** Extends `rewrite` to record an accepted request that must be sent again to a restarted server. */
+function recordingReplayed(
+  connection: Connection,
+  message: RpcMessage,
+  rewrite?: Rewrite,
+): Rewrite | undefined {
+  if (!ReplayedRequests.isReplayed(message.method)) return rewrite;
   return (text, response) => {
-    if (response.error === undefined) connection.requested.keep(message);
+    if (response.error === undefined) connection.replayed.record(message);
     return rewrite === undefined ? text : rewrite(text, response);
   };
 }
@@ -114,7 +119,7 @@ async function runList(call: ClientCall, list: ListMethod): Promise<void> {
   }
   if (list.kind === 'tool')
     for (const { connection, items } of listing.listed)
-      warnOfToolNames(
+      warnAboutToolNames(
         session.options.log,
         connection.target,
         items.map(({ name }) => name),
@@ -134,13 +139,13 @@ function prefixedItems({ access }: ClientCall, list: ListMethod, { listed }: Lis
   });
 }
 
-/** `prefixMode: never`: a name that two targets offer belongs to neither, because a call could not say which. */
+/** For `prefixMode: never`: omits names that several targets offer, because calls to them would be ambiguous. */
 function unambiguousItems({ access, session }: ClientCall, list: ListMethod, { listed }: Listing): string[] {
   const owners = new Map<string, number>();
   for (const { items } of listed) for (const { name } of items) owners.set(name, (owners.get(name) ?? 0) + 1);
   for (const [name, count] of owners) {
     if (count > 1)
-      session.options.log.warn('mcp', 'several targets offer the same name; it is left out', {
+      session.options.log.warn('mcp', 'several targets offer the same name; it is omitted', {
         kind: list.kind,
         name,
       });
@@ -160,7 +165,7 @@ async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   const { kind, namePath } = item;
   const { connection, name } = await ownerOf(call, item);
   checkAccess(call, item, connection.target.name, name);
-  noteName(call.log, kind, name);
+  recordName(call.log, kind, name);
   if (kind === 'task') return forwardInward(call, connection, message);
   const span = valueAt(message.text, ['params', ...namePath]);
   const inward: RpcMessage =
@@ -170,13 +175,13 @@ async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   await forwardInward(call, connection, inward);
 }
 
-/** Which target an item belongs to, and the name that it has there. */
+/** Returns the target of an item and the item's name there. Throws `RpcError` if there is none or more than one. */
 async function ownerOf(call: ClientCall, { kind, name }: NamedItem): Promise<Owner> {
   if (kind === 'task') return ownerOfTask(call.session, name);
   return call.session.options.prefixed ? prefixedOwner(call, kind, name) : listedOwner(call, kind, name);
 }
 
-/** Passes a call on to one of several targets: ids and URIs are the target's there, and the client's in the answer. */
+/** Forwards a call to one of several targets, with the target's ids and URIs in the request and the client's in the response. */
 async function forwardInward(call: ClientCall, connection: Connection, message: RpcMessage): Promise<void> {
   const { method, params } = message;
   const { prefixed } = call.session.options;
@@ -190,7 +195,7 @@ async function forwardInward(call: ClientCall, connection: Connection, message: 
       method,
       params['task'] !== undefined,
     );
-  await forward(call, connection, inward, keeping(connection, inward, rewrite));
+  await forward(call, connection, inward, recordingReplayed(connection, inward, rewrite));
 }
 
 function prefixedOwner({ session }: ClientCall, kind: ItemKind, outward: string): Owner {
@@ -202,22 +207,22 @@ function prefixedOwner({ session }: ClientCall, kind: ItemKind, outward: string)
 
 async function listedOwner(call: ClientCall, kind: ItemKind, name: string): Promise<Owner> {
   const { nameIndex, connections } = call.session;
-  const owners = await nameIndex.ownersOf(connections, kind, name, async (method, list, asked) => {
-    await listAll(call, method, list, asked);
+  const owners = await nameIndex.ownersOf(connections, kind, name, async (method, list, listed) => {
+    await listAll(call, method, list, listed);
   });
   if (owners.length > 1)
     throw new RpcError(
       RPC.invalidParams,
       `several targets offer the ${kind} "${name}": set prefixMode to tell them apart`,
     );
-  // A resource may be readable without being listed (templates): the only target that has resources gets it.
+  // A resource may be readable without being listed (templates): it is requested from the only target with resources.
   const [connection] =
     owners.length === 1 || kind === 'tool' || kind === 'prompt' ? owners : offering(call, 'resources');
   if (connection === undefined) throw unknownItem(kind, name);
   return { connection, name };
 }
 
-/** The only target with that capability, or none. */
+/** The only target with that capability; empty if there are none or several. */
 function offering({ session }: ClientCall, capability: string): Connection[] {
   const able = session.connections.filter(
     (connection) => connection.capabilities !== undefined && capability in connection.capabilities,
@@ -225,14 +230,14 @@ function offering({ session }: ClientCall, capability: string): Connection[] {
   return able.length === 1 ? able : [];
 }
 
-/** `name` is the target's own. */
+/** Throws `RpcError` if the caller may not use the item. `name` is the target's. */
 function checkAccess(
   { access, message }: ClientCall,
   item: NamedItem,
   target: string,
   name = item.name,
 ): void {
-  // The same words as for a name that does not exist: who may not use it need not know that it does.
+  // The same error as for an unknown name, so that the caller does not learn that the item exists.
   const args = message.method === 'tools/call' ? (message.params['arguments'] ?? {}) : undefined;
   if (access !== undefined && !access.allows(item.kind, target, name, args))
     throw unknownItem(item.kind, item.name);
@@ -242,7 +247,7 @@ function unknownItem(kind: ItemKind, name: string): RpcError {
   return new RpcError(RPC.invalidParams, `Unknown ${kind === 'template' ? 'resource' : kind}: ${name}`);
 }
 
-function noteName(log: McpFields, kind: ItemKind, name: string): void {
+function recordName(log: McpFields, kind: ItemKind, name: string): void {
   if (kind === 'tool') log.tool = name;
   else if (kind === 'prompt') log.prompt = name;
   else if (kind === 'task') log.task = name;
@@ -251,7 +256,7 @@ function noteName(log: McpFields, kind: ItemKind, name: string): void {
 
 async function runOnEach(call: ClientCall, capability: string): Promise<void> {
   const { session, message, headers, stream } = call;
-  // What a resumed server can do is not known: it is asked, and may decline.
+  // Capabilities are unknown in a resumed session: the server gets the request and may reject it.
   const able = session.connections.filter(
     ({ capabilities }) => capabilities === undefined || capability in capabilities,
   );
@@ -260,7 +265,7 @@ async function runOnEach(call: ClientCall, capability: string): Promise<void> {
   const outcomes = await Promise.allSettled(
     able.map((connection) =>
       withTimeout(
-        connection.readySoon(headers, true).then(({ peer }) => peer.call(message.method, params, headers)),
+        connection.readySoon(headers, true).then(({ rpc }) => rpc.call(message.method, params, headers)),
       ),
     ),
   );
@@ -270,7 +275,7 @@ async function runOnEach(call: ClientCall, capability: string): Promise<void> {
       ? failed.reason
       : new RpcError(RPC.internalError, 'no target answered');
   }
-  // Also those that are not connected now: they are told when they join.
-  for (const connection of session.connections) connection.requested.keep(message);
+  // Also for targets that are not connected: the request is sent to them when they join.
+  for (const connection of session.connections) connection.replayed.record(message);
   stream.end(resultMessage(message.id ?? 'null', '{}'));
 }

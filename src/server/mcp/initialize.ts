@@ -5,7 +5,7 @@ import type { RpcMessage } from './message.ts';
 import { RPC, RpcError, resultMessage, SESSION_REVISIONS } from './protocol.ts';
 import type { Session } from './session.ts';
 
-/** The `params` of an initialize request, as JSON text. Throws `RpcError` when a member that every server needs is missing. */
+/** Returns the `params` of an `initialize` request as JSON text. Throws `RpcError` without a `protocolVersion`. */
 export function initializeParams(message: RpcMessage): string {
   const { params, text } = message;
   if (typeof params['protocolVersion'] !== 'string') {
@@ -19,14 +19,14 @@ export function initializeParams(message: RpcMessage): string {
 }
 
 /**
- * The gateway's answer to `initialize`: a single target's own answer unchanged, or one answer for all targets.
- * `text` is the response for the client, `version` the revision of the session.
+ * Creates the response to `initialize`: the response of a single target except for the id, or a merged one for several.
+ * `text` is the response for the client, `version` the negotiated protocol revision.
  */
 export async function initializeResponse(
   session: Session,
   request: RpcMessage,
 ): Promise<{ text: string; version: string }> {
-  const ready = session.connections.filter(({ peer }) => peer !== undefined);
+  const ready = session.connections.filter(({ rpc }) => rpc !== undefined);
   const [only] = ready;
   if (session.connections.length === 1 && only !== undefined) {
     const { message, result } = await only.ready([]);
@@ -46,7 +46,7 @@ export async function initializeResponse(
     protocolVersion: version,
     capabilities: mergedCapabilities([
       ...results.map(({ result }) => result),
-      ...(ready.length < session.connections.length ? [{ capabilities: UNKNOWN }] : []),
+      ...(ready.length < session.connections.length ? [{ capabilities: ASSUMED }] : []),
     ]),
     serverInfo: { name: 'agctl', version: VERSION },
     instructions: instructions(results, session.options.prefixed),
@@ -54,15 +54,15 @@ export async function initializeResponse(
   return { text: resultMessage(request.id ?? 'null', JSON.stringify(merged)), version };
 }
 
-/** The oldest of the known revisions among those; an unknown one counts as the latest. */
+/** Returns the oldest of these revisions. Unknown revisions count as the latest known one. */
 export function lowestRevision(versions: readonly string[]): string {
   const ranks = versions.map((version) => (SESSION_REVISIONS as readonly string[]).indexOf(version));
   const known = ranks.filter((rank) => rank !== -1);
   return SESSION_REVISIONS[known.length === 0 ? SESSION_REVISIONS.length - 1 : Math.min(...known)] as string;
 }
 
-/** Of a target that joins later: a client asks for no list, and hears of no change, that was not announced. */
-const UNKNOWN = {
+/** Assumed for a target that joins later: clients only request lists, and accept changes, that were announced. */
+const ASSUMED = {
   tools: { listChanged: true },
   prompts: { listChanged: true },
   resources: { listChanged: true },
@@ -79,14 +79,14 @@ const MERGED = [
   'extensions',
 ] as const;
 
-/** Their lists change when a target joins late or is started again, whatever the targets say. */
+/** Their lists change when a target joins late or restarts, even if no target announces `listChanged`. */
 const LISTS = new Set<string>(['tools', 'prompts', 'resources']);
 
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * What any target can do, the gateway can; members of a capability hold, at every depth, when one target has them. Where
- * two targets have different values, such as the version of an extension, that of the first target stands.
+ * Union of the targets' capabilities, at every depth. If two targets have different values, such as the version of an
+ * extension, the value of the first target is used; `false` is overridden by any other value.
  */
 function mergedCapabilities(results: readonly Pick<InitializeResult, 'capabilities'>[]): Json {
   const merged = MERGED.flatMap((key) => {
@@ -98,7 +98,7 @@ function mergedCapabilities(results: readonly Pick<InitializeResult, 'capabiliti
   return Object.fromEntries(merged);
 }
 
-/** `fromEntries` keeps a member called `__proto__` what it is: a member. */
+/** Deep union of two objects. `Object.fromEntries` treats a member named `__proto__` like any other. */
 function union(first: Json, second: Json): Json {
   const all = new Map(Object.entries(first));
   for (const [key, value] of Object.entries(second)) {

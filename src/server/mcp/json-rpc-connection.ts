@@ -1,22 +1,23 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { edit, members } from '../kernel/json-text.ts';
+import { logInvalidMessage } from './invalid-messages.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
-import { noteNoise } from './noise.ts';
 import { notificationMessage, RpcError, requestMessage } from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
 import { timeoutMessage } from './timeouts.ts';
 
-/** What happens to a request that was passed on. Exactly one of its last three is called, once. */
+/** Callbacks for a forwarded request. Exactly one of `response`, `failure` and `cancelled` is called, once. */
 export interface CallHandler {
   /** A notification or request of the server that belongs to this call. */
   related(message: RpcMessage): void;
-  /** The response; `text` carries the id that the caller used. */
+  /** The response; `text` has the id that the caller used. */
   response(text: string, message: RpcMessage): void;
+  /** There will be no response. */
   failure(error: Error): void;
-  /** The server makes the caller wait. */
+  /** The server ended the response stream; the response will be requested later. */
   suspended?(): void;
-  /** The call was cancelled: there will be neither. */
+  /** The call was cancelled: neither `response` nor `failure` follows. */
   cancelled?(): void;
 }
 
@@ -26,32 +27,34 @@ interface PendingCall {
   readonly handler: CallHandler;
 }
 
-/** Messages of a server that belong to no call in flight. */
-export type Unrelated = (message: RpcMessage) => void;
+/** Called with messages of a server that belong to no call in flight. */
+export type OnUnrelated = (message: RpcMessage) => void;
 
 /**
- * Both directions of JSON-RPC with one MCP server: gives requests ids of our own, so that those of several
- * callers never meet, and finds the caller of each response again.
+ * Both directions of JSON-RPC with one MCP server. Replaces the ids of requests, so that those of several callers cannot
+ * collide, and passes each response to its caller with the original id.
  */
 export class JsonRpcConnection {
   readonly #target: Pick<Target, 'name' | 'clean'>;
   readonly #log: Log;
   readonly #pending = new Map<number, PendingCall>();
-  readonly #unrelated: Unrelated;
+  readonly #onUnrelated: OnUnrelated;
   #channel: Channel | undefined;
   #nextId = 1;
   #closed: Error | undefined;
   #retired = false;
+  /** Called once when the connection is closed, after all calls in flight have failed. */
   onClosed: ((error: Error) => void) | undefined;
+  /** Called when the server reports on its GET stream that it no longer knows the session. */
   onSessionLost: (() => void) | undefined;
 
-  constructor(target: Pick<Target, 'name' | 'clean'>, log: Log, unrelated: Unrelated) {
+  constructor(target: Pick<Target, 'name' | 'clean'>, log: Log, onUnrelated: OnUnrelated) {
     this.#target = target;
     this.#log = log;
-    this.#unrelated = unrelated;
+    this.#onUnrelated = onUnrelated;
   }
 
-  /** What the channel must call. */
+  /** Callbacks for the channel. */
   readonly events: ChannelEvents = {
     message: (text, inReplyTo) => this.#receive(text, inReplyTo),
     failed: (id, error) => this.#take(id)?.handler.failure(error),
@@ -65,19 +68,22 @@ export class JsonRpcConnection {
     return this.#target.name;
   }
 
+  /** Sets the channel that messages are sent on. */
   bind(channel: Channel): void {
     this.#channel = channel;
   }
 
+  /** The channel; undefined before `bind` and after the connection was closed. */
   get channel(): Channel | undefined {
     return this.#closed === undefined ? this.#channel : undefined;
   }
 
+  /** Number of requests without a response. */
   get inFlight(): number {
     return this.#pending.size;
   }
 
-  /** Passes a client's request on. Returns a handle for `cancel`. */
+  /** Sends a client's request. Returns its id at the server, for `cancel`. */
   forward(message: RpcMessage, headers: readonly string[], handler: CallHandler): number {
     const id = this.#nextId++;
     const meta = message.params['_meta'] as { progressToken?: unknown } | undefined;
@@ -87,8 +93,8 @@ export class JsonRpcConnection {
   }
 
   /**
-   * A request of the gateway's own. Rejects with `RpcError` for an error response. `params` is JSON text. It is
-   * cancelled when there is no answer within that many ms.
+   * Sends a request of the gateway. `params` is JSON text. `within` is a timeout in ms, unlimited by default, after which
+   * the request is cancelled. Rejects with `RpcError` for an error response, and with `Error` after a failure or timeout.
    */
   call(
     method: string,
@@ -103,7 +109,7 @@ export class JsonRpcConnection {
           ? requestMessage('0', method)
           : `{"jsonrpc":"2.0","id":0,"method":${JSON.stringify(method)},"params":${params}}`;
       id = this.forward(parseMessage(text), headers, {
-        related: (message) => this.#unrelated(message),
+        related: (message) => this.#onUnrelated(message),
         response: (_text, message) => {
           if (message.error) reject(new RpcError(message.error.code, message.error.message));
           else resolve(message);
@@ -117,7 +123,7 @@ export class JsonRpcConnection {
     return answer.finally(() => clearTimeout(timer));
   }
 
-  /** Tells the server that nobody waits any more, and forgets the call; a late response is dropped. */
+  /** Sends `notifications/cancelled` and forgets the call. A late response is dropped. */
   cancel(id: number, reason: string): void {
     const call = this.#take(id);
     if (call === undefined) return;
@@ -126,17 +132,18 @@ export class JsonRpcConnection {
     call.handler.cancelled?.();
   }
 
-  /** Sends a notification or a response of the client. */
+  /** Sends a notification or response of the client. Does nothing if the connection is closed. */
   send(text: string, headers: readonly string[]): void {
     this.#send(text, { headers });
   }
 
-  /** No new calls come: closes once those in flight have ended. */
+  /** Closes the connection once all calls in flight have ended. Called when no new calls will be sent. */
   async retire(): Promise<void> {
     if (this.#pending.size === 0) await this.close();
     else this.#retired = true;
   }
 
+  /** Closes the connection. Calls in flight fail with "the session ended". */
   async close(): Promise<void> {
     const channel = this.#channel;
     this.#close(new Error('the session ended'));
@@ -157,14 +164,14 @@ export class JsonRpcConnection {
     try {
       message = parseMessage(text, TARGET_BOUNDS);
     } catch (error) {
-      noteNoise(this.#target, this.#log, messageOf(error), () => this.#start(text));
+      logInvalidMessage(this.#target, this.#log, messageOf(error), () => this.#start(text));
       const id = Number(idIn(text));
       this.#take(id)?.handler.failure(new Error(`the server's answer cannot be used: ${messageOf(error)}`));
       return;
     }
     if (message.kind !== 'response') {
       const call = this.#related(message, inReplyTo);
-      if (call === undefined) this.#unrelated(message);
+      if (call === undefined) this.#onUnrelated(message);
       else call.handler.related(message);
       return;
     }
@@ -183,15 +190,15 @@ export class JsonRpcConnection {
     );
   }
 
-  /** The beginning of a message for the log. Secrets go first: a part of one would not be found any more. */
+  /** The first 120 characters of a message for the log. Secrets are removed before it is cut: a part would not be found. */
   #start(text: string): string {
     const start = text.slice(0, 4_096);
     return (this.#target.clean?.(start) ?? start).slice(0, 120);
   }
 
   /**
-   * Stdio has one pipe for everything, so which call a message belongs to is known for progress (by its token)
-   * and when only one call is in flight; otherwise the session's own stream takes it.
+   * The call that a message belongs to. Stdio has one pipe for all messages, so the call is known for progress (by its
+   * token) and while only one call is in flight. Other messages are sent on the session's GET stream.
    */
   #related(message: RpcMessage, inReplyTo: number | undefined): PendingCall | undefined {
     if (inReplyTo !== undefined) return this.#pending.get(inReplyTo);
@@ -200,7 +207,7 @@ export class JsonRpcConnection {
       for (const call of this.#pending.values()) if (call.progressToken === token) return call;
       return undefined;
     }
-    if (UNRELATED.test(message.method) || this.#pending.size !== 1) return undefined;
+    if (ABOUT_SERVER.test(message.method) || this.#pending.size !== 1) return undefined;
     return this.#pending.values().next().value;
   }
 
@@ -221,7 +228,7 @@ export class JsonRpcConnection {
   }
 }
 
-/** The id of a message that was refused, so that its caller does not wait for nothing. */
+/** The id of an invalid message, so that its caller gets an error instead of waiting. */
 function idIn(text: string): string | undefined {
   if (!text.startsWith('{')) return undefined;
   try {
@@ -232,5 +239,5 @@ function idIn(text: string): string | undefined {
   }
 }
 
-/** Changes of the server itself: they concern the session, whatever call is running. */
-const UNRELATED = /^notifications\/(?:resources\/updated|[a-z]+\/list_changed)$/;
+/** Notifications about the server, which belong to the session and not to a call. */
+const ABOUT_SERVER = /^notifications\/(?:resources\/updated|[a-z]+\/list_changed)$/;

@@ -7,7 +7,7 @@ import type { Connection } from './connection.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { type ListMethod, outwardName } from './names.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';
-import { firstUp } from './session-init.ts';
+import { waitForFirstTarget } from './session-init.ts';
 import { UpstreamSessionLost } from './targets/http-channel.ts';
 import { callSpan } from './trace-context.ts';
 import { traced } from './traced.ts';
@@ -15,47 +15,50 @@ import { traced } from './traced.ts';
 /** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */
 const UNAVAILABLE_META_KEY = 'agctl/unavailableTargets';
 
-/** Items of one target, as JSON texts with the names that the target uses. */
+/** Items of one target as JSON texts, with the target's names. */
 export interface TargetItems {
   readonly connection: Connection;
   readonly items: readonly { readonly text: string; readonly name: string }[];
 }
 
-/** All items of all targets in the order of the configuration, with what could not be had. */
+/** Items of all targets in the order of the configuration, and the targets that failed. */
 export interface Listing {
   readonly listed: readonly TargetItems[];
   readonly unavailable: readonly { readonly name: string; readonly error: string }[];
 }
 
-/** Lists these targets at once, following each one's pages. Targets that do not offer the list count as empty. */
+/**
+ * Lists these targets in parallel, all pages. Targets without the list count as empty. Unless the backend is `failClosed`,
+ * targets that take longer than `LIMITS.slowTarget` are unavailable.
+ */
 export async function listAll(
   call: ClientCall,
   method: string,
   list: ListMethod,
   connections: readonly Connection[] = call.session.connections,
 ): Promise<Listing> {
-  if (!call.session.options.failClosed) await firstUp(call.session, call.headers);
+  if (!call.session.options.failClosed) await waitForFirstTarget(call.session, call.headers);
   const { nameIndex, options } = call.session;
   const changes = connections.map((connection) => nameIndex.changesOf(connection));
   const results = await Promise.allSettled(
     connections.map((connection) => {
-      const ask = (): Promise<TargetItems['items']> => {
+      const send = (): Promise<TargetItems['items']> => {
         const own = listTarget(connection, call, method, list);
         return call.observer === undefined ? own : traced(call.observer, connection.target, own);
       };
-      if (options.failClosed) return ask();
-      return connection.lateLists.inTime(method, ask, () => connection.changed(capabilityOf(method)));
+      if (options.failClosed) return send();
+      return connection.timedOutLists.request(method, send, () => connection.changed(capabilityOf(method)));
     }),
   );
   if (!options.prefixed)
     for (const [index, result] of results.entries()) {
       const items = result.status === 'fulfilled' ? result.value : undefined;
-      nameIndex.note(connections[index] as Connection, method, items, changes[index] as number);
+      nameIndex.record(connections[index] as Connection, method, items, changes[index] as number);
     }
   return listingOf(connections, results);
 }
 
-/** Sorts the outcomes of asking these targets. */
+/** Splits the results of these targets into lists and failures. */
 export function listingOf(
   connections: readonly Connection[],
   results: readonly PromiseSettledResult<TargetItems['items']>[],
@@ -70,7 +73,7 @@ export function listingOf(
   return { listed, unavailable };
 }
 
-/** The response to a list request; `_meta` names the targets that are missing from it. */
+/** Creates the response to a list request; `_meta` names the unavailable targets. */
 export function listResult(
   id: string,
   member: string,
@@ -84,24 +87,24 @@ export function listResult(
 
 const capabilityOf = (method: string): string => method.split('/')[0] as string;
 
-/** Where the items of a list stand, and which member of an item names it. */
-export type Pages = { readonly member: string; readonly nameKey: string };
+/** Member of a result that holds the items of a list, and member of an item that names it. */
+export type ListShape = { readonly member: string; readonly nameKey: string };
 
-/** All pages of one target's list. */
+/** Requests all pages of one target's list, up to `LIMITS.listPages`. Empty if the target does not offer the list. */
 export async function listTarget(
   connection: Connection,
   call: ClientCall,
   method: string,
-  list: Pages,
+  list: ListShape,
 ): Promise<TargetItems['items']> {
   try {
     return await listPages(connection, call, method, list);
   } catch (error) {
-    // A server that was never asked for its capabilities in this process may not offer the list at all.
+    // Capabilities are unknown in a resumed session, so a server without the list may have been asked for it.
     if (error instanceof RpcError && error.code === RPC.methodNotFound) return [];
-    const { peer } = connection;
-    if (!(error instanceof UpstreamSessionLost) || peer === undefined || call.session.isResumed) throw error;
-    connection.lost(peer);
+    const { rpc } = connection;
+    if (!(error instanceof UpstreamSessionLost) || rpc === undefined || call.session.isResumed) throw error;
+    connection.dropSession(rpc);
     return listPages(connection, call, method, list);
   }
 }
@@ -110,18 +113,18 @@ async function listPages(
   connection: Connection,
   call: ClientCall,
   method: string,
-  list: Pages,
+  list: ListShape,
 ): Promise<TargetItems['items']> {
-  const { peer } = await connection.readySoon(call.headers, true);
-  // Servers answer "method not found" for what they did not announce: asking would only make noise in their logs.
+  const { rpc } = await connection.readySoon(call.headers, true);
+  // Servers answer "method not found" for capabilities that they did not announce, which only fills their logs.
   const capability = capabilityOf(method);
   if (connection.capabilities !== undefined && !(capability in connection.capabilities)) return [];
   const span = callSpan(call, connection.target, { method });
-  if (span === undefined) return readPages(connection, call, method, list, { peer, headers: call.headers });
+  if (span === undefined) return readPages(connection, call, method, list, { rpc, headers: call.headers });
   const meta = { _meta: { traceparent: span.traceparent } };
   try {
     const headers = withTraceparent(call.headers, span);
-    const items = await readPages(connection, call, method, list, { peer, headers, meta });
+    const items = await readPages(connection, call, method, list, { rpc, headers, meta });
     span.end();
     return items;
   } catch (error) {
@@ -130,9 +133,9 @@ async function listPages(
   }
 }
 
-/** How the pages are asked for: `meta` are members of the params beside the cursor. */
-interface Asking {
-  readonly peer: JsonRpcConnection;
+/** How pages are requested: `meta` has members of the parameters in addition to the cursor. */
+interface PageRequest {
+  readonly rpc: JsonRpcConnection;
   readonly headers: readonly string[];
   readonly meta?: object;
 }
@@ -141,13 +144,13 @@ async function readPages(
   connection: Connection,
   call: ClientCall,
   method: string,
-  list: Pages,
-  { peer, headers, meta }: Asking,
+  list: ListShape,
+  { rpc, headers, meta }: PageRequest,
 ): Promise<TargetItems['items']> {
   const items: { text: string; name: string }[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < LIMITS.listPages; page += 1) {
-    const { text, result } = await peer.call(
+    const { text, result } = await rpc.call(
       method,
       cursor === undefined && meta === undefined ? undefined : JSON.stringify({ ...meta, cursor }),
       headers,
@@ -160,7 +163,7 @@ async function readPages(
   }
   call.session.options.log.warn(
     'mcp',
-    `target has more than ${LIMITS.listPages} pages; the rest is left out`,
+    `target has more than ${LIMITS.listPages} pages; the rest is omitted`,
     {
       target: connection.target.name,
       method,
@@ -169,8 +172,8 @@ async function readPages(
   return items;
 }
 
-/** The items of a list response, as texts. Items without a name are left out: nobody could use them. */
-function itemsOf(text: string, { member, nameKey }: Pages): { text: string; name: string }[] {
+/** The items of a list response as JSON texts. Items without a name are omitted: clients cannot use them. */
+function itemsOf(text: string, { member, nameKey }: ListShape): { text: string; name: string }[] {
   const span = valueAt(text, ['result', member]);
   if (span === undefined || text[span.start] !== '[') return [];
   return elements(text, span.start).flatMap(({ start, end }) => {
@@ -180,7 +183,7 @@ function itemsOf(text: string, { member, nameKey }: Pages): { text: string; name
   });
 }
 
-/** An item under the name that the client sees. */
+/** Replaces the target's name of an item, as JSON text, with the client's. */
 export function renamedItem(item: string, { kind, nameKey }: ListMethod, target: string): string {
   const edits: Edit[] = [];
   const rename = (path: readonly string[], as: typeof kind): void => {
@@ -190,7 +193,7 @@ export function renamedItem(item: string, { kind, nameKey }: ListMethod, target:
       edits.push({ ...span, text: JSON.stringify(outwardName(as, target, name)) });
   };
   rename([nameKey], kind);
-  // MCP Apps: a tool names the resource that shows its result.
+  // MCP Apps: a tool names the resource that displays its result.
   if (kind === 'tool')
     for (const path of [
       ['_meta', 'ui', 'resourceUri'],
@@ -200,7 +203,7 @@ export function renamedItem(item: string, { kind, nameKey }: ListMethod, target:
   return edit(item, edits);
 }
 
-/** A list response of a single target without the items that the caller may not use. */
+/** Removes items from a list response of a single target that the caller may not use. */
 export function filterList(text: string, list: ListMethod, isAllowed: (name: string) => boolean): string {
   const span = valueAt(text, ['result', list.member]);
   if (span === undefined || text[span.start] !== '[') return text;

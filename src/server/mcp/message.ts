@@ -3,7 +3,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { edit, members, type Span } from '../kernel/json-text.ts';
 import { RPC, RpcError } from './protocol.ts';
 
-/** A JSON-RPC message: its text, which is what travels, and what was read from it. */
+/** A JSON-RPC message: the text, which is forwarded, and the members that were parsed from it. */
 export interface RpcMessage {
   readonly kind: 'request' | 'notification' | 'response';
   readonly text: string;
@@ -22,16 +22,16 @@ interface StructureBounds {
 }
 
 const REQUEST_BOUNDS: StructureBounds = { depth: LIMITS.jsonDepth, keys: LIMITS.jsonKeys };
-/** A tool may have a lot to say; what bounds it is the size of a message. */
+/** Bounds for messages of targets. Results of tools may have many keys; the size of a message bounds them. */
 export const TARGET_BOUNDS: StructureBounds = {
   depth: LIMITS.targetJsonDepth,
   keys: LIMITS.targetMessageBytes,
 };
 
 /**
- * Reads one message. Throws `RpcError` (parse error or invalid request) for anything that is not a single
- * JSON-RPC 2.0 message, and for one whose meaning depends on who reads it: duplicate keys, or keys that differ
- * from protocol keys in case only (a case-insensitive server would act on another value than we authorised).
+ * Parses one message. Throws `RpcError` (parse error or invalid request) for anything that is not a single JSON-RPC 2.0
+ * message, and for ambiguous messages: duplicate keys, or keys that differ from protocol keys in case only (a
+ * case-insensitive server would use another value than the one that was authorized).
  */
 export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOUNDS): RpcMessage {
   const structure = structureOf(text, bounds.depth, bounds.keys);
@@ -51,16 +51,15 @@ export function parseMessage(text: string, bounds: StructureBounds = REQUEST_BOU
     throw new RpcError(RPC.invalidRequest, 'batches are not supported: send one message per request');
   if (typeof value !== 'object' || value === null)
     throw new RpcError(RPC.invalidRequest, 'the body is not a JSON-RPC message');
-  // Rules and targets must read the same arguments. What a target says is not decided on.
+  // Rules and targets must read the same arguments. No rule reads messages of targets.
   const repeated = bounds === REQUEST_BOUNDS ? repeatedMember(text, value, structure) : undefined;
-  if (repeated !== undefined)
-    throw new RpcError(RPC.invalidRequest, `the key ${shownName(repeated)} stands twice`);
+  if (repeated !== undefined) throw new RpcError(RPC.invalidRequest, `duplicate key ${shownName(repeated)}`);
   return classify(text, value as Record<string, unknown>);
 }
 
 function classify(text: string, value: Record<string, unknown>): RpcMessage {
   const top = members(text);
-  refuseAmbiguous(top, TOP_KEYS);
+  rejectAmbiguous(top, TOP_KEYS);
   if (value['jsonrpc'] !== '2.0') throw new RpcError(RPC.invalidRequest, 'expected "jsonrpc": "2.0"');
   const { id, method, params, error } = value;
   const idSpan = top.find(([key]) => key === 'id')?.[1];
@@ -72,7 +71,7 @@ function classify(text: string, value: Record<string, unknown>): RpcMessage {
     throw new RpcError(RPC.invalidRequest, 'expected "params" to be an object');
   }
   const paramsSpan = top.find(([key]) => key === 'params')?.[1];
-  if (paramsSpan !== undefined) refuseAmbiguousParams(text, paramsSpan);
+  if (paramsSpan !== undefined) rejectAmbiguousParams(text, paramsSpan);
   const isResponse = method === undefined && ('result' in value || 'error' in value);
   if (!isResponse && typeof method !== 'string')
     throw new RpcError(RPC.invalidRequest, 'expected "method" to be a string');
@@ -88,7 +87,7 @@ function classify(text: string, value: Record<string, unknown>): RpcMessage {
   };
 }
 
-/** Keys of the protocol, by their case-folded form. */
+/** Keys of the protocol by their case-folded form. */
 const keys = (...names: string[]): ReadonlyMap<string, string> =>
   new Map(names.map((name) => [folded(name), name]));
 
@@ -107,46 +106,46 @@ const PARAM_KEYS = keys(
   'progressToken',
   '_meta',
 );
-/** Objects inside the parameters whose members the gateway acts on. */
+/** Objects in the parameters whose members the gateway reads. */
 const NESTED_KEYS: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
   ['ref', keys('type', 'name', 'uri')],
   ['_meta', keys('progressToken')],
 ]);
 
-function refuseAmbiguousParams(text: string, { start }: Span): void {
+function rejectAmbiguousParams(text: string, { start }: Span): void {
   const params = members(text, start);
-  refuseAmbiguous(params, PARAM_KEYS);
+  rejectAmbiguous(params, PARAM_KEYS);
   for (const [key, span] of params) {
     const nested = NESTED_KEYS.get(key);
-    if (nested !== undefined && text[span.start] === '{') refuseAmbiguous(members(text, span.start), nested);
+    if (nested !== undefined && text[span.start] === '{') rejectAmbiguous(members(text, span.start), nested);
   }
 }
 
-function refuseAmbiguous(found: readonly [string, Span][], protocolKeys: ReadonlyMap<string, string>): void {
+function rejectAmbiguous(found: readonly [string, Span][], protocolKeys: ReadonlyMap<string, string>): void {
   const seen = new Set<string>();
   for (const [key] of found) {
-    if (seen.has(key)) throw new RpcError(RPC.invalidRequest, `the key ${JSON.stringify(key)} stands twice`);
+    if (seen.has(key)) throw new RpcError(RPC.invalidRequest, `duplicate key ${JSON.stringify(key)}`);
     seen.add(key);
-    const meant = protocolKeys.get(folded(key));
-    if (meant !== undefined && meant !== key) {
+    const expected = protocolKeys.get(folded(key));
+    if (expected !== undefined && expected !== key) {
       throw new RpcError(
         RPC.invalidRequest,
-        `the key ${JSON.stringify(key)} differs from "${meant}" in case only`,
+        `the key ${JSON.stringify(key)} differs from "${expected}" in case only`,
       );
     }
   }
 }
 
 /**
- * One spelling for equal ids, given as JSON text: a client may repeat an id with other escapes, or as `7.0`. Numbers
- * that a double cannot hold exactly keep their digits.
+ * Returns the same text for equal ids, given as JSON text: a client may write an id with other escapes, or `7` as `7.0`.
+ * Integers beyond the safe range keep their digits.
  */
 export function canonicalId(text: string): string {
   const value = JSON.parse(text) as unknown;
   return typeof value === 'string' || Number.isSafeInteger(value) ? JSON.stringify(value) : text;
 }
 
-/** The same message with another id (JSON text). */
+/** Returns the text of a message with another id (JSON text). */
 export function withId(message: RpcMessage, id: string): string {
   const { idSpan, text } = message;
   return idSpan === undefined ? text : edit(text, [{ ...idSpan, text: id }]);

@@ -2,35 +2,39 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Connection } from './connection.ts';
 import { type ItemKind, LIST_METHODS, type ListMethod } from './names.ts';
 
-type AskForList = (method: string, list: ListMethod, connections: readonly Connection[]) => Promise<void>;
+type RequestList = (method: string, list: ListMethod, connections: readonly Connection[]) => Promise<void>;
 
-/** What is known of one list of one target. */
-interface Known {
-  /** Undefined when the target could not be asked, or has too many to remember. */
+/** One list of one target. */
+interface KnownList {
+  /** Undefined if the request failed or the list has more than `LIMITS.listedNames` items. */
   readonly names: ReadonlySet<string> | undefined;
-  readonly askedAt: number;
+  /** Time of the response, in ms of `performance.now()`. */
+  readonly receivedAt: number;
 }
 
 /**
- * The names that the targets of a session have listed, for names without prefix: a call finds its target without asking
- * all of them. A list is asked for again after `list_changed`, and when a name is unknown, then at most once in
- * `LIMITS.relist`.
+ * Cache of the names that the targets of a session have listed. With names without prefix, it finds the target of a call
+ * without a list request to all targets. A list is requested again after `list_changed`, and for an unknown name, at most
+ * once per `LIMITS.relist`.
  */
 export class NameIndex {
-  readonly #known = new Map<string, Known>();
-  /** One question at a time for each list; calls at the same time share it. */
-  readonly #asking = new Map<string, Promise<void>>();
+  readonly #known = new Map<string, KnownList>();
+  /** List requests in flight by method. Concurrent calls share them. */
+  readonly #pending = new Map<string, Promise<void>>();
   readonly #refreshedAt = new Map<string, number>();
-  /** Counts changes, by target: a list that was asked for before a change is not kept. */
+  /** Number of changes by target: a list that was requested before a change is not cached. */
   readonly #changes = new Map<string, number>();
 
-  /** How often lists of that target have changed; to be handed to `note`. */
+  /** Number of changes of lists of that target so far, for `record`. */
   changesOf({ target }: Connection): number {
     return this.#changes.get(target.name) ?? 0;
   }
 
-  /** A target has answered a list, or could not (`items` is undefined). `changes` is from before it was asked. */
-  note(
+  /**
+   * Caches the response to a list request; `items` is undefined if the request failed. `changes` is the value of `changesOf`
+   * from before the request: after a change in between, nothing is cached.
+   */
+  record(
     connection: Connection,
     method: string,
     items: readonly { readonly name: string }[] | undefined,
@@ -39,10 +43,10 @@ export class NameIndex {
     if (changes !== this.changesOf(connection)) return;
     const isKept = items !== undefined && items.length <= LIMITS.listedNames;
     const names = isKept ? new Set(items.map(({ name }) => name)) : undefined;
-    this.#known.set(keyOf(connection, method), { names, askedAt: performance.now() });
+    this.#known.set(keyOf(connection, method), { names, receivedAt: performance.now() });
   }
 
-  /** `notifications/<kind>/list_changed` came, or the target has joined again. */
+  /** Removes lists from the cache, after `notifications/<kind>/list_changed` or a reconnect of the target. */
   changed(connection: Connection, notification: string): void {
     this.#changes.set(connection.target.name, this.changesOf(connection) + 1);
     const kind = notification.split('/')[1];
@@ -50,52 +54,52 @@ export class NameIndex {
       if (method.startsWith(`${kind}/`)) this.#known.delete(keyOf(connection, method));
   }
 
-  /** The targets that list an item under that name. `ask` asks some of the connections for a list, and notes the answers. */
+  /** Returns the targets that list an item of that name. `request` sends list requests and records the responses. */
   async ownersOf(
     connections: readonly Connection[],
     kind: ItemKind,
     name: string,
-    ask: AskForList,
+    request: RequestList,
   ): Promise<Connection[]> {
     const method = Object.keys(LIST_METHODS).find((key) => LIST_METHODS[key]?.kind === kind) as string;
     const owners = (): Connection[] =>
       connections.filter((connection) => this.#known.get(keyOf(connection, method))?.names?.has(name));
     const unknown = connections.filter((connection) => this.#isDue(connection, method));
-    if (unknown.length > 0) await this.#ask(ask, method, unknown);
+    if (unknown.length > 0) await this.#request(request, method, unknown);
     const known = owners();
     if (known.length > 0) return known;
-    // A list that changed while it was asked for is due again.
+    // A list that changed while it was requested must be requested again.
     const isFresh =
       unknown.length === connections.length &&
       !connections.some((connection) => this.#isDue(connection, method));
     if (isFresh || !this.#mayRefresh(method)) return known;
-    await this.#ask(ask, method, connections);
+    await this.#request(request, method, connections);
     return owners();
   }
 
   #isDue(connection: Connection, method: string): boolean {
     const known = this.#known.get(keyOf(connection, method));
     if (known === undefined) return true;
-    return known.names === undefined && performance.now() - known.askedAt > LIMITS.relist;
+    return known.names === undefined && performance.now() - known.receivedAt > LIMITS.relist;
   }
 
   #mayRefresh(method: string): boolean {
-    // Whoever finds a question open shares its answer, which costs nothing.
-    if (this.#asking.has(method)) return true;
+    // Sharing a request that is in flight costs nothing.
+    if (this.#pending.has(method)) return true;
     const since = performance.now() - (this.#refreshedAt.get(method) ?? Number.NEGATIVE_INFINITY);
     if (since <= LIMITS.relist) return false;
     this.#refreshedAt.set(method, performance.now());
     return true;
   }
 
-  #ask(ask: AskForList, method: string, connections: readonly Connection[]): Promise<void> {
-    const open = this.#asking.get(method);
-    if (open !== undefined) return open;
-    const asked = ask(method, LIST_METHODS[method] as ListMethod, connections).finally(() =>
-      this.#asking.delete(method),
+  #request(request: RequestList, method: string, connections: readonly Connection[]): Promise<void> {
+    const pending = this.#pending.get(method);
+    if (pending !== undefined) return pending;
+    const sent = request(method, LIST_METHODS[method] as ListMethod, connections).finally(() =>
+      this.#pending.delete(method),
     );
-    this.#asking.set(method, asked);
-    return asked;
+    this.#pending.set(method, sent);
+    return sent;
   }
 }
 

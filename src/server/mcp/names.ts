@@ -1,22 +1,22 @@
 import { RPC, RpcError } from './protocol.ts';
 
 /**
- * How names of several targets share one endpoint. Tools and prompts become `target_name`, resources
- * `target+uri`; target names hold neither `_` nor `+`, so the first one separates.
+ * Names of items when several targets share one endpoint. Tools and prompts become `target_name`, resources
+ * `target+uri`. Names of targets contain neither `_` nor `+`, so the first one is the separator.
  */
 
 export type ItemKind = 'tool' | 'prompt' | 'resource' | 'template' | 'task';
 
-/** A name as the client knows it, taken apart. */
+/** A name that the client uses, split into target and name. */
 export interface Addressed {
   readonly target: string;
   readonly name: string;
 }
 
-/** MCP Apps resources keep their scheme, which tells a client that it may show them. */
+/** Scheme of MCP Apps resources. It is kept, because clients recognize resources that they may display by it. */
 const APP_SCHEME = 'ui://';
 
-/** Name of a target's item as the client sees it. */
+/** Converts a target's name of an item to the client's. */
 export function outwardName(kind: ItemKind, target: string, name: string): string {
   if (kind === 'tool' || kind === 'prompt') return `${target}_${name}`;
   return name.startsWith(APP_SCHEME)
@@ -24,7 +24,7 @@ export function outwardName(kind: ItemKind, target: string, name: string): strin
     : `${target}+${name}`;
 }
 
-/** The reverse of `outwardName`; undefined for a name without a separator. */
+/** Reverses `outwardName`. Returns undefined for a name without a separator. */
 export function inwardName(kind: ItemKind, outward: string): Addressed | undefined {
   const isApp = kind !== 'tool' && kind !== 'prompt' && outward.startsWith(APP_SCHEME);
   const rest = isApp ? outward.slice(APP_SCHEME.length) : outward;
@@ -34,14 +34,14 @@ export function inwardName(kind: ItemKind, outward: string): Addressed | undefin
   return { target: rest.slice(0, at), name: isApp ? `${APP_SCHEME}${name}` : name };
 }
 
-/** What a list method lists: the member of its result, and which member of an item is its name. */
+/** Result of a list method: the member that holds the items, and the member of an item that names it. */
 export interface ListMethod {
   readonly kind: ItemKind;
   readonly member: 'tools' | 'prompts' | 'resources' | 'resourceTemplates' | 'tasks';
   readonly nameKey: 'name' | 'uri' | 'uriTemplate' | 'taskId';
 }
 
-/** No prototype in the tables by method: `constructor` is a method that clients may send. */
+/** List methods. Without a prototype, because clients may send the method `constructor`. */
 export const LIST_METHODS: Readonly<Record<string, ListMethod>> = {
   __proto__: null as never,
   'tools/list': { kind: 'tool', member: 'tools', nameKey: 'name' },
@@ -51,7 +51,7 @@ export const LIST_METHODS: Readonly<Record<string, ListMethod>> = {
   'tasks/list': { kind: 'task', member: 'tasks', nameKey: 'taskId' },
 };
 
-/** Methods that act on one named item, and where their parameters hold the name. */
+/** Methods that act on one named item, with the path of the name in their parameters. */
 export const ITEM_METHODS: Readonly<
   Record<string, { readonly kind: ItemKind; readonly namePath: readonly string[] }>
 > = {
@@ -67,7 +67,7 @@ export const ITEM_METHODS: Readonly<
   'tasks/cancel': { kind: 'task', namePath: ['taskId'] },
 };
 
-/** The item that a request acts on, under the name that the client uses. */
+/** The item that a request acts on, with the client's name for it. */
 export interface NamedItem {
   readonly kind: ItemKind;
   readonly namePath: readonly string[];
@@ -75,8 +75,8 @@ export interface NamedItem {
 }
 
 /**
- * The item that a request acts on; undefined for methods that act on none. Throws `RpcError` when the name is missing,
- * no string, or a string that programs read differently: a rule would decide on another name than the target acts on.
+ * Returns the item that a request acts on, or undefined for methods without one. Throws `RpcError` if the name is missing,
+ * not a string, or a string that programs read differently, so that a rule would check another name than the target uses.
  */
 export function namedItem(method: string, params: Readonly<Record<string, unknown>>): NamedItem | undefined {
   const item = itemOf(method, params);
@@ -85,18 +85,15 @@ export function namedItem(method: string, params: Readonly<Record<string, unknow
     throw new RpcError(RPC.invalidParams, 'expected params.ref.type to be "ref/prompt" or "ref/resource"');
   }
   const name = nameAt(params, item.namePath);
-  const place = `params.${item.namePath.join('.')}`;
-  if (name === undefined) throw new RpcError(RPC.invalidParams, `expected ${place} to be a string`);
-  // Programs in C end a string at NUL; half a surrogate pair has no form in UTF-8 and becomes another character.
+  const path = `params.${item.namePath.join('.')}`;
+  if (name === undefined) throw new RpcError(RPC.invalidParams, `expected ${path} to be a string`);
+  // Strings of C programs end at NUL. A lone surrogate has no UTF-8 encoding and becomes another character.
   if (name.includes('\0') || !name.isWellFormed())
-    throw new RpcError(
-      RPC.invalidParams,
-      `expected ${place} to be a string without NUL and without half a surrogate pair`,
-    );
+    throw new RpcError(RPC.invalidParams, `expected ${path} to be a string without NUL and lone surrogates`);
   return { ...item, name };
 }
 
-/** Kind and place of the item in the parameters. `completion/complete` names a prompt or a template in `ref`. */
+/** Kind of the item and path of its name in the parameters. `completion/complete` names a prompt or a template in `ref`. */
 export function itemOf(
   method: string,
   params: Readonly<Record<string, unknown>>,
@@ -112,7 +109,7 @@ export function itemOf(
   }
 }
 
-/** The string at a path inside params, or undefined. */
+/** Returns the string at a path inside the parameters, or undefined. */
 export function nameAt(
   params: Readonly<Record<string, unknown>>,
   path: readonly string[],

@@ -1,9 +1,9 @@
 import { type Edit, edit, elements, valueAt } from '../kernel/json-text.ts';
 import { outwardName } from './names.ts';
 
-/** Resource URIs in a result, as the client must write them to read them: contents, links, embedded resources. */
+/** Converts resource URIs in a result (contents, links, embedded resources) to those with which clients can read them. */
 export function outwardUris(text: string, target: string): string {
-  // Most results hold none; looking costs less than walking.
+  // Most results contain none, and a search is cheaper than parsing.
   if (!text.includes('"uri"')) return text;
   const edits: Edit[] = [];
   const rename = (path: readonly string[], base: { start: number; end: number }): void => {

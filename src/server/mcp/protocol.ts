@@ -1,12 +1,12 @@
-/** Names and numbers of the Model Context Protocol that several files share. */
+/** Constants of the Model Context Protocol that several files share. */
 
-/** Revisions that begin with `initialize`, oldest first; the order is used to find the lowest common one. */
+/** Revisions with `initialize`, oldest first: the order is used to find the lowest common one. */
 export const SESSION_REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'] as const;
 
-/** Asked of targets when the gateway itself begins a session. */
+/** Revision that the gateway requests when it initializes a session for itself. */
 export const LATEST_SESSION_REVISION = '2025-11-25';
 
-/** Requests of clients in the revisions that begin with `initialize`. Names are compared exactly. */
+/** Requests of clients in the revisions with `initialize`. */
 export const SESSION_REQUESTS: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
@@ -36,7 +36,7 @@ export const CLIENT_NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/tasks/status',
 ]);
 
-/** What a client may send, in any revision. A fixed list, so all of them are known names. */
+/** Methods that clients may send in any revision. */
 export const CLIENT_METHODS: ReadonlySet<string> = new Set([
   ...SESSION_REQUESTS,
   ...CLIENT_NOTIFICATIONS,
@@ -47,7 +47,7 @@ export const CLIENT_METHODS: ReadonlySet<string> = new Set([
 
 export const SESSION_HEADER = 'mcp-session-id';
 export const VERSION_HEADER = 'mcp-protocol-version';
-/** In `params._meta`: the revision of one request, as clients of 2026-07-28 and later send it beside the header. */
+/** Key in `params._meta` of the revision of a request, which clients of 2026-07-28 and later send in addition to the header. */
 export const VERSION_META_KEY = 'io.modelcontextprotocol/protocolVersion';
 
 /** JSON-RPC 2.0 §5.1 and the MCP revision 2026-07-28 ("Error codes"). */
@@ -61,7 +61,7 @@ export const RPC = {
   unsupportedVersion: -32022,
 } as const;
 
-/** A failure that is answered as a JSON-RPC error in the stream of the call. */
+/** A failure that is answered with a JSON-RPC error of this code, message and data. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -74,22 +74,24 @@ export class RpcError extends Error {
   }
 }
 
-/** A JSON-RPC error response. `id` is JSON text, so that `"1"` and `1` stay what the client sent. */
+/** Creates a JSON-RPC error response. `id` is JSON text, so that `"1"` and `1` are returned unchanged. */
 export function errorMessage(id: string, code: number, message: string, data?: unknown): string {
   return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify(data === undefined ? { code, message } : { code, message, data })}}`;
 }
 
-/** A JSON-RPC result response. Both arguments are JSON text. */
+/** Creates a JSON-RPC result response. Both arguments are JSON text. */
 export function resultMessage(id: string, result: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
 }
 
+/** Creates a JSON-RPC request. `id` is JSON text. */
 export function requestMessage(id: string, method: string, params?: unknown): string {
   return params === undefined
     ? `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}}`
     : `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`;
 }
 
+/** Creates a JSON-RPC notification. */
 export function notificationMessage(method: string, params?: unknown): string {
   return params === undefined
     ? `{"jsonrpc":"2.0","method":${JSON.stringify(method)}}`

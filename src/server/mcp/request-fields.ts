@@ -1,6 +1,6 @@
 import { Slot } from '../kernel/slot.ts';
 
-/** Values of one MCP message, for the access log, metrics and expressions. Filled in as they become known. */
+/** Fields of one MCP message for the access log, metrics and expressions, set as they become known. */
 export interface McpFields {
   method?: string;
   target?: string;
@@ -12,11 +12,11 @@ export interface McpFields {
   sessionId?: string;
   errorCode?: number;
   errorMessage?: string;
-  /** More of it, for the log only; without secrets. */
+  /** Details of the error for the log only, without secrets. */
   errorDetail?: string;
-  /** The result of the tool says that the call failed. */
+  /** Whether the result of the tool has `isError`. */
   isToolError?: boolean;
-  /** Of a tool call, kept only where an expression of the log reads them. */
+  /** Arguments, result and error of a tool call, set only if an expression of the log reads them. */
   toolArguments?: unknown;
   toolResult?: unknown;
   toolError?: unknown;
@@ -24,9 +24,9 @@ export interface McpFields {
 
 export const mcpFields = new Slot<McpFields>();
 
-/** Decides whether this caller may use an item of an MCP target. Names are the target's own. */
+/** Decides whether this caller may use an item of an MCP target. Names are those of the target. */
 export interface ItemAccess {
-  /** `args`: the arguments of the tool call; undefined where nothing is called. */
+  /** `args`: the arguments of a tool call; undefined for other methods. */
   allows(kind: string, target: string, name: string, args?: unknown): boolean;
 }
 

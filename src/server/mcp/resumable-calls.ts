@@ -2,17 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { LIMITS } from '../../core/limits.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 
-/** A call whose response stream a client may come back to. */
+/** A call whose response stream can be resumed. */
 export interface ResumableCall {
-  /** It has been answered; the client may have missed that. */
+  /** The call has its response, which the client may have missed. */
   readonly isOver: boolean;
-  /** The client has not come back. */
+  /** Called when the client has not reconnected within `LIMITS.resumeWithin`. */
   giveUp(): void;
-  /** The client is back and has got the events up to `after`. Undefined when later ones are not kept any more. */
+  /** Resumes the stream after event number `after`. Undefined if later events were discarded. */
   resume(ctx: RequestContext, after: number): Reply | undefined;
 }
 
-/** Other processes, and this one after a restart, use other ids: an id of theirs leads to nothing here. */
+/** Part of stream ids, so that ids of other processes, or from before a restart, are unknown here. */
 const PROCESS = randomBytes(6).toString('base64url');
 let streams = 0;
 
@@ -20,17 +20,17 @@ let streams = 0;
 export class ResumableCalls {
   readonly #calls = new Map<string, { readonly call: ResumableCall; timer: NodeJS.Timeout | undefined }>();
 
-  /** An id for the stream of a call; undefined when too many others are in flight. */
+  /** Assigns an id to the stream of a call. Undefined if `LIMITS.resumableStreams` calls without a response have one. */
   add(call: ResumableCall): string | undefined {
-    if (this.#calls.size >= LIMITS.resumableStreams && !this.#forgetOldest()) return undefined;
+    if (this.#calls.size >= LIMITS.resumableStreams && !this.#removeOldest()) return undefined;
     streams += 1;
     const id = `${PROCESS}-${streams}`;
     this.#calls.set(id, { call, timer: undefined });
     return id;
   }
 
-  /** The client has left: it has `LIMITS.resumeWithin` to come back. */
-  left(id: string): void {
+  /** The client has disconnected. After `LIMITS.resumeWithin`, the call is given up. */
+  disconnected(id: string): void {
     const entry = this.#calls.get(id);
     if (entry === undefined) return;
     clearTimeout(entry.timer);
@@ -40,8 +40,8 @@ export class ResumableCalls {
     }, LIMITS.resumeWithin).unref();
   }
 
-  /** The call that an event id belongs to, and the number of the event. Its client is back. */
-  returned(eventId: string): { readonly call: ResumableCall; readonly after: number } | undefined {
+  /** Returns the call of an event id and the number of the event, for a client that reconnected. Undefined if unknown. */
+  reconnected(eventId: string): { readonly call: ResumableCall; readonly after: number } | undefined {
     const [, id = '', after = ''] = /^([\w-]{1,64})\.(\d{1,15})$/.exec(eventId) ?? [];
     const entry = this.#calls.get(id);
     if (entry === undefined) return undefined;
@@ -49,8 +49,8 @@ export class ResumableCalls {
     return { call: entry.call, after: Number(after) };
   }
 
-  /** Makes room by a call that was answered. Whether there was one. */
-  #forgetOldest(): boolean {
+  /** Removes the oldest call that has its response. Returns whether there was one. */
+  #removeOldest(): boolean {
     for (const [id, { call, timer }] of this.#calls) {
       if (!call.isOver) continue;
       clearTimeout(timer);
@@ -59,7 +59,7 @@ export class ResumableCalls {
     return false;
   }
 
-  /** The session has ended: nobody comes back. */
+  /** Forgets all calls, at the end of the session. */
   close(): void {
     for (const { timer } of this.#calls.values()) clearTimeout(timer);
     this.#calls.clear();

@@ -21,12 +21,15 @@ import type { UpstreamStatusError } from './targets/http-body.ts';
 const RESPONSE_HEAD_AFTER = 2_000;
 
 /**
- * The same of a call that no target can refuse with a status, such as one to a child process: a client should be able to
- * resume its stream soon, but a short call leaves as one event in one write.
+ * The same, in ms, for a call to a target that cannot reject it with an HTTP status, such as a child process: the client
+ * should soon have a stream that it can resume, while the response to a short call is still one event in one write.
  */
 const RESUMABLE_HEAD_AFTER = 25;
 
-/** Starts a call of a client and answers with its stream. */
+/**
+ * Runs a request of a client; the reply is its stream. Over `LIMITS.inFlightPerSession` requests in flight, it is answered
+ * with a JSON-RPC error. Throws `mcp_invalid` (400) for an id that is in use.
+ */
 export function runCall(
   ctx: RequestContext,
   session: Session,
@@ -34,7 +37,7 @@ export function runCall(
   headers: readonly string[],
 ): Promise<Reply> {
   const fields = mcpFields.ensure(ctx, () => ({}));
-  refuseEqualId(session, message);
+  rejectDuplicateId(session, message);
   const call = new RunningCall(ctx, session, message, headers, fields);
   if (session.inFlight >= LIMITS.inFlightPerSession) {
     answerError(
@@ -45,7 +48,7 @@ export function runCall(
       ),
     );
   } else {
-    session.began(call.key, call);
+    session.track(call.key, call);
     void dispatch(call).catch((error: unknown) =>
       session.options.log.error('mcp', 'a call failed inside the gateway', { problem: messageOf(error) }),
     );
@@ -53,17 +56,17 @@ export function runCall(
   return call.reply();
 }
 
-/** Refuses a request whose id is that of one in flight: nobody could say which of them a cancellation means. */
-function refuseEqualId({ running }: Session, { id = 'null' }: RpcMessage): void {
+/** Rejects a request with the id of a request in flight: a cancellation would be ambiguous. */
+function rejectDuplicateId({ running }: Session, { id = 'null' }: RpcMessage): void {
   if (running.get(canonicalId(id))?.stream.hasReader !== true) return;
   const text = `a request with the id ${id.slice(0, 64)} is in flight in this session: give each request its own id`;
-  // With the id, clients would take it for the answer to the other one.
+  // Without the id: clients would take the error for the response to the other request.
   throw badMessage(new RpcError(RPC.invalidRequest, text), 'null');
 }
 
 /**
- * One call under way. It is answered with its stream as soon as there is something to say, or after a short while:
- * until then a target's own refusal, such as a 401 with its challenge, can still become our status.
+ * One call in flight. The reply with its stream is sent with the first event, or after a short time. Until then, a status
+ * of the target, such as 401 with a challenge, can become the status of the reply.
  */
 export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall {
   readonly session: Session;
@@ -75,10 +78,10 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   readonly span: RequestContext['span'];
   readonly observer: RequestObserver | undefined;
   readonly stream = new EventStream();
-  /** Under which the session knows it. */
+  /** Canonical id, the key in `Session.running`. */
   readonly key: string;
   readonly #ctx: RequestContext;
-  #peer: JsonRpcConnection | undefined;
+  #rpc: JsonRpcConnection | undefined;
   #id = 0;
   #streamId: string | undefined;
   #answer: Reply | undefined;
@@ -107,7 +110,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
       this.span?.setAttribute('jsonrpc.request.id', idText(message.id).slice(0, LIMITS.logFieldLength));
     this.observer = ctx.observer;
     this.stream.owner = this;
-    // The response, not the stream: the client may leave before the stream is its answer.
+    // The call, not the stream: the client may disconnect before the stream is the reply.
     ctx.running = this;
   }
 
@@ -115,32 +118,32 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
     if (this.#answer !== undefined) return Promise.resolve(this.#answer);
     return new Promise((resolve) => {
       this.#resolve = resolve;
-      const isSoon = this.session.canResume && this.#peer !== undefined && this.#ctx.endpoint === undefined;
+      const isSoon = this.session.canResume && this.#rpc !== undefined && this.#ctx.endpoint === undefined;
       this.#timer = setTimeout(open, isSoon ? RESUMABLE_HEAD_AFTER : RESPONSE_HEAD_AFTER, this);
     });
   }
 
-  /** There will be more than one event, or none for a while: a client that loses its connection can come back. */
+  /** Makes the stream resumable, because it has several events or takes longer: a disconnected client can reconnect. */
   opening(): void {
     if (!this.session.canResume || this.stream.isResumable) return;
     this.#streamId = this.session.resumable.add(this);
     if (this.#streamId !== undefined) this.stream.makeResumable(this.#streamId, LIMITS.resumeRetry);
   }
 
-  /** The target makes the client wait: it gets its stream now. */
+  /** The response is delayed: the client gets its stream now. */
   suspended(): void {
     this.opening();
     this.first();
   }
 
   detached(): void {
-    if (this.#streamId !== undefined) this.session.resumable.left(this.#streamId);
+    if (this.#streamId !== undefined) this.session.resumable.disconnected(this.#streamId);
   }
 
-  /** The client is back and has got the events up to that one. Undefined when later ones are not kept any more. */
+  /** Resumes the stream after event `after` for a client that reconnected. Undefined if later events were discarded. */
   resume(ctx: RequestContext, after: number): Reply | undefined {
     if (!this.stream.resume(after)) {
-      // It may ask for another one.
+      // The client may request it again with another event id.
       if (!this.stream.hasReader) this.detached();
       return undefined;
     }
@@ -154,7 +157,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
 
   giveUp(): void {
     if (this.isOver) return;
-    this.#peer?.cancel(this.#id, 'the client disconnected');
+    this.#rpc?.cancel(this.#id, 'the client disconnected');
     this.stream.giveUp();
   }
 
@@ -163,26 +166,26 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   }
 
   closed(): void {
-    // The client may have missed the answer.
+    // The client may have missed the response.
     this.detached();
     const { running } = this.session;
-    // The next request with this id may have begun: it is free as soon as the answer is written.
+    // Another request may use this id by now: clients may reuse it once the response is written.
     if (running.get(this.key) === this) running.delete(this.key);
-    // It is idle from now on, not from when a long call began.
+    // The session is idle from now on, not from the start of a long call.
     this.session.lastUsed = performance.now();
   }
 
-  get peer(): JsonRpcConnection | undefined {
-    return this.#peer;
+  get rpc(): JsonRpcConnection | undefined {
+    return this.#rpc;
   }
 
   pressure(paused: boolean): void {
-    this.#peer?.channel?.pause(paused);
+    this.#rpc?.channel?.pause(paused);
   }
 
-  runsAt({ endpoint }: Target, peer: JsonRpcConnection, id: number): void {
+  runsAt({ endpoint }: Target, rpc: JsonRpcConnection, id: number): void {
     this.#ctx.endpoint = endpoint;
-    this.#peer = peer;
+    this.#rpc = rpc;
     this.#id = id;
   }
 
@@ -192,7 +195,7 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
       this.answerWith(upstreamReply(error));
       return;
     }
-    // Too late for a status: the stream is the answer already.
+    // The reply with the stream was sent: too late for a status.
     answerError(this, new RpcError(RPC.internalError, `${error.message}: ${error.body.slice(0, 200)}`));
   }
 
@@ -207,19 +210,19 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
     if (!this.stream.isOpen) return false;
     const { text } = ERRORS.gateway_closing;
     answerError(this, new RpcError(RPC.internalError, text));
-    this.#peer?.cancel(this.#id, text);
+    this.#rpc?.cancel(this.#id, text);
     return true;
   }
 
   abandoned(): void {
-    // Whoever has got the id of the stream may come back.
+    // A client that knows the id of the stream may reconnect.
     if (this.stream.isResumable && this.stream.isAttached) return;
     this.cancel('the client disconnected');
   }
 
   cancel(reason: string): void {
-    this.#peer?.cancel(this.#id, reason);
-    // It may not run anywhere yet, or not any more.
+    this.#rpc?.cancel(this.#id, reason);
+    // Also if the call was not sent to a target yet, or has ended there.
     this.stream.end();
   }
 }
@@ -234,7 +237,7 @@ export function eventStreamReply(stream: EventStream): Reply {
   };
 }
 
-/** A single target's refusal, as it came: its challenge tells the client how to sign in there. */
+/** Status, body and challenge of a single target that rejected a call, so that the client can sign in there. */
 export function upstreamReply({ status, headers, body }: UpstreamStatusError): Reply {
   const kept = ['content-type', 'www-authenticate', 'retry-after'].flatMap((name) => {
     const value = headers[name];
@@ -243,5 +246,5 @@ export function upstreamReply({ status, headers, body }: UpstreamStatusError): R
   return { status, headers: new HeaderList(kept), body };
 }
 
-/** A JSON-RPC id, for people: a text without its quotes. */
+/** A JSON-RPC id for display: strings without quotes. */
 const idText = (id: string): string => (id.startsWith('"') ? (JSON.parse(id) as string) : id);

@@ -6,65 +6,65 @@ import { canonicalId, type RpcMessage } from './message.ts';
 import { errorMessage, RPC, resultMessage } from './protocol.ts';
 import { inwardMessage } from './task-ids.ts';
 
-/** A request of a server that the client has got and has yet to answer. */
-interface Asked {
-  /** Who asked: a server that was started in its place never gets the answer. */
-  readonly peer: JsonRpcConnection;
+/** A request of a server that was sent to the client and has no response yet. */
+interface SentRequest {
+  /** The connection that it came from. A restarted server has another one and does not receive the response. */
+  readonly rpc: JsonRpcConnection;
   /** The server's id and progress token, as JSON texts. */
   readonly id: string;
   readonly token: string | undefined;
-  /** What carried it to the client. */
+  /** The stream that it was sent on. */
   readonly stream: EventStream;
-  /** It belongs to the call of that stream as far as we know, and not to another one. */
+  /** Whether it is assumed to belong to the call of that stream, and not to another one. */
   readonly isRelated: boolean;
 }
 
-/** A response that must not end its stream yet. */
-interface Held {
+/** A response of a target that is held back, because it would end its stream. */
+interface HeldResponse {
   readonly text: string;
   readonly timer: NodeJS.Timeout;
 }
 
 /** A request of a server that waits for the client to open a stream. */
-interface Waiting {
-  readonly peer: JsonRpcConnection;
+interface QueuedRequest {
+  readonly rpc: JsonRpcConnection;
   readonly message: RpcMessage;
 }
 
 const NO_STREAM = 'the client has no open stream on which this request could reach it';
 
 /**
- * Requests of the servers of one session to its client, under ids that no two servers share. Every one of them is
- * passed on or answered with an error; none is dropped.
+ * Requests of the servers of one session to its client, with ids that are unique in the session. Each request is sent to
+ * the client or answered with an error; none is dropped.
  */
 export class ServerRequests {
-  /** By the id that the client sees, as JSON text. */
-  readonly #asked = new Map<string, Asked>();
-  /** Several servers may use the same progress token, and ids of tasks carry the name of their target. */
+  /** Requests without a response, by the id that the client sees, as JSON text. */
+  readonly #sent = new Map<string, SentRequest>();
+  /** With several servers, progress tokens are replaced and ids of tasks contain the name of their target. */
   readonly #isFederated: boolean;
-  #waiting: Waiting[] = [];
+  #waiting: QueuedRequest[] = [];
   #timer: NodeJS.Timeout | undefined;
-  readonly #held = new Map<EventStream, Held>();
+  readonly #held = new Map<EventStream, HeldResponse>();
   #nextId = 1;
 
   constructor({ isFederated }: { isFederated: boolean }) {
     this.#isFederated = isFederated;
   }
 
-  /** Requests that the client has got and has yet to answer. */
+  /** Number of requests that were sent to the client and have no response. */
   get unanswered(): number {
-    return this.#asked.size;
+    return this.#sent.size;
   }
 
-  /** Requests that wait for a stream. */
+  /** Number of requests that wait for a stream. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** The stream that carries the fewest requests, and whose call has no response yet; the first of equal ones. */
+  /** Returns the stream with the fewest unanswered requests, preferring those without a held response; the first if equal. */
   leastBusy(streams: readonly EventStream[]): EventStream | undefined {
     const carried = new Map<EventStream, number>();
-    for (const { stream } of this.#asked.values()) carried.set(stream, (carried.get(stream) ?? 0) + 1);
+    for (const { stream } of this.#sent.values()) carried.set(stream, (carried.get(stream) ?? 0) + 1);
     const load = (stream: EventStream): number =>
       this.#held.has(stream) ? Number.POSITIVE_INFINITY : (carried.get(stream) ?? 0);
     return streams.reduce<EventStream | undefined>(
@@ -73,14 +73,17 @@ export class ServerRequests {
     );
   }
 
-  /** Sends a request to the client. `isRelated`: it belongs to the call of that stream. */
-  send(peer: JsonRpcConnection, message: RpcMessage, stream: EventStream, isRelated = false): void {
-    this.#makeRoom();
+  /**
+   * Sends a request to the client. `isRelated`: it belongs to the call of that stream. With
+   * `LIMITS.inFlightPerSession` unanswered requests, the oldest is answered with an error.
+   */
+  send(rpc: JsonRpcConnection, message: RpcMessage, stream: EventStream, isRelated = false): void {
+    this.#evictOldest();
     const { text } = message;
     const id = JSON.stringify(`agctl-${this.#nextId++}`);
     const tokenSpan = valueAt(text, ['params', '_meta', 'progressToken']);
-    this.#asked.set(id, {
-      peer,
+    this.#sent.set(id, {
+      rpc,
       id: message.id ?? 'null',
       token: tokenSpan && text.slice(tokenSpan.start, tokenSpan.end),
       stream,
@@ -91,86 +94,89 @@ export class ServerRequests {
     stream.send(edit(text, edits));
   }
 
-  /** Keeps a request for `LIMITS.streamOpening`: the client is about to open a stream. */
-  wait(peer: JsonRpcConnection, message: RpcMessage): void {
+  /**
+   * Queues a request until the client opens a stream, for at most `LIMITS.streamOpening`. If `LIMITS.queuedMessages` requests
+   * are queued, it is answered with an error.
+   */
+  queue(rpc: JsonRpcConnection, message: RpcMessage): void {
     if (this.#waiting.length >= LIMITS.queuedMessages) {
-      refuse(peer, message.id, `more than ${LIMITS.queuedMessages} requests wait for the client`);
+      refuse(rpc, message.id, `more than ${LIMITS.queuedMessages} requests wait for the client`);
       return;
     }
-    this.#waiting.push({ peer, message });
+    this.#waiting.push({ rpc, message });
     this.#timer ??= setTimeout(() => this.#expire(), LIMITS.streamOpening);
   }
 
-  /** The client has opened a stream: what waits for one goes out on it. */
+  /** Sends queued requests on a stream that the client has opened. */
   opened(stream: EventStream): void {
     if (this.#waiting.length === 0) return;
-    for (const { peer, message } of this.#takeWaiting()) this.send(peer, message, stream);
+    for (const { rpc, message } of this.#takeWaiting()) this.send(rpc, message, stream);
   }
 
-  /** Answers a request that cannot reach the client. A ping asks about the connection, which is there. */
-  unreachable(peer: JsonRpcConnection, message: RpcMessage): void {
-    if (message.method === 'ping') peer.send(resultMessage(message.id ?? 'null', '{}'), []);
-    else refuse(peer, message.id, NO_STREAM);
+  /** Answers a request that cannot reach the client with an error. A `ping` succeeds, because it tests the connection only. */
+  unreachable(rpc: JsonRpcConnection, message: RpcMessage): void {
+    if (message.method === 'ping') rpc.send(resultMessage(message.id ?? 'null', '{}'), []);
+    else refuse(rpc, message.id, NO_STREAM);
   }
 
-  /** Hands an answer of the client to the server that asked. Whether there was one. */
+  /** Passes a response of the client to the server that sent the request. Returns false for an unknown id. */
   answer({ id, idSpan, text }: RpcMessage, headers: readonly string[]): boolean {
     const key = canonicalId(id ?? 'null');
-    const asked = this.#take(key);
-    if (asked === undefined || idSpan === undefined) return false;
-    const own = edit(text, [{ ...idSpan, text: asked.id }]);
-    asked.peer.send(this.#isFederated ? inwardMessage(own, asked.peer.targetName) : own, headers);
+    const sent = this.#take(key);
+    if (sent === undefined || idSpan === undefined) return false;
+    const own = edit(text, [{ ...idSpan, text: sent.id }]);
+    sent.rpc.send(this.#isFederated ? inwardMessage(own, sent.rpc.targetName) : own, headers);
     return true;
   }
 
   /**
-   * A server takes a request back. What the client must be told, and on which stream; undefined when the client has not
-   * got the request, or has answered it.
+   * Cancels a request for a server. Returns the notification for the client and its stream, or undefined if the request was
+   * not sent to the client or was answered.
    */
-  cancel(peer: JsonRpcConnection, { text }: RpcMessage): { text: string; stream: EventStream } | undefined {
+  cancel(rpc: JsonRpcConnection, { text }: RpcMessage): { text: string; stream: EventStream } | undefined {
     const span = valueAt(text, ['params', 'requestId']);
     if (span === undefined) return undefined;
     const id = canonicalId(text.slice(span.start, span.end));
-    const isIt = (other: { readonly peer: JsonRpcConnection }, otherId: string | undefined): boolean =>
-      other.peer === peer && canonicalId(otherId ?? 'null') === id;
+    const isIt = (other: { readonly rpc: JsonRpcConnection }, otherId: string | undefined): boolean =>
+      other.rpc === rpc && canonicalId(otherId ?? 'null') === id;
     this.#waiting = this.#waiting.filter((waiting) => !isIt(waiting, waiting.message.id));
-    for (const [outward, asked] of this.#asked) {
-      if (!isIt(asked, asked.id)) continue;
+    for (const [outward, sent] of this.#sent) {
+      if (!isIt(sent, sent.id)) continue;
       this.#take(outward);
-      return { text: edit(text, [{ ...span, text: outward }]), stream: asked.stream };
+      return { text: edit(text, [{ ...span, text: outward }]), stream: sent.stream };
     }
     return undefined;
   }
 
-  /** Passes progress of the client on to the server whose request it is about. Whether there is one. */
+  /** Passes progress of the client to the server that sent the request. Returns false for an unknown token. */
   progress({ text }: RpcMessage, headers: readonly string[]): boolean {
     const span = valueAt(text, ['params', 'progressToken']);
     if (span === undefined) return false;
-    const asked = this.#asked.get(canonicalId(text.slice(span.start, span.end)));
-    if (asked?.token === undefined) return false;
-    asked.peer.send(edit(text, [{ ...span, text: asked.token }]), headers);
+    const sent = this.#sent.get(canonicalId(text.slice(span.start, span.end)));
+    if (sent?.token === undefined) return false;
+    sent.rpc.send(edit(text, [{ ...span, text: sent.token }]), headers);
     return true;
   }
 
   /**
-   * Ends the stream of a call with its response, once the client has answered the requests of other calls on it: clients
-   * may give up on what a stream has brought when the response of its call comes (mcp-go 1.2 does).
+   * Ends the stream of a call with its response. If the client has not answered requests of other calls on that stream, the
+   * response is held back for at most `LIMITS.heldResponse`: some clients drop such requests when the stream ends (mcp-go 1.2).
    */
   end(stream: EventStream, text: string): void {
-    if (!this.#isInUse(stream)) stream.end(text);
+    if (!this.#carriesOthers(stream)) stream.end(text);
     else
       this.#held.set(stream, { text, timer: setTimeout(() => this.#endHeld(stream), LIMITS.heldResponse) });
   }
 
-  /** The session is over, and with it its servers. */
+  /** Forgets all requests and sends held responses, at the end of the session. */
   close(): void {
     this.#takeWaiting();
-    this.#asked.clear();
+    this.#sent.clear();
     for (const stream of this.#held.keys()) this.#endHeld(stream);
   }
 
-  #isInUse(stream: EventStream): boolean {
-    for (const asked of this.#asked.values()) if (asked.stream === stream && !asked.isRelated) return true;
+  #carriesOthers(stream: EventStream): boolean {
+    for (const sent of this.#sent.values()) if (sent.stream === stream && !sent.isRelated) return true;
     return false;
   }
 
@@ -182,39 +188,39 @@ export class ServerRequests {
     stream.end(held.text);
   }
 
-  #take(outward: string): Asked | undefined {
-    const asked = this.#asked.get(outward);
-    if (asked === undefined) return undefined;
-    this.#asked.delete(outward);
-    // Later: the client should see first that its answer has arrived.
-    if (this.#held.has(asked.stream) && !this.#isInUse(asked.stream))
-      setImmediate(() => this.#endHeld(asked.stream));
-    return asked;
+  #take(outward: string): SentRequest | undefined {
+    const sent = this.#sent.get(outward);
+    if (sent === undefined) return undefined;
+    this.#sent.delete(outward);
+    // Later, so that the reply to the client's POST is written first.
+    if (this.#held.has(sent.stream) && !this.#carriesOthers(sent.stream))
+      setImmediate(() => this.#endHeld(sent.stream));
+    return sent;
   }
 
-  #takeWaiting(): Waiting[] {
+  #takeWaiting(): QueuedRequest[] {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     return this.#waiting.splice(0);
   }
 
   #expire(): void {
-    for (const { peer, message } of this.#takeWaiting()) this.unreachable(peer, message);
+    for (const { rpc, message } of this.#takeWaiting()) this.unreachable(rpc, message);
   }
 
-  /** What the client never answered makes room for what it may still answer. */
-  #makeRoom(): void {
-    if (this.#asked.size < LIMITS.inFlightPerSession) return;
-    const [outward, { peer, id }] = this.#asked.entries().next().value as [string, Asked];
+  /** At the limit, answers the oldest request with an error, since the client is likely never to answer it. */
+  #evictOldest(): void {
+    if (this.#sent.size < LIMITS.inFlightPerSession) return;
+    const [outward, { rpc, id }] = this.#sent.entries().next().value as [string, SentRequest];
     this.#take(outward);
     refuse(
-      peer,
+      rpc,
       id,
       `the client has not answered, and ${LIMITS.inFlightPerSession} later requests wait for it`,
     );
   }
 }
 
-function refuse(peer: JsonRpcConnection, id: string | undefined, why: string): void {
-  peer.send(errorMessage(id ?? 'null', RPC.internalError, why), []);
+function refuse(rpc: JsonRpcConnection, id: string | undefined, why: string): void {
+  rpc.send(errorMessage(id ?? 'null', RPC.internalError, why), []);
 }

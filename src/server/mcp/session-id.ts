@@ -1,18 +1,20 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
-/** What a session id carries, encrypted, so that another process with the same key can continue the session. */
+/** Contents of a session id, encrypted, so that another process with the same key can resume the session. */
 export interface SessionState {
-  /** Random part: makes every id unique and unguessable. */
+  /** Random part, which makes ids unique and unguessable. */
   readonly r: string;
+  /** Name of the backend. */
   readonly b: string;
   /** Hash of the caller, when there is one. */
   readonly p?: string;
+  /** Negotiated protocol revision; absent when the session cannot be resumed. */
   readonly v?: string;
-  /** Sessions at the targets, in the order of the targets; absent when one lives in this process. */
+  /** Session ids at the targets, in the order of the targets; absent when a target runs in this process (stdio). */
   readonly s?: readonly (readonly [target: string, session: string | null])[];
 }
 
-/** A session id: base64url of nonce, AES-256-GCM ciphertext and tag. */
+/** Creates a session id: base64url of nonce (12 bytes), AES-256-GCM ciphertext and tag (16 bytes). `key` has 32 bytes. */
 export function sealSession(key: Buffer, state: SessionState): string {
   const nonce = randomBytes(12);
   const cipher = createCipheriv('aes-256-gcm', key, nonce);
@@ -20,7 +22,7 @@ export function sealSession(key: Buffer, state: SessionState): string {
   return Buffer.concat([nonce, text, cipher.getAuthTag()]).toString('base64url');
 }
 
-/** What an id carries; undefined for one that was not made with this key, or has another spelling. */
+/** Contents of a session id; undefined if it was not created with this key or is not canonical base64url. */
 export function openSession(key: Buffer, id: string): SessionState | undefined {
   const bytes = Buffer.from(id, 'base64url');
   if (bytes.length < 29 || bytes.toString('base64url') !== id) return undefined;

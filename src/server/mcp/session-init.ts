@@ -8,9 +8,9 @@ import { timeoutMessage } from './timeouts.ts';
 import { traced } from './traced.ts';
 
 /**
- * Opens all connections of a new session at once. A target that fails, or has not answered within `LIMITS.slowBegin`, is
- * left out and joins later (`failOpen`); when all have failed, the session fails with every reason. A session with a
- * single target, or with a fail-closed backend, is nothing without it, and waits up to `LIMITS.sessionBegin`.
+ * Opens all connections of a new session in parallel. A target that fails, or has not answered within `LIMITS.slowBegin`,
+ * joins the session later (`failOpen`). If all targets fail, `mcp_session_failed` is thrown with every reason. A session with
+ * a single target or a `failClosed` backend needs all targets and waits up to `LIMITS.sessionBegin`.
  */
 export async function connectAll(
   session: Session,
@@ -22,20 +22,20 @@ export async function connectAll(
   const attempts = connections.map((connection) => new Attempt(connection));
   const all = Promise.all(attempts.map((attempt) => attempt.run(headers, observer)));
   await within(needsAll ? LIMITS.sessionBegin : LIMITS.slowBegin, all);
-  const missing = attempts.filter(({ isUp }) => !isUp);
+  const missing = attempts.filter(({ isConnected }) => !isConnected);
   if (missing.length === 0) return;
-  if (!needsAll && attempts.some(({ isUp, isOpen }) => isUp || isOpen)) {
-    for (const { connection, isOpen } of missing) if (isOpen) connection.isLate();
+  if (!needsAll && attempts.some(({ isConnected, isPending }) => isConnected || isPending)) {
+    for (const { connection, isPending } of missing) if (isPending) connection.markLate();
     return;
   }
-  const problems = missing.map(({ connection, isOpen, problem }) => ({
+  const problems = missing.map(({ connection, isPending, problem }) => ({
     target: connection.target.name,
-    problem: isOpen ? connection.lateFailure(timeoutMessage(LIMITS.sessionBegin)) : problem,
+    problem: isPending ? connection.timeoutFailure(timeoutMessage(LIMITS.sessionBegin)) : problem,
   }));
   const known = problems.find(({ problem }) => problem instanceof AppError);
   if (known !== undefined) throw known.problem;
   const [first] = problems;
-  if (attempts.length === 1 && isUpstreamStatus(first?.problem)) throw first.problem;
+  if (attempts.length === 1 && isConnectedstreamStatus(first?.problem)) throw first.problem;
   const reasons = problems.map(({ target, problem }) => publicProblem(target, problem)).join('; ');
   const details = problems
     .filter(({ problem }) => problem instanceof TargetFailure)
@@ -47,57 +47,58 @@ export async function connectAll(
 }
 
 /**
- * For lists of a session that began without any target: waits for the first one, and then a little for the others, which
- * are likely to be as slow. A client that lists once, right after `initialize`, would otherwise be told of no tools.
+ * For list requests of a session that started without any target: waits for the first target, and then up to
+ * `LIMITS.slowTogether` for the others, which are likely to be as slow. Otherwise a client that lists once, right after
+ * `initialize`, would get an empty list.
  */
-export async function firstUp(session: Session, headers: readonly string[]): Promise<void> {
-  const { connections, begun } = session;
-  const patience = begun + LIMITS.sessionBegin - performance.now();
-  if (patience <= 0 || connections.some(({ version }) => version !== undefined)) return;
+export async function waitForFirstTarget(session: Session, headers: readonly string[]): Promise<void> {
+  const { connections, createdAt } = session;
+  const remaining = createdAt + LIMITS.sessionBegin - performance.now();
+  if (remaining <= 0 || connections.some(({ version }) => version !== undefined)) return;
   const attempts = connections.map((connection) => connection.ready(headers));
   const all = Promise.allSettled(attempts);
   const first = Promise.any(attempts).then(
     () => within(LIMITS.slowTogether, all),
-    // All have failed; the list says why.
+    // All have failed; the response to the list request gives the reasons.
     () => undefined,
   );
-  await within(patience, first);
+  await within(remaining, first);
 }
 
-/** Resolves with the promise, or after that many milliseconds. */
+/** Resolves when the promise settles, at the latest after that many milliseconds. */
 async function within(milliseconds: number, promise: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
+  const timedOut = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, milliseconds);
   });
-  await Promise.race([promise, late]).finally(() => clearTimeout(timer));
+  await Promise.race([promise, timedOut]).finally(() => clearTimeout(timer));
 }
 
-/** The first try to connect to one target. */
+/** The first attempt to connect to one target. */
 class Attempt {
   readonly connection: Connection;
-  isOpen = true;
+  isPending = true;
   problem: unknown;
 
   constructor(connection: Connection) {
     this.connection = connection;
   }
 
-  get isUp(): boolean {
-    return !this.isOpen && this.problem === undefined;
+  get isConnected(): boolean {
+    return !this.isPending && this.problem === undefined;
   }
 
   /** Never rejects. */
   async run(headers: readonly string[], observer: RequestObserver | undefined): Promise<void> {
     try {
-      const begun = this.connection.ready(headers, true);
-      await (observer === undefined ? begun : traced(observer, this.connection.target, begun));
+      const ready = this.connection.ready(headers, true);
+      await (observer === undefined ? ready : traced(observer, this.connection.target, ready));
     } catch (problem) {
       this.problem = problem;
     }
-    this.isOpen = false;
+    this.isPending = false;
   }
 }
 
-const isUpstreamStatus = (error: unknown): error is Error =>
+const isConnectedstreamStatus = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'UpstreamStatusError';

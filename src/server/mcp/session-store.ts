@@ -10,24 +10,27 @@ import { openSession, sealSession } from './session-id.ts';
 import type { Evictable } from './targets/child-slots.ts';
 
 /**
- * The sessions of one MCP backend. After its configuration has changed, sessions stay in the store that they began in,
- * with its targets, until they end; a client finds them through the store that came in its place.
+ * The sessions of one MCP backend. After a reload, sessions stay in the store that created them, with its targets, until
+ * they end. Clients find them through the store of the new configuration.
  */
 export class SessionStore {
   readonly #sessions = new Map<string, Session>();
-  /** Created, and about to be registered or abandoned: they count too. */
-  readonly #beginning = new Set<Session>();
+  /** Created but not registered or abandoned yet. They count towards `maxSessions`. */
+  readonly #initializing = new Set<Session>();
   readonly #options: SessionOptions;
   readonly #settings: McpProcess;
   readonly #sweep: NodeJS.Timeout;
-  /** Ids that were ended here or in a store before: they still decrypt, but must not begin again. */
+  /**
+   * Ids of sessions that ended here or in a previous store, at most `LIMITS.endedSessions`. They still decrypt but must
+   * not be resumed.
+   */
   #ended = new Set<string>();
   readonly #removeEvictable: () => void;
   /** Stores of earlier configurations that still have sessions. */
-  readonly #before = new Set<SessionStore>();
-  /** The store that has come in its place. */
-  #after: SessionStore | undefined;
-  /** No request that was routed here is under way any more. */
+  readonly #previous = new Set<SessionStore>();
+  /** The store that replaced this one. */
+  #successor: SessionStore | undefined;
+  /** No request that was routed to this store is in flight any more. */
   #isRetired = false;
 
   constructor(options: SessionOptions, settings: McpProcess) {
@@ -37,55 +40,55 @@ export class SessionStore {
     this.#removeEvictable = settings.children.addSource(() => this.#evictable());
   }
 
-  /** Sessions, those of earlier configurations included: the cap is for all of them. */
+  /** Number of sessions, including those of earlier configurations: `maxSessions` applies to all of them. */
   get total(): number {
-    let count = this.#sessions.size + this.#beginning.size;
-    for (const store of this.#before) count += store.total;
+    let count = this.#sessions.size + this.#initializing.size;
+    for (const store of this.#previous) count += store.total;
     return count;
   }
 
-  /** From now on this store is asked for the sessions of another one. */
+  /** Replaces `previous`: its sessions are found through this store from now on. */
   takeOver(previous: SessionStore): void {
-    for (const store of [...previous.#before, previous]) {
-      this.#before.add(store);
-      store.#after = this;
+    for (const store of [...previous.#previous, previous]) {
+      this.#previous.add(store);
+      store.#successor = this;
     }
-    previous.#before.clear();
+    previous.#previous.clear();
     this.#ended = previous.#ended;
   }
 
-  /** No request begins a session here any more: the store is closed with its last session. */
+  /** No more sessions are created here: the store is closed when its last session ends. */
   retired(): void {
     this.#isRetired = true;
     this.#closeIfUnused();
   }
 
   #closeIfUnused(): void {
-    if (!this.#isRetired || this.#sessions.size + this.#beginning.size > 0) return;
-    const after = this.#after;
-    if (after === undefined) return;
-    after.#before.delete(this);
-    // Whoever still holds this one, such as the first metrics, must not hold all that came after it.
-    this.#after = undefined;
+    if (!this.#isRetired || this.#sessions.size + this.#initializing.size > 0) return;
+    const successor = this.#successor;
+    if (successor === undefined) return;
+    successor.#previous.delete(this);
+    // A reference to this store, such as that of the metrics, must not keep all later stores alive.
+    this.#successor = undefined;
     void this.close();
   }
 
-  /** Ids of ended sessions that are remembered. */
+  /** Number of remembered ids of ended sessions. */
   get ended(): number {
     return this.#ended.size;
   }
 
-  /** Of a figure with a cap a session: that of the session that is nearest to the cap. */
+  /** The highest value among all sessions of a figure that has a limit per session; 0 without sessions. */
   fullest(figure: (session: Session) => number): number {
-    let most = 0;
-    for (const session of this.#sessions.values()) most = Math.max(most, figure(session));
-    for (const store of this.#before) most = Math.max(most, store.fullest(figure));
-    return most;
+    let highest = 0;
+    for (const session of this.#sessions.values()) highest = Math.max(highest, figure(session));
+    for (const store of this.#previous) highest = Math.max(highest, store.fullest(figure));
+    return highest;
   }
 
-  /** What all sessions together know of each target. */
+  /** The state of each target over all sessions of this store. */
   state(): BackendState {
-    const sessions = [...this.#sessions.values(), ...this.#beginning];
+    const sessions = [...this.#sessions.values(), ...this.#initializing];
     return {
       sessions: sessions.length,
       targets: this.#options.targets.map((target, index) =>
@@ -97,7 +100,10 @@ export class SessionStore {
     };
   }
 
-  /** A session that is not connected and has no id yet; `register` gives it one. Throws `overloaded` at the cap. */
+  /**
+   * Creates a session that is not connected and has no id; `register` assigns the id. Throws `overloaded` (503) when there
+   * are `maxSessions` sessions.
+   */
   create(principal: string | undefined, initializeParams: string): Session {
     if (this.total >= this.#settings.maxSessions) {
       throw new AppError('overloaded', {
@@ -106,10 +112,11 @@ export class SessionStore {
       });
     }
     const session = new Session(this.#options, ownerOf(principal), initializeParams);
-    this.#beginning.add(session);
+    this.#initializing.add(session);
     return session;
   }
 
+  /** Assigns the id: from now on clients find the session. `version` is the negotiated protocol revision. */
   register(session: Session, version: string): void {
     session.version = version;
     session.id = sealSession(this.#settings.sessionKey, {
@@ -120,26 +127,26 @@ export class SessionStore {
         ? {
             v: version,
             s: session.connections.map(
-              ({ target, peer }) => [target.name, peer?.channel?.sessionId ?? null] as const,
+              ({ target, rpc }) => [target.name, rpc?.channel?.sessionId ?? null] as const,
             ),
           }
         : {}),
     });
-    this.#beginning.delete(session);
+    this.#initializing.delete(session);
     this.#sessions.set(session.id, session);
-    this.#tell('session begun', session);
+    this.#logEvent('session started', session);
   }
 
-  /** Gives up a session that was created but not registered. */
+  /** Closes a session that was created but not registered. */
   async abandon(session: Session): Promise<void> {
-    this.#beginning.delete(session);
+    this.#initializing.delete(session);
     await session.close();
     this.#closeIfUnused();
   }
 
   /**
-   * The session of an id, also one that another process began. Throws `mcp_session_not_found` for every other
-   * id, whatever is wrong with it: the client then begins a new session, and learns nothing about others'.
+   * The session of an id, including one that another process created. Throws `mcp_session_not_found` (404) for any other
+   * id, whatever the reason: clients then initialize a new session, and learn nothing about sessions of others.
    */
   async find(id: string, principal: string | undefined): Promise<Session> {
     const session = this.#known(id) ?? (await this.#resume(id));
@@ -151,47 +158,48 @@ export class SessionStore {
   #known(id: string): Session | undefined {
     const own = this.#sessions.get(id);
     if (own !== undefined) return own;
-    for (const store of this.#before) {
+    for (const store of this.#previous) {
       const session = store.#sessions.get(id);
       if (session !== undefined) return session;
     }
     return undefined;
   }
 
+  /** Ends a session and closes its connections. Its id is never accepted again. */
   async end(session: Session): Promise<void> {
-    for (const store of this.#before) if (store.#sessions.has(session.id)) return store.end(session);
+    for (const store of this.#previous) if (store.#sessions.has(session.id)) return store.end(session);
     this.#sessions.delete(session.id);
     if (this.#isResumable && session.id !== '') this.#rememberEnded(session.id);
-    this.#tell('session ended', session);
+    this.#logEvent('session ended', session);
     await session.close();
     this.#closeIfUnused();
   }
 
-  /** Ends the streams that only wait for what may come: they would hold up a shutdown. */
+  /** Ends the GET streams of all sessions. They stay open without a request and would delay a shutdown. */
   drain(): void {
     for (const session of this.#sessions.values()) session.endStream();
-    for (const store of this.#before) store.drain();
+    for (const store of this.#previous) store.drain();
   }
 
-  /** Ends all sessions, then the targets. */
+  /** Closes all sessions, then the targets. */
   async close(): Promise<void> {
     clearInterval(this.#sweep);
     this.#removeEvictable();
-    const sessions = [...this.#sessions.values(), ...this.#beginning];
+    const sessions = [...this.#sessions.values(), ...this.#initializing];
     this.#sessions.clear();
-    this.#beginning.clear();
-    const before = [...this.#before];
-    this.#before.clear();
+    this.#initializing.clear();
+    const previous = [...this.#previous];
+    this.#previous.clear();
     await Promise.all([
       ...sessions.map((session) => session.close()),
-      ...before.map((store) => store.close()),
+      ...previous.map((store) => store.close()),
     ]);
     await Promise.all(this.#options.targets.map((target) => target.close()));
   }
 
-  #tell(what: string, { shortId }: Session): void {
+  #logEvent(event: string, { shortId }: Session): void {
     const { log, backend } = this.#options;
-    log.debug('mcp::session', what, { 'mcp.session.id': shortId, backend, sessions: this.#sessions.size });
+    log.debug('mcp::session', event, { 'mcp.session.id': shortId, backend, sessions: this.#sessions.size });
   }
 
   #rememberEnded(id: string): void {
@@ -208,13 +216,13 @@ export class SessionStore {
     const oldest = performance.now() - this.#settings.sessionIdle;
     for (const session of this.#sessions.values()) {
       if (session.lastUsed < oldest && session.inFlight === 0 && !session.hasOpenStream) {
-        this.#tell('session was idle for too long', session);
+        this.#logEvent('session was idle for too long', session);
         void this.end(session);
       }
     }
   }
 
-  /** The session whose child processes may go first when there are too many. */
+  /** The session whose child processes are stopped first when `maxChildren` is reached. */
   #evictable(): Evictable | undefined {
     let first: Session | undefined;
     let idleFrom = Number.POSITIVE_INFINITY;
@@ -246,11 +254,11 @@ export class SessionStore {
   async #resume(id: string): Promise<Session> {
     if (this.#ended.has(id)) throw notFound('it has ended');
     const state = openSession(this.#settings.sessionKey, id);
-    if (state === undefined) throw notFound('the id was not made here, or with another config.session.key');
+    if (state === undefined) throw notFound('the id was not created with the current config.session.key');
     const { targets, backend } = this.#options;
-    if (state.b !== backend) throw notFound('it is of another backend');
+    if (state.b !== backend) throw notFound('it belongs to another backend');
     if (state.s === undefined || state.v === undefined)
-      throw notFound('it has ended, or was in a process that has: a stdio target cannot be continued');
+      throw notFound('it has ended, or its process has: sessions with stdio targets cannot be resumed');
     const sameTargets =
       state.s.length === targets.length && targets.every(({ name }, index) => state.s?.[index]?.[0] === name);
     if (!sameTargets) throw notFound('its backend has other targets now');
@@ -268,22 +276,22 @@ export class SessionStore {
         if (typeof upstreamSession === 'string') await connection.resume(upstreamSession, version);
       }),
     );
-    // Another request may have resumed it meanwhile, or ended it.
+    // Another request may have resumed or ended it meanwhile.
     const existing = this.#known(id);
     if (existing !== undefined) return existing;
     if (this.#ended.has(id)) throw notFound('it has ended');
     this.#sessions.set(id, session);
-    this.#tell('session of another process continued', session);
+    this.#logEvent('session of another process resumed', session);
     return session;
   }
 }
 
-/** The log is told why; the client is not. */
+/** The reason is logged but not sent to the client. */
 const notFound = (why: string): AppError => new AppError('mcp_session_not_found', { detail: why });
 
-/** A target works when it does for one session; its problem is told when it works for none. */
+/** A target is `ready` if one session is connected to it. Its problem is reported if none is. */
 function targetState(name: string, connections: readonly (Connection | undefined)[]): TargetState {
-  const open = connections.filter((connection) => connection?.peer !== undefined);
+  const open = connections.filter((connection) => connection?.rpc !== undefined);
   const website = open.find((connection) => connection?.website !== undefined)?.website;
   if (open.length > 0)
     return { name, state: 'ready', connections: open.length, ...(website !== undefined && { website }) };
@@ -293,8 +301,9 @@ function targetState(name: string, connections: readonly (Connection | undefined
 }
 
 /**
- * Who a session belongs to, as a hash: ids leave the process. Of UTF-16, since JSON can hold half a character (`\ud83d`),
- * and in UTF-8 all of those are U+FFFD: people whose subjects differ in nothing else would share sessions.
+ * Hash of the caller that a session belongs to; hashed because it is part of the session id. Hashes UTF-16: JSON strings can
+ * contain lone surrogates (`\ud83d`), all of which become U+FFFD in UTF-8, so callers whose subjects differ only there
+ * would share sessions.
  */
 function ownerOf(principal: string | undefined): string | undefined {
   return principal === undefined
@@ -302,7 +311,7 @@ function ownerOf(principal: string | undefined): string | undefined {
     : createHash('sha256').update(principal, 'utf16le').digest('base64url').slice(0, 22);
 }
 
-/** A resumed session has lost what its client said of itself; a target that must begin again is told this. */
+/** `initialize` parameters for a resumed session, whose client sent its own to another process. */
 function initializeParamsOfUnknownClient(protocolVersion: string): object {
   return { protocolVersion, capabilities: {}, clientInfo: { name: 'agctl', version: VERSION } };
 }

@@ -12,53 +12,56 @@ import { ServerRequests } from './server-requests.ts';
 import type { Target } from './target.ts';
 import { outwardMessage } from './task-ids.ts';
 
-/** Revisions are dates. */
+/** First revision with resumable response streams. Revisions are dates, so they compare as strings. */
 const RESUMABLE_SINCE = '2025-11-25';
 
-/** What every session of one MCP backend shares. */
+/** Settings that all sessions of one MCP backend share. */
 export interface SessionOptions {
   readonly backend: string;
   readonly targets: readonly Target[];
-  /** Whether names carry their target's name. */
+  /** Whether names of items are prefixed with their target's name. */
   readonly prefixed: boolean;
-  /** Whether one target that fails makes the session fail. */
+  /** Whether a session fails if one target fails. */
   readonly failClosed: boolean;
   readonly log: Log;
 }
 
 /** A request of the client in flight. */
-interface Running {
+interface RunningRequest {
   readonly stream: EventStream;
-  /** Where it runs, once that is known. */
-  readonly peer: JsonRpcConnection | undefined;
-  /** Nobody waits for its response any more. */
+  /** Connection that it was sent on; undefined before that. */
+  readonly rpc: JsonRpcConnection | undefined;
+  /** Cancels the request, because nobody waits for its response any more. */
   cancel(reason: string): void;
 }
 
-/** One client's conversation, with a connection to every target. */
+/** One client's MCP session, with a connection to every target. */
 export class Session {
   readonly options: SessionOptions;
-  /** Hash of the authenticated caller it is bound to, if there was one. */
+  /** Hash of the authenticated caller that the session belongs to; undefined without authentication. */
   readonly owner: string | undefined;
   readonly connections: readonly Connection[];
   readonly nameIndex = new NameIndex();
   readonly resumable = new ResumableCalls();
-  /** The revision agreed on with the client. */
+  /** The protocol revision negotiated with the client; empty until the session is registered. */
   version = '';
+  /** Empty until the session is registered. */
   id = '';
-  readonly begun = performance.now();
+  /** Creation time, in ms of `performance.now()`. */
+  readonly createdAt = performance.now();
+  /** Time of the last use, in ms of `performance.now()`. */
   lastUsed = performance.now();
   /** Requests of the client in flight, by id (`canonicalId`), oldest first. */
-  readonly running = new Map<string, Running>();
+  readonly running = new Map<string, RunningRequest>();
   closed = false;
   #stream: EventStream | undefined;
   #queue: string[] = [];
-  /** When the client said that it is initialized; it opens a stream of its own after that, if at all. */
+  /** When the client sent `notifications/initialized`. Clients that open a GET stream do so after that. */
   #initializedAt: number | undefined;
   #hasHadStream = false;
   readonly requests: ServerRequests;
 
-  /** Begun by another process: what the client said of itself is not known here. */
+  /** Created by another process, so the client's `initialize` parameters are unknown here. */
   readonly isResumed: boolean;
 
   constructor(
@@ -72,24 +75,24 @@ export class Session {
     this.owner = owner;
     this.connections = options.targets.map(
       (target) =>
-        new Connection(target, options.log, initializeParams, (connection, message, peer) =>
-          this.deliver(connection, peer, message),
+        new Connection(target, options.log, initializeParams, (connection, message, rpc) =>
+          this.deliver(connection, rpc, message),
         ),
     );
     this.requests = new ServerRequests({ isFederated: this.isFederated });
   }
 
-  /** Whether messages are routed by names and ids; a single target without prefix gets everything as it is. */
+  /** Whether messages are routed by names and ids. A single target without prefix receives all messages unchanged. */
   get isFederated(): boolean {
     return this.connections.length > 1 || this.options.prefixed;
   }
 
-  /** Whether the client takes events without data, which older revisions do not know. */
+  /** Whether the client accepts events without data, which older revisions do not define. */
   get canResume(): boolean {
     return this.version >= RESUMABLE_SINCE;
   }
 
-  /** Enough to follow a session through the log; the id itself is a credential. */
+  /** Prefix of the id for the log (12 characters): the whole id is a credential. */
   get shortId(): string {
     return this.id.slice(0, 12);
   }
@@ -98,12 +101,12 @@ export class Session {
     return this.running.size;
   }
 
-  /** Messages that wait for the client to open a stream. */
+  /** Number of messages that wait for the client to open a stream. */
   get queued(): number {
     return this.#queue.length + this.requests.waiting;
   }
 
-  /** Requests of servers that the client has yet to answer. */
+  /** Number of requests of servers that the client has not answered yet. */
   get unanswered(): number {
     return this.requests.unanswered;
   }
@@ -112,7 +115,10 @@ export class Session {
     return this.#stream?.isOpen === true;
   }
 
-  /** Takes over as the stream for what servers send on their own; an earlier one ends. */
+  /**
+   * Opens the GET stream, which carries messages that servers send outside a response. Queued messages are sent on it; an
+   * earlier GET stream ends.
+   */
   openStream(headers: readonly string[]): EventStream {
     const stream = new EventStream();
     this.#stream?.end();
@@ -124,15 +130,15 @@ export class Session {
     stream.owner = {
       closed: () => {
         if (this.#stream === stream) this.#stream = undefined;
-        // A client that lost its stream is about to open another.
+        // A client that lost its stream is likely to open another.
         this.lastUsed = performance.now();
       },
     };
     return stream;
   }
 
-  /** A request of the client begins to run. */
-  began(id: string, call: Running): void {
+  /** Registers a request of the client that is now in flight. */
+  track(id: string, call: RunningRequest): void {
     this.running.set(id, call);
     this.requests.opened(call.stream);
   }
@@ -142,80 +148,89 @@ export class Session {
     this.#initializedAt ??= performance.now();
   }
 
-  /** Sends a server's notification or request to the client; `stream` is that of the call that it belongs to. */
-  deliver(connection: Connection, peer: JsonRpcConnection, received: RpcMessage, stream?: EventStream): void {
+  /**
+   * Sends a server's notification or request to the client. `stream` is the stream of the call that it belongs to, if known.
+   * Without an open stream, requests wait or are refused (`ServerRequests`); at most `LIMITS.queuedMessages` notifications
+   * are queued, and the oldest is dropped first.
+   */
+  deliver(connection: Connection, rpc: JsonRpcConnection, received: RpcMessage, stream?: EventStream): void {
     const message = this.isFederated ? withOutwardTasks(received, connection.target.name) : received;
     if (message.kind === 'request') {
-      this.#ask(peer, message, stream);
+      this.#sendRequest(rpc, message, stream);
       return;
     }
     if (message.method === 'notifications/cancelled') {
-      const cancelled = this.requests.cancel(peer, message);
-      if (cancelled !== undefined) this.#taker(peer, cancelled.stream)?.send(cancelled.text);
+      const cancelled = this.requests.cancel(rpc, message);
+      if (cancelled !== undefined) this.#streamFor(rpc, cancelled.stream)?.send(cancelled.text);
       return;
     }
     const isChange = message.method.endsWith('/list_changed');
     if (isChange) {
-      connection.lateLists.changed();
+      connection.timedOutLists.changed();
       this.nameIndex.changed(connection, message.method);
     }
     const text = this.#renamed(connection, message);
-    const taker = stream?.isOpen ? stream : this.#stream;
-    if (taker?.isOpen) {
-      taker.send(text);
+    const carrier = stream?.isOpen ? stream : this.#stream;
+    if (carrier?.isOpen) {
+      carrier.send(text);
       return;
     }
-    // Once is enough, and a target that comes and goes must not push out what others have to say.
+    // One copy is enough, and a target that keeps restarting must not displace messages of other targets.
     if (isChange && this.#queue.includes(text)) return;
     if (this.#queue.length >= LIMITS.queuedMessages) this.#queue.shift();
     this.#queue.push(text);
   }
 
-  #ask(peer: JsonRpcConnection, message: RpcMessage, stream: EventStream | undefined): void {
-    const taker = this.#taker(peer, stream);
-    // The session's own stream outlasts every call: nothing ends with it.
-    if (taker !== undefined)
-      this.requests.send(peer, message, taker, taker === stream || taker === this.#stream);
-    else if (this.#isAboutToListen) this.requests.wait(peer, message);
-    else this.requests.unreachable(peer, message);
+  #sendRequest(rpc: JsonRpcConnection, message: RpcMessage, stream: EventStream | undefined): void {
+    const carrier = this.#streamFor(rpc, stream);
+    // The GET stream outlives every call, so no response is held back for a request on it.
+    if (carrier !== undefined)
+      this.requests.send(rpc, message, carrier, carrier === stream || carrier === this.#stream);
+    else if (this.#mayOpenStream) this.requests.queue(rpc, message);
+    else this.requests.unreachable(rpc, message);
   }
 
   /**
-   * What can carry a request to the client: the stream of the call that it belongs to, the session's own, or that of any
-   * call in flight, one at the same server first, and the oldest that carries none yet: servers mostly run calls in order.
-   * Many clients never open the session's own (`GET`), and over stdio a server does not say to which of its calls a
-   * request belongs. At last the stream of its call, although its client is away: it may come back for what it missed.
+   * The stream on which a request can reach the client, in this order: the stream of the call that it belongs to, the GET
+   * stream, and the stream of any call in flight, preferring calls at the same server and the oldest one that carries no
+   * request yet, since servers mostly run calls in order. Many clients never open the GET stream, and over stdio a server
+   * does not say which call a request belongs to. The last choice is the stream of its call while the client is
+   * disconnected: the client may reconnect and resume it.
    */
-  #taker(peer: JsonRpcConnection, stream: EventStream | undefined): EventStream | undefined {
+  #streamFor(rpc: JsonRpcConnection, stream: EventStream | undefined): EventStream | undefined {
     if (stream?.hasReader) return stream;
     if (this.#stream?.isOpen) return this.#stream;
     const calls = [...this.running.values()].filter((call) => call.stream.hasReader);
-    const own = calls.filter((call) => call.peer === peer);
+    const own = calls.filter((call) => call.rpc === rpc);
     const other = this.requests.leastBusy((own.length > 0 ? own : calls).map((call) => call.stream));
     return other ?? (stream?.isOpen ? stream : undefined);
   }
 
-  /** Servers ask for roots as soon as they are initialized, which is before the client can have opened its stream. */
-  get #isAboutToListen(): boolean {
+  /**
+   * Whether the client may still open its first GET stream, for `LIMITS.streamOpening` after `initialized`. Servers request
+   * roots as soon as they are initialized, before the client can have opened it.
+   */
+  get #mayOpenStream(): boolean {
     if (this.#hasHadStream) return false;
     return (
       this.#initializedAt === undefined || performance.now() - this.#initializedAt < LIMITS.streamOpening
     );
   }
 
-  /** Hands the client's answer to the server that asked. Answers to nothing are dropped. */
+  /** Passes the client's response to the server that sent the request. A response to an unknown request is dropped. */
   answer(message: RpcMessage, headers: readonly string[]): void {
     if (this.requests.answer(message, headers)) return;
-    this.options.log.debug('mcp', 'an answer to a request that was never made was dropped', {
+    this.options.log.debug('mcp', 'a response to an unknown request was dropped', {
       id: message.id,
     });
   }
 
-  /** Ends the session's own stream; the client may open another. */
+  /** Ends the GET stream; the client may open another. */
   endStream(): void {
     this.#stream?.end();
   }
 
+  /** Ends the GET stream and closes all connections. Further calls do nothing. */
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;

@@ -64,17 +64,19 @@ async function handleGet(ctx: RequestContext, sessions: SessionStore): Promise<R
   requireEventStream(ctx);
   checkVersion(ctx, undefined);
   const session = await findSession(ctx, sessions);
-  return resumed(ctx, session) ?? eventStreamReply(session.openStream(forwardedHeaders(ctx)));
+  return resumeCall(ctx, session) ?? eventStreamReply(session.openStream(forwardedHeaders(ctx)));
 }
 
-/** The response stream of a call that a client has lost; undefined when it asks for no such stream. */
-function resumed(ctx: RequestContext, session: Session): Reply | undefined {
+/** Resumes the response stream of a call after `Last-Event-ID`; undefined without that header. */
+function resumeCall(ctx: RequestContext, session: Session): Reply | undefined {
   const eventId = ctx.headers.get('last-event-id');
   if (eventId === undefined || eventId === '') return undefined;
-  const { call, after = 0 } = session.resumable.returned(eventId) ?? {};
+  const { call, after = 0 } = session.resumable.reconnected(eventId) ?? {};
   const reply = call?.resume(ctx, after);
   if (reply !== undefined) return reply;
-  throw new AppError('mcp_invalid', { message: 'mcp: the events after this Last-Event-ID are not kept' });
+  throw new AppError('mcp_invalid', {
+    message: 'mcp: the events after this Last-Event-ID are no longer available',
+  });
 }
 
 async function handleDelete(ctx: RequestContext, sessions: SessionStore): Promise<Reply> {
@@ -83,7 +85,7 @@ async function handleDelete(ctx: RequestContext, sessions: SessionStore): Promis
   return emptyReply(204);
 }
 
-/** The specification's rule: `text/event-stream` itself must be there, a wildcard is not enough. */
+/** `Accept` must contain `text/event-stream` itself (specification); a wildcard is not enough. */
 function requireEventStream(ctx: RequestContext): void {
   if (!ctx.headers.all('accept').some((value) => value.toLowerCase().includes('text/event-stream')))
     throw new AppError('mcp_not_acceptable');
@@ -105,16 +107,16 @@ async function readMessage(ctx: RequestContext): Promise<RpcMessage> {
 }
 
 /**
- * A revision that we do not speak is refused in the form that tells clients of the 2026-07-28 revision to fall
- * back to `initialize`. No header is allowed: old clients do not send one. A server that goes by the body must not
- * read another revision than we do: header and `_meta` have to agree (2026-07-28, "Standard request headers").
+ * Rejects unsupported protocol revisions with the error that makes clients of revision 2026-07-28 fall back to
+ * `initialize`. The header may be absent: old clients do not send it. Header and `_meta` must agree (2026-07-28, "Standard
+ * request headers"): otherwise a server that reads the body would use another revision than the gateway.
  */
 function checkVersion(ctx: RequestContext, message: RpcMessage | undefined): void {
   const inHeader = ctx.headers.get(VERSION_HEADER);
   const inBody = (message?.params['_meta'] as Record<string, unknown> | null | undefined)?.[VERSION_META_KEY];
   const id = message?.id ?? 'null';
   if (inHeader !== undefined && inBody !== undefined && inBody !== inHeader) {
-    const text = `the MCP protocol version in params._meta is another one than in the header ${VERSION_HEADER}`;
+    const text = `the MCP protocol version in params._meta differs from the header ${VERSION_HEADER}`;
     throw badMessage(new RpcError(RPC.headerMismatch, text), id);
   }
   const requested = inHeader ?? inBody;
@@ -127,7 +129,7 @@ function checkVersion(ctx: RequestContext, message: RpcMessage | undefined): voi
   throw badMessage(error, id);
 }
 
-/** Refuses what is not a notification of the protocol: a server may run a request that has no id, unseen by any rule. */
+/** Rejects unknown notifications: a server may run a request without an id, which authorization rules do not see. */
 function checkNotification({ method }: RpcMessage): void {
   if (CLIENT_NOTIFICATIONS.has(method)) return;
   throw badMessage(
@@ -135,7 +137,7 @@ function checkNotification({ method }: RpcMessage): void {
       ? new RpcError(RPC.invalidRequest, `${method} is a request: it needs an "id"`)
       : new RpcError(
           RPC.methodNotFound,
-          `there is no notification ${JSON.stringify(method.slice(0, 64))} that clients send`,
+          `unknown client notification: ${JSON.stringify(method.slice(0, 64))}`,
         ),
     'null',
   );
@@ -179,7 +181,7 @@ async function initialize(ctx: RequestContext, sessions: SessionStore, message: 
   }
 }
 
-/** A failed `initialize` says why in a JSON-RPC error, which clients show; the status stays the table's. */
+/** Adds a JSON-RPC error with the reason to a failed `initialize`, because clients show it. The status is unchanged. */
 function withRpcBody(error: unknown, message: RpcMessage): unknown {
   if (!(error instanceof AppError)) return error;
   const text = errorMessage(message.id ?? 'null', RPC.internalError, messageOf(error).replace(/^mcp: /, ''));
@@ -204,12 +206,12 @@ const NOT_FORWARDED = new Set([
   'last-event-id',
   SESSION_HEADER,
   VERSION_HEADER,
-  // Of a later revision than targets are spoken to in; they would name items as the client does, not as the target.
+  // Defined by a later revision than the one used with targets, and they contain the client's names of items.
   'mcp-method',
   'mcp-name',
 ]);
 
-/** What a target over HTTP may know of the client's request: its end-to-end fields without those about this hop. */
+/** Headers of the client's request that HTTP targets receive: end-to-end fields that do not concern this hop. */
 function forwardedHeaders(ctx: RequestContext): string[] {
   return withoutFields(ctx.headers.raw, NOT_FORWARDED);
 }

@@ -1,72 +1,78 @@
 import type { z } from 'zod';
 import type { CompileContext } from '../kernel/compile-context.ts';
 
-/** How one message is sent. */
+/** Options for sending one message. */
 export interface SendOptions {
   /** The gateway's id of a request; absent for notifications and responses. */
   readonly id?: number;
   readonly method?: string;
-  /** End-to-end headers of the client's request, for targets that are reached over HTTP. */
+  /** End-to-end headers of the client's request, for HTTP targets. */
   readonly headers?: readonly string[];
 }
 
-/** What a channel tells its owner. */
+/** Callbacks of a channel to its owner. */
 export interface ChannelEvents {
   /** A message arrived; `inReplyTo` is set when the transport knows which request it belongs to. */
   message(text: string, inReplyTo?: number): void;
-  /** A request will get no response. */
+  /** There will be no response to a request. */
   failed(id: number, error: Error): void;
-  /** Whether a request still has no response. */
+  /** Whether a request is still waiting for its response. */
   awaits(id: number): boolean;
-  /** The server ended the response stream of a request, to be asked for the response later. */
+  /** The server ended the response stream of a request before the response, which will be requested later. */
   suspended(id: number): void;
-  /** The server has forgotten the session: it said so when asked for its own stream. */
+  /** The server reported, on a GET for its stream, that it no longer knows the session. */
   sessionLost(): void;
-  /** The channel is gone, with all that was pending on it. */
+  /** The channel is closed; all its requests have failed. */
   closed(error: Error): void;
 }
 
-/** An open way to one MCP server, for one session. */
+/** An open connection to one MCP server, for one session. */
 export interface Channel {
+  /** Sends one message. Failures are reported through `ChannelEvents`. */
   send(text: string, options: SendOptions): void;
-  /** The revision that was agreed on; sent with each later message where the transport wants it. */
+  /** Sets the negotiated protocol revision, which HTTP sends with each later message. */
   agreed(version: string): void;
-  /** Gives up on a request whose client has left. */
+  /** Aborts the transport of a cancelled request. */
   abandon(id: number): void;
-  /** Starts to receive what the server sends on its own, where that takes a request of its own. */
+  /** Opens the stream for messages that the server sends outside a response (HTTP: GET). `headers` are the client's. */
   listen(headers: readonly string[]): void;
-  /** The reader is slow: stop (true) or go on (false) taking in messages. */
+  /** Stops (true) or continues (false) reading messages, because the client reads slowly. */
   pause(paused: boolean): void;
-  /** State that another process could continue with, or undefined when the server lives in this process. */
+  /** The server's session id, with which another process can resume; undefined for a child process. */
   readonly sessionId: string | undefined;
-  /** A process of its own runs for it: it takes one of the places of `config.mcp.maxChildren`. */
+  /** Whether a child process runs for this channel alone, which counts towards `config.mcp.maxChildren`. */
   readonly hasProcess?: boolean;
-  /** What the log should say of a server that runs and does not answer, without secrets. */
+  /** Explanation for the log why a running server may not answer, without secrets. */
   diagnosis?(): string;
+  /** Ends the session at the server. Resolves when that is done or has failed. */
   close(): Promise<void>;
 }
 
 /** One entry of `targets[]`, compiled. */
 export interface Target {
   readonly name: string;
-  /** Whether a session with it can outlive this process. */
+  /** Whether another process can resume a session with this target. */
   readonly resumable: boolean;
-  /** `host:port` for the access log. */
+  /** `host:port` for the access log; undefined for a child process. */
   readonly endpoint: string | undefined;
-  /** Opens a channel; rejects with the reason in words when the server cannot be started or reached. */
+  /**
+   * Opens a channel. `sessionId` resumes an existing session. Rejects with the reason if the server cannot be started;
+   * HTTP servers are first contacted by the first message.
+   */
   open(events: ChannelEvents, sessionId?: string): Promise<Channel>;
-  /** Takes secrets out of what the server sent, before it is logged. */
+  /** Removes secrets from text of the server before it is logged. */
   clean?(text: string): string;
   close(): Promise<void>;
 }
 
-/** A kind of target: its key in `targets[]`, its schema, its compiler. */
+/** A kind of target: its key in `targets[]`, its schema and its compiler. */
 export interface TargetKind<Key extends string = string, Schema extends z.ZodType = z.ZodType> {
   readonly key: Key;
   readonly schema: Schema;
   compile(name: string, config: z.output<Schema>, context: CompileContext): Target;
 }
 
+/** Declares a kind of target, with the types of its key and schema. */
 export function defineTarget<Key extends string, Schema extends z.ZodType>(
   kind: TargetKind<Key, Schema>,
 ): TargetKind<Key, Schema> {

@@ -2,11 +2,11 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Target } from './target.ts';
 import { TargetFailure } from './target-failure.ts';
 
-/** What is said of a target that has been waited for so long, in ms. */
+/** Error text for a target that did not answer within that many ms. */
 export const timeoutMessage = (milliseconds: number): string => `no answer within ${milliseconds / 1000} s`;
 
-/** The failure of a target that did not do something in time. The log is told at which address, and `diagnosis`. */
-export function lateFailure(
+/** The failure of a target that exceeded a timeout. Its detail for the log also has the address and `diagnosis`. */
+export function timeoutFailure(
   { endpoint }: Pick<Target, 'endpoint'>,
   message: string,
   diagnosis?: string,
@@ -16,16 +16,16 @@ export function lateFailure(
   return new TargetFailure(message, `${at}${message}${diagnosis === undefined ? '' : `; ${diagnosis}`}`);
 }
 
-/** The outcome of a promise, or a rejection when a target takes longer than `LIMITS.slowTarget`; `onLate` runs then. */
+/** Settles like the promise, but rejects after `LIMITS.slowTarget` ms, after calling `onTimeout`. */
 export function withTimeout<T>(
   promise: Promise<T>,
-  onLate?: () => void,
+  onTimeout?: () => void,
   target: Pick<Target, 'endpoint'> = { endpoint: undefined },
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
-      onLate?.();
-      reject(lateFailure(target, timeoutMessage(LIMITS.slowTarget)));
+      onTimeout?.();
+      reject(timeoutFailure(target, timeoutMessage(LIMITS.slowTarget)));
     }, LIMITS.slowTarget);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });

@@ -6,7 +6,7 @@ import { parseMessage, type RpcMessage } from './message.ts';
 import type { McpFields } from './request-fields.ts';
 import type { Target } from './target.ts';
 
-/** Begins the span of a call to a target, when the client's request is recorded. */
+/** Starts the span of a call to a target; undefined if the client's request is not sampled. */
 export function callSpan(
   { span, log }: { readonly span: RequestSpan | undefined; readonly log: McpFields },
   { name, endpoint }: Target,
@@ -25,11 +25,11 @@ export function callSpan(
     ...(prompt === undefined ? {} : { 'gen_ai.prompt.name': prompt }),
     ...(resourceUri === undefined ? {} : { 'mcp.resource.uri': redactTarget(resourceUri) }),
   };
-  // A resource is no part of the name: there are too many.
+  // The URI of a resource is not part of the name, to limit the number of span names.
   return span.call(`${method} ${tool ?? prompt ?? name}`, attributes, endpoint);
 }
 
-/** Ends the span of a call with its failure: an error of JSON-RPC, or a tool that says that it failed. */
+/** Ends the span of a call with its failure: a JSON-RPC error, or a tool result with `isError`. */
 export function failSpan(span: CallSpan | undefined, problem: string, error: RpcMessage['error']): void {
   if (error === undefined) span?.fail(problem, TOOL_ERROR);
   else {
@@ -38,7 +38,7 @@ export function failSpan(span: CallSpan | undefined, problem: string, error: Rpc
   }
 }
 
-/** The message with our context in `params._meta`, where servers without headers find it. */
+/** Sets `traceparent` in `params._meta`, where servers without HTTP headers find it. */
 export function withTraceMeta(message: RpcMessage, { traceparent }: CallSpan): RpcMessage {
   const change = traceMetaEdit(message.text, JSON.stringify(traceparent));
   return change === undefined ? message : parseMessage(edit(message.text, [change]));
@@ -53,7 +53,7 @@ function traceMetaEdit(text: string, value: string): Edit | undefined {
   return params && insertion(text, params.start, `"_meta":{"traceparent":${value}}`);
 }
 
-/** A member at the beginning of the object that starts there. */
+/** Inserts a member at the beginning of the object that starts at `start`. */
 function insertion(text: string, start: number, member: string): Edit | undefined {
   if (text[start] !== '{') return undefined;
   const isEmpty = /^\{\s*\}/.test(text.slice(start, start + 64));

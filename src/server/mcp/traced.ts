@@ -4,10 +4,10 @@ import type { Target } from './target.ts';
 /** How a trace names a target: `host:port`, or `stdio:<name>` for a child process. */
 export const traceName = ({ name, endpoint }: Target): string => endpoint ?? `stdio:${name}`;
 
-/** A result came over HTTP with 200; a child process has no statuses. */
+/** Status of a successful call for traces: 200 over HTTP, null for a child process. */
 export const statusOf = ({ endpoint }: Target): number | null => (endpoint === undefined ? null : 200);
 
-/** Tells who watches of something that is asked of a target, at its begin and its end. */
+/** Reports start, end and failure of a call to a target to the observer. Settles like `work`. */
 export async function traced<T>(observer: RequestObserver, target: Target, work: Promise<T>): Promise<T> {
   const since = observer.callStarted(traceName(target), 'mcp');
   try {

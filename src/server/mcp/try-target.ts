@@ -12,21 +12,21 @@ const CLIENT = {
 };
 
 /**
- * Connects to a target as a client without abilities of its own would, asks for the names of its tools, and leaves.
- * Rejects with what clients, and the log, would be told.
+ * Connects to a target as a client without capabilities, returns the names of its tools, and closes the target. Rejects with
+ * the error that clients and the log would get.
  */
 export async function toolsOf(target: Target, log: Log): Promise<readonly string[]> {
   const connection = new Connection(target, log, JSON.stringify(CLIENT), () => undefined);
   try {
-    const { peer } = await connection.ready([]);
+    const { rpc } = await connection.ready([]);
     if (!('tools' in (connection.capabilities ?? {}))) return [];
     const names: string[] = [];
     let cursor: unknown;
     for (let page = 0; page < LIMITS.listPages; page += 1) {
       const params = cursor === undefined ? undefined : JSON.stringify({ cursor });
-      const { result } = await peer.call('tools/list', params, [], LIMITS.listAnswer);
+      const { result } = await rpc.call('tools/list', params, [], LIMITS.listAnswer);
       const { tools, nextCursor } = (result ?? {}) as { tools?: unknown; nextCursor?: unknown };
-      if (!Array.isArray(tools)) throw new Error('its answer to tools/list has no list of tools');
+      if (!Array.isArray(tools)) throw new Error('its response to tools/list has no `tools` list');
       names.push(...tools.map((tool: { name?: unknown } | null) => String(tool?.name)));
       cursor = nextCursor;
       if (typeof cursor !== 'string') break;

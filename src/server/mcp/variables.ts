@@ -7,30 +7,30 @@ import { mcpFields } from './request-fields.ts';
 
 /** A tool, prompt or resource of an MCP target. */
 const ITEM = {
-  name: { type: 'string', doc: 'Its name as the target itself calls it; the URI of a resource.' },
-  target: { type: 'string', doc: 'Name of the target that it belongs to.' },
+  name: { type: 'string', doc: 'Name at the target; the URI of a resource.' },
+  target: { type: 'string', doc: 'Name of the target.' },
 } as const;
 
-/** Of a tool that is called. What it gave is kept for the log only, and only where an expression reads it. */
+/** Members of a called tool. Results are kept for the log only, if an expression reads them. */
 const CALLED = {
   arguments: {
     type: 'map',
-    doc: 'What it is called with, `{}` for nothing. Absent in rules while tools are listed.',
+    doc: 'Arguments of the call, `{}` if there are none. Absent in rules while tools are listed.',
   },
-  result: { type: 'any', doc: 'What it gave, unless that is too long to be kept: only in the log.' },
-  error: { type: 'map', doc: '`code` and `message` of the JSON-RPC error of the call: only in the log.' },
+  result: { type: 'any', doc: 'Result of the call, for the log only. Absent if it is too long.' },
+  error: { type: 'map', doc: '`code` and `message` of the JSON-RPC error of the call, for the log only.' },
 } as const;
 
 const MCP = {
   type: 'map',
-  doc: 'The MCP message. Rules see one of `tool`, `prompt`, `resource` and `task`: the item in question.',
+  doc: 'The MCP message. In rules, one of `tool`, `prompt`, `resource` and `task` is set: the item to decide on.',
   members: {
     methodName: { type: 'string', doc: 'Method of the message, such as `tools/call`.' },
-    sessionId: { type: 'string', doc: "The session's id, shortened: only in the log." },
+    sessionId: { type: 'string', doc: 'Shortened session id, for the log only.' },
     tool: { type: 'map', doc: 'The tool.', members: { ...ITEM, ...CALLED } },
     prompt: { type: 'map', doc: 'The prompt.', members: ITEM },
-    resource: { type: 'map', doc: 'The resource, or the template of resources.', members: ITEM },
-    task: { type: 'map', doc: 'The task; its name is its id.', members: ITEM },
+    resource: { type: 'map', doc: 'The resource or resource template.', members: ITEM },
+    task: { type: 'map', doc: 'The task; `name` is its id.', members: ITEM },
   },
 } as const satisfies Declaration;
 
@@ -60,10 +60,10 @@ export const mcpAuthorizationScope: DocumentedScope = {
   unset: {
     ...NOT_ENDED,
     ...NOT_CALLED,
-    'mcp.sessionId': 'it is for the log',
+    'mcp.sessionId': 'it is set for the log only',
     'mcp.tool.result': 'the tool has not been called',
     'mcp.tool.error': 'the tool has not been called',
   },
-  doc: 'For each tool, prompt or resource that is listed or used.',
+  doc: 'Evaluated for each tool, prompt or resource that is listed or used.',
   keys: ['policies.mcpAuthorization.rules'],
 };

@@ -31,7 +31,7 @@ describe('merged lists', () => {
     const session = await openSession(`${gate.url}/mcp`);
     const { result } = await session.request('tools/list');
     expect(names(result)).toHaveLength(65);
-    expect(gate.log.join('')).toContain('target has more than 64 pages; the rest is left out\ttarget="a"');
+    expect(gate.log.join('')).toContain('target has more than 64 pages; the rest is omitted\ttarget="a"');
   });
 
   test('merged lists stop when a target repeats a cursor', async () => {

@@ -123,7 +123,7 @@ describe('ambiguous keys', () => {
   ])('a message with a duplicate key is refused: {%s}', async (members, key) => {
     expect(await refusal(`{${members}}`)).toEqual({
       code: -32600,
-      message: `the key ${JSON.stringify(key)} stands twice`,
+      message: `duplicate key ${JSON.stringify(key)}`,
     });
   });
 

@@ -51,7 +51,7 @@ describe('prefixMode', () => {
       message: 'several targets offer the tool "same": set prefixMode to tell them apart',
     });
     expect((await own.call('three')).error.message).toBe('Unknown tool: three');
-    expect(own.gate.log.join('')).toContain('several targets offer the same name; it is left out');
+    expect(own.gate.log.join('')).toContain('several targets offer the same name; it is omitted');
   });
 
   test('prefixMode never routes resources and completions to their owner', async () => {

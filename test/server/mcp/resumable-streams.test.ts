@@ -244,5 +244,5 @@ async function expectRefused({ url, id }: McpSession, eventId: string): Promise<
     headers: { accept: 'text/event-stream', 'mcp-session-id': id, 'last-event-id': eventId },
   });
   expect(response.status).toBe(400);
-  expect(await response.text()).toBe('mcp: the events after this Last-Event-ID are not kept');
+  expect(await response.text()).toBe('mcp: the events after this Last-Event-ID are no longer available');
 }

@@ -68,12 +68,12 @@ describe('unknown session ids', () => {
   ];
   test.each(ids)('an unknown session id is 404: %s', async (_what, id) => {
     expect(await everyWay(id())).toEqual(Array(4).fill({ status: 404, text: NOT_FOUND }));
-    await logSays('the id was not made here, or with another config.session.key');
+    await logSays('the id was not created with the current config.session.key');
   });
 
   test('the session id of another route is 404', async () => {
     expect(await everyWay(session.id, '/two')).toEqual(Array(4).fill({ status: 404, text: NOT_FOUND }));
-    await logSays('it is of another backend');
+    await logSays('it belongs to another backend');
     expect((await session.request('ping')).status).toBe(200);
   });
 
@@ -87,7 +87,7 @@ describe('unknown session ids', () => {
     const own = await openSession(session.url);
     expect((await own.end()).status).toBe(204);
     expect(await everyWay(own.id)).toEqual(Array(4).fill({ status: 404, text: NOT_FOUND }));
-    await logSays('it has ended, or was in a process that has: a stdio target cannot be continued');
+    await logSays('it has ended, or its process has: sessions with stdio targets cannot be resumed');
   });
 
   test('a missing session id is 400 with an error that says what is missing', async () => {

@@ -55,7 +55,7 @@ describe('a target that does not answer initialize', () => {
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
     expect(
-      gate.log.some((line) => line.includes('target is slow to begin') && line.includes('target="dumb"')),
+      gate.log.some((line) => line.includes('target is slow to start') && line.includes('target="dumb"')),
     ).toBe(true);
     const { result } = await session.request('tools/list');
     expect(toolsOf(result)).toEqual(['well_echo']);
@@ -113,9 +113,9 @@ describe('a target that does not answer initialize', () => {
     const rule = 'stdio.env adds variables, stdio.inheritEnv all';
     const line = (text: string) =>
       gate.log.find((each) => /\twarn\t/.test(each) && each.includes(text)) ?? '';
-    expect(line('target is slow to begin')).toContain('no answer within 1 s');
-    expect(line('target is slow to begin')).toContain(rule);
-    expect(line('target is slow to begin')).toContain(said);
+    expect(line('target is slow to start')).toContain('no answer within 1 s');
+    expect(line('target is slow to start')).toContain(rule);
+    expect(line('target is slow to start')).toContain(said);
     await until(() => line('target is not available') !== '');
     expect(line('target is not available')).toContain('no answer to initialize within 1.2 s');
     expect(line('target is not available')).toContain(rule);

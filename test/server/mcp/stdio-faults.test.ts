@@ -31,7 +31,7 @@ describe('a stdio target that does not start', () => {
     [
       ': failed to start stdio server: command not found',
       { cmd: 'no-such-command' },
-      String.raw`command not found: \"no-such-command\" (looked for it on PATH`,
+      String.raw`command not found: \"no-such-command\" (searched on PATH`,
     ],
     [
       ': failed to start stdio server: the command is not executable',

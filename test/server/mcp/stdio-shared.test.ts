@@ -211,7 +211,7 @@ describe('server messages of a shared stdio target', () => {
     expect(messages).toHaveLength(1);
     expect(JSON.parse(messages[0].result.content[0].text).error).toEqual({
       code: -32601,
-      message: 'sampling/createMessage: this server is shared, and has no single client',
+      message: 'sampling/createMessage: this server is shared by several clients',
     });
     const ping = await one.send({ id: 2, ...call('ask', { method: 'ping' }) });
     expect(ping.result.content[0].text).toBe('{}');

@@ -71,7 +71,7 @@ describe('the MCP-Protocol-Version header', () => {
         error: {
           code: -32020,
           message:
-            'the MCP protocol version in params._meta is another one than in the header mcp-protocol-version',
+            'the MCP protocol version in params._meta differs from the header mcp-protocol-version',
         },
       },
     ]);

@@ -55,7 +55,7 @@ describe('debug lines of requests', () => {
       ]);
       const sessions = linesOf(gate, 'mcp::session');
       expect(sessions.map((line) => line.split(' mcp.')[0])).toEqual([
-        'debug session begun',
+        'debug session started',
         'debug session ended',
       ]);
       for (const line of sessions) expect(line).toContain(`mcp.session.id="${access['mcp.session.id']}"`);

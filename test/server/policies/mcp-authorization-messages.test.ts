@@ -163,7 +163,7 @@ describe('names of MCP items', () => {
         const { error } = await send(body(`"id":1,"method":"tools/call","params":{"name":${name}}`));
         expect(error).toEqual({
           code: -32602,
-          message: 'expected params.name to be a string without NUL and without half a surrogate pair',
+          message: 'expected params.name to be a string without NUL and lone surrogates',
         });
         expect(await received()).toEqual([]);
       });
@@ -183,17 +183,17 @@ describe('names of MCP items', () => {
   });
 
   test.each([
-    ['"ref":{"type":"ref/resource","uri":"a","uri":"secret"}', 'the key "uri" stands twice'],
+    ['"ref":{"type":"ref/resource","uri":"a","uri":"secret"}', 'duplicate key "uri"'],
     [
       '"ref":{"type":"ref/resource","uri":"a","URI":"secret"}',
       'the key "URI" differs from "uri" in case only',
     ],
     [
       '"ref":{"type":"ref/prompt","name":"a","uri":"secret","type":"ref/resource"}',
-      'the key "type" stands twice',
+      'duplicate key "type"',
     ],
     ['"taskId":"a","taskid":"b"', 'the key "taskid" differs from "taskId" in case only'],
-    ['"_meta":{"progressToken":1,"progressToken":2}', 'the key "progressToken" stands twice'],
+    ['"_meta":{"progressToken":1,"progressToken":2}', 'duplicate key "progressToken"'],
   ])('a duplicate key is rejected inside %s', async (params, message) => {
     await scene(NOT_SECRET, ONE, async ({ send, received }) => {
       const reply = await send(

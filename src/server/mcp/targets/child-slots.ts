@@ -3,49 +3,50 @@ import { LIMITS } from '../../../core/limits.ts';
 
 /** A session that may be ended to make room for another. */
 export interface Evictable {
-  /** From when on it counts as idle, on the clock of `performance.now()`. */
+  /** Time from which the session counts as idle, in ms of `performance.now()`. */
   readonly idleFrom: number;
-  /** Ends it; resolves when its processes are gone. */
+  /** Ends the session. Resolves when its processes have exited. */
   evict(): Promise<void>;
 }
 
-/** Gives the session that is, or will be, idle first. */
+/** Returns the session that becomes idle first; undefined if no session can be evicted. */
 export type EvictableSource = () => Evictable | undefined;
 
 /**
- * The places for child processes, over all sessions. At the limit, the session that was idle for longest is evicted for a
- * new child. One that was used a moment ago is waited for instead: with more active clients than places, they would evict
- * each other for ever.
+ * Limits the number of child processes of all sessions (`config.mcp.maxChildren`). At the limit, the longest idle session is
+ * evicted for a new child. A recently used session is not evicted until it is idle: otherwise more active clients than slots
+ * would keep evicting each other.
  */
 export class ChildSlots {
   readonly max: number;
   readonly #sources = new Set<EvictableSource>();
   #count = 0;
   #waiting = 0;
-  /** One at a time makes room: each would end a session, where one session may have several children. */
+  /** Waiting callers run one at a time: evicting one session may free several slots. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(max: number) {
     this.max = max;
   }
 
+  /** Number of slots in use. */
   get count(): number {
     return this.#count;
   }
 
-  /** Adds sessions that may be evicted. Returns what removes them again. */
+  /** Adds a source of sessions that may be evicted. Returns a function that removes it. */
   addSource(source: EvictableSource): () => void {
     this.#sources.add(source);
     return () => void this.#sources.delete(source);
   }
 
-  /** Takes a place, which `release` gives back. Rejects with `overloaded` when there is none in time. */
+  /** Takes a slot until `release`. Rejects with `overloaded` (503) if none becomes free within `LIMITS.childSlotWait`. */
   async take(): Promise<void> {
     if (this.#waiting === 0 && this.#count < this.max) {
       this.#count += 1;
       return;
     }
-    if (this.#waiting >= this.max) throw this.#refused();
+    if (this.#waiting >= this.max) throw this.#overloaded();
     this.#waiting += 1;
     const deadline = performance.now() + LIMITS.childSlotWait;
     const turn = this.#last.then(() => this.#makeRoom(deadline));
@@ -57,6 +58,7 @@ export class ChildSlots {
     }
   }
 
+  /** Returns a slot. Called once per successful `take`. */
   release(): void {
     this.#count -= 1;
   }
@@ -65,9 +67,9 @@ export class ChildSlots {
     while (this.#count >= this.max) {
       const first = this.#firstIdle();
       if (first === undefined || Math.max(first.idleFrom, performance.now()) > deadline)
-        throw this.#refused();
+        throw this.#overloaded();
       const wait = first.idleFrom - performance.now();
-      // It may be used again meanwhile, or end by itself.
+      // Checked again after a short wait: the session may be used or end meanwhile.
       if (wait > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(wait, LIMITS.childSlotLook)));
       else await first.evict();
     }
@@ -83,7 +85,7 @@ export class ChildSlots {
     return first;
   }
 
-  #refused(): AppError {
+  #overloaded(): AppError {
     const processes = this.max === 1 ? '1 child process' : `${this.max} child processes`;
     return new AppError('overloaded', {
       message: `the gateway already runs ${processes} (config.mcp.maxChildren), and no session is idle`,

@@ -5,47 +5,55 @@ import { TargetFailure } from '../target-failure.ts';
 import { StderrLines } from './stderr-lines.ts';
 import { watchdog } from './watchdog.ts';
 
+/** A command to start, with everything that its process gets. */
 export interface Command {
   readonly cmd: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
-  /** Takes secrets out of a line that the process wrote, and out of arguments. */
+  /** Removes secrets from a line that the process wrote. */
   clean(line: string): string;
+  /** Removes secrets from arguments. */
   cleanArguments(args: readonly string[]): readonly string[];
 }
 
+/** Callbacks of a child process. */
 export interface ChildEvents {
   /** One line of stdout, without its line break. */
   line(bytes: Buffer): void;
-  /** One line of stderr without secrets, rate-limited; `suppressed` lines were left out before it. */
+  /** One line of stderr without secrets, rate-limited. `suppressed`: number of lines omitted before it. */
   errorLine(text: string, suppressed: number): void;
-  /** The process is gone; the failure says how. Called once. */
-  gone(failure: TargetFailure): void;
+  /** The process exited, or closed its output; the failure has the reason. Called once. */
+  exited(failure: TargetFailure): void;
 }
 
-/** A running command in a process group of its own, so that what it started ends with it. */
+/** A running command in its own process group, so that its descendants end with it. */
 export interface Child {
   readonly pid: number;
-  /** Bytes written but not yet taken by the process. */
+  /** Bytes written to stdin that the process has not read yet. */
   readonly backlog: number;
-  /** The command, and what it wrote on stderr last, without secrets. */
+  /** Describes the command and its last lines on stderr, without secrets. */
   describe(): string;
+  /** Writes a line to stdin. */
   write(line: string): void;
+  /** Stops (true) or continues (false) reading stdout. */
   pause(paused: boolean): void;
-  /** Ends stdin, then terminates, then kills the group. Resolves when the process is gone. */
+  /**
+   * Ends stdin, sends SIGTERM to the group after `LIMITS.childExitGrace` and SIGKILL after another `LIMITS.childKillGrace`.
+   * Resolves when the process has exited.
+   */
   stop(): Promise<void>;
 }
 
 type Process = ChildProcessByStdio<Writable, Readable, Readable>;
 
-/** Groups that still live; they are killed when the gateway exits, however it exits. */
+/** Running process groups, which are killed when the gateway exits. */
 const GROUPS = new Set<number>();
 process.on('exit', () => {
   for (const group of GROUPS) killGroup(group, 'SIGKILL');
 });
 
-/** Starts a command. Rejects with a `TargetFailure` when it cannot be started. */
+/** Starts a command. Rejects with a `TargetFailure` if it cannot be started. */
 export function startChild(command: Command, events: ChildEvents): Promise<Child> {
   return new Promise((resolve, reject) => {
     const child = spawnIn(command, reject);
@@ -54,7 +62,7 @@ export function startChild(command: Command, events: ChildEvents): Promise<Child
   });
 }
 
-/** Some failures, such as a command line that is too long, are thrown and not told. */
+/** Some failures, such as a command line that is too long, are thrown instead of emitted as `error`. */
 function spawnIn(command: Command, failed: (failure: TargetFailure) => void): Process | undefined {
   try {
     return spawn(command.cmd, command.args, {
@@ -80,34 +88,36 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
   );
   splitLines(child.stdout, events);
   child.stderr.on('data', (chunk: Buffer) => errors.push(chunk));
-  // A write to a child that has closed its stdin: its exit tells more.
+  // A write to a child that has closed its stdin: its exit gives the reason.
   child.stdin.on('error', () => undefined);
   let stopping = false;
-  let isGone = false;
-  const gone = (how: string): void => {
-    if (isGone) return;
-    isGone = true;
-    events.gone(ended(stopping ? 'was stopped by the gateway' : how, command, stopping ? '' : errors.last()));
+  let isReported = false;
+  const report = (reason: string): void => {
+    if (isReported) return;
+    isReported = true;
+    events.exited(
+      exitFailure(stopping ? 'was stopped by the gateway' : reason, command, stopping ? '' : errors.last()),
+    );
   };
-  // Without its output it can answer nothing any more.
+  // A server without stdout cannot answer any more.
   child.stdout.once('end', () => {
-    // An exit, which tells more, usually follows at once.
+    // An exit, which has a better reason, usually follows at once.
     setTimeout(() => {
       if (GROUPS.has(pid)) killGroup(pid, 'SIGKILL');
-      gone('closed its output');
+      report('closed its output');
     }, LIMITS.childExitGrace).unref();
   });
   const exited = new Promise<void>((resolve) => {
-    // 'exit', not 'close': a grandchild that keeps stdout open would delay 'close' for ever.
+    // 'exit', not 'close': a grandchild that keeps stdout open would delay 'close' indefinitely.
     child.once('exit', (code, signal) => {
       killGroup(pid, 'SIGKILL');
       GROUPS.delete(pid);
       watchdog.delete(pid);
-      // What it still wrote before the end is worth having; the pipe may lag behind the exit.
+      // Output from before the exit may arrive after it.
       setImmediate(() => {
         child.stdout.destroy();
         child.stderr.destroy();
-        gone(signal === null ? `exited with code ${code}` : `was ended by ${signal}`);
+        report(signal === null ? `exited with code ${code}` : `was ended by ${signal}`);
         resolve();
       });
     });
@@ -117,14 +127,14 @@ function supervise(child: Process, command: Command, events: ChildEvents): Child
     get backlog() {
       return child.stdin.writableLength;
     },
-    describe: () => `the server "${shown(command)}" runs${lastWords(errors.last())}`,
+    describe: () => `the server "${commandLine(command)}" runs${stderrSuffix(errors.last())}`,
     write: (line) => void child.stdin.write(`${line}\n`),
     pause: (paused) => void (paused ? child.stdout.pause() : child.stdout.resume()),
     stop: () => {
       if (!stopping) {
         stopping = true;
         child.stdin.end();
-        // Its reader is gone: whatever it still says must not keep it alive.
+        // Nobody reads the output any more, and a full pipe would keep the process alive.
         child.stdout.resume();
         const terminate = setTimeout(() => killGroup(pid, 'SIGTERM'), LIMITS.childExitGrace);
         const kill = setTimeout(
@@ -146,10 +156,11 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(process.platform === 'win32' ? pid : -pid, signal);
   } catch {
-    // Nobody is left in it.
+    // The group has no process any more.
   }
 }
 
+/** Splits stdout into lines, each of at most `LIMITS.targetMessageBytes`. */
 function splitLines(stdout: Readable, events: ChildEvents): void {
   let parts: Buffer[] = [];
   let size = 0;
@@ -174,39 +185,43 @@ function splitLines(stdout: Readable, events: ChildEvents): void {
   });
 }
 
-/** Handed to `line` in place of a line over the limit. */
+/** Passed to `line` instead of a line over `LIMITS.targetMessageBytes`. */
 export const OVERSIZED: Buffer = Buffer.alloc(0);
 
 function explainSpawnError(error: NodeJS.ErrnoException, command: Command): TargetFailure {
   switch (error.code) {
     case 'ENOENT':
-      return notStarted(
+      return startFailure(
         'command not found',
-        `command not found: "${shown(command)}" (looked for it on PATH, working folder ${command.cwd})`,
+        `command not found: "${commandLine(command)}" (searched on PATH, working folder ${command.cwd})`,
       );
     case 'EACCES':
-      return notStarted('the command is not executable', `"${shown(command)}" is not executable`);
+      return startFailure('the command is not executable', `"${commandLine(command)}" is not executable`);
     default:
-      return notStarted(
+      return startFailure(
         error.code ?? 'unknown error',
-        `"${shown(command)}": ${command.clean(error.message)}`,
+        `"${commandLine(command)}": ${command.clean(error.message)}`,
       );
   }
 }
 
-function notStarted(message: string, detail: string): TargetFailure {
-  const begin = 'failed to start stdio server: ';
-  return new TargetFailure(begin + message, begin + detail);
+function startFailure(message: string, detail: string): TargetFailure {
+  const prefix = 'failed to start stdio server: ';
+  return new TargetFailure(prefix + message, prefix + detail);
 }
 
-/** How a process ended: in words for clients, with the command and its last lines on stderr for the log. */
-function ended(how: string, command: Command, lastLines: string): TargetFailure {
-  return new TargetFailure(how, `the server "${shown(command)}" ${how}${lastWords(lastLines)}`, true);
+/** Failure of a process that exited: the reason for clients, with command and last lines on stderr for the log. */
+function exitFailure(reason: string, command: Command, lastLines: string): TargetFailure {
+  return new TargetFailure(
+    reason,
+    `the server "${commandLine(command)}" ${reason}${stderrSuffix(lastLines)}`,
+    true,
+  );
 }
 
-const lastWords = (lines: string): string => (lines === '' ? '' : `; last on stderr: ${lines}`);
+const stderrSuffix = (lines: string): string => (lines === '' ? '' : `; last on stderr: ${lines}`);
 
-/** The command line without secrets. They go before it is cut: a part of one would not be found any more. */
-function shown({ cmd, args, clean, cleanArguments }: Command): string {
+/** The command line without secrets, at most 200 characters. Secrets are removed before it is cut. */
+function commandLine({ cmd, args, clean, cleanArguments }: Command): string {
   return clean([cmd, ...cleanArguments(args)].join(' ')).slice(0, 200);
 }

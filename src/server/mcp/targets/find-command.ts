@@ -1,10 +1,10 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 
-/** What the system searches when the environment has no PATH (POSIX confstr `_CS_PATH`). */
+/** Directories that the system searches without PATH (POSIX confstr `_CS_PATH`). */
 const DEFAULT_PATH = ['/bin', '/usr/bin'].join(delimiter);
 
-/** The file that a command is, as a child with this environment and working folder would find it; undefined without one. */
+/** Finds the executable of a command as a child with this environment and working folder would; undefined if there is none. */
 export function findCommand(
   cmd: string,
   env: Readonly<Record<string, string | undefined>>,

@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../../core/limits.ts';
 import { isHeaderValue } from '../../kernel/header-list.ts';
 
-/** A status other than success: kept whole, so that a 401 with its challenge can reach the client. */
+/** A response with an error status, with headers and body, so that a 401 with its challenge can be passed to the client. */
 export class UpstreamStatusError extends Error {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -19,21 +19,25 @@ export class UpstreamStatusError extends Error {
   }
 }
 
+/** A message of a server over `LIMITS.targetMessageBytes`. */
 export class OversizedMessage extends Error {
   constructor() {
     super(`the server sent a message over ${LIMITS.targetMessageBytes} bytes`);
   }
 }
 
-/** What a server has said so far about resuming an event stream (HTML standard, "Server-sent events"). */
+/** Fields of an event stream for resuming it (HTML standard, "Server-sent events"). */
 export interface StreamPosition {
-  /** Id of the last event: a GET with `Last-Event-ID` asks for what came after it. */
+  /** Id of the last event: a GET with `Last-Event-ID` requests the events after it. */
   lastEventId?: string;
   /** Milliseconds to wait before that GET. */
   retry?: number;
 }
 
-/** The whole body as text: of a message, or the start of an error page when `limit` is lower than a message's. */
+/**
+ * Reads a body as text. With `LIMITS.targetMessageBytes` as the limit, rejects with `OversizedMessage` over it and with
+ * `TypeError` for invalid UTF-8. With any other limit, returns at most that many characters.
+ */
 export async function readText(response: Dispatcher.ResponseData, limit: number): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: limit === LIMITS.targetMessageBytes });
   let text = '';
@@ -47,11 +51,14 @@ export async function readText(response: Dispatcher.ResponseData, limit: number)
   return text + decoder.decode();
 }
 
-/** Reads an event stream to its end, noting its position; leaves earlier when `onMessage` returns true. */
+/**
+ * Reads an event stream and updates `position`. Returns at the end of the stream, or after `onMessage` has returned true.
+ * Rejects with `OversizedMessage` for an event over `LIMITS.targetMessageBytes`.
+ */
 export async function readEvents(
   response: Dispatcher.ResponseData,
   position: StreamPosition,
-  // biome-ignore lint/suspicious/noConfusingVoidType: most readers have nothing to say.
+  // biome-ignore lint/suspicious/noConfusingVoidType: most callbacks return nothing.
   onMessage: (text: string) => boolean | void,
 ): Promise<void> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -60,10 +67,10 @@ export async function readEvents(
   const parser = createParser({
     onEvent: ({ data }) => {
       sinceEvent = 0;
-      // An event without data only carries an id for resuming.
+      // An event without data only has an id for resuming.
       if (data !== '') isDone = onMessage(data) === true || isDone;
     },
-    onId: (id) => notePosition(position, id),
+    onId: (id) => updateLastEventId(position, id),
     onRetry: (milliseconds) => {
       position.retry = milliseconds;
     },
@@ -78,8 +85,8 @@ export async function readEvents(
   }
 }
 
-/** An empty id ends resumability, as in the HTML standard; one that cannot be a header value cannot be sent. */
-function notePosition(position: StreamPosition, id: string): void {
+/** An empty id ends resumability (HTML standard). Ids that are not valid header values could not be sent. */
+function updateLastEventId(position: StreamPosition, id: string): void {
   if (id === '' || id.length > LIMITS.eventIdLength || !isHeaderValue(id)) delete position.lastEventId;
   else position.lastEventId = id;
 }

@@ -25,91 +25,129 @@ interface HttpTarget {
   readonly log: Log;
 }
 
-/** The server no longer knows the session: a new `initialize` will help. */
+/** The server no longer knows the session (404). A new `initialize` gets a new one. */
 export class UpstreamSessionLost extends Error {}
 
+/** Bytes of an error page that are kept for the error message. */
 const BODY_IN_ERROR = 4096;
 
-/** One session with a server over Streamable HTTP: a POST per message, and one GET for what it sends on its own. */
-export function openHttpChannel(target: HttpTarget, events: ChannelEvents, knownSession?: string): Channel {
-  const { name, upstream, path, log } = target;
-  let sessionId = knownSession;
-  let version: string | undefined;
-  const closed = new AbortController();
-  const inFlight = new Map<number, AbortController>();
+/** How the response to one POST is received. */
+interface Receiving {
+  /** The gateway's id of the request; undefined for a notification or a response. */
+  readonly id: number | undefined;
+  /** End-to-end headers of the client's request, sent again when the response stream is resumed. */
+  readonly headers: readonly string[] | undefined;
+  readonly signal: AbortSignal;
+}
 
-  function requestHeaders(own: readonly string[], forwarded: readonly string[] = []): string[] {
-    const headers = [...forwarded, ...own];
-    if (sessionId !== undefined) headers.push(SESSION_HEADER, sessionId);
-    if (version !== undefined) headers.push(VERSION_HEADER, version);
-    return headers;
+/**
+ * One session with a server over Streamable HTTP: one POST per message, and one GET for messages that the server sends
+ * outside a response. Failures of requests are reported through `ChannelEvents`; failed notifications are logged.
+ */
+export class HttpChannel implements Channel {
+  readonly #target: HttpTarget;
+  readonly #events: ChannelEvents;
+  readonly #closed = new AbortController();
+  readonly #inFlight = new Map<number, AbortController>();
+  #sessionId: string | undefined;
+  #version: string | undefined;
+  /** The GET stream for messages outside a response; `isOver` once it will not be opened again. */
+  #serverStream: { isOver: boolean } | undefined;
+
+  /** `knownSession`: id of an existing session at the server, to be continued without `initialize`. */
+  constructor(target: HttpTarget, events: ChannelEvents, knownSession?: string) {
+    this.#target = target;
+    this.#events = events;
+    this.#sessionId = knownSession;
   }
 
-  async function post(text: string, { id, method, headers }: SendOptions): Promise<void> {
+  get sessionId(): string | undefined {
+    return this.#sessionId;
+  }
+
+  send(text: string, options: SendOptions): void {
+    void this.#post(text, options);
+  }
+
+  agreed(version: string): void {
+    this.#version = version;
+  }
+
+  abandon(id: number): void {
+    this.#inFlight.get(id)?.abort();
+  }
+
+  listen(headers: readonly string[]): void {
+    void this.#receiveServerStream(headers);
+  }
+
+  /** Does nothing: each response has its own connection, which undici pauses when its reader is slow. */
+  pause(): void {}
+
+  async close(): Promise<void> {
+    const ending = this.#sessionId;
+    this.#closed.abort();
+    if (ending !== undefined) await endSession(this.#target, ending, this.#version);
+  }
+
+  async #post(text: string, { id, method, headers }: SendOptions): Promise<void> {
+    const { name, upstream, path, log } = this.#target;
     const abort = new AbortController();
-    if (id !== undefined) inFlight.set(id, abort);
-    const signal = AbortSignal.any([closed.signal, abort.signal]);
+    if (id !== undefined) this.#inFlight.set(id, abort);
+    const signal = AbortSignal.any([this.#closed.signal, abort.signal]);
     try {
       const response = await upstream.request({
         method: 'POST',
         path,
-        headers: requestHeaders(
+        headers: this.#requestHeaders(
           ['content-type', 'application/json', 'accept', 'application/json, text/event-stream'],
           headers,
         ),
         body: text,
         signal,
       });
-      if (method === 'initialize') sessionId = header(response, SESSION_HEADER) ?? sessionId;
-      await receive(response, id, headers, signal);
-      if (id !== undefined) events.failed(id, noResponse());
+      if (method === 'initialize') this.#sessionId = header(response, SESSION_HEADER) ?? this.#sessionId;
+      await this.#receive(response, { id, headers, signal });
+      if (id !== undefined) this.#events.failed(id, noResponse(upstream.address));
     } catch (error) {
       if (signal.aborted) return;
-      const failure = isOurs(error) ? error : callFailed(error);
+      const failure = isClassified(error) ? error : callFailed(upstream.address, error);
       if (id === undefined)
         log.warn('mcp::http', 'a notification did not reach the target', {
           target: name,
           problem: detailOf(failure),
         });
-      else events.failed(id, failure);
+      else this.#events.failed(id, failure);
     } finally {
-      if (id !== undefined) inFlight.delete(id);
+      if (id !== undefined) this.#inFlight.delete(id);
     }
   }
 
-  async function receive(
-    response: Dispatcher.ResponseData,
-    id: number | undefined,
-    headers: readonly string[] | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #receive(response: Dispatcher.ResponseData, receiving: Receiving): Promise<void> {
     const { statusCode } = response;
     if (statusCode < 200 || statusCode > 299) {
       const body = await readText(response, BODY_IN_ERROR);
-      if (statusCode === 404 && sessionId !== undefined)
+      if (statusCode === 404 && this.#sessionId !== undefined)
         throw new UpstreamSessionLost('the server no longer knows the session');
-      if (statusCode === 405) throw postRefused(upstream.address);
+      if (statusCode === 405) throw postRefused(this.#target.upstream.address);
       throw new UpstreamStatusError(statusCode, response.headers as IncomingHttpHeaders, body);
     }
     const type = header(response, 'content-type') ?? '';
-    if (type.startsWith('text/event-stream')) await receiveEvents(response, id, headers, signal);
+    if (type.startsWith('text/event-stream')) await this.#receiveEvents(response, receiving);
     else if (type.startsWith('application/json'))
-      events.message(await readText(response, LIMITS.targetMessageBytes), id);
+      this.#events.message(await readText(response, LIMITS.targetMessageBytes), receiving.id);
     else await response.body.dump();
   }
 
-  async function receiveEvents(
-    response: Dispatcher.ResponseData,
-    id: number | undefined,
-    headers: readonly string[] | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #receiveEvents(response: Dispatcher.ResponseData, { id, headers, signal }: Receiving): Promise<void> {
+    const { name, upstream, log } = this.#target;
+    const events = this.#events;
     const position: StreamPosition = {};
     const message = (text: string): void => events.message(text, id);
     try {
       await readEvents(response, position, message);
     } catch (error) {
-      const isBroken = !isOurs(error) && !(error instanceof TypeError);
+      const isBroken = !isClassified(error) && !(error instanceof TypeError);
       if (signal.aborted || !isBroken || position.lastEventId === undefined) throw error;
     }
     if (id === undefined || position.lastEventId === undefined || !events.awaits(id)) return;
@@ -118,80 +156,68 @@ export function openHttpChannel(target: HttpTarget, events: ChannelEvents, known
     await resume({
       position,
       address: upstream.address,
-      open: (from) => openStream(from, headers, signal),
+      open: (from) => this.#openStream(from, headers, signal),
       isAwaited: () => events.awaits(id),
       message,
       signal,
     });
   }
 
-  function openStream(
-    { lastEventId }: StreamPosition,
-    headers: readonly string[] | undefined,
-    signal: AbortSignal,
-  ): Promise<Dispatcher.ResponseData> {
-    const own = ['accept', 'text/event-stream'];
-    if (lastEventId !== undefined) own.push('last-event-id', lastEventId);
-    return upstream.request({ method: 'GET', path, headers: requestHeaders(own, headers), signal });
-  }
-
-  let unasked: { readonly headers: readonly string[]; isOver: boolean } | undefined;
-
-  async function receiveUnasked(headers: readonly string[]): Promise<void> {
-    // A stream that the server refused is asked for again when the client comes back, perhaps with another token.
-    if (unasked?.isOver === false) return;
-    const current = { headers, isOver: false };
-    unasked = current;
+  async #receiveServerStream(headers: readonly string[]): Promise<void> {
+    // A stream that the server refused is requested again when the client reconnects, perhaps with another token.
+    if (this.#serverStream?.isOver === false) return;
+    const { name, upstream, log } = this.#target;
+    const { signal } = this.#closed;
+    const stream = { isOver: false };
+    this.#serverStream = stream;
     await listen({
-      open: (position) => openStream(position, headers, closed.signal),
-      message: (text) => events.message(text),
+      open: (position) => this.#openStream(position, headers, signal),
+      message: (text) => this.#events.message(text),
       sessionLost: () => {
-        if (sessionId !== undefined) events.sessionLost();
+        if (this.#sessionId !== undefined) this.#events.sessionLost();
       },
       interrupted: (error) =>
         log.debug('mcp::http', 'the stream of the target is not available; it is tried again', {
           target: name,
           problem: locatedProblem(upstream.address, error),
         }),
-      signal: closed.signal,
+      signal,
     });
-    current.isOver = true;
+    stream.isOver = true;
   }
 
-  function noResponse(): TargetFailure {
-    const problem = 'the server ended its answer without a response';
-    return new TargetFailure(problem, `${upstream.address}: ${problem}`);
+  #openStream(
+    { lastEventId }: StreamPosition,
+    headers: readonly string[] | undefined,
+    signal: AbortSignal,
+  ): Promise<Dispatcher.ResponseData> {
+    const { upstream, path } = this.#target;
+    const own = ['accept', 'text/event-stream'];
+    if (lastEventId !== undefined) own.push('last-event-id', lastEventId);
+    return upstream.request({ method: 'GET', path, headers: this.#requestHeaders(own, headers), signal });
   }
 
-  function callFailed(error: unknown): TargetFailure {
-    return new TargetFailure(
-      `the call to the server failed: ${explainUpstreamError(error)}`,
-      locatedProblem(upstream.address, error),
-    );
+  #requestHeaders(own: readonly string[], forwarded: readonly string[] = []): string[] {
+    const headers = [...forwarded, ...own];
+    if (this.#sessionId !== undefined) headers.push(SESSION_HEADER, this.#sessionId);
+    if (this.#version !== undefined) headers.push(VERSION_HEADER, this.#version);
+    return headers;
   }
-
-  return {
-    get sessionId() {
-      return sessionId;
-    },
-    send: (text, options) => void post(text, options),
-    agreed: (agreedVersion) => {
-      version = agreedVersion;
-    },
-    abandon: (id) => inFlight.get(id)?.abort(),
-    listen: (headers) => void receiveUnasked(headers),
-    // Each response has its own connection, which undici pauses with its reader.
-    pause: () => undefined,
-    close: async () => {
-      const ending = sessionId;
-      closed.abort();
-      if (ending === undefined) return;
-      await endSession(target, ending, version);
-    },
-  };
 }
 
-/** A server that takes no POST at this URL: usually one that has only the older HTTP+SSE transport. */
+function noResponse(address: string): TargetFailure {
+  const problem = 'the server ended its answer without a response';
+  return new TargetFailure(problem, `${address}: ${problem}`);
+}
+
+function callFailed(address: string, error: unknown): TargetFailure {
+  return new TargetFailure(
+    `the call to the server failed: ${explainUpstreamError(error)}`,
+    locatedProblem(address, error),
+  );
+}
+
+/** The failure of a server that accepts no POST at this URL: usually it offers the older HTTP+SSE transport only. */
 function postRefused(address: string): TargetFailure {
   const problem =
     'the server answered HTTP 405 to a POST, so it does not offer Streamable HTTP at this URL. ' +
@@ -200,7 +226,10 @@ function postRefused(address: string): TargetFailure {
   return new TargetFailure(problem, `${address}: ${problem}`);
 }
 
-/** Tells the server that the session is over; whether it cares is its business (405 is allowed). */
+/**
+ * Ends the session at the server (DELETE), waiting at most `LIMITS.childKillGrace`. Never rejects: servers may refuse with
+ * 405 (MCP, "Session Management"), and any other failure is only logged.
+ */
 async function endSession(
   { name, upstream, path, log }: HttpTarget,
   sessionId: string,
@@ -222,7 +251,8 @@ async function endSession(
   }
 }
 
-function isOurs(error: unknown): error is Error {
+/** Whether the error already says what failed, so that it is not an error of the connection. */
+function isClassified(error: unknown): error is Error {
   return (
     error instanceof UpstreamStatusError ||
     error instanceof UpstreamSessionLost ||

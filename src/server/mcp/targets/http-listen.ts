@@ -3,21 +3,21 @@ import { LIMITS } from '../../../core/limits.ts';
 import { readEvents, type StreamPosition } from './http-body.ts';
 import { RetryWait } from './retry-wait.ts';
 
-/** The GET stream of one session with a server, for what the server sends on its own. */
+/** The GET stream of one session with a server, for messages outside a response. */
 export interface Listening {
-  /** Sends the GET; with a `lastEventId`, for what came after it. */
+  /** Sends the GET; with a `lastEventId`, for the events after it. */
   open(position: StreamPosition): Promise<Dispatcher.ResponseData>;
   message(text: string): void;
   /** The server no longer knows the session. */
   sessionLost(): void;
-  /** The stream could not be opened or broke; it is tried again. */
+  /** The stream could not be opened or broke; another attempt follows. */
   interrupted(problem: unknown): void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Keeps the GET stream open: opens it again whenever it ends, for as long as the session lives, and asks for what was
- * missed. Ends when the server does not offer such a stream (405), refuses the caller, or has forgotten the session.
+ * Keeps the GET stream open until `signal` is aborted: reopens it whenever it ends, and requests missed events. Returns
+ * earlier if the server does not offer the stream (405), rejects the caller, or no longer knows the session. Never rejects.
  */
 export async function listen(stream: Listening): Promise<void> {
   const { signal } = stream;
@@ -36,15 +36,15 @@ export async function listen(stream: Listening): Promise<void> {
           wait.succeeded();
           stream.message(text);
         });
-        // A server that ends each stream at once would otherwise be asked ten times a second for ever.
+        // Otherwise a server that ends each stream at once would get ten requests a second.
         if (performance.now() - since > LIMITS.retryLast) wait.succeeded();
         else wait.failed();
       } else {
         await response.body.dump();
         if (statusCode === 400 && lastEventId !== undefined) delete position.lastEventId;
-        // Some servers say 400. One that never opened the stream may not offer it, whatever its status for that is.
+        // Some servers answer 400 for an unknown session. Without an earlier stream, 404 and 400 may mean that there is none.
         else if (wasOpen && (statusCode === 404 || statusCode === 400)) return stream.sessionLost();
-        else if (!isPassing(statusCode)) return;
+        else if (!isTemporary(statusCode)) return;
         wait.failed();
         stream.interrupted(new Error(`the server answered HTTP ${statusCode}`));
       }
@@ -57,5 +57,5 @@ export async function listen(stream: Listening): Promise<void> {
   }
 }
 
-/** Whether a later attempt may succeed: the server is overloaded or failing, or a proxy before it cannot reach it. */
-const isPassing = (status: number): boolean => status >= 500 || status === 429 || status === 408;
+/** Whether a later attempt may succeed: the server is overloaded or failing, or unreachable behind a proxy. */
+const isTemporary = (status: number): boolean => status >= 500 || status === 429 || status === 408;

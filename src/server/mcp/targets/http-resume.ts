@@ -5,12 +5,12 @@ import { TargetFailure } from '../target-failure.ts';
 import { OversizedMessage, readEvents, type StreamPosition, UpstreamStatusError } from './http-body.ts';
 import { RetryWait } from './retry-wait.ts';
 
-/** A response stream that ended before its response, and how to go on with it. */
+/** A response stream that ended before its response, and the callbacks to resume it. */
 export interface Interrupted {
   readonly position: StreamPosition;
   /** `host:port`, for the log. */
   readonly address: string;
-  /** Sends the GET that asks for the events after that position. */
+  /** Sends the GET for the events after that position. */
   open(position: StreamPosition): Promise<Dispatcher.ResponseData>;
   /** Whether the response is still missing. */
   isAwaited(): boolean;
@@ -20,8 +20,8 @@ export interface Interrupted {
 
 /**
  * Resumes a response stream until its response has come (MCP 2025-11-25, "Resumability and Redelivery": always by GET
- * with `Last-Event-ID`, after the time in `retry`). Servers may end such streams on purpose and be polled; how long is
- * the client's decision. Rejects after `LIMITS.resumeAttempts` failures in a row, or when the server refuses.
+ * with `Last-Event-ID`, after the time in `retry`). Servers may end such streams on purpose and be polled, with no limit
+ * except the client's. Rejects after `LIMITS.resumeAttempts` failures in a row, or if the server refuses.
  */
 export async function resume(stream: Interrupted): Promise<void> {
   const { position, signal } = stream;
@@ -66,11 +66,11 @@ async function attempt({ open, position, isAwaited, message }: Interrupted): Pro
 }
 
 function cannotResume({ address }: Interrupted, problem: unknown): TargetFailure {
-  const begin = 'the response stream ended before the response and could not be resumed: ';
+  const prefix = 'the response stream ended before the response and could not be resumed: ';
   if (problem instanceof UpstreamStatusError)
-    return new TargetFailure(begin + problem.message, `${address}: ${begin}${problem.message}`);
+    return new TargetFailure(prefix + problem.message, `${address}: ${prefix}${problem.message}`);
   return new TargetFailure(
-    begin + explainUpstreamError(problem),
-    `${begin}${locatedProblem(address, problem)}`,
+    prefix + explainUpstreamError(problem),
+    `${prefix}${locatedProblem(address, problem)}`,
   );
 }

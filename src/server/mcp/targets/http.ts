@@ -3,7 +3,7 @@ import { AppError } from '../../../core/errors.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { createUpstream, type Upstream } from '../../transport/upstream.ts';
 import { defineTarget, type Target } from '../target.ts';
-import { openHttpChannel } from './http-channel.ts';
+import { HttpChannel } from './http-channel.ts';
 
 const schema = z
   .strictObject({
@@ -41,7 +41,7 @@ export const mcp = defineTarget({
       endpoint: upstream.address,
       open: (events, sessionId) =>
         Promise.resolve(
-          openHttpChannel(
+          new HttpChannel(
             { name, upstream, path: url.pathname + url.search, log: context.log },
             events,
             sessionId,
@@ -61,8 +61,8 @@ function endpointUrl(
   if ((port === undefined) !== (path === undefined)) {
     context.report({
       code: 'AGW0105',
-      message: '`port` and `path` go together',
-      help: 'set both, or give `host` as a URL',
+      message: '`port` and `path` must be set together',
+      help: 'set both, or set `host` to a URL',
     });
     return undefined;
   }
@@ -93,12 +93,12 @@ function endpointUrl(
     });
     return undefined;
   }
-  // An endpoint without a path is at /mcp, as everywhere else in this configuration.
+  // A URL without a path means /mcp, as everywhere in the configuration.
   if (url.pathname === '/' && !text.endsWith('/')) url.pathname = '/mcp';
   return url;
 }
 
-/** Stands in for a target whose configuration was reported as wrong: it is never opened. */
+/** Placeholder for a target with a reported configuration error: it is never opened. */
 function unusable(name: string): Target {
   return {
     name,

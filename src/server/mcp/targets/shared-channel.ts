@@ -6,9 +6,9 @@ import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from '../message
 import { errorMessage, RPC, resultMessage } from '../protocol.ts';
 import type { Channel, ChannelEvents, SendOptions } from '../target.ts';
 
-/** What acts on the whole server, or shows what others do there: one session must not do it for the others. */
+/** Methods that affect or show the state of all sessions of the server: they are refused. */
 const PER_CLIENT = /^(?:logging\/|tasks\/)/;
-/** The capabilities that stand for it. */
+/** Capabilities for these methods, which are hidden from clients. */
 const NOT_SHARED = ['logging', 'tasks'];
 
 const TOKEN_IN_CALL = ['params', '_meta', 'progressToken'];
@@ -16,31 +16,31 @@ const TOKEN_IN_PROGRESS = ['params', 'progressToken'];
 
 /** A process that several sessions use. */
 export interface SharedProcess {
-  readonly peer: JsonRpcConnection;
+  readonly rpc: JsonRpcConnection;
   readonly channel: Channel;
-  /** The server's answer to `initialize`. */
+  /** The server's response to `initialize`. */
   readonly initialized: Promise<RpcMessage>;
   readonly members: Set<SharedChannel>;
-  /** It has ended, or is being ended. */
+  /** The process has exited or is being stopped. */
   isOver: boolean;
 }
 
-/** The server as its channels see it. */
+/** The interface of the shared server for its channels. */
 interface Server {
   leave(member: SharedChannel, running: SharedProcess): Promise<void>;
-  /** A progress token that no other call of the process uses. */
+  /** Returns a progress token that no other call of the process uses. */
   nextToken(): string;
-  /** A message of the process that belongs to no call. */
+  /** Handles a message of the process that belongs to no call. */
   unrelated(running: SharedProcess, message: RpcMessage): void;
 }
 
-/** One session's way to a shared process. */
+/** The channel of one session to a shared process. */
 export class SharedChannel implements Channel {
   readonly sessionId = undefined;
   readonly events: ChannelEvents;
   readonly #server: Server;
   readonly #process: SharedProcess;
-  /** The ids of calls in flight at the process, by the session's own. */
+  /** Ids at the process of calls in flight, by the session's id. */
   readonly #calls = new Map<number, number>();
   readonly #subscriptions = new Set<string>();
   #isSlow = false;
@@ -60,6 +60,7 @@ export class SharedChannel implements Channel {
     else this.#request(parseMessage(text, TARGET_BOUNDS), id);
   }
 
+  /** Whether the session subscribed to this resource or to one that contains it. */
   isSubscribed(uri: string): boolean {
     // "This could be a sub-resource of the one that the client actually subscribed to" (MCP schema, resources/updated).
     return [...this.#subscriptions].some(
@@ -67,8 +68,8 @@ export class SharedChannel implements Channel {
     );
   }
 
-  /** The process has ended. */
-  gone(error: Error): void {
+  /** Closes the channel after the process has exited. */
+  processExited(error: Error): void {
     this.#isClosed = true;
     this.events.closed(error);
   }
@@ -77,7 +78,7 @@ export class SharedChannel implements Channel {
   abandon(): void {}
   listen(): void {}
 
-  /** Others use the same pipe. What this session may miss is left out while it is slow: its progress. */
+  /** Drops progress while the client reads slowly. The pipe itself is not paused, because other sessions use it. */
   pause(paused: boolean): void {
     this.#isSlow = paused;
   }
@@ -89,34 +90,37 @@ export class SharedChannel implements Channel {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    const { peer, members } = this.#process;
-    for (const id of this.#calls.values()) peer.cancel(id, 'the session ended');
+    const { rpc, members } = this.#process;
+    for (const id of this.#calls.values()) rpc.cancel(id, 'the session ended');
     members.delete(this);
     for (const uri of this.#subscriptions) {
       if (this.#hasOtherSubscriber(uri)) continue;
       const params = JSON.stringify({ uri });
-      peer.call('resources/unsubscribe', params, [], LIMITS.slowTarget).catch(() => undefined);
+      rpc.call('resources/unsubscribe', params, [], LIMITS.slowTarget).catch(() => undefined);
     }
     await this.#server.leave(this, this.#process);
   }
 
   #request(message: RpcMessage, id: number): void {
-    // A client that asks again reads again.
+    // A client that sends a request is reading again.
     this.#isSlow = false;
-    if (this.#isAnsweredHere(message, id)) return;
+    if (this.#answerSubscription(message, id)) return;
     const span = valueAt(message.text, TOKEN_IN_CALL);
     const token = span && message.text.slice(span.start, span.end);
     const text = span && edit(message.text, [{ ...span, text: this.#server.nextToken() }]);
     const outward = text === undefined ? message : parseMessage(text, TARGET_BOUNDS);
-    const { peer } = this.#process;
-    // First the id, since a call may fail at once.
+    const { rpc } = this.#process;
+    // Set before the call, which may fail synchronously.
     this.#calls.set(id, Number.NaN);
-    const own = peer.forward(outward, [], this.#handler(message, id, token));
+    const own = rpc.forward(outward, [], this.#handler(message, id, token));
     if (this.#calls.has(id)) this.#calls.set(id, own);
   }
 
-  /** Keeps account of subscriptions: the server knows one subscriber, and must not lose it while another session stays. */
-  #isAnsweredHere({ method, params: { uri } }: RpcMessage, id: number): boolean {
+  /**
+   * Tracks subscriptions of sessions, because the server sees a single subscriber, which must stay subscribed while any session
+   * is. Returns true if the request was answered without the server.
+   */
+  #answerSubscription({ method, params: { uri } }: RpcMessage, id: number): boolean {
     if (typeof uri !== 'string') return false;
     if (method === 'resources/subscribe') {
       const isFull = this.#subscriptions.size >= LIMITS.sharedSubscriptions;
@@ -155,12 +159,12 @@ export class SharedChannel implements Channel {
     };
   }
 
-  /** Of what a client may notify, only the end of a call concerns a server that others use as well. */
+  /** Forwards cancellations. Other notifications of a client do not concern a shared server. */
   #notify(text: string): void {
     const { kind, method, params } = parseMessage(text, TARGET_BOUNDS);
     if (kind !== 'notification' || method !== 'notifications/cancelled') return;
     const own = this.#calls.get(Number(params['requestId']));
-    if (own !== undefined) this.#process.peer.cancel(own, String(params['reason'] ?? 'cancelled'));
+    if (own !== undefined) this.#process.rpc.cancel(own, String(params['reason'] ?? 'cancelled'));
   }
 
   #hasOtherSubscriber(uri: string): boolean {
@@ -171,19 +175,20 @@ export class SharedChannel implements Channel {
     this.events.message(errorMessage(String(id), code, text), id);
   }
 
-  /** The server was initialized once, by the gateway: each session gets its answer, in a revision that its client asked for. */
+  /** Answers with the server's response to the gateway's `initialize`, in a revision that the client supports. */
   #answerInitialize(text: string, id: number): void {
     const asked = String(parseMessage(text, TARGET_BOUNDS).params['protocolVersion']);
     this.#process.initialized.then(
       (message) => {
         if (!this.#isClosed) this.events.message(withId(forSession(message, asked), String(id)), id);
       },
-      // The end of the process has told the session already.
+      // `processExited` has already reported the failure.
       () => undefined,
     );
   }
 }
 
+/** The `initialize` response for one session: negotiated revision, without hidden capabilities. */
 function forSession(message: RpcMessage, asked: string): RpcMessage {
   const { text } = message;
   const result = message.result as { protocolVersion: string; capabilities?: Record<string, unknown> };

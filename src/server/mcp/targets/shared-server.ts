@@ -11,10 +11,10 @@ import {
   resultMessage,
 } from '../protocol.ts';
 import type { Channel, ChannelEvents, Target } from '../target.ts';
-import { lateFailure } from '../timeouts.ts';
+import { timeoutFailure } from '../timeouts.ts';
 import { SharedChannel, type SharedProcess } from './shared-channel.ts';
 
-/** Without abilities of its own: a request of the server could not be given to the right one of several clients. */
+/** Without capabilities: requests of the server could not be assigned to one of several clients. */
 const CLIENT = JSON.stringify({
   protocolVersion: LATEST_SESSION_REVISION,
   capabilities: {},
@@ -22,10 +22,9 @@ const CLIENT = JSON.stringify({
 });
 
 /**
- * One process of a stdio target for all sessions (`stdio.shared`). It starts with the first session and ends with the
- * last. Answers and progress go to the session that asked; what the server says of itself (`list_changed`) goes to all,
- * and updates of resources to those that subscribed. What nobody can be found for goes to no client: it could be about
- * another user's call (docs/decisions/0020).
+ * One process of a stdio target for all sessions (`stdio.shared`). It starts with the first session and is stopped after the
+ * last. Responses and progress go to the session of the request, `list_changed` to all sessions, and updates of resources
+ * to subscribers. Other messages are dropped, because they may concern another user's call (docs/decisions/0020).
  */
 export class SharedServer {
   readonly #target: Target;
@@ -33,7 +32,7 @@ export class SharedServer {
   readonly #open: (events: ChannelEvents) => Promise<Channel>;
   #current: Promise<SharedProcess> | undefined;
   #joining = 0;
-  /** The end of the last process: two at a time could harm each other's files. */
+  /** Resolves when the previous process has exited: two at a time could damage each other's files. */
   #stopped: Promise<void> = Promise.resolve();
   #failure: unknown;
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -46,7 +45,10 @@ export class SharedServer {
     this.#open = open;
   }
 
-  /** A channel for one session. Rejects with the reason when the process cannot be started, or was not a moment ago. */
+  /**
+   * Opens a channel for one session. Rejects with the reason if the process cannot be started; during the back-off after a
+   * failure, with the last failure.
+   */
   async join(events: ChannelEvents): Promise<Channel> {
     this.#joining += 1;
     try {
@@ -64,24 +66,25 @@ export class SharedServer {
     }
   }
 
-  /** A progress token that no other call of any session has. */
+  /** Returns a progress token that no other call of any session uses. */
   nextToken(): string {
     return `"agctl-${this.#nextToken++}"`;
   }
 
-  /** Ends the process with its last session. */
+  /** Removes a session; stops the process after the last one. */
   async leave(member: SharedChannel, running: SharedProcess): Promise<void> {
     running.members.delete(member);
     if (running.members.size === 0 && this.#joining === 0) await this.#stop(running);
   }
 
+  /** Stops the process. Resolves when it has exited. */
   async close(): Promise<void> {
     const running = await this.#current?.catch(() => undefined);
     if (running !== undefined) await this.#stop(running);
     await this.#stopped;
   }
 
-  /** What belongs to no call of a session. */
+  /** Handles a message that belongs to no call: answers requests, passes notifications to the sessions that they concern. */
   unrelated(running: SharedProcess, message: RpcMessage): void {
     const { kind, method, params, text } = message;
     if (kind === 'request') {
@@ -89,12 +92,8 @@ export class SharedServer {
       const answer =
         method === 'ping'
           ? resultMessage(id, '{}')
-          : errorMessage(
-              id,
-              RPC.methodNotFound,
-              `${method}: this server is shared, and has no single client`,
-            );
-      running.peer.send(answer, []);
+          : errorMessage(id, RPC.methodNotFound, `${method}: this server is shared by several clients`);
+      running.rpc.send(answer, []);
       return;
     }
     const receivers = [...running.members].filter(
@@ -104,28 +103,32 @@ export class SharedServer {
     );
     for (const member of receivers) member.events.message(text);
     if (receivers.length === 0)
-      this.#log.debug('mcp::stdio', 'notification of a shared server belongs to no session; it was dropped', {
-        target: this.#target.name,
-        method,
-      });
+      this.#log.debug(
+        'mcp::stdio',
+        'a notification of a shared server belongs to no session and was dropped',
+        {
+          target: this.#target.name,
+          method,
+        },
+      );
   }
 
   async #start(): Promise<SharedProcess> {
     await this.#stopped;
     const members = new Set<SharedChannel>();
-    const peer: JsonRpcConnection = new JsonRpcConnection(this.#target, this.#log, (message) =>
+    const rpc: JsonRpcConnection = new JsonRpcConnection(this.#target, this.#log, (message) =>
       this.unrelated(running, message),
     );
     let channel: Channel;
     try {
-      channel = await this.#open(peer.events);
+      channel = await this.#open(rpc.events);
     } catch (error) {
       this.#failed(error, false);
       throw error;
     }
-    peer.bind(channel);
-    const initialized = this.#initialize(peer, channel);
-    const running: SharedProcess = { peer, channel, members, initialized, isOver: false };
+    rpc.bind(channel);
+    const initialized = this.#initialize(rpc, channel);
+    const running: SharedProcess = { rpc, channel, members, initialized, isOver: false };
     let isInitialized = false;
     running.initialized.then(
       () => {
@@ -137,38 +140,38 @@ export class SharedServer {
         this.#stopped = channel.close();
       },
     );
-    peer.onClosed = (error) => this.#ended(running, error, isInitialized);
+    rpc.onClosed = (error) => this.#ended(running, error, isInitialized);
     return running;
   }
 
-  async #initialize(peer: JsonRpcConnection, channel: Channel): Promise<RpcMessage> {
+  async #initialize(rpc: JsonRpcConnection, channel: Channel): Promise<RpcMessage> {
     const seconds = LIMITS.initializeTimeout / 1000;
-    const late = Promise.withResolvers<never>();
+    const timedOut = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
       const text = `no answer to initialize within ${seconds} s`;
-      late.reject(lateFailure(this.#target, text, channel.diagnosis?.()));
+      timedOut.reject(timeoutFailure(this.#target, text, channel.diagnosis?.()));
     }, LIMITS.initializeTimeout);
     try {
-      const message = await Promise.race([peer.call('initialize', CLIENT, []), late.promise]);
+      const message = await Promise.race([rpc.call('initialize', CLIENT, []), timedOut.promise]);
       const result = message.result as { protocolVersion?: unknown } | null | undefined;
       if (typeof result?.protocolVersion !== 'string')
         throw new Error('its initialize result has no protocolVersion');
       channel.agreed(result.protocolVersion);
-      peer.send(notificationMessage('notifications/initialized'), []);
+      rpc.send(notificationMessage('notifications/initialized'), []);
       return message;
     } finally {
       clearTimeout(timer);
     }
   }
 
-  /** The process is gone: so is every session's channel, and the next use starts another. */
+  /** Closes all channels after the process has exited. The next use starts another process. */
   #ended(running: SharedProcess, error: Error, wasReady: boolean): void {
     if (running.isOver) return;
     running.isOver = true;
     const members = [...running.members];
     running.members.clear();
     this.#failed(error, wasReady);
-    for (const member of members) member.gone(error);
+    for (const member of members) member.processExited(error);
   }
 
   #failed(error: unknown, wasReady: boolean): void {
@@ -184,9 +187,9 @@ export class SharedServer {
     running.isOver = true;
     this.#current = undefined;
     this.#failure = new Error('the session ended');
-    for (const member of running.members) member.gone(new Error('the session ended'));
+    for (const member of running.members) member.processExited(new Error('the session ended'));
     running.members.clear();
-    this.#stopped = running.peer.close();
+    this.#stopped = running.rpc.close();
     await this.#stopped;
   }
 }

@@ -1,27 +1,24 @@
 import { StringDecoder } from 'node:string_decoder';
 import { LIMITS } from '../../../core/limits.ts';
 
-/** Called with each line that may be logged; `suppressed` lines were left out before it. */
+/** Called with each line to log. `suppressed`: number of lines omitted before it. */
 export type OnLine = (text: string, suppressed: number) => void;
 
-/** In place of a line that was too long to be kept whole: secrets are not found in the rest of a line. */
+/** Replaces a line over the limit: secrets could not be found in a part of it. */
 const TOO_LONG = `(a line over ${LIMITS.childErrorBytes} bytes)`;
 
-/** How many lines an explanation has: the last ones, and before them the first that name an error. */
+/** Lines in an explanation: the last ones, preceded by the first ones that mention an error. */
 const LAST_LINES = 3;
 const FIRST_ERRORS = 3;
-/** Lines among which those are looked for, and their age in ms: an error of an hour ago explains nothing. */
+/** Number of recent lines that are searched for errors, and their maximum age in ms. */
 const KEPT_LINES = 40;
 const KEPT_CHARACTERS = LAST_LINES * LIMITS.childErrorBytes;
 const KEPT_FOR = 10_000;
-/** Characters of one line in an explanation, and of all of it. Six shortened lines are more: the end gives way. */
+/** Maximum length of one line in an explanation and of the whole, in characters. The end is cut from the left. */
 const LINE_CHARACTERS = 200;
 const ALL_CHARACTERS = 700;
 
-/**
- * A line that says more than that there was an error: `npm error code E404`, `ModuleNotFoundError: ...`. A program that
- * fails often says why first, and ends with advice.
- */
+/** Lines that mention an error: `npm error code E404`, `ModuleNotFoundError: ...`. Programs often print it first. */
 const ERROR =
   /\b(?:error|fatal|exception|panic|failed|denied|refused|not found|cannot)\b|[a-z]Error:|\bE[A-Z]{4,}\b/i;
 
@@ -30,11 +27,14 @@ interface Line {
   readonly at: number;
 }
 
-/** Splits stderr into lines, takes the secrets out, keeps the last lines, and passes on so many a second. */
+/**
+ * Splits stderr into lines, removes secrets, keeps the last lines for explanations, and passes at most
+ * `LIMITS.childErrorLinesPerSecond` on.
+ */
 export class StderrLines {
   readonly #clean: (line: string) => string;
   readonly #onLine: OnLine;
-  // A character may come in two pieces, and with it a secret.
+  // A character, and with it a secret, may be split between chunks.
   readonly #decoder = new StringDecoder('utf8');
   #rest = '';
   #isTooLong = false;
@@ -61,7 +61,7 @@ export class StderrLines {
     this.#isTooLong = true;
   }
 
-  /** The last lines, and the first ones before them that tell of an error, without secrets, for an explanation. */
+  /** Explanation of a failure: the last lines, preceded by the first recent ones that mention an error, without secrets. */
   last(): string {
     const rest = this.#whole(this.#rest);
     const now = performance.now();
@@ -78,7 +78,7 @@ export class StderrLines {
     return before + end.slice(-(ALL_CHARACTERS - before.length));
   }
 
-  /** Whole, because secrets are not found in parts of a line; long ones leave less room for others. */
+  /** Keeps whole lines, because secrets are not found in parts of a line. */
   #keep(text: string): void {
     this.#last.push({ text, at: performance.now() });
     this.#size += text.length;

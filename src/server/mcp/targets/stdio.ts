@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { noteNoise } from '../noise.ts';
+import { logInvalidMessage } from '../invalid-messages.ts';
 import { mcpProcessOf } from '../process.ts';
 import { type Channel, type ChannelEvents, defineTarget, type Target } from '../target.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
@@ -17,30 +17,33 @@ const schema = z
       .string()
       .min(1)
       .describe('Command that starts the MCP server. Looked up on PATH; no shell is involved.'),
-    args: z.array(z.string()).default([]).describe('Arguments of the command, passed on as they are.'),
+    args: z.array(z.string()).default([]).describe('Arguments of the command, passed unchanged.'),
     env: z
       .record(z.string(), z.string())
       .default({})
       .meta({ secret: true })
       .describe(
-        "Environment variables for the server, in addition to those of the gateway that it gets anyway: PATH, HOME, LANG and the like; certificates and proxies (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, HTTPS_PROXY, NO_PROXY, ...), with a proxy's password if its URL has one; npm_config_*, UV_* and PIP_*.",
+        "Environment variables for the server, in addition to those that it inherits from the gateway: PATH, HOME, LANG and the like; certificates and proxies (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE, HTTPS_PROXY, NO_PROXY, ...), with a proxy's password if its URL has one; npm_config_*, UV_* and PIP_*.",
       ),
     inheritEnv: z
       .boolean()
       .default(false)
       .describe(
-        "Give the server the gateway's whole environment. Off by default: it may hold keys of other services.",
+        "Pass the gateway's whole environment to the server. Off by default, because it may contain keys of other services.",
       ),
     shared: z
       .boolean()
       .default(false)
       .describe(
-        'Run one process for all sessions of the backend instead of one for each. For servers that keep nothing of a client: all callers see the same state, and the server can neither ask a client nor log to one.',
+        'Run one process for all sessions of the backend instead of one per session. For servers without state per client: all callers see the same state, and the server can neither send requests nor log messages to a client.',
       ),
-    clear_env: z.boolean().default(false).describe('Start from an empty environment: only `env` is given.'),
+    clear_env: z
+      .boolean()
+      .default(false)
+      .describe('Start with an empty environment: the server only gets `env`.'),
   })
   .describe(
-    'A local MCP server that the gateway starts, one process per session, and speaks to over stdin and stdout.',
+    'A local MCP server that the gateway starts as a child process, one per session, and uses over stdin and stdout.',
   )
   .meta({ foreignNames: { command: 'cmd', environment: 'env' } });
 
@@ -53,8 +56,8 @@ export const stdio = defineTarget({
       context.at('cmd').report({
         code: 'AGW0104',
         severity: 'warning',
-        message: '`cmd` has spaces, and is one command as a whole: no shell takes it apart',
-        help: 'put arguments into `args`, as in `{ cmd: npx, args: [-y, some-server] }`',
+        message: '`cmd` contains spaces but is run as one executable name (no shell)',
+        help: 'move arguments to `args`, as in `{ cmd: npx, args: [-y, some-server] }`',
       });
     warnIfMissing(name, config, context);
     const command: Command = {
@@ -68,38 +71,34 @@ export const stdio = defineTarget({
       name,
       resumable: false,
       endpoint: undefined,
-      open: (events) => (shared === undefined ? own(events) : shared.join(events)),
+      open: (events) => (shared === undefined ? open(events) : shared.join(events)),
       clean: command.clean,
       close: () => shared?.close() ?? Promise.resolve(),
     };
-    const own = (events: ChannelEvents): Promise<Channel> =>
-      openChannel(target, command, events, context, environmentRule(config));
-    const shared = config.shared ? new SharedServer(target, context.log, own) : undefined;
+    const open = (events: ChannelEvents): Promise<Channel> =>
+      openChannel(target, command, events, context, environmentHint(config));
+    const shared = config.shared ? new SharedServer(target, context.log, open) : undefined;
     return target;
   },
 });
 
-/** Whether words follow the command. A path may have spaces: `/Applications/My Server/bin/server`. */
+/** Whether the command contains arguments. A path may contain spaces: `/Applications/My Server/bin/server`. */
 const hasArguments = (cmd: string): boolean => /^[^\s/\\]+\s|\s--?[a-z]/i.test(cmd.trim());
 
 /**
- * A command that is not there shows with the first client only. Not a problem of the file: it is checked on other machines,
- * too, and the command may come later. Windows has its own rules of finding one.
+ * Logs a warning for a missing command, which would otherwise only be noticed by the first client. Not a configuration error:
+ * the file may be validated on another machine, or the command installed later. Skipped on Windows, which searches differently.
  */
 function warnIfMissing(name: string, config: z.output<typeof schema>, context: CompileContext): void {
   const { env, folder, log } = context;
   if (process.platform === 'win32' || findCommand(config.cmd, childEnvironment(config, env), folder)) return;
-  log.warn(
-    'mcp::stdio',
-    'command of a target was not found: install it, or give its whole path in stdio.cmd',
-    {
-      target: name,
-      cmd: config.cmd,
-    },
-  );
+  log.warn('mcp::stdio', 'command of a target was not found: install it, or set stdio.cmd to its full path', {
+    target: name,
+    cmd: config.cmd,
+  });
 }
 
-/** What the configuration holds is known to its redactor; what the server inherits is not. */
+/** Functions that remove secrets: those of the configuration (its redactor) and those of the server's environment. */
 function cleaners(
   { redactor }: CompileContext,
   env: () => Command['env'],
@@ -112,11 +111,11 @@ function cleaners(
   return { clean, cleanArguments: (args) => redactor().value(args, 'args') as string[] };
 }
 
-/** A server that waits for ever may miss a variable, such as that of a proxy with a name of its own. */
-function environmentRule({ inheritEnv, clear_env }: z.output<typeof schema>): string {
-  if (clear_env) return 'it has no variables but those in stdio.env (clear_env); ';
+/** Hint for the log about a server that does not answer: it may lack an environment variable, such as a custom proxy's. */
+function environmentHint({ inheritEnv, clear_env }: z.output<typeof schema>): string {
+  if (clear_env) return 'its environment only has the variables in stdio.env (clear_env); ';
   if (inheritEnv) return '';
-  return "it has only some of the gateway's variables: stdio.env adds variables, stdio.inheritEnv all; ";
+  return "its environment only has some of the gateway's variables (add more with stdio.env, or all with stdio.inheritEnv); ";
 }
 
 async function openChannel(
@@ -124,7 +123,7 @@ async function openChannel(
   command: Command,
   events: ChannelEvents,
   context: CompileContext,
-  rule: string,
+  hint: string,
 ): Promise<Channel> {
   const { name } = target;
   const { log } = context;
@@ -140,7 +139,7 @@ async function openChannel(
           stream: 'stderr',
           ...(suppressed > 0 ? { suppressed } : {}),
         }),
-      gone: (failure) => {
+      exited: (failure) => {
         children.release();
         log.debug('mcp::stdio', 'target ended', { target: name, reason: failure.detail });
         events.closed(failure);
@@ -162,7 +161,7 @@ async function openChannel(
       return;
     }
     if (!isUtf8(bytes)) {
-      noteNoise(target, log, 'the line is not UTF-8');
+      logInvalidMessage(target, log, 'the line is not UTF-8');
       return;
     }
     const text = bytes.toString('utf8').trim();
@@ -177,14 +176,14 @@ async function openChannel(
         if (id !== undefined) events.failed(id, new Error('the server does not read its input'));
         return;
       }
-      // A line break is the end of a message here; inside JSON it can only be white space between tokens.
+      // A line break ends a message. Inside JSON text it can only be white space between tokens.
       child.write(/[\r\n]/.test(text) ? text.replace(/[\r\n]+/g, ' ') : text);
     },
     agreed: () => undefined,
     abandon: () => undefined,
     listen: () => undefined,
     pause: (paused) => child.pause(paused),
-    diagnosis: () => `${rule}${child.describe()}`,
+    diagnosis: () => `${hint}${child.describe()}`,
     close: () => child.stop(),
   };
 }

@@ -5,8 +5,8 @@ import { LIMITS } from '../../../core/limits.ts';
 type Shell = ChildProcessByStdio<Writable, null, null>;
 
 /**
- * Reads the process groups that live, and ends those once its input has ended. It is told `+ 123` and `- 123`. Terminated
- * first and killed two seconds later, as the gateway would. Only what every POSIX shell has.
+ * Reads the running process groups from its input (`+ 123` and `- 123`). When the input ends, it terminates them, and kills
+ * them two seconds later, as the gateway would. POSIX shell only.
  */
 const SCRIPT = `
 trap '' INT TERM HUP
@@ -27,9 +27,9 @@ done
 `;
 
 /**
- * A shell that outlives the gateway by a moment: when the gateway is killed, nothing else can end children that ignore
- * the end of their input (docs/decisions/0021). Started with the first child, and ended when there is none any more;
- * without `/bin/sh` there is no such shell.
+ * A shell that outlives the gateway: if the gateway is killed, nothing else ends children that ignore the end of their input
+ * (docs/decisions/0021). It is started with the first child and stopped `LIMITS.watchdogIdle` ms after the last one exited.
+ * Without `/bin/sh` there is no watchdog.
  */
 class Watchdog {
   readonly #groups = new Set<number>();
@@ -38,38 +38,38 @@ class Watchdog {
   add(group: number): void {
     this.#groups.add(group);
     if (this.#shell === undefined) this.#start();
-    else this.#tell(`+ ${group}\n`);
+    else this.#send(`+ ${group}\n`);
   }
 
   delete(group: number): void {
     this.#groups.delete(group);
-    this.#tell(`- ${group}\n`);
-    // Sessions come and go: not a shell for each.
+    this.#send(`- ${group}\n`);
+    // Delayed, so that short sessions do not start a shell each.
     if (this.#groups.size === 0) setTimeout(() => this.#endIfIdle(), LIMITS.watchdogIdle).unref();
   }
 
-  /** With no group on its list, the end of its input is the end of the shell alone. */
+  /** Ends the shell's input. With no group on its list, it just exits. */
   #endIfIdle(): void {
     if (this.#groups.size > 0) return;
     this.#shell?.stdin.end();
     this.#shell = undefined;
   }
 
-  #tell(line: string): void {
+  #send(line: string): void {
     const shell = this.#shell;
     if (shell === undefined) return;
-    // Stopped by somebody. Killed, not closed: the end of its input would mean that of the children.
+    // The shell is stopped (SIGSTOP). It is killed, because the end of its input would make it end the children.
     if (shell.stdin.writableLength > LIMITS.watchdogInputBytes) shell.kill('SIGKILL');
     else shell.stdin.write(line);
   }
 
   #start(): void {
-    // No process groups there.
+    // Windows has no process groups.
     if (process.platform === 'win32') return;
     let shell: Shell;
     try {
       shell = spawn('/bin/sh', ['-c', SCRIPT, 'agctl-watchdog'], {
-        // A session of its own: Ctrl-C at the terminal is for the gateway.
+        // In its own session, so that Ctrl-C at the terminal reaches the gateway only.
         detached: true,
         cwd: '/',
         env: { PATH: '/usr/bin:/bin' },
@@ -78,17 +78,17 @@ class Watchdog {
     } catch {
       return;
     }
-    // The gateway ends without waiting for it.
+    // The gateway can exit without waiting for the shell.
     shell.unref();
     (shell.stdin as Writable & { unref?(): void }).unref?.();
     shell.on('error', () => undefined);
     shell.stdin.on('error', () => undefined);
     shell.on('exit', () => {
-      // The next child brings another one.
+      // The next child starts another one.
       if (this.#shell === shell) this.#shell = undefined;
     });
     this.#shell = shell;
-    for (const group of this.#groups) this.#tell(`+ ${group}\n`);
+    for (const group of this.#groups) this.#send(`+ ${group}\n`);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Document } from './document.ts';
 import { importKeySet, type SigningKey, type SigningKeys } from './signing-keys.ts';
 
 /** No key set has been loaded yet: the provider is down, or its document is unusable. The message gives the reason. */
-export class KeySetUnavailable extends Error {}
+export class KeySetUnavailableError extends Error {}
 
 /** Reads the JWK Set (RFC 7517 §5) from where it is; rejects if that fails. A set in the configuration never expires. */
 export type KeySource = () => Promise<Document>;
@@ -57,14 +57,14 @@ export class KeySet {
 
   /**
    * Loads the keys for a token whose key is not among them. The first load of all, and one that is under way already, do
-   * not count as a load for an unknown `kid`. Rejects with `KeySetUnavailable` if there are no keys at all; for
+   * not count as a load for an unknown `kid`. Rejects with `KeySetUnavailableError` if there are no keys at all; for
    * `LIMITS.retryLast` after a failed load, it does so without another attempt.
    */
   async loadFor(kid: string): Promise<void> {
     if (this.#keys === undefined) {
       if (this.#loading !== undefined || this.#now() - this.#loadedAt >= LIMITS.retryLast)
         await this.#loadOnce();
-      if (this.#keys === undefined) throw new KeySetUnavailable(this.#problem);
+      if (this.#keys === undefined) throw new KeySetUnavailableError(this.#problem);
       return;
     }
     await this.#loading;

@@ -3,7 +3,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { Discovery } from './discovery.ts';
 import { TokenError } from './jwt-precheck.ts';
-import { KeySetUnavailable } from './key-set.ts';
+import { KeySetUnavailableError } from './key-set.ts';
 
 type Mode = 'strict' | 'optional' | 'permissive';
 
@@ -35,7 +35,7 @@ export function invalidToken(
   discovery: Discovery,
   error: unknown,
 ): undefined {
-  const unavailable = error instanceof KeySetUnavailable;
+  const unavailable = error instanceof KeySetUnavailableError;
   if (!(unavailable || error instanceof TokenError)) throw error;
   ctx.observer?.policy({
     kind: 'mcpAuthentication',

@@ -37,7 +37,7 @@ export class TokenValidator {
 
   /**
    * Returns the claims of a valid token: at once for a remembered token, as a promise for any other.
-   * Throws or rejects with `TokenError` if the token is not valid; rejects with `KeySetUnavailable` while no keys can be
+   * Throws or rejects with `TokenError` if the token is not valid; rejects with `KeySetUnavailableError` while no keys can be
    * loaded.
    */
   validate(token: string): Claims | Promise<Claims> {

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { createLog } from '../../../../src/core/log.ts';
 import type { Document } from '../../../../src/server/policies/mcp-authentication/document.ts';
-import { KeySet, KeySetUnavailable } from '../../../../src/server/policies/mcp-authentication/key-set.ts';
+import { KeySet, KeySetUnavailableError } from '../../../../src/server/policies/mcp-authentication/key-set.ts';
 import { TokenValidator } from '../../../../src/server/policies/mcp-authentication/token-validator.ts';
 import { type SigningKey, seconds, signingKey, token } from '../../../kit/tokens.ts';
 
@@ -231,10 +231,10 @@ describe('KeySet before the first successful read', () => {
     const set = scripted(one);
     set.failure = 'connection refused';
     await expect(set.validator.validate(fresh(one))).rejects.toThrow(
-      new KeySetUnavailable('connection refused'),
+      new KeySetUnavailableError('connection refused'),
     );
     set.now += 5 * SECOND - 1;
-    await expect(set.validator.validate(fresh(one))).rejects.toBeInstanceOf(KeySetUnavailable);
+    await expect(set.validator.validate(fresh(one))).rejects.toBeInstanceOf(KeySetUnavailableError);
     expect(set.reads).toBe(1);
     set.failure = undefined;
     set.now += 1;

@@ -6,29 +6,30 @@ import type { RpcMessage } from './message.ts';
 import { RpcError } from './protocol.ts';
 import type { Target } from './target.ts';
 
-interface Repeated {
+interface Replayed {
   readonly method: string;
   /** JSON text. */
   readonly params: string;
 }
 
 /**
- * Requests of a client whose effect lasts as long as the session: the log level and resource subscriptions. A server
- * keeps them in memory, so one that was started again, or that joined late, is asked again.
+ * Requests of a client whose effect lasts until the session ends: the log level and resource subscriptions. Servers keep
+ * them in memory, so they are sent again to a server that was restarted or joined the session late. At most
+ * `LIMITS.subscriptions` subscriptions are recorded; the oldest is removed first.
  */
-export class LastingRequests {
+export class ReplayedRequests {
   #level: string | undefined;
   readonly #subscriptions = new Set<string>();
 
-  /** Whether requests of that method are kept. */
-  static isKept(method: string): boolean {
+  /** Whether requests of that method are recorded. */
+  static isReplayed(method: string): boolean {
     return (
       method === 'logging/setLevel' || method === 'resources/subscribe' || method === 'resources/unsubscribe'
     );
   }
 
-  /** A server accepted this request; names in it are the server's own. */
-  keep({ method, params }: RpcMessage): void {
+  /** Records a request that a server accepted, with the names that the server uses. */
+  record({ method, params }: RpcMessage): void {
     if (method === 'logging/setLevel') {
       if (typeof params['level'] === 'string') this.#level = params['level'];
       return;
@@ -42,30 +43,30 @@ export class LastingRequests {
       this.#subscriptions.delete(this.#subscriptions.values().next().value as string);
   }
 
-  /** Asks a server for everything again, one request after the other. Never rejects: what fails is logged. */
-  async repeat(
+  /** Sends all recorded requests to a server, one after another. Never rejects: failures are logged. */
+  async replay(
     { target, capabilities = {} }: { readonly target: Target; readonly capabilities?: object | undefined },
-    peer: JsonRpcConnection,
+    rpc: JsonRpcConnection,
     headers: readonly string[],
     log: Log,
   ): Promise<void> {
     for (const { method, params } of this.#requests()) {
       if (!((method.split('/')[0] as string) in capabilities)) continue;
       try {
-        await peer.call(method, params, headers, LIMITS.listAnswer);
+        await rpc.call(method, params, headers, LIMITS.listAnswer);
       } catch (error) {
-        log.warn('mcp', 'target was started again and did not take over what the client had asked for', {
+        log.warn('mcp', 'target was restarted and rejected a request of the client that was sent again', {
           target: target.name,
           method,
           problem: messageOf(error),
         });
-        // A server that refuses one may take the next; one that is gone, or does not answer, will not.
+        // A server that refuses one request may accept the next. One that exited or does not answer will not.
         if (!(error instanceof RpcError)) return;
       }
     }
   }
 
-  #requests(): Repeated[] {
+  #requests(): Replayed[] {
     const subscriptions = [...this.#subscriptions].map((uri) => ({
       method: 'resources/subscribe',
       params: JSON.stringify({ uri }),

@@ -1,0 +1,61 @@
+import { LIMITS } from '../../core/limits.ts';
+import { timeoutMessage, withTimeout } from './timeouts.ts';
+
+interface TimedOutList {
+  /** The request is still in flight. */
+  isPending: boolean;
+  /** The late result, for the next caller. */
+  arrived?: { readonly items: unknown; readonly at: number };
+}
+
+/**
+ * List requests to one target that exceeded `LIMITS.slowTarget`, by method. Until the result arrives, callers get an error
+ * at once instead of waiting, and share one request in flight per method. The late result is kept for the next caller, for
+ * at most `LIMITS.listAnswer`.
+ */
+export class TimedOutLists {
+  readonly #late = new Map<string, TimedOutList>();
+
+  /**
+   * The result of `send`, or a rejection after `LIMITS.slowTarget` ms. `onArrival` runs when a list that timed out has
+   * arrived after all.
+   */
+  request<Items>(method: string, send: () => Promise<Items>, onArrival: () => void): Promise<Items> {
+    const late = this.#late.get(method);
+    if (late === undefined || this.#isExpired(late)) {
+      this.#late.delete(method);
+      const sent = send();
+      return withTimeout(sent, () => this.#follow(method, sent, onArrival));
+    }
+    if (late.arrived !== undefined) {
+      this.#late.delete(method);
+      return Promise.resolve(late.arrived.items as Items);
+    }
+    if (!late.isPending) this.#follow(method, send(), onArrival);
+    return Promise.reject(new Error(timeoutMessage(LIMITS.slowTarget)));
+  }
+
+  /** The target sent `list_changed`: late results are outdated. */
+  changed(): void {
+    for (const [method, { arrived }] of this.#late) if (arrived !== undefined) this.#late.delete(method);
+  }
+
+  #isExpired({ arrived }: TimedOutList): boolean {
+    return arrived !== undefined && performance.now() - arrived.at > LIMITS.listAnswer;
+  }
+
+  #follow(method: string, sent: Promise<unknown>, onArrival: () => void): void {
+    const late: TimedOutList = { isPending: true };
+    this.#late.set(method, late);
+    sent.then(
+      (items) => {
+        // Before the result is stored: it sends `list_changed`, which removes stored results.
+        onArrival();
+        late.arrived = { items, at: performance.now() };
+      },
+      () => {
+        late.isPending = false;
+      },
+    );
+  }
+}
