@@ -67,8 +67,8 @@ describe('validation warnings on variables', () => {
 
   test('validation warns about variables that no policy of the route sets', async () => {
     expect(await warnings('request', 'apiKey.team == "a" || extauthz.user == "b"')).toEqual([
-      expect.stringContaining('route `default/r` reads `apiKey`, but nothing on it sets that'),
-      expect.stringContaining('route `default/r` reads `extauthz`, but nothing on it sets that'),
+      expect.stringContaining('route `default/r` reads `apiKey`, but none of its policies sets it'),
+      expect.stringContaining('route `default/r` reads `extauthz`, but none of its policies sets it'),
     ]);
   });
 

@@ -17,7 +17,9 @@ const keySchema = z
       .string()
       .regex(HASH, { error: 'expected `sha256:` and 64 lower-case hexadecimal digits' })
       .optional()
-      .describe('SHA-256 of the key, so that the key itself is not in the file.'),
+      .describe(
+        'SHA-256 hash of the key (`sha256:` and hexadecimal digits), so that the file does not contain the key.',
+      ),
     metadata: z
       .record(z.string(), z.json())
       .default({})
@@ -25,7 +27,7 @@ const keySchema = z
     allowedModels: z
       .array(z.string())
       .optional()
-      .describe('LLM models that this key may use; all when absent.'),
+      .describe('LLM models that this key may use; all by default.'),
   })
   .superRefine(({ key, keyHash }, context) => {
     if ((key === undefined) === (keyHash === undefined)) {
@@ -39,20 +41,20 @@ const keySchema = z
 
 const schema = z
   .strictObject({
-    keys: z.array(keySchema).min(1).describe('Keys that are accepted.'),
+    keys: z.array(keySchema).min(1).describe('Accepted keys.'),
     mode: z
       .enum(['strict', 'optional', 'permissive'])
       .default('optional')
       .describe(
-        '`strict`: a valid key is required. `optional`: none or a valid one. `permissive`: never refuses.',
+        '`strict`: a valid key is required. `optional`: no key or a valid one. `permissive`: requests are never rejected.',
       ),
     location: locationSchema
       .optional()
-      .describe('Where the key is in the request; `Authorization: Bearer` by default.'),
+      .describe('Location of the key in the request; `Authorization: Bearer` by default.'),
   })
-  .describe('Accepts callers by a shared key.');
+  .describe('Authenticates callers by a shared key.');
 
-/** Shared keys. The key is removed from the request, so that no backend sees it. */
+/** Authenticates callers by shared keys. The key is removed from the request, so that backends do not receive it. */
 export const apiKey = definePolicy({
   key: 'apiKey',
   schema,
@@ -64,7 +66,7 @@ export const apiKey = definePolicy({
     unset: (route) => ({
       code: 'AGW0309',
       severity: 'warning',
-      message: `route \`${route}\` reads \`apiKey\`, but nothing on it sets that`,
+      message: `route \`${route}\` reads \`apiKey\`, but none of its policies sets it`,
       help: 'add the policy `apiKey`; until then `apiKey` is null',
     }),
   },
@@ -79,7 +81,7 @@ export const apiKey = definePolicy({
       });
     }
     const credential = credentialLocation(location, context.at('location'));
-    // Found by hash: equal time for all keys, and the keys themselves are not kept.
+    // Looked up by hash: takes the same time for all keys, and the keys themselves are not kept in memory.
     const byHash = new Map(
       keys.map(({ key, keyHash, ...rest }) => [keyHash?.slice('sha256:'.length) ?? hash(key ?? ''), rest]),
     );
@@ -101,7 +103,7 @@ export const apiKey = definePolicy({
           ctx.observer?.policy({
             kind: 'apiKey',
             action: 'skip',
-            reason: missing ? 'no key' : 'unknown key, which this mode ignores',
+            reason: missing ? 'no key' : 'unknown key, ignored in this mode',
           });
           return undefined;
         }
@@ -113,7 +115,7 @@ export const apiKey = definePolicy({
         ctx.observer?.policy({
           kind: 'apiKey',
           action: 'apply',
-          reason: 'the key is known',
+          reason: 'the key is valid',
           snapshot: known.metadata,
         });
         return undefined;

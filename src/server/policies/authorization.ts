@@ -12,12 +12,12 @@ const schema = z
       .array(ruleSchema)
       .min(1)
       .describe(
-        'CEL expressions; every one must be true. Also `allow:`, `deny:` and `require:` forms: any true `deny` refuses, every `require` must hold, and of several `allow` rules one suffices.',
+        'CEL expressions, all of which must be true. With the forms `allow:`, `deny:` and `require:`, a request is rejected if any `deny` rule is true; it needs all `require` rules and, if there are any, one of the `allow` rules.',
       ),
   })
-  .describe('Lets a request pass when its rules hold; otherwise 403.');
+  .describe('Rejects requests with 403 unless the rules allow them.');
 
-/** Rules on the request and on who sent it. */
+/** Authorization rules on the request and its caller. */
 export const authorization = definePolicy({
   key: 'authorization',
   schema,
@@ -32,7 +32,7 @@ export const authorization = definePolicy({
         const { allowed, reason, rule } = decision;
         ctx.observer?.authorization('authorization', decision);
         if (allowed) return undefined;
-        // A token without the scope that a rule asks for can be replaced by one with it (RFC 6750 §3.1).
+        // A client can replace a token without the required scope by one with it (RFC 6750 §3.1).
         const isAboutScope = rule?.reads('jwt.scope') === true || rule?.reads('jwt.scp') === true;
         const challenge =
           isAboutScope && jwtClaims.get(ctx) !== undefined

@@ -13,26 +13,26 @@ const schema = z
     allowMethods: z
       .array(z.string().min(1))
       .default([])
-      .describe('Methods a preflight allows. `*` allows what was asked for.'),
+      .describe('Methods that a preflight allows. `*` allows the requested one.'),
     allowHeaders: z
       .array(z.string().min(1))
       .default([])
-      .describe('Request headers a preflight allows. `*` allows what was asked for.'),
+      .describe('Request headers that a preflight allows. `*` allows the requested ones.'),
     exposeHeaders: z
       .array(z.string().min(1))
       .default([])
-      .describe('Response headers a page may read, such as `Mcp-Session-Id`.'),
+      .describe('Response headers that pages may read, such as `Mcp-Session-Id`.'),
     allowCredentials: z
       .boolean()
       .default(false)
-      .describe('Whether requests with cookies or other credentials may be read.'),
+      .describe('Whether responses to requests with cookies or other credentials may be read.'),
     maxAge: durationSchema
       .optional()
-      .describe(
-        "How long a browser may keep the answer to a preflight; the browser's own default when absent.",
-      ),
+      .describe("How long browsers may cache the response to a preflight; the browser's default if absent."),
   })
-  .describe('Answers preflights and lets browser pages of other origins read responses, refusals included.');
+  .describe(
+    'Answers preflights and lets browser pages of other origins read responses, including error responses.',
+  );
 
 /** Cross-origin resource sharing (Fetch standard, "CORS protocol"). */
 export const cors = definePolicy({
@@ -47,35 +47,35 @@ export const cors = definePolicy({
       context.at('allowOrigins', index).report({
         code: 'AGW0104',
         message: `\`${pattern}\` has more than one \`*\``,
-        help: 'write one `*`, for the names below a host: `https://*.example.com`',
+        help: 'use a single `*` for subdomains: `https://*.example.com`',
       });
     }
     const isAllowed = originMatcher(config.allowOrigins);
     const expose = config.exposeHeaders.join(', ');
-    /** Headers that tell the browser whether the page may read a response. */
+    /** Sets the headers with which the browser lets the page read a response. */
     const grant = (headers: HeaderList, origin: string): void => {
-      // Always the origin itself, never `*`: caches then need Vary, and credentials work.
+      // Always the origin, never `*`, which does not work with credentials. Caches need Vary for this.
       headers.set('access-control-allow-origin', origin);
       if (config.allowCredentials) headers.set('access-control-allow-credentials', 'true');
       if (expose !== '') headers.set('access-control-expose-headers', expose);
     };
-    const preflight = (requested: HeaderList): HeaderList => {
+    const preflight = (request: HeaderList): HeaderList => {
       const headers = new HeaderList();
-      const allow = (name: string, allowed: readonly string[], asked: string | undefined): void => {
+      const allow = (name: string, allowed: readonly string[], requested: string | undefined): void => {
         const value = allowed.includes('*')
-          ? (asked ?? (config.allowCredentials ? undefined : '*'))
+          ? (requested ?? (config.allowCredentials ? undefined : '*'))
           : allowed.join(', ');
         if (value !== undefined && value !== '') headers.set(name, value);
       };
       allow(
         'access-control-allow-methods',
         config.allowMethods,
-        requested.get('access-control-request-method'),
+        request.get('access-control-request-method'),
       );
       allow(
         'access-control-allow-headers',
         config.allowHeaders,
-        requested.get('access-control-request-headers'),
+        request.get('access-control-request-headers'),
       );
       if (config.maxAge !== undefined)
         headers.set('access-control-max-age', String(Math.floor(config.maxAge / 1000)));
@@ -104,7 +104,7 @@ export const cors = definePolicy({
           });
           return undefined;
         }
-        // A refused preflight also gets 200; it is the missing headers that tell the browser.
+        // A preflight of another origin gets 200, too: the browser rejects it because of the missing headers.
         ctx.observer?.policy({
           kind: 'cors',
           action: 'respond',
@@ -119,9 +119,9 @@ export const cors = definePolicy({
         };
       },
       response(ctx, reply) {
-        // What a backend says of other origins is not what this policy says; caches must keep the answers apart.
+        // This policy replaces the headers of backends. Caches must distinguish responses by origin (Vary).
         for (const name of OWN_HEADERS) reply.headers.delete(name);
-        vary(reply.headers);
+        addVary(reply.headers);
         const origin = ctx.headers.get('origin');
         if (origin !== undefined && isAllowed(origin)) grant(reply.headers, origin);
       },
@@ -135,9 +135,9 @@ const OWN_HEADERS = [
   'access-control-expose-headers',
 ];
 
-function vary(headers: HeaderList): void {
-  const isThere = headers.all('vary').some((value) => /(?:^|,)\s*origin\s*(?:,|$)/i.test(value));
-  if (!isThere) headers.append('vary', 'Origin');
+function addVary(headers: HeaderList): void {
+  const isPresent = headers.all('vary').some((value) => /(?:^|,)\s*origin\s*(?:,|$)/i.test(value));
+  if (!isPresent) headers.append('vary', 'Origin');
 }
 
 function originMatcher(patterns: readonly string[]): (origin: string) => boolean {
@@ -154,7 +154,7 @@ function originMatcher(patterns: readonly string[]): (origin: string) => boolean
   };
 }
 
-/** `*` stands for host labels only, so that `https://*.example.com` cannot match `https://evil/.example.com`. */
+/** `*` matches host labels only, so that `https://*.example.com` cannot match `https://evil/.example.com`. */
 function matchesWildcard(origin: string, before: string, after: string): boolean {
   if (!origin.startsWith(before) || !origin.endsWith(after) || origin.length <= before.length + after.length)
     return false;

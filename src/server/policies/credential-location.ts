@@ -9,16 +9,16 @@ import { withoutParameters } from '../kernel/query.ts';
 import { warnOfRemovedHeader } from '../kernel/removed-header.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 
-/** Where a credential stands in a request. Shared by every policy that reads one. */
+/** Schema of the location of a credential in a request, for all policies that read one. */
 export const locationSchema = z
   .strictObject({
     header: z
       .strictObject({
-        name: z.string().min(1).default('authorization').describe('Header that holds the credential.'),
+        name: z.string().min(1).default('authorization').describe('Header that contains the credential.'),
         prefix: z
           .string()
           .default('')
-          .describe('Text before the credential, such as `Bearer `. Compared without case.'),
+          .describe('Text before the credential, such as `Bearer `. Case-insensitive.'),
       })
       .optional()
       .describe('A header.'),
@@ -30,7 +30,7 @@ export const locationSchema = z
       .strictObject({ name: z.string().min(1).describe('Name of the cookie.') })
       .optional()
       .describe('A cookie.'),
-    expression: z.string().min(1).optional().describe('CEL expression that gives the credential.'),
+    expression: z.string().min(1).optional().describe('CEL expression for the credential.'),
   })
   .superRefine((value, context) => {
     if (Object.values(value).filter((part) => part !== undefined).length === 1) return;
@@ -41,16 +41,17 @@ export const locationSchema = z
     });
   });
 
+/** Reads a credential from requests and removes it. */
 export interface CredentialLocation {
-  /** The credential, or undefined when there is none. */
+  /** The credential; undefined if there is none. */
   read(ctx: RequestContext): string | undefined;
-  /** Takes the credential out of what the backend receives. */
+  /** Removes the credential from the request, so that the backend does not receive it. Does nothing for an expression. */
   remove(ctx: RequestContext): void;
-  /** Scheme of a challenge: RFC 9110 §15.5.2 wants one with every 401. */
+  /** Scheme of the challenge, which every 401 needs (RFC 9110 §15.5.2): `Bearer` or `ApiKey`. */
   readonly scheme: string;
 }
 
-/** RFC 6750 §2.1: a bearer token in the Authorization header, unless configured otherwise. */
+/** Compiles a location. The default is a bearer token in the Authorization header (RFC 6750 §2.1). */
 export function credentialLocation(
   config: z.output<typeof locationSchema> | undefined,
   context: CompileContext,
@@ -58,7 +59,7 @@ export function credentialLocation(
   const { header, queryParameter, cookie, expression } = config ?? {
     header: { name: 'authorization', prefix: 'Bearer ' },
   };
-  noteNames(config, context.settings.secretNames);
+  addSecretNames(config, context.settings.secretNames);
   if (queryParameter !== undefined) return inQuery(queryParameter.name);
   if (cookie !== undefined) return inCookie(cookie.name);
   if (expression !== undefined) {
@@ -67,7 +68,7 @@ export function credentialLocation(
       scheme: 'ApiKey',
       read(ctx) {
         const lookup = resolverFor(ctx);
-        // Not the lookup itself, which would tell a trace what the expression gives: the credential.
+        // Not `lookup` itself: it would record the result in a trace, which is the credential.
         const value = tryEvaluate(compiled, (root) => lookup(root));
         return typeof value === 'string' && value !== '' ? value : undefined;
       },
@@ -78,8 +79,8 @@ export function credentialLocation(
   return inHeader(header?.name ?? 'authorization', header?.prefix ?? '');
 }
 
-/** Traces leave out what stands there. An expression names its header in brackets, as a rule. */
-function noteNames(config: z.output<typeof locationSchema> | undefined, names: SecretNames): void {
+/** Registers headers and parameters whose values traces must omit. Finds header names in expressions by their syntax. */
+function addSecretNames(config: z.output<typeof locationSchema> | undefined, names: SecretNames): void {
   const { header, queryParameter, expression = '' } = config ?? {};
   if (header !== undefined) names.headers.add(header.name.toLowerCase());
   if (queryParameter !== undefined) names.parameters.add(queryParameter.name.toLowerCase());

@@ -8,14 +8,16 @@ const schema = z
     additionalOrigins: z
       .array(z.url({ protocol: /^https?$/, error: 'expected an origin such as `https://app.example.com`' }))
       .default([])
-      .describe('Origins besides the own one that may send such requests.'),
+      .describe('Trusted origins in addition to the origin of the request itself.'),
   })
-  .describe('Refuses requests that a page of another origin makes a browser send. Safe methods pass.');
+  .describe(
+    'Rejects requests (403) that a page of another origin makes a browser send. Safe methods are allowed.',
+  );
 
-/** RFC 9110 §9.2.1: these change nothing, so it does not matter who made the browser send them. */
+/** Safe methods (RFC 9110 §9.2.1) change nothing, so requests of other origins are harmless. */
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Cross-site request forgery, told by what browsers say of a request's origin (Fetch Metadata; Fetch standard, "Origin"). */
+/** Protects against cross-site request forgery by the headers Sec-Fetch-Site (Fetch Metadata) and Origin (Fetch standard). */
 export const csrf = definePolicy({
   key: 'csrf',
   schema,
@@ -23,7 +25,7 @@ export const csrf = definePolicy({
     const trusted = new Set(additionalOrigins.map((origin) => new URL(origin).origin));
     return {
       request(ctx) {
-        const reason = SAFE.has(ctx.method) ? undefined : problem(ctx, trusted);
+        const reason = SAFE.has(ctx.method) ? undefined : rejectionReason(ctx, trusted);
         ctx.observer?.policy({
           kind: 'csrf',
           action: reason === undefined ? 'apply' : 'deny',
@@ -37,14 +39,14 @@ export const csrf = definePolicy({
   },
 });
 
-/** What speaks against the request, or undefined. Programs that are no browsers send neither header. */
-function problem(ctx: RequestContext, trusted: ReadonlySet<string>): string | undefined {
+/** Reason to reject the request, or undefined. Clients other than browsers send neither header and are allowed. */
+function rejectionReason(ctx: RequestContext, trusted: ReadonlySet<string>): string | undefined {
   const site = ctx.headers.get('sec-fetch-site');
   const origin = ctx.headers.get('origin');
   if (site === 'same-origin' || site === 'none') return undefined;
   if (origin !== undefined && isTrusted(origin, ctx.host, trusted)) return undefined;
   if (site === undefined && origin === undefined) return undefined;
-  return `it comes from ${origin === undefined ? `a ${site} page` : 'another origin'}`;
+  return `the request comes from ${origin === undefined ? `a ${site} page` : 'another origin'}`;
 }
 
 function isTrusted(origin: string, host: string, trusted: ReadonlySet<string>): boolean {

@@ -15,23 +15,23 @@ const schema = z
       .string()
       .min(1)
       .optional()
-      .describe('CEL expression for the body; objects become JSON. Instead of `body`.'),
+      .describe('CEL expression for the body, instead of `body`. Objects become JSON.'),
     headers: z
       .record(z.string().refine(isSettableHeader, { error: SETTABLE_HEADER }), z.string().min(1))
       .default({})
-      .describe('Response headers, as CEL expressions. One that fails is left out.'),
+      .describe('Response headers as CEL expressions. A header whose expression fails is omitted.'),
   })
   .superRefine((config, context) => {
     if (config.body === undefined || config.bodyExpression === undefined) return;
     context.addIssue({
       code: 'custom',
-      message: '`body` and `bodyExpression` exclude each other',
-      params: { code: 'AGW0105', help: 'keep one of them' },
+      message: '`body` and `bodyExpression` are mutually exclusive',
+      params: { code: 'AGW0105', help: 'remove one of them' },
     });
   })
-  .describe('Answers without a backend.');
+  .describe('Answers requests without a backend.');
 
-/** A response of the gateway's own. */
+/** Answers requests with a configured response. */
 export const directResponse = definePolicy({
   key: 'directResponse',
   schema,
@@ -64,7 +64,7 @@ export const directResponse = definePolicy({
   },
 });
 
-/** A CEL result as text; undefined when the evaluation failed. */
+/** The value of an expression as text; undefined if the evaluation fails. */
 function textOf(expression: Expression, lookup: VariableResolver): string | undefined {
   const value = tryEvaluate(expression, lookup);
   if (typeof value === 'string') return value;

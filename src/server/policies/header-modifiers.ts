@@ -7,10 +7,10 @@ const snapshot = ({ add, set, remove }: HeaderChanges): Record<string, unknown> 
   remove,
 });
 
-/** Literal changes to what the backend receives. */
+/** Changes request headers to literal values before the backend receives them. */
 export const requestHeaderModifier = definePolicy({
   key: 'requestHeaderModifier',
-  schema: headerChangesSchema.describe('Changes request headers before the backend.'),
+  schema: headerChangesSchema.describe('Changes request headers before the request is sent to the backend.'),
   trace: { kind: 'request_header_modifier', stage: 'request header modifier' },
   compile(config) {
     const change = headerChanges(config);
@@ -29,10 +29,10 @@ export const requestHeaderModifier = definePolicy({
   },
 });
 
-/** Literal changes to what the client receives, refusals included. */
+/** Changes response headers to literal values, including those of error responses. */
 export const responseHeaderModifier = definePolicy({
   key: 'responseHeaderModifier',
-  schema: headerChangesSchema.describe('Changes response headers before the client.'),
+  schema: headerChangesSchema.describe('Changes response headers before the response is sent to the client.'),
   trace: {
     kind: 'response_header_modifier',
     stage: 'response header modifier',

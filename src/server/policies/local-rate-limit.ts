@@ -16,23 +16,23 @@ import { tokenListeners } from '../kernel/token-usage.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 const limitSchema = z.strictObject({
-  maxTokens: z.int().min(1).describe('Size of the bucket: how many requests may come at once.'),
-  tokensPerFill: z.int().min(1).default(1).describe('How much is added each time.'),
+  maxTokens: z.int().min(1).describe('Size of the bucket: the largest burst.'),
+  tokensPerFill: z.int().min(1).default(1).describe('Tokens added per `fillInterval`.'),
   fillInterval: durationSchema
     .refine((value) => value > 0, { error: 'expected a duration over zero' })
-    .describe('How often it is added.'),
+    .describe('Interval at which tokens are added.'),
   type: z
     .enum(['requests', 'tokens'])
     .default('requests')
     .describe(
-      'What is counted: requests, or tokens of calls to `llm` backends, which are known and taken when a call has ended.',
+      'What is counted: requests, or LLM tokens of calls to `llm` backends, which are deducted when a call has ended.',
     ),
   key: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'CEL expression: each value has a bucket of its own, as in `source.address`. One bucket for all when absent.',
+      'CEL expression such as `source.address`: each value has its own bucket. By default, all requests share one.',
     ),
 });
 
@@ -40,10 +40,10 @@ const schema = z
   .array(limitSchema)
   .min(1)
   .describe(
-    'Token buckets of this process; every one must have room, or the request gets 429. Buckets start full.',
+    'Token buckets of this process. If any bucket is empty, the request is rejected with 429. Buckets start full.',
   );
 
-/** Limits counted in this process. */
+/** Rate limits, counted in this process only. */
 export const localRateLimit = definePolicy({
   key: 'localRateLimit',
   schema,
@@ -54,7 +54,7 @@ export const localRateLimit = definePolicy({
       fillInterval: goDuration(fillInterval),
     })),
   }),
-  checkRoute: warnOfUncountedTokens,
+  checkRoute: warnAboutUncountedTokens,
   compile(limits, context) {
     const compiled = limits.map((limit, index) => ({
       buckets: new Buckets(limit),
@@ -68,32 +68,32 @@ export const localRateLimit = definePolicy({
         used: () => buckets.size,
       });
     }
-    /** The bucket with the least room, whose state the client is told. */
-    const tightest = new WeakMap<object, TokenBucket>();
+    /** The bucket with the fewest tokens, by request, for the headers `x-ratelimit-*`. */
+    const lowestBuckets = new WeakMap<object, TokenBucket>();
     return {
       request(ctx) {
         const now = performance.now();
         const lookup = resolverFor(ctx);
         const buckets = compiled.map(({ buckets: set, key }) => set.find(keyOf(key, lookup), now));
-        // The list of models uses no tokens: a client without any left still finds out what there is.
+        // Listing models uses no tokens, so clients with an empty bucket may still do it.
         const isFree = ctx.api?.usesTokens(ctx) === false;
-        const full = buckets.find(
+        const empty = buckets.find(
           (bucket, index) => !(isFree && limits[index]?.type === 'tokens') && bucket.remaining(now) < 1,
         );
-        const least = full ?? buckets.reduce((a, b) => (b.remaining(now) < a.remaining(now) ? b : a));
-        tightest.set(ctx, least);
-        if (full !== undefined) {
+        const lowest = empty ?? buckets.reduce((a, b) => (b.remaining(now) < a.remaining(now) ? b : a));
+        lowestBuckets.set(ctx, lowest);
+        if (empty !== undefined) {
           ctx.observer?.policy({
             kind: 'localRateLimit',
             action: 'deny',
             reason: 'the bucket is empty',
-            snapshot: { limit: full.size },
+            snapshot: { limit: empty.size },
           });
           throw new AppError('rate_limited', {
-            headers: ['retry-after', String(Math.max(1, full.secondsUntil(1, now)))],
+            headers: ['retry-after', String(Math.max(1, empty.secondsUntil(1, now)))],
           });
         }
-        // Taken from all or from none: a refused request costs nothing.
+        // Taken from all buckets or from none: a rejected request costs nothing.
         for (const [index, bucket] of buckets.entries()) {
           if (limits[index]?.type === 'requests') bucket.take(1);
           else tokenListeners.ensure(ctx, () => []).push((tokens) => bucket.take(tokens));
@@ -101,40 +101,41 @@ export const localRateLimit = definePolicy({
         ctx.observer?.policy({
           kind: 'localRateLimit',
           action: 'apply',
-          reason: 'every bucket has room',
-          snapshot: { remaining: Math.floor(least.remaining(now)) },
+          reason: 'no bucket is empty',
+          snapshot: { remaining: Math.floor(lowest.remaining(now)) },
         });
         return undefined;
       },
       response(ctx, reply) {
-        const bucket = tightest.get(ctx);
-        // An upstream that limits too knows better how much it will still take.
-        if (bucket !== undefined && !reply.headers.has('x-ratelimit-limit')) describe(reply.headers, bucket);
+        const bucket = lowestBuckets.get(ctx);
+        // The headers of an upstream with its own rate limit are more accurate.
+        if (bucket !== undefined && !reply.headers.has('x-ratelimit-limit'))
+          setHeaders(reply.headers, bucket);
       },
     };
   },
 });
 
-function describe(headers: HeaderList, bucket: TokenBucket): void {
+function setHeaders(headers: HeaderList, bucket: TokenBucket): void {
   const now = performance.now();
   headers.set('x-ratelimit-limit', String(bucket.size));
   headers.set('x-ratelimit-remaining', String(Math.max(0, Math.floor(bucket.remaining(now)))));
   headers.set('x-ratelimit-reset', String(bucket.secondsUntilFill(now)));
 }
 
-/** Requests whose key cannot be told share one bucket: a limit must not be escaped by making its key fail. */
+/** Key of requests whose expression fails: they share one bucket, so that a failing key does not bypass the limit. */
 const UNKNOWN = '';
 
 function keyOf(key: Expression | undefined, lookup: VariableResolver): string {
   if (key === undefined) return UNKNOWN;
   const text = JSON.stringify(tryEvaluate(key, lookup)) ?? UNKNOWN;
-  // Ten thousand keys of any length would be memory without a bound.
+  // Long keys are hashed, so that the memory of `LIMITS.rateLimitKeys` keys is bounded.
   return text.length <= 64 ? text : hash('sha256', text, 'base64url');
 }
 
 type Limit = z.output<typeof limitSchema>;
 
-/** The buckets of one limit, by key. Bounded: beyond that many keys, the one used longest ago starts anew. */
+/** The buckets of one limit by key. Over `LIMITS.rateLimitKeys` keys, the least recently used bucket is removed. */
 class Buckets {
   readonly #limit: Limit;
   readonly #byKey = new Map<string, TokenBucket>();
@@ -163,7 +164,7 @@ class Buckets {
   }
 }
 
-function warnOfUncountedTokens(
+function warnAboutUncountedTokens(
   limits: z.output<typeof schema>,
   { name, backends }: PolicyRoute,
   context: CompileContext,
@@ -176,6 +177,6 @@ function warnOfUncountedTokens(
         severity: 'warning',
         message: `a limit of \`tokens\` has no effect: route \`${name}\` has no \`llm\` backend`,
         label: 'only `llm` backends count tokens',
-        help: 'reach the provider through `llm: { … }`, or limit `requests`',
+        help: 'configure the provider as an `llm` backend, or limit `requests`',
       });
 }

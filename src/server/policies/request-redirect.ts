@@ -13,26 +13,26 @@ const schema = z
     authority: z
       .union([z.literal('none'), ...authoritySchemas])
       .default('none')
-      .describe('Host of the new URL, or a part of it. `none`: the host that the client asked for.'),
+      .describe('Host and port of the new URL, or one of them. `none`: those of the request.'),
     path: z
       .strictObject({
         full: z
           .string()
           .regex(/^\/(?![/\\])[^?#\s\\]*$/, { error: 'expected a path without a query, such as `/new`' })
-          .describe('The whole path.'),
+          .describe('The new path.'),
       })
       .optional()
-      .describe('Path of the new URL; that of the request by default. The query always stays.'),
+      .describe('Path of the new URL; that of the request by default. The query is always kept.'),
     status: z
       .union([z.literal(301), z.literal(302), z.literal(303), z.literal(307), z.literal(308)])
       .default(302)
       .describe('Status of the response.'),
   })
-  .describe('Sends the client to another URL, instead of asking a backend.');
+  .describe('Redirects the client to another URL. No backend is called.');
 
 type Redirect = z.output<typeof schema>;
 
-/** Redirects. The answer is the gateway's own: no backend is called. */
+/** Redirects clients to another URL without calling a backend. */
 export const requestRedirect = definePolicy({
   key: 'requestRedirect',
   schema,
@@ -50,8 +50,8 @@ export const requestRedirect = definePolicy({
   },
 });
 
-function locationOf({ host, path: asked, query }: RequestContext, redirect: Redirect): string {
-  const { scheme, authority, path = { full: asked } } = redirect;
+function locationOf({ host, path: requestPath, query }: RequestContext, redirect: Redirect): string {
+  const { scheme, authority, path = { full: requestPath } } = redirect;
   const isRelative = scheme === undefined && authority === 'none';
   const target = path.full + query;
   // A path that begins with two slashes would be read as a host (RFC 3986 §4.2).

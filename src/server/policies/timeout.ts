@@ -11,22 +11,22 @@ const schema = z
     requestTimeout: durationSchema
       .optional()
       .describe(
-        'Time for a request until its response headers, with everything that happens in between; then 504. Without it there is no such limit.',
+        'Maximum time from the request to its response headers, including all policies and backend calls; then 504. Unlimited by default.',
       ),
     backendRequestTimeout: durationSchema
       .optional()
       .describe(
-        `Time for one call to a backend until its response headers; then 504. ${durationText(LIMITS.upstreamHeadersTimeout)} by default.`,
+        `Maximum time of one backend call until its response headers; then 504. ${durationText(LIMITS.upstreamHeadersTimeout)} by default.`,
       ),
     backendIdleTimeout: durationSchema
       .optional()
       .describe(
-        `How long the response body of a backend may be silent; then the response is cut. \`0s\` for no limit. ${durationText(LIMITS.backendIdle)} for plain HTTP services by default, ${durationText(LIMITS.streamIdle)} for models. MCP servers may be silent.`,
+        `Maximum time without data in a backend's response body; then the response is aborted. \`0s\`: unlimited. ${durationText(LIMITS.backendIdle)} for plain HTTP services by default, ${durationText(LIMITS.streamIdle)} for models. No limit for MCP servers.`,
       ),
   })
-  .describe('Bounds how long a request may take.');
+  .describe('Limits how long requests may take.');
 
-/** Time limits of a request. First of all, so that no other policy can outlast it. */
+/** Timeouts of a request. The first policy, so that they include all others. */
 export const timeout = definePolicy({
   key: 'timeout',
   schema,

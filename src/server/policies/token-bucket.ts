@@ -1,12 +1,14 @@
-/** A token bucket on a monotonic clock (ms): setting the wall clock changes nothing. Starts full. */
+/** A token bucket that starts full. Times are in ms of a monotonic clock, so changes of the wall clock have no effect. */
 export class TokenBucket {
+  /** Maximum number of tokens. */
   readonly size: number;
   readonly #perFill: number;
   readonly #interval: number;
   #tokens: number;
-  /** When the last whole interval that was counted began. */
+  /** Time up to which whole intervals have been counted. */
   #filledAt: number;
 
+  /** Adds `perFill` tokens every `interval` ms, up to `size`. */
   constructor(size: number, perFill: number, interval: number, now: number) {
     this.size = size;
     this.#perFill = perFill;
@@ -15,7 +17,7 @@ export class TokenBucket {
     this.#filledAt = now;
   }
 
-  /** Tokens now; negative when more was taken than there was. */
+  /** Number of tokens; negative if more were taken than available. */
   remaining(now: number): number {
     const fills = Math.floor((now - this.#filledAt) / this.#interval);
     if (fills > 0) {
@@ -25,6 +27,7 @@ export class TokenBucket {
     return this.#tokens;
   }
 
+  /** Takes tokens, even more than available. */
   take(tokens: number): void {
     this.#tokens -= tokens;
   }
@@ -35,7 +38,7 @@ export class TokenBucket {
     return tokens >= this.size ? 0 : this.secondsUntil(tokens + 1, now);
   }
 
-  /** Whole seconds, rounded up, until the bucket holds that many tokens. */
+  /** Whole seconds, rounded up, until the bucket has that many tokens. */
   secondsUntil(tokens: number, now: number): number {
     const missing = tokens - this.remaining(now);
     if (missing <= 0) return 0;

@@ -9,14 +9,14 @@ const schema = z
       .union([z.enum(['auto', 'none']), ...authoritySchemas])
       .default('auto')
       .describe(
-        'Host that a plain HTTP service gets. `auto`: its own when it is configured by a name, otherwise that of the client; `none`: that of the client; or another one.',
+        'Host header for plain HTTP services. `auto`: the configured host name of the service, or the host of the request if the service is configured by address. `none`: the host of the request.',
       ),
   })
   .describe(
-    'Changes what a plain HTTP service is asked for. Models and MCP servers always get their own host.',
+    'Changes the Host header of requests to plain HTTP services. LLM providers and MCP servers always get their own host.',
   );
 
-/** The Host of requests to plain HTTP services, where it is to be another than by default. */
+/** Changes the Host header of requests to plain HTTP services. */
 export const urlRewrite = definePolicy({
   key: 'urlRewrite',
   schema,
@@ -28,8 +28,8 @@ export const urlRewrite = definePolicy({
       severity: 'warning',
       atKey: true,
       message: `\`urlRewrite\` has no effect: route \`${name}\` has no \`host\` backend`,
-      label: 'models and MCP servers always get their own host',
-      help: 'remove it, or reach the service through `host: …`',
+      label: 'LLM providers and MCP servers always get their own host',
+      help: 'remove it, or configure the service as a `host` backend',
     });
   },
   compile({ authority }) {
@@ -45,6 +45,6 @@ export const urlRewrite = definePolicy({
 
 function rewriteOf(authority: z.output<typeof schema>['authority']): HostRewrite | undefined {
   if (authority === 'auto') return undefined;
-  if (authority === 'none') return (asked) => asked;
-  return (asked, { isTls }) => rewriteAuthority(authority, asked, isTls);
+  if (authority === 'none') return (requested) => requested;
+  return (requested, { isTls }) => rewriteAuthority(authority, requested, isTls);
 }

@@ -130,7 +130,7 @@ describe.each([
   [
     'an authorization service',
     (host: string) => modelsGateway([ECHO], { policies: askPolicy(host) }, RECORDED),
-    'the authorization service could not be asked: ',
+    'the authorization service could not be reached: ',
     'no answer in time',
   ],
   [

@@ -110,7 +110,7 @@ describe('a target that does not answer initialize', () => {
     await using gate = await gateway(mcpConfig([dumb, chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
     const said = 'last on stderr: connecting to https://<redacted>@registry.example.com';
-    const rule = 'stdio.env adds variables, stdio.inheritEnv all';
+    const rule = 'add more with stdio.env, or all with stdio.inheritEnv';
     const line = (text: string) =>
       gate.log.find((each) => /\twarn\t/.test(each) && each.includes(text)) ?? '';
     expect(line('target is slow to start')).toContain('no answer within 1 s');

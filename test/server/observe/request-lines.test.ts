@@ -105,7 +105,7 @@ describe('debug lines of requests', () => {
         "debug request failed http.status=403 error="authorization failed" error.detail="deny rule is true: request.method == \\"DELETE\\"" reason="Authorization"",
         "debug route taken method="GET" path="/b" route="gateway/default/default/b" config="test.yaml:1:126"",
         "debug rules allow policy="authorization" reason="every rule holds" config="test.yaml:1:276"",
-        "debug policy applied policy="localRateLimit" reason="every bucket has room" remaining=0 config="test.yaml:1:221"",
+        "debug policy applied policy="localRateLimit" reason="no bucket is empty" remaining=0 config="test.yaml:1:221"",
         "debug policy answered policy="directResponse" reason="status 200" config="test.yaml:1:191"",
         "debug route taken method="GET" path="/b" route="gateway/default/default/b" config="test.yaml:1:126"",
         "debug rules allow policy="authorization" reason="every rule holds" config="test.yaml:1:276"",
@@ -226,7 +226,7 @@ describe('secrets in debug lines', () => {
     const auth = linesOf(gate, 'auth').join('\n');
     expect(auth).toMatch(/debug policy applied .*policy="mcpAuthentication" reason="the token is valid"/);
     expect(auth).toMatch(/debug policy refused .*policy="mcpAuthentication" reason="no token"/);
-    expect(auth).toMatch(/debug policy applied .*policy="apiKey" reason="the key is known"/);
+    expect(auth).toMatch(/debug policy applied .*policy="apiKey" reason="the key is valid"/);
     expect(auth).toMatch(/debug policy refused .*policy="apiKey" reason="invalid credentials"/);
     expect(auth).toMatch(/debug signing keys were read keys=\d+ changed=false/);
     const all = gate.log.join('');

@@ -72,7 +72,7 @@ describe('extAuthz request to the service', () => {
     expect(await send(gate.url, { headers: { 'x-tenant': tenant } })).toMatchObject(DENIED);
     expect(service.received).toEqual([]);
     const line = await gate.accessLine(1);
-    expect(line['error.detail']).toBe('extAuthz.protocol.http.addRequestHeaders: `:authority` gives no host');
+    expect(line['error.detail']).toBe('extAuthz.protocol.http.addRequestHeaders: `:authority` did not evaluate to a host');
   });
 
   test.each([
@@ -88,7 +88,7 @@ describe('extAuthz request to the service', () => {
     );
     expect(await send(gate.url)).toMatchObject(DENIED);
     expect(service.received).toEqual([]);
-    expect((await gate.accessLine(1))['error.detail']).toContain('`:authority` gives no host');
+    expect((await gate.accessLine(1))['error.detail']).toContain('`:authority` did not evaluate to a host');
   });
 
   test.each([':path', ':method', ':other', 'host', 'connection', 'content-length', 'te'])(

@@ -29,7 +29,7 @@ describe('extAuthz over a broken unix socket', () => {
     expect(await send(gate.url)).toMatchObject(DENIED);
     expect(performance.now() - started).toBeLessThan(1_900);
     const detail = (await gate.accessLine(1))['error.detail'];
-    const said = `the authorization service could not be asked: unix:${path}: `;
+    const said = `the authorization service could not be reached: unix:${path}: `;
     expect(detail).toMatch(new RegExp(`^${said}(?:${words})$`));
   });
 

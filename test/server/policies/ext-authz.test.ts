@@ -101,7 +101,7 @@ describe('extAuthz configuration', () => {
   test('extAuthz reports metadata in both places as an error at extAuthz.metadata', async () => {
     const { extAuthz } = askPolicy('127.0.0.1:1', { metadata }, { metadata }) as { extAuthz: object };
     expect(await refusal(extAuthz)).toBe(
-      'gateways.default.routes.0.policies.extAuthz.metadata: `metadata` stands twice',
+      'gateways.default.routes.0.policies.extAuthz.metadata: duplicate `metadata`',
     );
   });
 

@@ -114,7 +114,7 @@ test('extAuthz trace events report the response of the service', async () => {
     { action: 'skip' },
   ]);
   expect(await told('extAuthz', askPolicy(away))).toMatchObject([
-    { action: 'deny', reason: `the authorization service could not be asked: ${away}: connection refused` },
+    { action: 'deny', reason: `the authorization service could not be reached: ${away}: connection refused` },
   ]);
 });
 

@@ -8,7 +8,7 @@ import { createUpstream, type Upstream, type UpstreamAddress } from '../../trans
 import type { Config } from './schema.ts';
 import { authorizationReplyScope } from './scope.ts';
 
-/** The policy, compiled. */
+/** The compiled policy. */
 export interface Plan {
   readonly upstream: Upstream;
   readonly config: Config;
@@ -18,26 +18,26 @@ export interface Plan {
   readonly metadata: readonly (readonly [name: string, value: Expression])[];
 }
 
-/** Undefined when the configuration has an error that leaves nothing to ask; it is reported. */
+/** Compiles the policy. Reports errors; returns undefined if the service could not be called. */
 export function compilePlan(config: Config, context: CompileContext): Plan | undefined {
   const http = config.protocol?.http;
   if (http === undefined) {
     context.report({
       code: 'AGW0103',
       message: '`protocol.http` is missing',
-      label: 'how to ask the service is not said',
+      label: 'expected how to call the service',
       help: 'add `protocol: { http: {} }`',
-      notes: ['upstream would speak gRPC here without saying so, which this gateway does not support'],
+      notes: ['upstream defaults to gRPC here, which this gateway does not support'],
     });
   }
   if (http?.metadata !== undefined && config.metadata !== undefined) {
     context.at('metadata').report({
       code: 'AGW0105',
-      message: '`metadata` stands twice',
+      message: 'duplicate `metadata`',
       help: 'keep it either here or under `protocol.http`',
     });
   }
-  // What proves to the service who the client is must not show in a trace.
+  // These headers authenticate the client at the service: traces must omit their values.
   for (const [index, name] of config.includeRequestHeaders.entries()) {
     if (name.toLowerCase() !== 'host') context.settings.secretNames.headers.add(name.toLowerCase());
     warnOfRemovedHeader(name, context.at('includeRequestHeaders', index));
@@ -45,7 +45,7 @@ export function compilePlan(config: Config, context: CompileContext): Plan | und
   const address = parseAddress(config.host, context.at('host'));
   if (http === undefined) return undefined;
   const inHttp = context.at('protocol', 'http');
-  const [source, place] =
+  const [source, location] =
     config.metadata === undefined
       ? [http.metadata ?? {}, inHttp.at('metadata')]
       : [config.metadata, context.at('metadata')];
@@ -62,14 +62,14 @@ export function compilePlan(config: Config, context: CompileContext): Plan | und
         : inHttp.at('redirect').cel(http.redirect, authorizationReplyScope),
     metadata: Object.entries(source).map(([name, value]) => [
       name,
-      place.at(name).cel(value, authorizationReplyScope),
+      location.at(name).cel(value, authorizationReplyScope),
     ]),
   };
-  // Only now: a wrong address must not hide wrong expressions.
+  // Last, so that a wrong address does not hide errors in expressions.
   return address === undefined ? undefined : { ...compiled, upstream: openService(address, context) };
 }
 
-/** Connections are bounded: a service that hangs would otherwise cost one for every request. */
+/** Opens at most `LIMITS.authorizationConnections` connections: otherwise a hanging service would use one per request. */
 function openService(address: UpstreamAddress, context: CompileContext): Upstream {
   const upstream = createUpstream(address, {
     connections: LIMITS.authorizationConnections,

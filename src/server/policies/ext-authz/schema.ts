@@ -23,51 +23,49 @@ export const schema = z
           .strictObject({
             path: expression
               .optional()
-              .describe(
-                'CEL expression for path and query of the request to the service; those of the client by default.',
-              ),
+              .describe('CEL expression for path and query of the call; those of the request by default.'),
             addRequestHeaders: z
               .record(addedHeader, expression)
               .default({})
               .describe(
-                'Headers for the service, as CEL expressions; `:authority` sets the host. One that fails is left out; a value of `:authority` that is no host denies the request.',
+                'Headers for the service, as CEL expressions; `:authority` sets the host. A header whose expression fails is omitted; an `:authority` that is not a host denies the request.',
               ),
             includeResponseHeaders: z
               .array(copiedHeader)
               .default([])
-              .describe("Headers of the service's reply that the backend receives."),
+              .describe("Headers of the service's response that are added to the request to the backend."),
             redirect: expression
               .optional()
               .describe(
-                'CEL expression for a URL to send the client to (302) when the service answers 401 or 403.',
+                'CEL expression for a URL to redirect the client to (302) if the service answers 401 or 403.',
               ),
-            metadata: metadata.optional().describe('Same as `metadata` beside `host`.'),
+            metadata: metadata.optional().describe('Same as `metadata` next to `host`.'),
           })
-          .describe('Ask over HTTP.'),
+          .describe('Call the service over HTTP.'),
       })
       .optional()
-      .describe('How the service is asked.'),
+      .describe('Protocol of the service.'),
     metadata: metadata
       .optional()
       .describe(
-        "Values taken from the service's reply (`response`), as CEL expressions; read as `extauthz.<name>`. One that fails is left out.",
+        "Values from the service's response (`response`), as CEL expressions, which other expressions read as `extauthz.<name>`. A value whose expression fails is omitted.",
       ),
     includeRequestHeaders: z
       .array(headerName)
       .default(['authorization'])
-      .describe('Headers of the client that the service receives.'),
+      .describe('Headers of the request that are sent to the service.'),
     failureMode: z
       .union([
         z.enum(['deny', 'allow']),
-        z.strictObject({ denyWithStatus: z.int().min(400).max(599).describe('Status of the refusal.') }),
+        z.strictObject({ denyWithStatus: z.int().min(400).max(599).describe('Deny with this status.') }),
       ])
       .default('deny')
-      .describe('What happens when the service cannot be asked.'),
+      .describe('What happens if the service cannot be reached or times out.'),
     denyResponse: z
       .enum(['fixed', 'passthrough'])
       .default('fixed')
-      .describe("What a refused client gets: 403 with a fixed text, or the service's own reply."),
+      .describe("Response to a denied request: 403 with a fixed text, or the service's response."),
   })
-  .describe('Asks an external service whether a request may pass.');
+  .describe('Asks an external service whether a request is allowed.');
 
 export type Config = z.output<typeof schema>;

@@ -3,21 +3,21 @@ import { type DocumentedScope, NOT_CALLED, NOT_ENDED, REQUEST_ROOTS } from '../.
 import { defineVariable } from '../../expressions/variable.ts';
 import { Slot } from '../../kernel/slot.ts';
 
-/** Values that `metadata` took from the reply of the authorization service. */
+/** Values of `metadata` from the response of the authorization service. */
 export const extAuthzValues = new Slot<Readonly<Record<string, unknown>>>();
 
 export const extAuthzVariable = defineVariable(
   'extauthz',
-  { type: 'map', doc: 'Values that `metadata` of `extAuthz` took from the reply, by name.' },
+  { type: 'map', doc: 'Values of `metadata` of `extAuthz`, by name.' },
   (ctx) => toCel(extAuthzValues.get(ctx) ?? null),
 );
 
-/** Values read from the service's reply: `response` is that reply. */
+/** Scope of expressions on the service's response, which is `response`. */
 export const authorizationReplyScope: DocumentedScope = {
   name: 'authorizationReply',
   roots: [...REQUEST_ROOTS, 'response'],
   unset: { ...NOT_ENDED, ...NOT_CALLED },
-  doc: 'When external authorization has answered: `response` is its reply.',
+  doc: 'Evaluated after external authorization has answered: `response` is its response.',
   keys: [
     'policies.extAuthz.metadata',
     'policies.extAuthz.protocol.http.metadata',

@@ -17,27 +17,27 @@ export interface DiscoveryOptions {
   readonly provider: Provider;
   /** The protected resource, `{base_url}/mcp`; the origin of the request when it is not configured. */
   readonly resource: URL | undefined;
-  /** Further members of the resource's metadata, already in snake case. */
+  /** Further members of the resource's metadata, in snake case. */
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Clients are sent to the provider itself instead of the gateway's copy of its metadata. */
+  /** Whether clients are directed to the provider instead of the gateway's copy of its metadata. */
   readonly listsIssuer: boolean;
-  /** Every registration is answered with this client. */
+  /** Client id for all registrations; undefined to forward them to the provider. */
   readonly clientId: string | undefined;
-  /** How often clients may register, on all paths of the policy together. */
+  /** Rate limit of registrations, shared by all paths of the policy. */
   readonly registrations: RegistrationLimit;
   readonly client: DocumentClient;
   readonly log: Log;
 }
 
-/** The documents by which MCP clients find out how to sign in, and the registration of clients. */
+/** Discovery documents with which MCP clients sign in, and client registration. */
 export interface Discovery {
-  /** Exact paths that are answered here. */
+  /** Exact paths of the endpoints. */
   readonly paths: readonly string[];
-  /** The answer to a request on one of those paths; undefined on any other. */
+  /** Answers a request to one of these paths; undefined for other paths. */
   answer(ctx: RequestContext): Promise<Reply> | undefined;
-  /** Lets pages of any origin read what was answered on those paths, errors included. */
+  /** Sets CORS headers on replies on these paths, including errors, so that pages of any origin can read them. */
   share(ctx: RequestContext, reply: Reply): void;
-  /** URL of the resource's metadata, for a challenge. The request only matters when no resource is configured. */
+  /** URL of the resource's metadata, for a challenge. `ctx` is used only if no resource is configured. */
   metadataUrl(ctx?: RequestContext): string;
 }
 
@@ -110,14 +110,14 @@ function suffixOf(resource: URL | undefined): string {
   return resource === undefined ? '' : resource.pathname.replace(/\/+$/, '');
 }
 
-/** Without a configured resource the request is all there is to go by. It stands in a quoted header parameter. */
+/** Origin from the request, if no resource is configured. Must be valid in a quoted header parameter. */
 function requestOrigin(ctx: RequestContext | undefined): string {
   const host = ctx?.host ?? '';
   const origin = `http://${host}`;
   return /^[\w.:[\]-]+$/.test(host) && URL.canParse(origin) ? origin : 'http://localhost';
 }
 
-/** RFC 9728 §2, with two members that MCP clients of the specification's time read. */
+/** RFC 9728 §2, with two members that the specification requires. */
 function resourceMetadata(
   { issuer, resource, metadata, listsIssuer }: DiscoveryOptions,
   base: string,

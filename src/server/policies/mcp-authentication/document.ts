@@ -10,7 +10,7 @@ export interface Document {
   readonly lifetime: number;
 }
 
-/** Fetches JSON documents of one identity provider. Only configured origins are asked, and redirects not followed. */
+/** Fetches JSON documents of one identity provider. Redirects are not followed. */
 export class DocumentClient {
   readonly #upstreams = new Map<string, Upstream>();
   readonly #meter: CallMeter | undefined;
@@ -19,7 +19,7 @@ export class DocumentClient {
     this.#meter = meter;
   }
 
-  /** GET of a JSON document of at most `limit` bytes. Rejects with the reason in words. */
+  /** Fetches a JSON document of at most `limit` bytes. Rejects with the reason after a failure or any status but 200. */
   async fetch(url: string, limit: number): Promise<Document> {
     const { origin, pathname, search } = new URL(url);
     const { status, headers, body } = await this.send(
@@ -37,7 +37,10 @@ export class DocumentClient {
     return { value, lifetime: lifetimeOf(headers['cache-control']) };
   }
 
-  /** One request to the provider, with its whole answer. */
+  /**
+   * Sends one request to the provider and reads the whole response. Rejects over `limit` bytes, and after
+   * `LIMITS.providerTimeout`.
+   */
   async send(
     url: string,
     request: { method: string; path: string; headers: readonly string[]; body?: Buffer },
@@ -76,7 +79,7 @@ export class DocumentClient {
   }
 }
 
-/** A document from a file of the configuration's; read again like one from the network, so that it can be replaced. */
+/** Reads a document from a file. Like a remote one, it expires and is read again, so that the file can be replaced. */
 export async function readDocument(file: string): Promise<Document> {
   return { value: readJsonFile(file, LIMITS.keySetBytes), lifetime: LIMITS.documentLifetime };
 }

@@ -29,7 +29,7 @@ const schema = z
       .enum(['strict', 'optional', 'permissive'])
       .default('strict')
       .describe(
-        '`strict`: a valid token is required. `optional`: none or a valid one. `permissive`: never refuses; claims are set if valid.',
+        '`strict`: a valid token is required. `optional`: no token or a valid one. `permissive`: requests are never rejected; claims are set if the token is valid.',
       ),
     issuer: url.describe(
       'Issuer of the tokens: must equal their `iss` claim, as in `https://idp.example.com/realms/main`.',
@@ -37,10 +37,10 @@ const schema = z
     audiences: z
       .array(z.string().min(1))
       .min(1)
-      .describe('Accepted audiences: a token needs one of them in `aud`.'),
+      .describe('Accepted audiences: `aud` of a token must contain one of them.'),
     provider: providerSchema
       .optional()
-      .describe('Kind of identity provider, when it is not one that follows RFC 8414.'),
+      .describe('Kind of identity provider, if it does not follow RFC 8414.'),
     jwks: z
       .union([
         z.string().min(1),
@@ -48,22 +48,22 @@ const schema = z
         z.strictObject({ file: z.string().min(1).describe('File with the key set.') }),
       ])
       .optional()
-      .describe('Signing keys: inline JSON, `url` or `file`. Derived from `issuer` when absent.'),
+      .describe('Signing keys: inline JSON, `url` or `file`. Derived from `issuer` by default.'),
     resourceMetadata: z
       .looseObject({ resource: url.optional().describe('URL of the protected resource: `{base_url}/mcp`.') })
       .default({})
       .describe(
-        'What clients are told about the resource. Names become snake case: `scopesSupported`, `bearerMethodsSupported`.',
+        'Protected-resource metadata for clients (RFC 9728), such as `scopesSupported`. Names become snake case.',
       ),
     authorizationServer: z
       .enum(['gateway', 'issuer'])
       .optional()
       .describe(
-        "Where clients are sent to sign in: to the gateway's copy of the provider's metadata, or to the provider itself. The default with `provider` is `gateway`; without it clients are always sent to the provider itself.",
+        "Authorization server that clients are directed to. `gateway`: the gateway's copy of the provider's metadata. `issuer`: the provider itself. Defaults to `gateway` with `provider`; without it, always `issuer`.",
       ),
     authorizationLocation: locationSchema
       .optional()
-      .describe('Where the token is in the request; `Authorization: Bearer` by default.'),
+      .describe('Location of the token in the request; `Authorization: Bearer` by default.'),
     jwtValidationOptions: z
       .strictObject({
         requiredClaims: z
@@ -72,14 +72,18 @@ const schema = z
           .describe('Claims that a token must have.'),
       })
       .prefault({})
-      .describe('How tokens are checked.'),
+      .describe('Validation of tokens.'),
     clientId: z
       .string()
       .min(1)
       .optional()
-      .describe('Answers every client registration with this client, instead of handing it to the provider.'),
+      .describe(
+        'Answer all client registrations with this client id instead of forwarding them to the provider.',
+      ),
   })
-  .describe('Requires a bearer token (JWT) of an identity provider, and tells MCP clients how to get one.');
+  .describe(
+    'Validates bearer tokens (JWT) of an identity provider, and serves the metadata with which MCP clients sign in.',
+  );
 
 export type McpAuthenticationConfig = z.output<typeof schema>;
 
@@ -94,7 +98,7 @@ export const mcpAuthentication = definePolicy({
     unset: (route) => ({
       code: 'AGW0301',
       severity: 'warning',
-      message: `route \`${route}\` reads \`jwt\`, but nothing on it validates a token`,
+      message: `route \`${route}\` reads \`jwt\`, but none of its policies validates a token`,
       help: 'add the policy `mcpAuthentication`; until then `jwt` is null',
     }),
   },
@@ -103,7 +107,7 @@ export const mcpAuthentication = definePolicy({
       context.at('jwks').report({
         code: 'AGW0104',
         message: 'the key set is not valid JSON',
-        help: 'give it as JSON text, or as `url:` or `file:`',
+        help: 'set it to JSON text, or use `url:` or `file:`',
       });
     const meter = context.settings.callMeter('Policy', 'Oidc');
     const { validator, client, close, reread } = createValidator(config, context.folder, context.log, {
@@ -129,7 +133,7 @@ export const mcpAuthentication = definePolicy({
     );
     const provider = providerOf(config.provider);
     const { resource, ...metadata } = config.resourceMetadata;
-    reportMissing(config, context);
+    reportProblems(config, context);
     const discovery = createDiscovery({
       issuer: config.issuer,
       provider,
@@ -146,7 +150,7 @@ export const mcpAuthentication = definePolicy({
       ? (metadata['scopesSupported'] as unknown[]).filter((scope) => typeof scope === 'string')
       : [];
     const challenge = (url: string) => (source: string) => insufficientScope(url, scopes, source);
-    // One for all requests where it is the same for all: a closure that a request holds keeps the request alive.
+    // Shared by all requests if it does not depend on the request: a closure per request would keep the request alive.
     const shared = resource === undefined ? undefined : challenge(discovery.metadataUrl());
     return {
       paths: discovery.paths,
@@ -157,7 +161,7 @@ export const mcpAuthentication = definePolicy({
         scopeChallenge.set(ctx, shared ?? challenge(discovery.metadataUrl(ctx)));
         const token = credential.read(ctx);
         if (token === undefined) return withoutToken(ctx, config.mode, discovery);
-        // Also one that mode `permissive` lets through unchecked: it may be meant for another service.
+        // Also if mode `permissive` accepts an invalid token: it may be valid for another service.
         ctx.observer?.hide(token);
         credential.remove(ctx);
         let claims: Claims | Promise<Claims>;
@@ -199,7 +203,10 @@ function accept(
   return undefined;
 }
 
-/** What checks the tokens of one policy, and the connections it needs. `onBadKeys`: the inline key set is not JSON. */
+/**
+ * Creates the validator of one policy and its HTTP client. `onBadKeys` is called if the inline key set is not JSON; the
+ * validator then rejects all tokens.
+ */
 export function createValidator(
   config: McpAuthenticationConfig,
   folder: string,
@@ -244,7 +251,7 @@ function keySource(
   }
 }
 
-/** Where clients are sent to sign in. The gateway stands in for those providers only whose paths it knows. */
+/** Authorization server that clients are directed to: the gateway only for providers whose paths it knows. */
 export function authorizationServerOf({
   authorizationServer = 'gateway',
   provider,
@@ -252,34 +259,34 @@ export function authorizationServerOf({
   return providerOf(provider).isFronted ? authorizationServer : 'issuer';
 }
 
-/** What would only show when the first client comes. */
-function reportMissing(config: McpAuthenticationConfig, context: CompileContext): void {
+/** Reports problems that would otherwise only be noticed by the first client. */
+function reportProblems(config: McpAuthenticationConfig, context: CompileContext): void {
   const { jwks, resourceMetadata, authorizationServer } = config;
   if (authorizationServer === 'gateway' && authorizationServerOf(config) !== authorizationServer)
     context.at('authorizationServer').report({
       code: 'AGW0303',
       severity: 'warning',
-      message: 'without `provider`, clients are sent to the issuer itself, not to the gateway',
-      help: 'leave it out, or set `provider` if the issuer is of one of its kinds',
+      message: 'without `provider`, clients are directed to the issuer, not to the gateway',
+      help: 'remove it, or set `provider` if the issuer is one of the supported kinds',
     });
   if (typeof jwks === 'object' && 'file' in jwks && !existsSync(resolve(context.folder, jwks.file)))
     context.at('jwks', 'file').report({
       code: 'AGW0107',
-      message: `there is no file ${resolve(context.folder, jwks.file)}, so no token could be checked`,
-      help: 'save the key set of the identity provider there, or give its address as `jwks: { url: ... }`',
+      message: `file not found: ${resolve(context.folder, jwks.file)}; no token could be validated`,
+      help: 'save the key set of the identity provider there, or set its URL as `jwks: { url: ... }`',
     });
   if (resourceMetadata.resource === undefined)
     context.report({
       code: 'AGW0305',
       severity: 'warning',
       message:
-        '`resourceMetadata.resource` is missing: clients are told the host that they asked, without a path',
+        '`resourceMetadata.resource` is missing: clients get the host of their request, without a path',
       help: 'set it to the URL that clients connect to, such as `http://localhost:3000/mcp`; strict clients compare the two',
       atKey: true,
     });
 }
 
-/** Who the token is about. Nobody says that two tokens without a subject are about the same person. */
+/** Subject of the token. Tokens without `sub` are distinguished by hash, since they may belong to different users. */
 function subjectOf({ sub }: Claims, token: string): string {
   return typeof sub === 'string' ? `sub ${sub}` : `token ${hash('sha256', token, 'base64url')}`;
 }
@@ -292,7 +299,7 @@ export const jwtVariable = defineVariable(
   'jwt',
   { type: 'map', doc: 'Claims of the validated token by name, such as `jwt.sub`.' },
   (ctx) =>
-    // Claims are plain JSON: converted once, since integers must be CEL ints.
+    // Claims are plain JSON, whose integers must become CEL ints.
     toCel(jwtClaims.get(ctx) ?? null),
 );
 

@@ -71,7 +71,7 @@ export class KeySet {
     if (this.#keys.has(kid)) return;
     if (this.#now() - this.#unknownKidAt < LIMITS.keyRefetch) return this.#loading;
     this.#unknownKidAt = this.#now();
-    this.#log.debug('auth', 'a token names a key that is not here: the keys are read again');
+    this.#log.debug('auth', 'a token names an unknown key: the keys are loaded again');
     await this.#loadOnce();
   }
 

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
-/** What is special about a kind of identity provider. */
+/** Properties of a kind of identity provider. */
 export interface Provider {
-  /** Where its signing keys are, when the configuration does not say. */
+  /** URL of its signing keys, if not configured. */
   keySetUrl(issuer: string): string;
-  /** Where its metadata is: OpenID Connect discovery, or RFC 8414. */
+  /** URL of its metadata: OpenID Connect discovery or RFC 8414. */
   metadataUrl(issuer: string): string;
-  /** Where clients register, when its metadata does not say; undefined when they cannot. */
+  /** URL of client registration if its metadata has none; undefined if clients cannot register. */
   registrationUrl(issuer: string): string | undefined;
-  /** Whether the gateway stands in for the authorization server: metadata names the gateway as issuer. */
+  /** Whether the gateway acts as the authorization server: its copy of the metadata has the gateway as issuer. */
   readonly isFronted: boolean;
   /** Value of the `typ` claim of its access tokens. */
   readonly accessTokenType: string | undefined;
@@ -54,6 +54,7 @@ export const providerSchema = z
     });
   });
 
+/** Returns the configured kind of provider, by default one that follows RFC 8414. */
 export function providerOf(config: z.output<typeof providerSchema> | undefined): Provider {
   return config === undefined ? standard : idpx;
 }

@@ -13,12 +13,12 @@ export function withoutToken(ctx: RequestContext, mode: Mode, discovery: Discove
     ctx.observer?.policy({
       kind: 'mcpAuthentication',
       action: 'skip',
-      reason: `no token, which mode ${mode} allows`,
+      reason: `no token; allowed in mode ${mode}`,
     });
     return undefined;
   }
   ctx.observer?.policy({ kind: 'mcpAuthentication', action: 'deny', reason: 'no token' });
-  // Header and body word for word as in the specification.
+  // Header and body are prescribed by the specification.
   throw new AppError('token_missing', {
     headers: ['www-authenticate', `Bearer resource_metadata="${discovery.metadataUrl(ctx)}"`],
     body: json({ error: 'unauthorized', error_description: 'JWT token required' }),
@@ -63,11 +63,11 @@ const json = (value: object): { type: string; text: string } => ({
   text: JSON.stringify(value),
 });
 
-/** RFC 6750 §3.1, for a rule on scopes that did not hold: names the scopes which that rule asks for, no others. */
+/** Challenge for a failed rule on scopes (RFC 6750 §3.1). Contains only the known scopes that the rule names. */
 export function insufficientScope(metadataUrl: string, known: readonly string[], ruleSource: string): string {
-  const asked = known.filter(
+  const required = known.filter(
     (scope) => ruleSource.includes(`"${scope}"`) || ruleSource.includes(`'${scope}'`),
   );
-  const scope = asked.length === 0 ? '' : `, scope="${asked.join(' ')}"`;
+  const scope = required.length === 0 ? '' : `, scope="${required.join(' ')}"`;
   return `Bearer error="insufficient_scope"${scope}, resource_metadata="${metadataUrl}"`;
 }

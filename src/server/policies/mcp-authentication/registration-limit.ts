@@ -4,9 +4,9 @@ import type { RequestContext } from '../../kernel/request-context.ts';
 import { TokenBucket } from '../token-bucket.ts';
 
 /**
- * How often clients may register. Anybody may, so that a loop could fill the provider with clients; a client registers
- * once. Counted for each address, so that one does not use up what all may, and for all together, since addresses cost
- * nothing in IPv6.
+ * Rate limit of client registrations, which need no authentication: a loop could fill the provider with clients, while a
+ * client registers only once. Limited per address (`LIMITS.registrationsPerAddress` in `LIMITS.registrationsTime`), and in
+ * total (`LIMITS.registrations`), because IPv6 addresses are plentiful.
  */
 export class RegistrationLimit {
   readonly #all = new TokenBucket(
@@ -17,35 +17,35 @@ export class RegistrationLimit {
   );
   readonly #byAddress = new Map<string, TokenBucket>();
 
-  /** Addresses that are told apart. */
+  /** Number of addresses with a bucket. */
   get addresses(): number {
     return this.#byAddress.size;
   }
 
-  /** Throws an `AppError` (429) when the client, or all of them, registered too often. */
+  /** Counts a registration. Throws `rate_limited` (429) over the limit of the address or the total limit. */
   take({ sourceAddress }: RequestContext): void {
     const now = performance.now();
     const buckets = [this.#bucketOf(sourceAddress, now), this.#all];
-    const full = buckets.find((bucket) => bucket.remaining(now) < 1);
-    if (full !== undefined)
+    const empty = buckets.find((bucket) => bucket.remaining(now) < 1);
+    if (empty !== undefined)
       throw new AppError('rate_limited', {
-        headers: ['retry-after', String(Math.max(1, full.secondsUntil(1, now)))],
+        headers: ['retry-after', String(Math.max(1, empty.secondsUntil(1, now)))],
         detail:
-          full === this.#all
-            ? 'client registrations of all addresses'
+          empty === this.#all
+            ? 'total limit of client registrations'
             : 'client registrations of this address',
       });
     for (const bucket of buckets) bucket.take(1);
   }
 
-  /** The address that came first is forgotten: it starts anew, within the bound of all. */
+  /** Over `LIMITS.registrationAddresses`, the oldest address is removed; the total limit still applies to it. */
   #bucketOf(address: string, now: number): TokenBucket {
     const known = this.#byAddress.get(address);
     if (known !== undefined) return known;
     if (this.#byAddress.size >= LIMITS.registrationAddresses)
       this.#byAddress.delete(this.#byAddress.keys().next().value as string);
-    const most = LIMITS.registrationsPerAddress;
-    const bucket = new TokenBucket(most, 1, LIMITS.registrationsTime / most, now);
+    const limit = LIMITS.registrationsPerAddress;
+    const bucket = new TokenBucket(limit, 1, LIMITS.registrationsTime / limit, now);
     this.#byAddress.set(address, bucket);
     return bucket;
   }

@@ -7,8 +7,8 @@ import type { DocumentClient } from './document.ts';
 import type { ServerMetadata } from './server-metadata.ts';
 
 /**
- * Dynamic client registration (RFC 7591): handed to the provider as it is, and its answer handed back with status
- * and body. Nothing else travels: no header of the client's, and none of the provider's but the content type.
+ * Forwards a dynamic client registration (RFC 7591) to the provider and returns status, content type and body of its
+ * response. No other headers are forwarded. Rejects with `provider_failed`.
  */
 export async function relayRegistration(
   ctx: RequestContext,
@@ -38,8 +38,8 @@ export async function relayRegistration(
 }
 
 /**
- * One client for everybody: what it may do must not depend on who asks, so redirects go to the asker's own machine
- * only. Otherwise a stranger could have codes of users, who trust this client, sent to himself.
+ * Answers a registration with the configured client. All users share and trust this client, so redirect URIs are limited to
+ * loopback hosts: otherwise an attacker could register a URI to which authorization codes of users are sent.
  */
 export async function answerRegistration(ctx: RequestContext, clientId: string): Promise<Reply> {
   const requested = parseRegistration(await ctx.body.read(LIMITS.registrationBytes));
@@ -68,7 +68,7 @@ function parseRegistration(body: Buffer): Record<string, unknown> {
     const value = JSON.parse(body.toString('utf8')) as unknown;
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
   } catch {
-    // Answered below.
+    // Reported below.
   }
   throw new AppError('bad_request', { message: 'the registration is not a JSON object' });
 }

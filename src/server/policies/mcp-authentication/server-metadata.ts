@@ -4,34 +4,34 @@ import type { Log } from '../../../core/log.ts';
 import type { DocumentClient } from './document.ts';
 import type { Provider } from './provider.ts';
 
-/** Authorization-server metadata (RFC 8414 §2), as far as it was looked at. */
+/** Authorization-server metadata (RFC 8414 §2). Only issuer and endpoint URLs have been checked. */
 export type Metadata = Readonly<Record<string, unknown>>;
 
 export interface ServerMetadataOptions {
   readonly issuer: string;
   readonly provider: Provider;
-  /** Clients register whatever the provider says, because the gateway answers them itself. */
+  /** Whether the gateway answers registrations itself, so that clients can register at any provider. */
   readonly answersRegistration: boolean;
   readonly client: DocumentClient;
   readonly log: Log;
 }
 
-/** The provider's metadata, cached; a provider that does not answer serves what it said before. */
+/** The provider's metadata, cached for `LIMITS.serverMetadataLifetime`. After a failed request, the old one stays in use. */
 export class ServerMetadata {
   readonly #options: ServerMetadataOptions;
   #document: Metadata | undefined;
   #problem = '';
-  /** Until then nothing is asked, and the last outcome stands: callers are anybody. */
-  #restsUntil = 0;
-  #reading: Promise<void> | undefined;
+  /** Until then, in ms of `performance.now()`, the last result is used: callers are not authenticated. */
+  #nextFetchAt = 0;
+  #fetching: Promise<void> | undefined;
 
   constructor(options: ServerMetadataOptions) {
     this.#options = options;
   }
 
   /**
-   * As clients of the gateway see it: as published, but for the registration endpoint, and for the issuer when the
-   * gateway stands in for the provider. Rejects with `provider_failed`.
+   * Metadata for clients of the gateway: as published, except for the registration endpoint, and for the issuer if the
+   * gateway acts as the authorization server. Rejects with `provider_failed`.
    */
   async read(issuer: string, registrationEndpoint: string): Promise<Metadata> {
     const document = await this.#original();
@@ -39,29 +39,29 @@ export class ServerMetadata {
     const registers = answersRegistration || this.#registrationUrl(document) !== undefined;
     const own = registers ? { registration_endpoint: registrationEndpoint } : {};
     if (!provider.isFronted) return { ...document, ...own };
-    // RFC 9207: the provider's `iss` in a callback would not be the issuer that we name here.
+    // RFC 9207: the provider's `iss` in a callback would differ from this issuer.
     const { authorization_response_iss_parameter_supported: _dropped, ...kept } = document;
     return { ...kept, issuer, ...own };
   }
 
-  /** Where the provider registers clients, also while its metadata cannot be had; undefined when it does not. */
+  /** URL of the provider's client registration, even without metadata; undefined if it does not support that. */
   async registrationUrl(): Promise<string | undefined> {
     return this.#registrationUrl(await this.#original().catch(() => ({})));
   }
 
   #registrationUrl({ registration_endpoint: endpoint }: Metadata): string | undefined {
     const { issuer, provider } = this.#options;
-    // Only at the provider itself: its metadata must not send our requests elsewhere.
+    // Only on the provider's origin: its metadata must not direct requests of the gateway elsewhere.
     if (typeof endpoint === 'string' && new URL(endpoint).origin === new URL(issuer).origin) return endpoint;
     return provider.registrationUrl(issuer);
   }
 
   async #original(): Promise<Metadata> {
-    if (performance.now() >= this.#restsUntil) {
-      this.#reading ??= this.#fetch().finally(() => {
-        this.#reading = undefined;
+    if (performance.now() >= this.#nextFetchAt) {
+      this.#fetching ??= this.#fetch().finally(() => {
+        this.#fetching = undefined;
       });
-      await this.#reading;
+      await this.#fetching;
     }
     if (this.#document === undefined) throw new AppError('provider_failed', { detail: this.#problem });
     return this.#document;
@@ -72,17 +72,17 @@ export class ServerMetadata {
     try {
       const { value } = await client.fetch(provider.metadataUrl(issuer), LIMITS.metadataBytes);
       this.#document = checkedMetadata(value, issuer);
-      this.#restsUntil = performance.now() + LIMITS.serverMetadataLifetime;
+      this.#nextFetchAt = performance.now() + LIMITS.serverMetadataLifetime;
     } catch (error) {
       this.#problem = messageOf(error);
       log.warn('auth', 'metadata of the identity provider could not be read', { problem: this.#problem });
-      const rest = this.#document === undefined ? LIMITS.retryLast : LIMITS.keyRefetch;
-      this.#restsUntil = performance.now() + rest;
+      const delay = this.#document === undefined ? LIMITS.retryLast : LIMITS.keyRefetch;
+      this.#nextFetchAt = performance.now() + delay;
     }
   }
 }
 
-/** Refuses metadata of another issuer, and leaves out endpoints that are not http(s): clients open them. */
+/** Throws for metadata of another issuer. Removes endpoints that are not http(s) URLs, because clients open them. */
 function checkedMetadata(value: unknown, issuer: string): Metadata {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new Error('its metadata is not a JSON object');

@@ -65,7 +65,7 @@ export async function importKeySet(
       const id = jwk?.['kid'];
       // Not `String(id)`, which throws for `{"toString":1}`: one malformed key would make all others unusable.
       const kid = typeof id === 'string' ? id.slice(0, 100) : typeof id;
-      log.warn('auth', 'a signing key was left out', { kid, problem: messageOf(error) });
+      log.warn('auth', 'a signing key was ignored', { kid, problem: messageOf(error) });
     }
   }
   return { keys, fingerprint: fingerprints.sort().join('\n') };

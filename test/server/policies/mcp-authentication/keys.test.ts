@@ -204,7 +204,7 @@ describe('key sets with unusable keys', () => {
       await using guarded = await protectedGateway(tools(signIn(idp.issuer)));
       expect((await call(guarded, token(good, idp.claims()))).status).toBe(200);
       expect((await call(guarded, token({ ...good, kid: 'bad' }, idp.claims()))).status).toBe(401);
-      const told = guarded.log.filter((line) => line.includes('a signing key was left out'));
+      const told = guarded.log.filter((line) => line.includes('a signing key was ignored'));
       if (problem === undefined) expect(told).toEqual([]);
       else expect(told[0]).toContain(problem);
     },

@@ -130,7 +130,7 @@ describe('mcpAuthentication traces', () => {
     const bad = idp.token({ aud: 'other' });
     for (const bearer of [undefined, bad, good]) await call(watched, bearer);
     expect(watched.of('mcpAuthentication')).toEqual([
-      expect.objectContaining({ action: 'skip', reason: 'no token, which mode optional allows' }),
+      expect.objectContaining({ action: 'skip', reason: 'no token; allowed in mode optional' }),
       expect.objectContaining({ action: 'deny', reason: expect.stringContaining("audience is 'other'") }),
       expect.objectContaining({ action: 'apply', snapshot: { sub: 'alice' } }),
     ]);
