@@ -52,7 +52,7 @@ describe('validation warnings on variables', () => {
     ['request', 'request.path == "/" && backend.name == "b"', 'backend.name', 'no backend has been called'],
     ['request', 'request.endTime > request.startTime', 'request.endTime', 'the request has not ended'],
     ['mcp', 'mcp.tool.result.ok == true', 'mcp.tool.result', 'the tool has not been called'],
-    ['mcp', 'mcp.sessionId == "a"', 'mcp.sessionId', 'it is for the log'],
+    ['mcp', 'mcp.sessionId == "a"', 'mcp.sessionId', 'it is set for the log only'],
     ['llmRequest', 'backend.name', 'backend.name', 'no backend has been called'],
     ['providerReply', 'response.body == b"a"', 'response.body', 'the body of the answer is on its way'],
     ['sampling', 'jwt.sub == "a"', 'jwt', 'no policy has run'],

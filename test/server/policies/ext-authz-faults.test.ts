@@ -179,7 +179,7 @@ describe('extAuthz timing', () => {
     expect(took).toBeGreaterThan(1900);
     expect(took).toBeLessThan(4000);
     expect(backend.received).toEqual([]);
-    expect((await gate.accessLine(1))['error.detail']).toContain(`${service.address}: no answer in time`);
+    expect((await gate.accessLine(1))['error.detail']).toContain(`${service.address}: timed out`);
   });
 
   test('extAuthz aborts its call when the client disconnects and does not call the backend', async () => {
