@@ -165,7 +165,7 @@ describe('agctl check of LLM providers', () => {
       },
       {
         status: 'fail',
-        message: `m3   localhost:${tls.port}: the certificate is signed by itself`,
+        message: `m3   localhost:${tls.port}: the certificate is self-signed`,
         fix: expect.stringContaining('NODE_EXTRA_CA_CERTS'),
       },
       {
@@ -235,7 +235,7 @@ describe('timeouts of agctl check', () => {
     expect(await soon(`https://${silent.address}/v1`)).toEqual([
       {
         status: 'fail',
-        message: `m   ${silent.address}: no connection in time`,
+        message: `m   ${silent.address}: connection timeout`,
         fix: expect.stringContaining('firewall'),
       },
     ]);

@@ -144,7 +144,7 @@ describe('SIGTERM', () => {
     expect(code).toBe(0);
     expect(stdout.match(/gen_ai\.tool\.name=(?:hang|progress) .*mcp\.error\.code=-32603/g)).toHaveLength(2);
     expect(stderr.match(/\twarn\t.*requests were cut.*/g)).toEqual([
-      expect.stringContaining('\twarn\tproxy::gateway\t2 requests were cut at the deadline'),
+      expect.stringContaining('\twarn\tproxy::gateway\t2 requests were aborted at the deadline'),
     ]);
   });
 
@@ -195,7 +195,7 @@ describe('SIGTERM', () => {
     ]);
     for (const line of lines) expect(line).toContain(` error="${message}" reason=Timeout `);
     expect(stderr.match(/\twarn\t.*requests were cut.*/g)).toEqual([
-      expect.stringContaining('\twarn\tproxy::gateway\t4 requests were cut at the deadline'),
+      expect.stringContaining('\twarn\tproxy::gateway\t4 requests were aborted at the deadline'),
     ]);
   });
 

@@ -34,7 +34,7 @@ const isOpen = ({ running }: TestGateway) => until(() => running.openRequests.si
 async function cutLine(gate: TestGateway): Promise<Record<string, string>> {
   const line = await gate.accessLine(1);
   expect(gate.accessLog).toHaveLength(1);
-  expect(gate.log.filter((line) => line.includes('\t1 request was cut at the deadline'))).toHaveLength(1);
+  expect(gate.log.filter((line) => line.includes('\t1 request was aborted at the deadline'))).toHaveLength(1);
   return line;
 }
 

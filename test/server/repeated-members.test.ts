@@ -52,7 +52,7 @@ describe('bodies with duplicate keys', () => {
       await using gate = await proxyGateway(backend.address, { authorization: { rules } });
       expect(await send(gate.url, { method: 'POST', body })).toMatchObject({
         status: 400,
-        text: `the member ${JSON.stringify(name)} stands twice in one object of the request body`,
+        text: `the member ${JSON.stringify(name)} is repeated in one object of the request body`,
       });
       expect(backend.received).toEqual([]);
     },

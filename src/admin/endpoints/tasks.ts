@@ -43,7 +43,7 @@ function workloadTasks({ gateway, served }: Admin): string[] {
   }
   if (open.length > listed.length) lines.push(`and ${counted(open.length - listed.length, 'more request')}`);
   const { inspection } = served().runtime;
-  for (const place of inspection.places) {
+  for (const place of inspection.backendPaths) {
     const { sessions, targets = [] } = inspection.backend(place);
     if (sessions === undefined) continue;
     lines.push(`mcp backend ${place}: ${counted(sessions, 'session')}`);

@@ -3,8 +3,8 @@ import { pathText } from '../../core/diagnostic.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { headerChanges } from '../../server/kernel/header-changes.ts';
 import { HeaderList } from '../../server/kernel/header-list.ts';
-import { tryConnection } from '../../server/transport/try-connection.ts';
 import { createUpstream } from '../../server/transport/upstream.ts';
+import { tryConnection } from '../../server/transport/upstream-connector.ts';
 import { explainUpstreamError } from '../../server/transport/upstream-error.ts';
 import {
   type CheckContext,

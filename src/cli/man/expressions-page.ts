@@ -55,7 +55,7 @@ export function expressionsPage(): string {
   );
 }
 
-function scopeEntry({ name, doc, keys, also, roots, unset: members }: DocumentedScope): string[] {
+function scopeEntry({ name, doc, keys, also, roots, unavailable: members }: DocumentedScope): string[] {
   const where = [...keys.map((key) => `\`${key}\``), ...(also === undefined ? [] : [also])];
   const unset = Object.keys(members);
   const missing = unset.length === 0 ? [] : [`Not set there: ${list(unset)}.`];

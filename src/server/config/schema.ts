@@ -1,18 +1,18 @@
 import { z } from 'zod';
 import { LIMITS } from '../../core/limits.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../../core/listen.ts';
+import { InvalidDirectives, parseDirectives } from '../../core/log-directives.ts';
 import { durationSchema, durationText } from '../../core/schema/duration.ts';
 import { backendKinds, policyKinds } from '../features.ts';
 import { matchSchema } from '../kernel/match-schema.ts';
+import { PATH_MODES } from '../kernel/path.ts';
+import { UNDERSCORE_MODES } from '../kernel/validate-headers.ts';
 import { llmFields } from '../llm/backend.ts';
 import { catalogReferenceSchema } from '../llm/cost/load.ts';
 import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log-policy.ts';
 import { metricsSchema } from '../observe/metrics/metrics-policy.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/schema.ts';
-import { listenAddressSchema } from './listen-address.ts';
-import { logLevelSchema } from './log-level.ts';
-import { requestValidationSchema } from './request-validation-schema.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {
   [K in Kind as K['key']]: z.ZodOptional<K['schema']>;
@@ -96,11 +96,50 @@ const gatewaySchema = z
   })
   .describe('A port that the gateway listens on.');
 
+/** Address of a server of the process, as text that `parseListenAddress` reads. */
+const listenAddressSchema = z
+  .string()
+  .refine((text) => parseListenAddress(text) !== undefined, { error: LISTEN_ADDRESS_FORMS });
+
+const directives = z.string().superRefine((text, check) => {
+  try {
+    parseDirectives(text);
+  } catch (error) {
+    if (!(error instanceof InvalidDirectives)) throw error;
+    check.addIssue({ code: 'custom', message: `\`${error.clause}\` is no log level: ${error.hint}` });
+  }
+});
+
+/** Log levels as one text of directives. */
+const logLevelSchema = z
+  .union([directives, z.array(directives).min(1)])
+  .transform((value) => [value].flat().join(','))
+  .describe(
+    'Least severe messages to log: `error`, `warn`, `info`, `debug`, `trace` or `off`. Also levels per module, as in `info,mcp=debug,request=off`, where `request` is the access log; the environment variable RUST_LOG overrides it.',
+  );
+
+/** `config.http`. */
+const requestValidationSchema = z
+  .strictObject({
+    pathNormalization: z
+      .enum(PATH_MODES)
+      .default('merge')
+      .describe(
+        'Paths that servers read in different ways. `merge` makes repeated slashes one and refuses encoded slashes (but in the id of `/v1/models/{id}`) and backslashes with 400; `reject` refuses repeated slashes and `;`, too; `keep` allows all of these, as sent. Dot segments and control characters are always refused.',
+      ),
+    headersWithUnderscores: z
+      .enum(UNDERSCORE_MODES)
+      .default('drop')
+      .describe(
+        'Request headers with an underscore in their name, which some servers take for a hyphen: removed before any policy, refused with 400, or kept.',
+      ),
+  })
+  .prefault({})
+  .describe('What is made of request paths and headers before routes and policies see them.');
+
 const processSchema = z
   .strictObject({
-    adminAddr: z
-      .string()
-      .refine((text) => parseListenAddress(text) !== undefined, { error: LISTEN_ADDRESS_FORMS })
+    adminAddr: listenAddressSchema
       .default('localhost:15000')
       .describe(
         'Address of the admin server: `ip:port`, `localhost:port` for both loopback addresses, `unix:/path`, or `off`.',

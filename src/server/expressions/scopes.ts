@@ -25,7 +25,7 @@ export const NO_BODY = {
 export const requestScope: DocumentedScope = {
   name: 'request',
   roots: REQUEST_ROOTS,
-  unset: { ...NOT_ENDED, ...NOT_CALLED },
+  unavailable: { ...NOT_ENDED, ...NOT_CALLED },
   doc: 'While the request is handled: values that a policy sets are there once it has run.',
   keys: [
     'policies.authorization.rules',
@@ -40,9 +40,12 @@ export const requestScope: DocumentedScope = {
 };
 
 /** Why what is read at a path of an expression is never set in a scope; undefined when it may be. */
-export function whyUnset(scope: ExpressionScope, path: string): { member: string; why: string } | undefined {
+export function whyUnavailable(
+  scope: ExpressionScope,
+  path: string,
+): { member: string; why: string } | undefined {
   const foreign = foreignMember(path.split('.'));
   if (foreign !== undefined) return { member: foreign, why: 'this gateway never sets it' };
-  const found = Object.entries(scope.unset).find(([member]) => `${path}.`.startsWith(`${member}.`));
+  const found = Object.entries(scope.unavailable).find(([member]) => `${path}.`.startsWith(`${member}.`));
   return found && { member: found[0], why: found[1] };
 }

@@ -3,21 +3,21 @@ import type { CompileContext } from './compile-context.ts';
 import type { Backend, ClientApi } from './request-context.ts';
 import { Slot } from './slot.ts';
 
-/** Time limits of calls to a backend, set by the policy `timeout`. In ms; the backend has defaults of its own. */
+/** Timeouts of backend calls in ms, set by the policy `timeout`. If unset, the backend applies its own defaults. */
 export const backendTimeouts = new Slot<{
-  /** How long one call may take until its response headers. */
+  /** Maximum time until the response headers of one call arrive. */
   readonly request?: number | undefined;
-  /** How long the response body may be silent; 0 for no limit. */
+  /** Maximum time between two chunks of the response body; 0 means no limit. */
   readonly idle?: number | undefined;
 }>();
 
-/** A backend kind: its key in `backends[]`, its schema, and how to open it. */
+/** A kind of backend: its key in `backends[]`, its schema, and how to open it. */
 export interface BackendKind<Key extends string = string, Schema extends z.ZodType = z.ZodType> {
   readonly key: Key;
   readonly schema: Schema;
-  /** The API that clients of its routes speak, when it is not plain HTTP. */
+  /** The API that clients of its routes use, if not plain HTTP. */
   readonly api?: ClientApi;
-  /** `name` is that of the backend as dumps have it: unlike its place, a reload does not change it. */
+  /** `name` is the backend's name in configuration dumps. Unlike its path, a reload does not change it. */
   open(config: z.output<Schema>, context: CompileContext, name: string): Backend;
 }
 

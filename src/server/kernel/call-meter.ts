@@ -1,13 +1,13 @@
-/** Kinds of calls that the gateway makes: the call to the backend, or one that a policy makes. */
+/** Kind of an outgoing call: to the backend, or made by a policy. */
 export type CallKind = 'Primary' | 'Policy';
 
-/** Counts the calls to one upstream. Made when the configuration is compiled. */
+/** Records metrics of the calls to one upstream. Created when the configuration is compiled. */
 export interface CallMeter {
   readonly kind: CallKind;
-  /** What is called, such as `Http` or `ExtAuthz`; a label of metrics, so its values are few and fixed. */
+  /** Type of the called service, such as `Http` or `ExtAuthz`. A metric label with a fixed set of values. */
   readonly subtype: string;
-  /** A connection was opened, in ms. */
+  /** A connection was opened; it took `duration` ms. */
   connected(transport: 'plaintext' | 'tls', duration: number): void;
-  /** The head of a response arrived, in ms after the call. */
+  /** The response headers arrived `duration` ms after the call started. */
   answered(duration: number): void;
 }

@@ -1,9 +1,9 @@
 import { Slot } from './slot.ts';
 
-/** Who the caller is, as `issuer subject` or a hash of its key. Set by the policy that authenticated it; sessions are bound to it. */
+/** Identity of the caller: `issuer subject`, or a hash of its key. Set by the authenticating policy; sessions are bound to it. */
 export const principal = new Slot<string>();
 
-/** Patterns of the models that the caller's key may use. Absent: all of them. */
+/** Patterns of the models that the caller's key may use. All models if unset. */
 export const allowedModels = new Slot<readonly string[]>();
 
 /**
@@ -11,8 +11,8 @@ export const allowedModels = new Slot<readonly string[]>();
  */
 export const jwtClaims = new Slot<Readonly<Record<string, unknown>>>();
 
-/** Gives the `WWW-Authenticate` challenge for a rule on scopes (its source) that the token does not satisfy. */
+/** Returns the `WWW-Authenticate` challenge for a scope rule (its source text) that the token does not satisfy. */
 export const scopeChallenge = new Slot<(ruleSource: string) => string>();
 
-/** Query parameters in which this request carried credentials: logs leave them out. */
+/** Query parameters that carried credentials in this request. Logs omit them. */
 export const credentialParameters = new Slot<ReadonlySet<string>>();

@@ -8,50 +8,50 @@ import type { Inspection } from './inspection.ts';
 import type { SlotHolder } from './slot.ts';
 import type { RequestValidation } from './validate-request.ts';
 
-/** What a policy, backend or target may use while a configuration is compiled. The only way out of its own file. */
+/** Everything that a policy, backend or target may use while a configuration is compiled. */
 export interface CompileContext {
-  /** Path in the configuration of the thing being compiled. */
+  /** Path of the section being compiled in the configuration. */
   readonly path: Path;
-  /** The same context for a part of it. */
+  /** The same context for a section below it; `path` is relative. */
   at(...path: Path): CompileContext;
   readonly log: Log;
-  /** Folder of the configuration file: relative paths in it start there. */
+  /** Folder of the configuration file, which relative paths are resolved against. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly settings: RuntimeSettings;
-  /** Takes the secrets of the configuration out of what is logged. Made when first asked for. */
+  /** Removes the secrets of the configuration from log output. Created on first use. */
   readonly redactor: () => Redactor;
-  /** Where a component with a bound or a state reports it, for the admin server. */
+  /** Where components register their limits and state for the admin server. */
   readonly inspection: Inspection;
-  /** Host names, lower case, under which the configuration says this route is reached. */
+  /** Host names of this route according to the configuration, in lower case. */
   readonly hostnames: ReadonlySet<string>;
   /**
-   * Compiles the expression at this path. What it reads is recorded: a request body, say, is only kept for
-   * routes on which an expression reads it. A wrong expression is reported and fails on every evaluation.
+   * Compiles the expression at this path and records what it reads: for example, request bodies are buffered only on
+   * routes whose expressions read them. An invalid expression is reported, and every evaluation of it throws.
    */
   cel(source: string, scope: ExpressionScope): TracedExpression;
-  /** The same for an expression that must give a boolean: one that never can is reported too. */
+  /** Like `cel`, for a boolean expression: also reports an expression that never returns a boolean. */
   condition(source: string, scope: ExpressionScope): TracedExpression;
-  /** Where the section being compiled was written, for traces. */
+  /** Location of the section being compiled in the configuration file, for traces. */
   place(): TracePlace;
-  /** Reports a problem at this path. Compiling goes on, so that all problems are seen at once. */
+  /** Reports a problem at this path. Compiling continues, so that all problems are reported at once. */
   report(problem: Problem): void;
 }
 
 export interface Problem extends Pick<Diagnostic, 'message' | 'label' | 'help' | 'notes' | 'notesQuoteFile'> {
   readonly code: DiagnosticCode;
   readonly severity?: Diagnostic['severity'];
-  /** Part of the text value at this path, as offsets into it: a spot in an expression. */
+  /** The affected part of the string at this path, such as an expression, as UTF-16 offsets. */
   readonly inside?: { readonly start: number; readonly end: number };
-  /** Point at the key instead of the value. */
+  /** Point to the key instead of the value. */
   readonly atKey?: boolean;
 }
 
-/** Names that the configuration gives to places of credentials, lower case. */
+/** Configured names of headers and query parameters that carry credentials, in lower case. */
 export interface SecretNames {
   readonly headers: Set<string>;
   readonly parameters: Set<string>;
-  /** Takes the secrets that are known by value out of a text. */
+  /** Removes secrets with known values from a text. */
   readonly scrub?: (text: string) => string;
 }
 
@@ -59,12 +59,12 @@ export interface SecretNames {
 export interface RuntimeSettings extends SlotHolder {
   /** `config.http`. */
   readonly requestValidation: RequestValidation;
-  /** Names of places of credentials; traces redact them. */
+  /** Names of headers and parameters that carry credentials; traces redact them. */
   readonly secretNames: SecretNames;
-  /** Bytes of a body that expressions may read. */
+  /** Bytes of a body that are buffered for expressions: `frontendPolicies.http.maxBufferSize`, 2 MiB by default. */
   readonly maxBufferSize: number;
-  /** The meter of an upstream; `subtype` is a label of metrics, such as `Http` or `ExtAuthz`. */
+  /** Creates the meter of an upstream; `subtype` is a metric label such as `Http` or `ExtAuthz`. */
   callMeter(kind: CallKind, subtype: string): CallMeter;
-  /** Counts one event of a metric, by the values of its labels. */
+  /** Returns a function that increments a counter, given the values of its labels. */
   counter(metric: 'guardrails'): (labels: readonly string[]) => void;
 }

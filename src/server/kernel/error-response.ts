@@ -3,8 +3,8 @@ import { HeaderList } from './header-list.ts';
 import type { Reply, RequestContext } from './request-context.ts';
 
 /**
- * The only place where a failure becomes an answer. A table error gives its status and public text; anything
- * else is a bug and gives a plain 500 whose cause goes to the log alone.
+ * Converts an error to a response; the only place that does. An `AppError` determines status and public message. Any
+ * other error is a bug: status 500, with its message in the log only.
  */
 export function replyToError(thrown: unknown, ctx: RequestContext): Reply {
   const error =
@@ -30,7 +30,23 @@ export function textReply(status: number, body: string, contentType = 'text/plai
   return { status, headers: new HeaderList(['content-type', contentType]), body };
 }
 
-/** An empty reply, as 202 for a notification. */
+/** A reply without a body. */
 export function emptyReply(status: number): Reply {
   return { status, headers: new HeaderList(), body: undefined };
+}
+
+/**
+ * The error for a request that validation rejects. `detail` is for the log, `message` for the client. The connection is
+ * closed, because what follows on it may be ambiguous too.
+ */
+export function validationError(
+  code: ConstructorParameters<typeof AppError>[0],
+  detail?: string,
+  message?: string,
+): AppError {
+  return new AppError(code, {
+    headers: ['connection', 'close'],
+    ...(detail === undefined ? {} : { detail }),
+    ...(message === undefined ? {} : { message }),
+  });
 }

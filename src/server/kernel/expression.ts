@@ -8,7 +8,7 @@ export interface Span {
   readonly end: number;
 }
 
-/** The result of an evaluation for the rest of the gateway: values that JSON and headers can hold. */
+/** The result of an evaluation, converted to values that JSON and headers can represent. */
 export type CelResult =
   | string
   | number
@@ -18,50 +18,50 @@ export type CelResult =
   | CelResult[]
   | { [key: string]: CelResult };
 
-/** Gives the value of a root variable; null or undefined when it is not set. Called at most once per evaluation and root. */
+/** Returns the value of a root variable; null or undefined if it is not set. Called at most once per evaluation and root. */
 export interface VariableResolver {
   (root: string): unknown;
-  /** Set while the request is observed: who is told, and how to read a variable without caching it. */
+  /** Set while the request is observed. `peek` reads a variable without caching it. */
   observed?: { readonly observer: RequestObserver; peek(root: string): unknown } | undefined;
   /** Set when the request is recorded as a span. */
   span?: RequestSpan | undefined;
 }
 
-/** A compiled expression. Immutable, and safe to evaluate from everywhere, also from inside of a resolver. */
+/** A compiled expression. Immutable; may be evaluated from anywhere, including a resolver. */
 export interface Expression {
   readonly source: string;
-  /** Root variables that it reads. */
+  /** Names of the root variables that it reads. */
   readonly roots: ReadonlySet<string>;
-  /** Dotted paths that it reads, such as `jwt.sub`, with where in the source each is read first. */
+  /** Dotted paths that it reads, such as `jwt.sub`, each with its first position in the source. */
   readonly paths: ReadonlyMap<string, Span>;
-  /** Uses of `in` over a value that is certainly a text, which always fail. */
-  readonly insideTexts: readonly Span[];
-  /** The type of its result, in words, when that is certainly not a boolean. */
-  readonly neverBoolean: string | undefined;
+  /** Uses of `in` on a value that is always a string; these always fail. */
+  readonly inOnStrings: readonly Span[];
+  /** Description of the result type if it is never a boolean, otherwise undefined. */
+  readonly nonBooleanType: string | undefined;
   /**
-   * Whether it may read the member at a dotted path, such as `request.body`. True also when it uses a parent as a whole
-   * (`request[name]`, `variables()`, `toJson(request)`) or a part of the member.
+   * Whether it may read the member at a dotted path, such as `request.body`. Also true if it uses a parent as a whole
+   * (`request[name]`, `variables()`, `toJson(request)`) or something below the member.
    */
   reads(path: string): boolean;
   /**
-   * The value of the expression. Synchronous, and bounded in time. Values of the resolver pass through `toCel`, so plain
-   * JSON, `CelStruct` and `HeadersView` may be given as they are. Throws `CelEvaluationError` and nothing else.
+   * Evaluates the expression synchronously, within a limited number of steps. Values of the resolver are converted with
+   * `toCel`, so it may return plain JSON, `CelStruct` and `HeadersView`. Throws only `CelEvaluationError`.
    */
   evaluate(resolver: VariableResolver): CelResult;
 }
 
-/** An expression of the configuration: it knows where it was written, and reports its result to the request's observer. */
+/** An expression with its location in the configuration, which reports its results to the request's observer. */
 export interface TracedExpression extends Expression {
   readonly place: TracePlace;
-  /** Root variables that it could read. */
+  /** Root variables that are available to it. */
   readonly variables: readonly string[];
 }
 
-/** A kind of place in the configuration that takes expressions: which variables they have, and which members are not set yet. */
+/** The variables of the expressions of one kind, such as those of policies or of the access log. */
 export interface ExpressionScope {
   readonly name: string;
-  /** Names of the root variables, in the order in which messages list them. */
+  /** Names of the root variables, in the order used by messages. */
   readonly roots: readonly string[];
-  /** Variables and members that exist but are never set in this scope, each with the reason. */
-  readonly unset: Readonly<Record<string, string>>;
+  /** Variables and members that are never set in this scope, each with the reason. */
+  readonly unavailable: Readonly<Record<string, string>>;
 }

@@ -1,5 +1,5 @@
 /**
- * The gateway, as upstream names it in dumps, logs, metrics and expressions whenever there is no Kubernetes resource
- * behind it. What the configuration calls a gateway is the name of the listener there.
+ * Name of the gateway in dumps, logs, metrics and expressions, as upstream sets it without a Kubernetes resource. The name
+ * of a gateway in the configuration appears there as the name of the listener.
  */
 export const GATEWAY = { namespace: 'default', name: 'default', label: 'default/default' } as const;

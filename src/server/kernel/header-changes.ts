@@ -8,7 +8,7 @@ import {
 } from './header-list.ts';
 import type { CallSpan } from './observer.ts';
 
-// These say where a message ends and whom it is for: changing them by hand breaks it.
+// These determine the length of a message and its recipient, so a configuration must not change them.
 const FRAMING = new Set(['connection', 'content-length', 'host', 'transfer-encoding']);
 
 const name = z
@@ -25,7 +25,7 @@ const values = z.record(
   z.string().refine(isHeaderValue, { error: 'expected a header value: no control characters' }),
 );
 
-/** Literal changes to headers, as policies and LLM models have them. */
+/** Literal header changes, used by policies and LLM models. */
 export const headerChangesSchema = z.strictObject({
   add: values.default({}).describe('Headers to add, beside any of the same name.'),
   set: values.default({}).describe('Headers to set, in place of any of the same name.'),
@@ -34,6 +34,7 @@ export const headerChangesSchema = z.strictObject({
 
 export type HeaderChanges = z.output<typeof headerChangesSchema>;
 
+/** Returns a function that applies the changes to a header list: `set`, then `add`, then `remove`. */
 export function headerChanges({ add, set, remove }: HeaderChanges): (headers: HeaderList) => void {
   const added = Object.entries(add);
   const replaced = Object.entries(set);
@@ -44,7 +45,7 @@ export function headerChanges({ add, set, remove }: HeaderChanges): (headers: He
   };
 }
 
-/** Header lines with the trace context of a call in place of the client's. */
+/** A copy of header lines with the client's `traceparent` replaced by that of the call. */
 export function withTraceparent(headers: readonly string[], span: CallSpan): string[] {
   const kept: string[] = [];
   for (let at = 0; at < headers.length; at += 2) {

@@ -1,6 +1,6 @@
 /**
- * Headers as Node keeps them on the wire: one flat array of alternating names and values. Order and repeated
- * fields survive, and the array goes to `writeHead` or to an upstream without a copy.
+ * Headers in the form of Node's `rawHeaders`: a flat array of alternating names and values. Preserves order and repeated
+ * fields, and can be passed to `writeHead` or to an upstream without a copy.
  */
 export class HeaderList {
   readonly raw: string[];
@@ -9,7 +9,7 @@ export class HeaderList {
     this.raw = raw.slice();
   }
 
-  /** First value of a field; names compare without case. */
+  /** First value of a field, or undefined. Names are case-insensitive. */
   get(name: string): string | undefined {
     const { raw } = this;
     for (let i = 0; i < raw.length; i += 2) if (sameName(raw[i] as string, name)) return raw[i + 1];
@@ -33,13 +33,13 @@ export class HeaderList {
     this.raw.push(name, value);
   }
 
-  /** Replaces every field of that name by one. */
+  /** Replaces all fields of that name with one. */
   set(name: string, value: string): void {
     this.delete(name);
     this.raw.push(name, value);
   }
 
-  /** Gives the first field of that name another value, where it stands. */
+  /** Replaces the value of the first field of that name in place. */
   replace(name: string, value: string): void {
     const { raw } = this;
     for (let i = 0; i < raw.length; i += 2) {
@@ -59,7 +59,7 @@ function sameName(a: string, b: string): boolean {
   return a.length === b.length && (a === b || a.toLowerCase() === b.toLowerCase());
 }
 
-/** RFC 9110 §7.6.1 and §11.7: fields about one connection, never forwarded. */
+/** Hop-by-hop fields, which apply to one connection and are never forwarded (RFC 9110 §7.6.1 and §11.7). */
 export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -81,8 +81,8 @@ export function connectionOptions(value: string): string[] {
 }
 
 /**
- * Removes hop-by-hop fields, and those that `Connection` names, from a message that has just arrived. Once only: a
- * later pass would let the sender remove fields that policies or the gateway have added since.
+ * Removes hop-by-hop fields, and those that `Connection` names, from a message that has just arrived. Call it only once
+ * per message: a later call would let the sender remove fields that policies or the gateway have added.
  */
 export function removeHopByHop({ raw }: HeaderList): void {
   let named: string[] = [];
@@ -92,11 +92,11 @@ export function removeHopByHop({ raw }: HeaderList): void {
   keepFields(raw, (name) => !HOP_BY_HOP.has(name) && !named.includes(name));
 }
 
-/** Removes in place every field whose name, in lower case, `keeps` does not want. */
-export function keepFields(raw: string[], keeps: (name: string) => boolean): void {
+/** Removes in place every field for whose lower-case name `keep` returns false. */
+export function keepFields(raw: string[], keep: (name: string) => boolean): void {
   let length = 0;
   for (let i = 0; i < raw.length; i += 2) {
-    if (!keeps((raw[i] as string).toLowerCase())) continue;
+    if (!keep((raw[i] as string).toLowerCase())) continue;
     raw[length] = raw[i] as string;
     raw[length + 1] = raw[i + 1] as string;
     length += 2;
@@ -104,7 +104,7 @@ export function keepFields(raw: string[], keeps: (name: string) => boolean): voi
   raw.length = length;
 }
 
-/** A copy without the fields of these names (lower case). */
+/** A copy without the fields of these names, which must be lower case. */
 export function withoutFields(raw: readonly string[], names: ReadonlySet<string>): string[] {
   const kept: string[] = [];
   for (let i = 0; i < raw.length; i += 2) {
@@ -118,7 +118,7 @@ export function withoutFields(raw: readonly string[], names: ReadonlySet<string>
 const FORBIDDEN_IN_VALUE = /[^\t\u0020-\u007e\u0080-\u00ff]/;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** Whether a computed value may stand in a header. Values that may not are left out by every caller. */
+/** Whether a computed value is valid in a header. Every caller omits invalid values. */
 export function isHeaderValue(value: string): boolean {
   return !FORBIDDEN_IN_VALUE.test(value);
 }
@@ -127,7 +127,7 @@ export function isHeaderName(name: string): boolean {
   return TOKEN.test(name);
 }
 
-/** Where a message ends, whom it is for, and fields about one connection: a configuration cannot set them. */
+/** Fields that a configuration cannot set: hop-by-hop fields and those for the length and recipient of a message. */
 const NOT_SETTABLE: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'content-length', 'expect', 'host']);
 
 /** Whether a configuration may add this header to a message. */
@@ -135,6 +135,6 @@ export function isSettableHeader(name: string): boolean {
   return isHeaderName(name) && !NOT_SETTABLE.has(name.toLowerCase());
 }
 
-/** What is said of a name that `isSettableHeader` refuses. */
+/** Error message for a name that `isSettableHeader` rejects. */
 export const SETTABLE_HEADER =
-  'expected a header other than host, content-length, expect and those of one connection (connection, te, upgrade, transfer-encoding, …)';
+  'expected a header other than host, content-length, expect and hop-by-hop headers (connection, te, upgrade, transfer-encoding, …)';

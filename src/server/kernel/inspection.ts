@@ -1,11 +1,11 @@
 import type { DumpEndpointInfo } from '../../core/config-dump.ts';
 import type { Path } from '../../core/diagnostic.ts';
 
-/** A buffer, cache or count with a cap, as the admin server shows it. */
+/** The usage of a limited buffer, cache or counter, for the admin server. */
 export interface Bound {
-  /** What is bounded, such as `mcp.sessions`. */
+  /** What is limited, such as `mcp.sessions`. */
   readonly name: string;
-  /** Which one, when there are several: its place in the configuration. */
+  /** Its path in the configuration, if there are several. */
   readonly at?: string;
   readonly max: number;
   used(): number;
@@ -13,17 +13,17 @@ export interface Bound {
 
 export interface TargetState {
   readonly name: string;
-  /** `idle`: nobody has used it yet. `failing`: it is not available to any session. */
+  /** `idle`: not used yet. `failing`: not available to any session. */
   readonly state: 'idle' | 'connecting' | 'ready' | 'failing';
-  /** Sessions that have a connection to it. */
+  /** Number of sessions that have a connection to it. */
   readonly connections: number;
-  /** Why it is not available, where it is not. */
+  /** Why it is not available. */
   readonly problem?: string;
-  /** A page about it, as it says itself; http or https. */
+  /** The website that it reports in its server information; http or https. */
   readonly website?: string;
 }
 
-/** What a backend tells of itself. */
+/** State of a backend. */
 export interface BackendState {
   readonly sessions?: number;
   readonly targets?: readonly TargetState[];
@@ -32,62 +32,62 @@ export interface BackendState {
 }
 
 /**
- * What the parts of a runtime tell of themselves. Filled while a configuration is compiled; asked only when
- * somebody looks, so that it costs requests nothing.
+ * State of the components of a runtime. Components register functions while the configuration is compiled; these are
+ * called only when the state is shown, so requests have no extra cost.
  */
 export class Inspection {
   readonly bounds: Bound[] = [];
-  /** By the backend's place in the configuration, joined by dots. One on several gateways is there several times. */
+  /** By the backend's path in the configuration, joined with dots. A backend on several gateways has several entries. */
   readonly #backends = new Map<string, (() => BackendState)[]>();
 
   addBackend(path: Path, state: () => BackendState): void {
-    const place = path.join('.');
-    this.#backends.set(place, [...(this.#backends.get(place) ?? []), state]);
+    const key = path.join('.');
+    this.#backends.set(key, [...(this.#backends.get(key) ?? []), state]);
   }
 
-  /** Takes in what a part tells that was compiled at one place of the configuration and now stands at another. */
-  add(part: Inspection, compiledAt: Path, now: Path): void {
+  /** Adds the state of a component that was compiled at path `compiledAt` and is now at path `current`. */
+  add(component: Inspection, compiledAt: Path, current: Path): void {
     const from = compiledAt.join('.');
-    const to = now.join('.');
-    const moved = (place: string): string =>
-      place === from || place.startsWith(`${from}.`) ? to + place.slice(from.length) : place;
-    for (const bound of part.bounds)
+    const to = current.join('.');
+    const moved = (path: string): string =>
+      path === from || path.startsWith(`${from}.`) ? to + path.slice(from.length) : path;
+    for (const bound of component.bounds)
       this.bounds.push(bound.at === undefined ? bound : { ...bound, at: moved(bound.at) });
-    for (const [place, states] of part.#backends) {
-      const here = moved(place);
-      this.#backends.set(here, [...(this.#backends.get(here) ?? []), ...states]);
+    for (const [path, states] of component.#backends) {
+      const key = moved(path);
+      this.#backends.set(key, [...(this.#backends.get(key) ?? []), ...states]);
     }
   }
 
-  /** Places of all backends that tell something. */
-  get places(): readonly string[] {
+  /** Paths of all backends that have registered state, joined with dots. */
+  get backendPaths(): readonly string[] {
     return [...this.#backends.keys()];
   }
 
-  /** The state of the backend at a place; empty when it tells nothing. */
-  backend(place: string): BackendState {
-    return (this.#backends.get(place) ?? []).map((state) => state()).reduce(together, {});
+  /** The state of the backend at a path; empty if it has not registered any. */
+  backend(path: string): BackendState {
+    return (this.#backends.get(path) ?? []).map((state) => state()).reduce(mergeStates, {});
   }
 }
 
-function together(a: BackendState, b: BackendState): BackendState {
+function mergeStates(a: BackendState, b: BackendState): BackendState {
   const sessions = sum(a.sessions, b.sessions);
   const targets = [a.targets, b.targets].filter((each) => each !== undefined);
   const endpoints = [a.endpoints, b.endpoints].filter((each) => each !== undefined);
   return {
     ...(sessions === undefined ? {} : { sessions }),
-    ...(targets.length === 0 ? {} : { targets: targets.reduce(joinTargets) }),
-    ...(endpoints.length === 0 ? {} : { endpoints: endpoints.reduce(joinEndpoints) }),
+    ...(targets.length === 0 ? {} : { targets: targets.reduce(mergeTargets) }),
+    ...(endpoints.length === 0 ? {} : { endpoints: endpoints.reduce(mergeEndpoints) }),
   };
 }
 
 const sum = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined ? b : a + (b ?? 0);
 
-/** From the best to the worst: a target that works for one session works. */
+/** From best to worst: a target is shown as ready if any session can use it. */
 const STATES = ['ready', 'connecting', 'failing', 'idle'] as const;
 
-function joinTargets(a: readonly TargetState[], b: readonly TargetState[]): readonly TargetState[] {
+function mergeTargets(a: readonly TargetState[], b: readonly TargetState[]): readonly TargetState[] {
   return a.map((target, index) => {
     const other = b[index] ?? target;
     const better = STATES.indexOf(other.state) < STATES.indexOf(target.state) ? other : target;
@@ -95,7 +95,7 @@ function joinTargets(a: readonly TargetState[], b: readonly TargetState[]): read
   });
 }
 
-function joinEndpoints(
+function mergeEndpoints(
   a: readonly DumpEndpointInfo[],
   b: readonly DumpEndpointInfo[],
 ): readonly DumpEndpointInfo[] {

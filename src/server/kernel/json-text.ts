@@ -1,12 +1,12 @@
 import { isOver, stringEnd, structureOf } from '../../core/json-members.ts';
 
 /**
- * Editing JSON without printing it again. A message that passes through keeps its bytes: numbers over 2^53,
- * `1.0`, key order and unknown members survive, which `JSON.parse` and `JSON.stringify` would change.
- * Every function but `exceedsStructure` expects text that `JSON.parse` has accepted.
+ * Edits JSON text without serializing it again. Everything else in a message stays as sent: numbers over 2^53 and `1.0`,
+ * which `JSON.parse` and `JSON.stringify` would change. All functions except `exceedsStructure` expect text that
+ * `JSON.parse` accepts.
  */
 
-/** A part of a text, end exclusive. */
+/** A range of a text in UTF-16 offsets, end exclusive. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -23,7 +23,7 @@ const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 const COMMA = 44;
 
-/** Members of the object that starts at or after `from`, as key and span of the value. */
+/** Members of the object that starts at or after `from`: key and span of the value. */
 export function members(text: string, from = 0): [key: string, value: Span][] {
   const found: [string, Span][] = [];
   let at = skipSpace(text, from) + 1;
@@ -61,12 +61,12 @@ export function elements(text: string, from = 0): Span[] {
   }
 }
 
-/** Span of the value at a path of keys, or undefined. */
+/** Span of the value at a path of keys, or undefined if there is none. */
 export function valueAt(text: string, path: readonly string[]): Span | undefined {
   let span: Span = { start: skipSpace(text, 0), end: text.length };
   for (const key of path) {
     if (text.charCodeAt(span.start) !== OPEN_OBJECT) return undefined;
-    // The last of equal keys counts, as it does for JSON.parse.
+    // Of duplicate keys the last one counts, as for JSON.parse.
     const next = members(text, span.start).findLast(([name]) => name === key);
     if (next === undefined) return undefined;
     span = next[1];
@@ -85,7 +85,7 @@ export function edit(text: string, edits: readonly Edit[]): string {
   return result + text.slice(from);
 }
 
-/** Whether a text of unknown quality nests deeper than `depth` or holds more than `keys` colons outside strings. */
+/** Whether an unvalidated text nests deeper than `depth` or has more than `keys` colons outside strings. */
 export function exceedsStructure(text: string, depth: number, keys: number): boolean {
   return isOver(structureOf(text, depth, keys), depth, keys);
 }

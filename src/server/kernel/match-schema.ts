@@ -19,7 +19,7 @@ export const headerMatchesSchema = z
   )
   .describe('Conditions on headers.');
 
-/** One entry of `matches[]`; all of its parts must hold. */
+/** One entry of `matches[]`; all its conditions must be met. */
 export const matchSchema = z
   .strictObject({
     path: z

@@ -6,7 +6,7 @@ import { canonicalPattern } from './path.ts';
 import { warnOfRemovedHeader } from './removed-header.ts';
 import type { RequestMatcher, TextMatcher } from './routable.ts';
 
-/** Compiles `matches[]` of a route; without any, the route takes every request. */
+/** Compiles `matches[]` of a route. Without matches, the route accepts every request. */
 export function compileMatches(
   matches: readonly MatchConfig[] | undefined,
   context: CompileContext,
@@ -43,29 +43,29 @@ function compilePath(
   { exact, pathPrefix, regex }: MatchConfig['path'],
   context: CompileContext,
 ): RequestMatcher['path'] {
-  if (exact !== undefined) return { kind: 'exact', value: spelled(exact, context.at('exact')) };
-  // A trailing slash of the pattern is ignored; the root prefix becomes the empty text, which every path begins with.
+  if (exact !== undefined) return { kind: 'exact', value: canonical(exact, context.at('exact')) };
+  // A trailing slash is ignored. The root prefix becomes the empty string, with which every path starts.
   if (pathPrefix !== undefined)
     return {
       kind: 'prefix',
-      value: spelled(pathPrefix, context.at('pathPrefix')).replace(/\/+$/, ''),
+      value: canonical(pathPrefix, context.at('pathPrefix')).replace(/\/+$/, ''),
     };
   const source = regex ?? '';
   return { kind: 'regex', value: compileRegex(source, context.at('regex')), source };
 }
 
-/** The configured path in the spelling in which requests are compared with it. */
-function spelled(path: string, context: CompileContext): string {
-  const canonical = canonicalPattern(path, context.settings.requestValidation.pathNormalization);
-  if (canonical === undefined)
+/** The configured path in canonical form, in which it is compared with request paths. */
+function canonical(path: string, context: CompileContext): string {
+  const pattern = canonicalPattern(path, context.settings.requestValidation.pathNormalization);
+  if (pattern === undefined)
     context.report({
       code: 'AGW0303',
       severity: 'warning',
       message: 'this path matches no request',
-      label: 'requests with such a path are refused before routes are tried',
-      help: 'a path has no dot segments, encoded slashes or backslashes; see `config.http.pathNormalization`',
+      label: 'request validation rejects such a path before routing',
+      help: 'remove dot segments, encoded slashes and backslashes; see `config.http.pathNormalization`',
     });
-  return canonical ?? path;
+  return pattern ?? path;
 }
 
 function compileRegex(source: string, context: CompileContext): RE2JS {
@@ -76,7 +76,7 @@ function compileRegex(source: string, context: CompileContext): RE2JS {
       code: 'AGW0104',
       message: 'invalid regular expression',
       label: messageOf(error).replace(/^error parsing regexp: /, ''),
-      notes: ['expressions are RE2: no look-around and no back-references'],
+      notes: ['regular expressions use RE2 syntax, which has no look-around and no backreferences'],
     });
     return RE2JS.compile('');
   }

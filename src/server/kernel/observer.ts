@@ -17,12 +17,12 @@ export interface PolicyNote {
   /** Key of the policy in the configuration. */
   readonly kind: string;
   readonly action: PolicyAction;
-  /** Why, in words: the rule that decided, the header that was missing. */
+  /** Readable reason, such as the rule that decided or the missing header. */
   readonly reason: string;
-  /** Values that the decision rests on. Never holds credentials. */
+  /** Values that the decision is based on. Never contains credentials. */
   readonly snapshot?: Readonly<Record<string, unknown>>;
   readonly severity?: TraceSeverity;
-  /** When it began, from `RequestObserver.now`, for what took time. */
+  /** Start of a longer operation, from `RequestObserver.now`. */
   readonly since?: number;
 }
 
@@ -30,7 +30,7 @@ export interface PolicyNote {
 export interface Decision {
   readonly allowed: boolean;
   readonly reason: string;
-  /** None when no rule refused the request, or when no `allow` rule was true. */
+  /** Undefined if no rule denied the request, or if no `allow` rule was true. */
   readonly rule?: TracedExpression;
   /** The result of every rule, only while the request is observed. */
   readonly rules?: readonly AuthorizationRule[];
@@ -42,11 +42,11 @@ export interface EventOptions {
   readonly severity?: TraceSeverity | undefined;
   /** From `RequestObserver.now`. */
   readonly since?: number | undefined;
-  /** What the event belongs to, such as `ext_authz`; absent for the request itself. */
+  /** The operation that the event belongs to, such as `ext_authz`; undefined for the request itself. */
   readonly scope?: string | undefined;
 }
 
-/** A request as the backend gets it. */
+/** A request as it is sent to the backend. */
 export interface BackendRequest<Body> {
   readonly headers: readonly string[];
   readonly path: string;
@@ -55,21 +55,21 @@ export interface BackendRequest<Body> {
 }
 
 /**
- * Sees what happens to one request, in order. A request has one only while it is observed (a live trace, debug log lines),
- * so that everything else pays one check for `undefined`. Known credentials never leave an observer.
+ * Is notified of the steps of one request, in order. A request has an observer only while it is traced or logged at debug
+ * level, so other requests only pay for a check for `undefined`. An observer redacts known credentials.
  */
 export interface RequestObserver {
-  /** Only decisions are wanted: snapshots, bodies and values of expressions need not be built. */
+  /** Only decisions are used: callers can omit snapshots, bodies and values of expressions. */
   readonly isBrief: boolean;
-  /** Whole µs since the observation began. */
+  /** Time since the observation started, in whole µs. */
   readonly now: number;
-  /** Keeps a secret out of everything that follows. `always`: it belongs to the configuration, not to the client. */
+  /** Redacts a secret from all later events. `always`: the secret belongs to the configuration, not to the client. */
   hide(secret: string | undefined, always?: boolean): void;
   /** The router has decided; `selected` is undefined when no route matched. */
   routed(routes: readonly Route[], selected: Route | undefined): void;
   /** A policy did something, or considered the request and skipped it. */
   policy(note: PolicyNote): void;
-  /** Rules were evaluated, about the request or about one item of an MCP server. */
+  /** Rules were evaluated for the request or for one item of an MCP server. */
   authorization(
     policy: string,
     decision: Decision,
@@ -79,7 +79,7 @@ export interface RequestObserver {
   policyDone(policy: Policy): void;
   /** Every policy let the request pass. */
   policiesPassed(route: Route): void;
-  /** The response phase of the entered policies; the observer runs it, so that it can show what each one changed. */
+  /** Runs the response phase of the entered policies, so that the observer can show what each one changed. */
   responding(ctx: RequestContext, reply: Reply, entered: readonly Policy[]): void;
   expression(
     expression: TracedExpression,
@@ -87,22 +87,23 @@ export interface RequestObserver {
     peek: (root: string) => unknown,
     outcome: CelOutcome,
   ): void;
-  /** The request is about to be sent. Returns the body to send, which reports what was sent of it. */
+  /** The request is about to be sent. Returns the body to send, which may be wrapped to record it. */
   sending<B extends null | string | Uint8Array | Readable>(request: BackendRequest<B>): B | Readable;
-  /** Reports a call for the request, at its begin and its end. Gives what the call gives. */
+  /** Reports the start and the end of a call that is made for the request. Settles like `sent`. */
   call<T extends { readonly status: number } | { readonly statusCode: number }>(
     target: string,
     sent: Promise<T>,
     scope?: string,
   ): Promise<T>;
+  /** Returns the start time for `callEnded` and `callFailed`. */
   callStarted(target: string, scope?: string): number;
-  /** `problem`: the failure that the answer reports, whatever its status. */
+  /** `problem`: an error that the response reports in its body, whatever its status. */
   callEnded(target: string, since: number, status: number | null, scope?: string, problem?: string): void;
   callFailed(target: string, since: number, error: unknown, scope?: string): void;
   responseSnapshot(stage: string, reply: Reply): void;
-  /** A body as far as it was kept; `truncated` when there was more. */
+  /** A recorded body; `truncated` if it is incomplete. */
   body(stage: string, bytes: Uint8Array, truncated?: boolean): void;
-  /** Collects the bytes that a provider answers, before they are changed; shown when the response has ended. */
+  /** Records the unmodified response bytes of a provider, which are shown when the response has ended. */
   rawResponse(): { see(chunk: Buffer): void };
   /** The result of a guardrail for a request or a response. */
   guardrail(
@@ -111,24 +112,24 @@ export interface RequestObserver {
     place: TracePlace,
     problem?: string,
   ): void;
-  /** Anything that one feature alone knows of. */
+  /** An event that is specific to one feature. */
   emit(message: TraceMessage, options?: EventOptions): void;
 }
 
 export type AttributeValue = string | number | boolean | string[];
 
-/** A span of a call that the gateway makes for a recorded request. */
+/** The span of an outgoing call that is made for a recorded request. */
 export interface CallSpan {
-  /** The header value that carries its context. */
+  /** Its context as a `traceparent` header value. */
   readonly traceparent: string;
   setAttribute(name: string, value: AttributeValue): void;
-  /** The answer came; `status` is that of HTTP. Later ends and failures are ignored. */
+  /** The call was answered with this HTTP status. Later calls of `end` and `fail` are ignored. */
   end(status?: number): void;
-  /** The call failed. `type` is the `error.type`, `_OTHER` by default: a class of failures, of which there are few. */
+  /** The call failed. `type` is the attribute `error.type`, a low-cardinality class of errors; `_OTHER` by default. */
   fail(why: string, type?: string): void;
 }
 
-/** A call over HTTP, as spans describe it. */
+/** Attributes of an HTTP call for its span. */
 export interface HttpCall {
   readonly kind: CallKind;
   readonly subtype: string;
@@ -141,16 +142,17 @@ export interface HttpCall {
   readonly path: string;
 }
 
-/** A request that is recorded as a span: calls made for it become its children. */
+/** The span of a recorded request, with calls made for it as children. */
 export interface RequestSpan {
   readonly traceId: string;
   readonly spanId: string;
   setAttribute(name: string, value: AttributeValue): void;
-  /** Begins the span of a call to `address`; undefined once the request has the maximum number of spans. */
+  /** Starts the span of a call to `address`. Undefined once the request has `LIMITS.spansPerRequest` call spans (128). */
   call(
     name: string,
     attributes: Readonly<Record<string, AttributeValue>>,
     address?: string,
   ): CallSpan | undefined;
+  /** Like `call`, for an HTTP call. */
   http(call: HttpCall): CallSpan | undefined;
 }

@@ -1,12 +1,12 @@
-/** Values of JSON texts, by the bytes that were parsed. Parsing is the larger part of what `json(request.body)` costs. */
+/** Parsed values by the bytes of their JSON text. Parsing is most of the cost of `json(request.body)`. */
 const parsed = new WeakMap<Uint8Array, object>();
 
-/** Keeps the value of JSON bytes for as long as the bytes are referenced. It must not change. */
+/** Remembers the parsed value of JSON bytes while the bytes are referenced. The value must not be modified. */
 export function rememberJson(bytes: Uint8Array, value: object): void {
   parsed.set(bytes, value);
 }
 
-/** The value, when these bytes were parsed before. */
+/** The remembered value of these bytes, or undefined. */
 export function knownJson(bytes: Uint8Array): object | undefined {
   return parsed.get(bytes);
 }

@@ -1,49 +1,56 @@
-import { validationError } from './validation-error.ts';
+import { validationError } from './error-response.ts';
 
-/** What happens to spellings of a path that servers read in different ways: `config.http.pathNormalization`. */
+/** Handling of paths that servers interpret differently: `config.http.pathNormalization`. */
 export const PATH_MODES = ['merge', 'reject', 'keep'] as const;
 export type PathMode = (typeof PATH_MODES)[number];
 
 const SETTING = 'config.http.pathNormalization';
 
-// No percent-encoding, no empty segment, none that begins with a dot. One way to match each segment, so that a hostile path
-// cannot make it backtrack.
+// Paths without percent-encoding, empty segments and segments that start with a dot. Each segment can match in one way
+// only, so a malicious path cannot cause backtracking.
 const PLAIN_PATH = /^(?:\/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)*\/?$/;
 
 /**
- * The one spelling of a path that matches, expressions, external authorization, the access log and the backend all see.
+ * Canonical form of a request path, which routing, expressions, external authorization, the access log and the backend
+ * all use.
  *
- * RFC 3986 §6.2.2: percent-encoded unreserved characters are decoded, characters that a path cannot have (§3.3) are
- * encoded, hex digits are upper case; `;` is a character like any other. Dot segments and control characters are
- * refused in every mode; `mode` says what happens to repeated slashes, encoded slashes, backslashes and (`reject`
- * only) `;`. An encoded slash in the id of a model stays: `checkEncodedSlash` decides on it when the route is known.
+ * RFC 3986 §6.2.2: percent-encoded unreserved characters are decoded, characters that are invalid in a path (§3.3) are
+ * encoded, hex digits are upper case; `;` has no special meaning. Dot segments and control characters are rejected in
+ * every mode; `mode` controls repeated slashes, encoded slashes, backslashes and (`reject` only) `;`. An encoded slash in
+ * a model id is kept here: `checkEncodedSlash` decides once the route is known.
+ *
+ * @throws AppError `bad_request`
  */
 export function canonicalPath(path: string, mode: PathMode): string {
   if (PLAIN_PATH.test(path) && !(mode === 'reject' && path.includes(';'))) return path;
   if (/%(?![0-9a-f]{2})/i.test(path))
-    throw validationError('bad_request', 'broken percent-encoding', 'the path has a broken percent-encoding');
-  const spelled = path.replace(/%[0-9a-f]{2}|[^A-Za-z0-9._~!$&'()*+,;=:@/%-]/gi, (part) => {
+    throw validationError(
+      'bad_request',
+      'invalid percent-encoding',
+      'the path contains an invalid percent-encoding',
+    );
+  const encoded = path.replace(/%[0-9a-f]{2}|[^A-Za-z0-9._~!$&'()*+,;=:@/%-]/gi, (part) => {
     if (part.length === 1) return percentEncoded(part);
     const character = String.fromCharCode(Number.parseInt(part.slice(1), 16));
     return /[A-Za-z0-9._~-]/.test(character) ? character : part.toUpperCase();
   });
-  if (/%[01][0-9A-F]|%7F/.test(spelled))
+  if (/%[01][0-9A-F]|%7F/.test(encoded))
     throw validationError(
       'bad_request',
       'control character in path',
-      `the path has a NUL or another control character, which no value of ${SETTING} allows`,
+      `the path contains a control character, which no value of ${SETTING} allows`,
     );
-  if (spelled.split(/\/|%2F|%5C/).some(isDotSegment))
-    throw validationError('bad_request', 'dot segment in path', 'the path has a dot segment');
-  if (mode === 'keep') return spelled;
-  const ambiguous = ambiguity(spelled, mode);
+  if (encoded.split(/\/|%2F|%5C/).some(isDotSegment))
+    throw validationError('bad_request', 'dot segment in path', 'the path contains a dot segment');
+  if (mode === 'keep') return encoded;
+  const ambiguous = ambiguityIn(encoded, mode);
   if (ambiguous !== undefined) throw ambiguousPath(ambiguous);
-  return spelled.replace(/\/{2,}/g, '/');
+  return encoded.replace(/\/{2,}/g, '/');
 }
 
 /**
- * A path of the configuration in the spelling of `canonicalPath`, so that the two can be compared. Undefined when no request
- * has such a path.
+ * Canonical form of a configured path, comparable with `canonicalPath`. Returns undefined if request validation rejects
+ * every such path.
  */
 export function canonicalPattern(path: string, mode: PathMode): string | undefined {
   try {
@@ -53,8 +60,8 @@ export function canonicalPattern(path: string, mode: PathMode): string | undefin
   }
 }
 
-/** What of a path has two readings, in words. */
-function ambiguity(path: string, mode: PathMode): string | undefined {
+/** Description of what servers interpret differently in a path, or undefined. */
+function ambiguityIn(path: string, mode: PathMode): string | undefined {
   if (path.includes('%5C')) return 'a backslash';
   if (path.includes('%2F') && !MODEL_ID.test(path)) return ENCODED_SLASH;
   if (mode !== 'reject') return undefined;
@@ -64,10 +71,10 @@ function ambiguity(path: string, mode: PathMode): string | undefined {
 
 const ENCODED_SLASH = 'an encoded slash (%2F)';
 
-/** Ids of models have slashes (`org/name`): the OpenAI API reads them from `/v1/models/{id}`. */
+/** Model ids can contain slashes (`org/name`); the OpenAI API has them in `/v1/models/{id}`. */
 const MODEL_ID = /^(?:\/v1)?\/models\/[^/]+$/;
 
-/** Throws when a path has an encoded slash although its route does not serve models. */
+/** Rejects an encoded slash in a path, unless the route is for LLM clients or `mode` is `keep`. Throws `bad_request`. */
 export function checkEncodedSlash(path: string, mode: PathMode, isLlm: boolean): void {
   if (mode !== 'keep' && !isLlm && path.includes('%2F')) throw ambiguousPath(ENCODED_SLASH);
 }
@@ -76,15 +83,24 @@ const ambiguousPath = (what: string): Error =>
   validationError(
     'bad_request',
     `${what} in path`,
-    `the path has ${what}, which servers read in different ways (${SETTING})`,
+    `the path contains ${what}, which servers interpret differently (${SETTING})`,
   );
 
-/** `.` and `..`, also with the `;parameters` that some servers strip before they resolve. */
+/** `.` and `..`, also with `;parameters`, which some servers strip before resolving dot segments. */
 function isDotSegment(segment: string): boolean {
   const name = segment.split(/;|%3B/)[0];
   return name === '.' || name === '..';
 }
 
-/** `byte`: a character below U+0100. Node's parser lets visible ASCII through only; a configured path is given as bytes. */
+/** `byte` is a character below U+0100: Node's parser accepts only visible ASCII, and configured paths are converted to bytes. */
 const percentEncoded = (byte: string): string =>
   `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
+
+/** Removes the parameters of these names from a query (`?…` or empty). The others stay exactly as sent. */
+export function withoutParameters(query: string, names: ReadonlySet<string>): string {
+  const kept = query
+    .slice(1)
+    .split('&')
+    .filter((pair) => pair !== '' && ![...new URLSearchParams(pair).keys()].some((name) => names.has(name)));
+  return kept.length === 0 ? '' : `?${kept.join('&')}`;
+}

@@ -1,84 +1,84 @@
 import { AppError } from '../../core/errors.ts';
 import { replyToError } from './error-response.ts';
 import { checkEncodedSlash } from './path.ts';
-import { refuseRepeatedMembers } from './repeated-members.ts';
+import { rejectRepeatedMembers } from './repeated-members.ts';
 import type { ClientApi, Reply, RequestContext, Route, WeightedBackend } from './request-context.ts';
 import type { Router } from './router.ts';
 import { type RequestValidation, validateRequest } from './validate-request.ts';
 
-/** What a port serves with, as far as the request flow is concerned. */
-interface Served {
+/** The part of a compiled gateway that the request flow needs. */
+interface GatewayRoutes {
   readonly router: Router<Route>;
   readonly routes: readonly Route[];
-  readonly admission: RequestValidation;
+  readonly requestValidation: RequestValidation;
 }
 
 /**
- * THE request flow. Each step may stop it with a reply or an error; what was entered is left again in reverse
- * order, so that a refusal also carries, say, its CORS headers.
+ * The request flow. Each step may end it with a reply or an error. The response phase then runs for every entered policy
+ * in reverse order, so an error response also gets CORS headers, for example. Never rejects.
  */
 export async function handleRequest(
   ctx: RequestContext,
-  { router, routes, admission }: Served,
+  { router, routes, requestValidation }: GatewayRoutes,
 ): Promise<Reply> {
   let reply: Reply;
   try {
-    const { path, query, host } = validateRequest(ctx.request, ctx.headers, admission);
+    const { path, query, host } = validateRequest(ctx.request, ctx.headers, requestValidation);
     ctx.path = path;
     ctx.query = query;
     ctx.host = host;
     const route = router(ctx);
     ctx.observer?.routed(routes, route);
     if (route === undefined) throw new AppError('route_not_found');
-    checkEncodedSlash(path, admission.pathNormalization, route.api?.hasEncodedSlashes === true);
+    checkEncodedSlash(path, requestValidation.pathNormalization, route.api?.hasEncodedSlashes === true);
     ctx.route = route.name;
-    speak(ctx, route.api);
-    reply = await wrapped(route, ctx, () => answer(route, ctx));
+    setClientApi(ctx, route.api);
+    reply = await withAroundPolicies(route, ctx, () => runRoute(route, ctx));
   } catch (error) {
-    // Without a route, too: clients of a port with a single API read errors in its form.
-    if (ctx.route === undefined) speak(ctx, commonApi(routes));
-    reply = replyToError(ctx.cut ?? error, ctx);
+    // Also without a route: if all routes of a port have the same API, its clients expect errors in the API's format.
+    if (ctx.route === undefined) setClientApi(ctx, commonApi(routes));
+    reply = replyToError(ctx.abortedWith ?? error, ctx);
   }
-  // One that was cut short has its answer: this one is dropped.
-  if (ctx.cut === undefined) leave(ctx, reply);
+  // An aborted request has been answered already: this reply is discarded.
+  if (ctx.abortedWith === undefined) runResponsePhase(ctx, reply);
   return reply;
 }
 
-function speak(ctx: RequestContext, api: ClientApi | undefined): void {
+function setClientApi(ctx: RequestContext, api: ClientApi | undefined): void {
   if (api === undefined) return;
   ctx.api = api;
   ctx.protocol = api.protocol;
 }
 
-/** The API of a port whose routes all speak the same one. */
+/** The API of a port if all of its routes have the same one. */
 function commonApi(routes: readonly Route[]): ClientApi | undefined {
   const api = routes[0]?.api;
   return routes.every((route) => route.api === api) ? api : undefined;
 }
 
-/** The answer to a request that is not waited for any longer, with the policies that it has come by. */
+/** Response for an aborted request, after running the response phase of entered policies. */
 export function endWithError(ctx: RequestContext, error: AppError): Reply {
-  ctx.cut = error;
+  ctx.abortedWith = error;
   const reply = replyToError(error, ctx);
-  leave(ctx, reply);
+  runResponsePhase(ctx, reply);
   return reply;
 }
 
-function leave(ctx: RequestContext, reply: Reply): void {
+function runResponsePhase(ctx: RequestContext, reply: Reply): void {
   ctx.reply = reply;
   const entered = ctx.entered.reverse();
   if (ctx.observer !== undefined) ctx.observer.responding(ctx, reply, entered);
   else for (const policy of entered) policy.response?.(ctx, reply);
 }
 
-async function answer(route: Route, ctx: RequestContext): Promise<Reply> {
+async function runRoute(route: Route, ctx: RequestContext): Promise<Reply> {
   if (route.readsBody) await ctx.body.capture(route.maxBufferSize);
-  if (route.decidesByBody) refuseRepeatedMembers(ctx.body);
+  if (route.decidesByBody) rejectRepeatedMembers(ctx.body);
   for (const policy of route.policies) {
     ctx.entered.push(policy);
     const verdict = policy.request?.(ctx);
     const reply = verdict instanceof Promise ? await verdict : verdict;
-    // The time may have run out, or the client left, while the policy asked somebody.
+    // The request may have timed out, or the client disconnected, while the policy was waiting.
     if (ctx.isAbandoned) throw new AppError('request_timeout');
     ctx.observer?.policyDone(policy);
     if (reply === undefined) continue;
@@ -93,8 +93,13 @@ async function answer(route: Route, ctx: RequestContext): Promise<Reply> {
   return reply;
 }
 
-function wrapped({ wrappers }: Route, ctx: RequestContext, flow: () => Promise<Reply>): Promise<Reply> {
-  return wrappers.reduceRight((next, policy) => () => policy.around?.(ctx, next) ?? next(), flow)();
+/** Runs `flow` inside the `around` functions of the route's policies. */
+function withAroundPolicies(
+  { aroundPolicies }: Route,
+  ctx: RequestContext,
+  flow: () => Promise<Reply>,
+): Promise<Reply> {
+  return aroundPolicies.reduceRight((next, policy) => () => policy.around?.(ctx, next) ?? next(), flow)();
 }
 
 function pickBackend(route: Route): WeightedBackend {

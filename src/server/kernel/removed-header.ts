@@ -1,7 +1,7 @@
 import type { CompileContext } from './compile-context.ts';
 import { HOP_BY_HOP } from './header-list.ts';
 
-/** Warns at `context` when the configuration reads a request header that admission removes from every request. */
+/** Warns at `context` if the configuration reads a request header that request validation removes from every request. */
 export function warnOfRemovedHeader(name: string, context: CompileContext): void {
   const isUnderscored =
     name.includes('_') && context.settings.requestValidation.headersWithUnderscores !== 'allow';
@@ -12,10 +12,10 @@ export function warnOfRemovedHeader(name: string, context: CompileContext): void
     severity: 'warning',
     message: `no request has the header \`${name}\` here`,
     label: isHopByHop
-      ? 'headers of one connection are removed before routes and policies see a request'
-      : 'headers with an underscore in their name do not get past the listener',
+      ? 'hop-by-hop headers are removed before routing and policies'
+      : 'headers with an underscore in their name are removed or rejected before routing and policies',
     help: isHopByHop
-      ? 'use a header of another name'
+      ? 'use another header'
       : 'write a hyphen, or set `config.http.headersWithUnderscores: allow`',
   });
 }

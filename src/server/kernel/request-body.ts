@@ -16,46 +16,49 @@ const DECODERS: ReadonlyMap<
 
 const CLOSE = ['connection', 'close'] as const;
 
-/** What has been taken of a request body: all of it, or the beginning of one that is over the limit. */
+/** The received part of a request body: all of it, or the beginning of one that is over the limit. */
 interface Received {
   readonly bytes: Buffer;
   readonly complete: boolean;
 }
 
-/** The body of one request. Nothing is read until somebody asks; what was read is kept and can be sent on. */
+/** The body of one request. It is read on demand; what was read is kept and can still be forwarded. */
 export class RequestBody {
   readonly #request: IncomingMessage;
   #onRead: (() => void) | undefined;
   #received: Promise<Received> | undefined;
-  #taken: Received | undefined;
+  #captured: Received | undefined;
 
-  /** `onRead` is called before the first byte is taken: the moment to tell a client to go on that waits for that. */
+  /** `onRead` is called before the first byte is read: the moment to send `100 Continue` to a client that expects it. */
   constructor(request: IncomingMessage, onRead?: () => void) {
     this.#request = request;
     this.#onRead = onRead;
   }
 
-  /** Takes in up to `limit` bytes, so that expressions can read them; a larger body stays a stream behind them. */
+  /** Buffers up to `limit` bytes so that expressions can read them. The rest of a larger body remains a stream. */
   async capture(limit: number): Promise<void> {
     this.#received ??= this.#isEmpty()
       ? Promise.resolve({ bytes: Buffer.alloc(0), complete: true })
       : this.#collect(limit);
-    this.#taken = await this.#received;
+    this.#captured = await this.#received;
   }
 
-  /** The captured body as sent, or undefined when it is over the limit or was not captured. */
+  /** The captured body as sent, or undefined if it is over the limit or was not captured. */
   get captured(): Buffer | undefined {
-    return this.#taken?.complete ? this.#taken.bytes : undefined;
+    return this.#captured?.complete ? this.#captured.bytes : undefined;
   }
 
   /** The captured beginning of the body. */
   get prefix(): Buffer | undefined {
-    return this.#taken?.bytes;
+    return this.#captured?.bytes;
   }
 
   /**
-   * The whole body, decompressed (one layer), at most `limit` bytes before and after. Throws `body_too_large` as
-   * soon as that is known, `encoding_not_supported`, or `bad_request` when the body breaks off or does not decode.
+   * Returns the whole body, decompressed if it has one content coding. `limit` in bytes applies before and after
+   * decompression.
+   *
+   * @throws AppError `body_too_large`, `encoding_not_supported`, or `bad_request` if the body ends early or is not valid
+   * in its encoding.
    */
   async read(limit: number): Promise<Buffer> {
     if (Number(this.#request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
@@ -78,23 +81,23 @@ export class RequestBody {
     }
   }
 
-  /** What to send on: nothing, the bytes, or a stream of what was captured and what is still to come. */
+  /** The body to forward: null if there is none, the captured bytes, or a stream of the captured beginning and the rest. */
   forUpstream(): null | Buffer | Readable {
     if (this.#isEmpty()) return null;
-    if (this.#taken === undefined) {
-      this.#goOn();
+    if (this.#captured === undefined) {
+      this.#startReading();
       return this.#request;
     }
-    return this.#taken.complete ? this.#taken.bytes : Readable.from(this.#rest(this.#taken.bytes));
+    return this.#captured.complete ? this.#captured.bytes : Readable.from(this.#rest(this.#captured.bytes));
   }
 
   #collect(limit: number): Promise<Received> {
-    this.#goOn();
+    this.#startReading();
     return collect(this.#request, limit);
   }
 
-  /** RFC 9110 §10.1.1: `100 Continue` is for a body that will be read. */
-  #goOn(): void {
+  /** RFC 9110 §10.1.1: `100 Continue` announces that the body will be read. */
+  #startReading(): void {
     this.#onRead?.();
     this.#onRead = undefined;
   }
@@ -104,7 +107,7 @@ export class RequestBody {
     yield* this.#request as AsyncIterable<Buffer>;
   }
 
-  /** RFC 9112 §6.3: a request has a body when it says its length or its encoding. */
+  /** RFC 9112 §6.3: a request has a body if it has `Content-Length` or `Transfer-Encoding`. */
   #isEmpty(): boolean {
     const { headers } = this.#request;
     return headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0';
@@ -135,7 +138,7 @@ function collect(request: IncomingMessage, limit: number): Promise<Received> {
     };
     const onEnd = (): void => finish(true);
     const onError = (): void =>
-      settle(() => reject(new AppError('bad_request', { message: 'the request body broke off' })));
+      settle(() => reject(new AppError('bad_request', { message: 'the request body ended early' })));
     request.on('data', onData).on('end', onEnd).on('error', onError).on('close', onError);
   });
 }

@@ -8,7 +8,7 @@ import { RequestBody } from './request-body.ts';
 import type { Routable } from './routable.ts';
 import type { SlotHolder } from './slot.ts';
 
-/** What a backend or a policy answers. The listener writes it; nothing else touches the socket. */
+/** The response of a backend or policy. Only the listener writes it to the socket. */
 export interface Reply {
   status: number;
   readonly headers: HeaderList;
@@ -17,189 +17,192 @@ export interface Reply {
 
 export type ReplyBody = undefined | string | Uint8Array | StreamingBody;
 
-/** A body that writes itself, in its own time. Exactly one of `attach` and `discard` is called. */
+/** A body that writes itself to the response. Exactly one of `attach` and `discard` is called. */
 export interface StreamingBody {
-  /** The head is written. */
+  /** Called after the response headers have been written. */
   attach(response: ServerResponse): void;
-  /** The client has left before there was a response. */
+  /** Called if the client disconnected before the response started. */
   discard(): void;
-  /** The response is about to be cut: ends with an error while that is possible. Whether it did. */
+  /** Called before the response is aborted: ends it with an error if possible, and returns whether it did. */
   expired?(): boolean;
 }
 
-/** A call that runs for a request elsewhere, and should end when the client leaves. */
+/** A call that is made for a request and should end when the client disconnects. */
 export interface RunningWork {
   abandoned(): void;
-  /** The request is about to be cut: answers with an error while that is possible. Whether it did. */
+  /** Called before the request is aborted: answers with an error if possible, and returns whether it did. */
   expired?(): boolean;
 }
 
-/** Moments of a request, of `performance.now()`. */
+/** Times of a request in ms, from `performance.now()`. */
 export class Timings {
   readonly started = performance.now();
   /** The backend was called. */
   called: number | undefined;
-  /** The head of the backend's response arrived. */
+  /** The response headers of the backend arrived. */
   answered: number | undefined;
   /** The reply was ready. */
   replied: number | undefined;
 }
 
-/** How traces name a policy, in upstream's words. */
+/** Names of a policy in traces, as upstream has them. */
 export interface PolicyTraceNames {
   /** In events. */
   readonly kind: string;
   /** The stage of a snapshot after the policy. */
   readonly stage: string;
-  /** The stage of a snapshot after its response phase. `response headers` by default. */
+  /** The stage of a snapshot after its response phase; `response headers` by default. */
   readonly responseStage?: string;
-  /** Among the policies in force. The key by default. */
+  /** In the list of applied policies; the key by default. */
   readonly listedAs?: string;
-  /** It acts when the backend is called: listed then, and not when the route is chosen. */
+  /** The policy applies to the backend call: it is listed then, and not when the route is selected. */
   readonly isBackendPolicy?: boolean;
 }
 
 /**
- * A policy at run time. `request` returns nothing to carry on or a reply to stop; it throws an `AppError` to
- * refuse. `response` runs for every request that entered, whatever happened after, and must not throw.
+ * A compiled policy. `request` returns undefined to continue or a reply to answer, and throws an `AppError` to reject.
+ * `response` runs for every request that entered the policy, whatever happened later, and must not throw.
  */
 export interface Policy {
   readonly key: string;
   readonly trace?: PolicyTraceNames;
-  /** Where it is in the configuration, and its settings without secrets: for traces. */
+  /** Its location in the configuration and its settings without secrets, for traces. */
   readonly origin?: { readonly place: TracePlace; readonly shown: unknown };
-  /** Exact paths that the policy answers itself: the route takes them too, whatever it matches otherwise. */
+  /** Exact paths that the policy answers itself. They are added to the matches of the route. */
   readonly paths?: readonly string[];
-  /** Host names under which the policy's configuration says that the route is reached. */
+  /** Host names of the route according to the policy's configuration. */
   readonly hostnames?: readonly string[];
-  /** A file that the policy reads again itself, absolute: `changed` is called when it was written. */
-  readonly rereads?: { readonly file: string; changed(): void };
+  /** Absolute path of a file that the policy reloads itself: `changed` is called after the file has changed. */
+  readonly reloads?: { readonly file: string; changed(): void };
   request?(ctx: RequestContext): undefined | Reply | Promise<undefined | Reply>;
   response?(ctx: RequestContext, reply: Reply): void;
-  /** Wraps everything after admission: for what bounds or repeats the rest. */
+  /** Runs around the rest of the flow, including all other policies, for example to limit its time. */
   around?(ctx: RequestContext, next: () => Promise<Reply>): Promise<Reply>;
+  /** Releases what it holds open. Called once, after its last request. */
   close?(): void | Promise<void>;
 }
 
-/** What answers a request that the policies let through. */
+/** Answers the requests that pass the policies. */
 export interface Backend {
   handle(ctx: RequestContext): Promise<Reply>;
-  /** A stop was asked for: responses that wait for nothing in particular should end. */
+  /** Called at shutdown, or when a reload removes the backend: idle streams should end. */
   drain?(): void;
-  /** It comes in place of an older backend. True: it looks after that one from now on, and closes it. */
+  /** Called on reload with the backend being replaced. Return true to take ownership of it, including its `close`. */
   takeOver?(previous: unknown): boolean;
-  /** Another one looks after it, and the last request that was routed to it has ended. */
+  /** Called if another backend has taken ownership of this one, once the last request routed to it has ended. */
   retired?(): void;
-  /** Ends what it holds open (children, connections); called once, after its last request. */
+  /** Closes connections and child processes. Called once, after its last request. */
   close(): Promise<void>;
 }
 
-/** An API that clients of a route speak, where errors and paths follow its conventions and not those of plain HTTP. */
+/** An API of the clients of a route, whose conventions for errors and paths differ from plain HTTP. */
 export interface ClientApi {
-  /** The label of logs and metrics. */
+  /** The protocol in logs and metrics. */
   readonly protocol: RequestContext['protocol'];
-  /** Ids in paths may have encoded slashes. */
+  /** Whether ids in paths may contain encoded slashes. */
   readonly hasEncodedSlashes: boolean;
   /** The body of an error response. */
   errorBody(error: AppError): { readonly type: string; readonly text: string };
-  /** Whether the request may use tokens of a model. Limits on tokens let others pass. */
+  /** Whether the request may consume model tokens. Token limits do not apply to other requests. */
   usesTokens(ctx: RequestContext): boolean;
 }
 
-/** A backend with its share of the requests. */
+/** A backend with its weight, which determines its share of the requests. */
 export interface WeightedBackend {
   readonly weight: number;
   readonly backend: Backend;
-  /** As the configuration dump refers to it, for metrics. */
+  /** Its name in the configuration dump, for metrics. */
   readonly name: string;
 }
 
-/** A route as requests see it: compiled once per configuration, never changed. */
+/** A compiled route. Immutable. */
 export interface Route extends Routable {
   /** As printed in the access log, `default/<name>`. */
   readonly name: string;
-  /** As the configuration dump names it: for traces. */
+  /** Its name in the configuration dump, for traces. */
   readonly fullKey: string;
-  /** Where it stands in the configuration, for traces. */
+  /** Its location in the configuration, for traces. */
   readonly place: TracePlace;
-  /** In the order of `policies/index.ts`. */
+  /** In the order of `policyKinds`. */
   readonly policies: readonly Policy[];
-  /** Those of them that wrap the rest. */
-  readonly wrappers: readonly Policy[];
-  /** Whether an expression reads the request body, which is only then kept in memory. */
+  /** Those policies that have `around`. */
+  readonly aroundPolicies: readonly Policy[];
+  /** Whether an expression reads the request body. Only then is it buffered. */
   readonly readsBody: boolean;
-  /** Whether a policy or backend decides by the body, and not the log alone: then JSON must be unambiguous. */
+  /** Whether an expression of a policy or backend reads the body: then its JSON must be unambiguous. */
   readonly decidesByBody: boolean;
+  /** Bytes of the body that are buffered. */
   readonly maxBufferSize: number;
-  /** The API that its clients speak, when it is not plain HTTP. */
+  /** The API of its clients, if not plain HTTP. */
   readonly api: ClientApi | undefined;
-  /** Backends with their weights; empty weights are left out. */
+  /** Its backends with a weight above 0. */
   readonly backends: readonly WeightedBackend[];
 }
 
-/** One request and what is known of it so far. Created by the listener, passed down the pipeline, logged at the end. */
+/** State of one request. Created by the listener, passed through the pipeline, and logged at the end. */
 export class RequestContext implements SlotHolder {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Gateway and listener names, as the access log prints them. */
+  /** Gateway and listener names for the access log. */
   readonly gateway: string;
   readonly listener: string;
-  /** The peer of the connection. Forwarding headers never change it: anybody can send those. */
+  /** IP address and port of the client connection. Forwarding headers never change them, because any client can send these. */
   readonly sourceAddress: string;
   readonly sourcePort: number;
-  /** The connection. Node takes it from a request that has ended with a body that was read as a stream. */
+  /** The socket. Node removes it from a finished request whose body was read as a stream. */
   readonly connection: object;
-  /** When it arrived, in ms since 1970. */
+  /** Arrival time, Unix time in ms. */
   readonly startedAt = Date.now();
   readonly timings = new Timings();
 
-  /** Canonical path without query, query with `?`, lower-case authority: set by `admitRequest`. */
+  /** Canonical path without query, query with `?` or empty, canonical authority. Set by `validateRequest`. */
   path = '';
   query = '';
   host = '';
-  /** Request headers for everyone after admission: policies edit these, the backend receives these. */
+  /** Request headers. Request validation removes some, policies change them, and the backend receives them. */
   readonly headers: HeaderList;
   readonly body: RequestBody;
 
+  /** Name of the selected route. */
   route: string | undefined;
-  /** The backend that was chosen, by its name in the configuration dump, as metrics label it. */
+  /** Name of the selected backend in the configuration dump, for metrics. */
   backend: string | undefined;
-  /** Address of the upstream that was called, `host:port`. */
+  /** Address of the called upstream, `host:port` or `unix:path`. */
   endpoint: string | undefined;
   protocol: 'http' | 'mcp' | 'llm' = 'http';
-  /** The API that the client speaks, when it is not plain HTTP. */
+  /** The API of the client, if not plain HTTP. */
   api: ClientApi | undefined;
-  /** What expressions of the access log, metrics and spans read: features record payloads only for these. */
+  /** What expressions of the access log, metrics and spans read. Features record payloads only for these. */
   logReads: { reads(...paths: readonly string[]): boolean } | undefined;
-  /** Set while the request is observed; otherwise stages need not even build their events. */
+  /** Set while the request is observed. */
   observer: RequestObserver | undefined;
-  /** Set when the request is recorded for a collector of traces. */
+  /** Set if the request is recorded for the OpenTelemetry collector. */
   span: RequestSpan | undefined;
 
-  /** Policies whose request phase has begun, in their order. */
+  /** Policies whose request phase has started, in order. */
   readonly entered: Policy[] = [];
-  /** The request was answered with this because its time was over: the result of the pipeline is dropped. */
-  cut: AppError | undefined;
-  /** Why the request was abandoned, when it is not that the client left. */
+  /** The error that the request was already answered with when it was aborted. The pipeline's reply is then discarded. */
+  abortedWith: AppError | undefined;
+  /** Why the request was abandoned, unless the client disconnected. */
   abandonReason: string | undefined;
-  /** The reply, from the moment it is known. */
+  /** The reply, once it is known. */
   reply: Reply | undefined;
-  /** When the response had ended, in ms since 1970. */
+  /** When the response ended, Unix time in ms. */
   endedAt: number | undefined;
-  /** Ended when the client leaves. */
+  /** Work that is ended when the client disconnects. */
   running: RunningWork | undefined;
 
-  /** What the client was told. */
+  /** The error message that the client received. */
   error: string | undefined;
-  /** Why, for the log only. */
+  /** Details of the error, for the log only. */
   errorDetail: string | undefined;
   reason: Reason | undefined;
 
-  /** Values that features keep with the request. */
+  /** Values of `Slot`s. */
   slots: unknown[] | undefined;
 
   readonly #variables = new Map<string, unknown>();
-  #gone: AbortController | undefined;
+  #abortController: AbortController | undefined;
   #isAbandoned = false;
 
   constructor(
@@ -214,10 +217,10 @@ export class RequestContext implements SlotHolder {
     this.gateway = gateway;
     this.listener = listener;
     this.headers = headers;
-    // Node answers the expectation itself unless somebody listens for it; here it is answered when the body is read.
-    const waits = request.headers.expect?.toLowerCase() === '100-continue';
-    this.body = new RequestBody(request, waits ? () => response.writeContinue() : undefined);
-    // Read now: a socket that has closed knows its peer no more.
+    // The listener handles `checkContinue`, so Node does not send `100 Continue` itself: it is sent once the body is read.
+    const expectsContinue = request.headers.expect?.toLowerCase() === '100-continue';
+    this.body = new RequestBody(request, expectsContinue ? () => response.writeContinue() : undefined);
+    // Read now: a closed socket no longer has a remote address.
     this.sourceAddress = canonicalAddress(request.socket.remoteAddress ?? '');
     this.sourcePort = request.socket.remotePort ?? 0;
     this.connection = request.socket;
@@ -227,7 +230,7 @@ export class RequestContext implements SlotHolder {
     return this.request.method ?? 'GET';
   }
 
-  /** The value of a root variable of expressions, built by `create` when first read. */
+  /** The value of a root variable of expressions, created when first read and then cached. */
   variable(root: string, create: (ctx: RequestContext) => unknown): unknown {
     if (this.#variables.has(root)) return this.#variables.get(root);
     const value = create(this);
@@ -235,42 +238,42 @@ export class RequestContext implements SlotHolder {
     return value;
   }
 
-  /** Forgets all root variables: they are built anew when read again. */
-  forgetVariables(): void {
+  /** Clears the cache of root variables. */
+  clearVariables(): void {
     this.#variables.clear();
   }
 
-  /** Forgets a root variable after a policy changed what it is made of. */
-  changed(root: string): void {
+  /** Removes a root variable from the cache after a policy has changed the values that it is created from. */
+  invalidateVariable(root: string): void {
     this.#variables.delete(root);
   }
 
-  /** The response body did not reach its end. */
-  bodyBroken(why: string, isTimeout: boolean): void {
-    // We broke it off ourselves.
+  /** Called if the response body ends early. Sets the reason and error for the log. */
+  bodyFailed(why: string, isTimeout: boolean): void {
+    // The gateway itself has aborted it.
     if (this.#isAbandoned) return;
     this.reason = isTimeout ? 'Timeout' : 'UpstreamFailure';
     this.error = `upstream call failed: ${why}`;
     this.errorDetail = `${this.endpoint}: ${why}`;
   }
 
-  /** Whether the client has left or the request was given up. */
+  /** Whether the client has disconnected or the request was aborted. */
   get isAbandoned(): boolean {
     return this.#isAbandoned;
   }
 
-  /** The client has left, or the request is given up for the reason `why`: what runs for it elsewhere is ended. */
+  /** Ends running work after the client has disconnected, or because the request is aborted for the reason `why`. */
   abandon(why?: string): void {
     if (this.#isAbandoned) return;
     this.#isAbandoned = true;
     this.abandonReason = why;
-    this.#gone?.abort();
+    this.#abortController?.abort();
     this.running?.abandoned();
   }
 
   /**
-   * The connection closed before the response had ended. Unless the request had failed by then, this is how it ended:
-   * what is given up because of it must not look like a failure of its own.
+   * Called if the connection closed before the response ended. Sets the reason to `ClientClosed` unless the request had
+   * already failed, so that errors from aborting its running work are not logged as failures.
    */
   clientClosed(): void {
     const hasFailed = this.error !== undefined;
@@ -281,15 +284,15 @@ export class RequestContext implements SlotHolder {
     this.errorDetail = undefined;
   }
 
-  /** Aborted when the client leaves before its response has ended. */
+  /** Aborted if the client disconnects before its response has ended, or if the request is aborted. */
   get signal(): AbortSignal {
-    this.#gone ??= new AbortController();
-    if (this.#isAbandoned) this.#gone.abort();
-    return this.#gone.signal;
+    this.#abortController ??= new AbortController();
+    if (this.#isAbandoned) this.#abortController.abort();
+    return this.#abortController.signal;
   }
 }
 
-/** An IPv4 client of a dual-stack socket shows as `::ffff:a.b.c.d`; rules and logs want `a.b.c.d`. */
+/** Converts the IPv4-mapped address of a dual-stack socket, `::ffff:a.b.c.d`, to `a.b.c.d`. */
 function canonicalAddress(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address;
 }

@@ -1,9 +1,9 @@
 import type { RE2JS } from 're2js';
 
-/** A text condition: equal, or the whole text matches an expression (RE2: linear time on any input). */
+/** A condition on a text: it is equal, or a regular expression matches all of it (RE2: linear time on any input). */
 export type TextMatcher = { readonly exact: string } | { readonly regex: RE2JS };
 
-/** One entry of a route's `matches[]`, compiled. All parts must hold. */
+/** A compiled entry of a route's `matches[]`. All its conditions must be met. */
 export interface RequestMatcher {
   readonly path:
     | { readonly kind: 'exact' | 'prefix'; readonly value: string }
@@ -13,10 +13,11 @@ export interface RequestMatcher {
   readonly query: readonly { readonly name: string; readonly value: TextMatcher }[];
 }
 
+/** The part of a route that the router needs. */
 export interface Routable {
-  /** Breaks the last tie: routes of equal weight are tried in alphabetical order of their key. */
+  /** Final tie-breaker: routes of equal precedence are tried in alphabetical order of their keys. */
   readonly key: string;
-  /** Lower case; empty means any host. `*.example.com` matches every name below it, not the name itself. */
+  /** In lower case; empty means any host. `*.example.com` matches all its subdomains, but not `example.com`. */
   readonly hostnames: readonly string[];
   readonly matches: readonly RequestMatcher[];
 }

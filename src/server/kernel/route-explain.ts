@@ -2,7 +2,7 @@ import type { RequestContext } from './request-context.ts';
 import type { RequestMatcher, Routable } from './routable.ts';
 import { headerOf, matchesPath, matchesText, withoutPort } from './router.ts';
 
-/** Why a route was not taken, in words. Values of headers and parameters are left out: they may be credentials. */
+/** Explains why a route was not selected. Omits values of headers and parameters, which may be credentials. */
 export function explainSkipped({ hostnames, matches }: Routable, ctx: RequestContext): string {
   const host = withoutPort(ctx.host);
   if (hostnames.length > 0 && !hostnames.some((hostname) => matchesHost(hostname, host)))
@@ -10,7 +10,7 @@ export function explainSkipped({ hostnames, matches }: Routable, ctx: RequestCon
   const reasons = matches.map((match) => mismatch(match, ctx));
   const fitting = reasons.indexOf(undefined);
   if (fitting !== -1 || reasons.length === 0)
-    return 'it matches too, but the selected route is more specific';
+    return 'it also matches, but the selected route is more specific';
   return [...new Set(reasons)].slice(0, 8).join('; ');
 }
 
@@ -20,7 +20,7 @@ function matchesHost(hostname: string, host: string): boolean {
     : hostname === host;
 }
 
-/** The first part of a match that does not hold. */
+/** Describes the first condition that is not met; undefined if all are. */
 function mismatch({ path, method, headers, query }: RequestMatcher, ctx: RequestContext): string | undefined {
   if (!matchesPath(path, ctx.path))
     return path.kind === 'regex'

@@ -10,8 +10,8 @@ export interface Candidate<R> {
 export type Router<R> = (ctx: RequestContext) => R | undefined;
 
 /**
- * Builds the route lookup of one listener. Precedence: exact hostname, then the longest wildcard, then none;
- * within a hostname exact path, then prefix, then regex; then the longer path, a method, more headers, more
+ * Creates the router of one gateway. Precedence: exact hostname, then the longest wildcard, then routes without
+ * hostnames; for equal hostnames exact path, then prefix, then regex; then the longer path, a method, more headers, more
  * query parameters, the route key.
  */
 export function createRouter<R extends Routable>(routes: readonly R[]): Router<R> {
@@ -50,7 +50,7 @@ function firstMatch<R>(candidates: readonly Candidate<R>[], ctx: RequestContext)
 
 const KIND_ORDER = { exact: 0, prefix: 1, regex: 2 } as const;
 
-/** Order in which matches under the same hostname are tried. */
+/** Sort order of matches with the same hostname. */
 export function byPrecedence<R extends Routable>(a: Candidate<R>, b: Candidate<R>): number {
   return (
     KIND_ORDER[a.match.path.kind] - KIND_ORDER[b.match.path.kind] ||
@@ -78,7 +78,7 @@ function matchesRequest(match: RequestMatcher, ctx: RequestContext): boolean {
   return true;
 }
 
-/** Whether all conditions on headers hold. */
+/** Whether all conditions on headers are met. */
 export function matchesHeaders(conditions: RequestMatcher['headers'], ctx: RequestContext): boolean {
   for (const { name, value } of conditions) {
     const actual = headerOf(name, ctx);
@@ -106,7 +106,7 @@ export function matchesText(matcher: TextMatcher, actual: string): boolean {
   return 'exact' in matcher ? matcher.exact === actual : matcher.regex.matches(actual);
 }
 
-/** A header, or one of the pseudo-headers `:method`, `:path`, `:authority`, `:scheme`. Repeated fields are joined. */
+/** Value of a header or of a pseudo-header (`:method`, `:path`, `:authority`, `:scheme`). Repeated fields are joined with `, `. */
 export function headerOf(name: string, ctx: RequestContext): string | undefined {
   switch (name) {
     case ':method':

@@ -1,17 +1,17 @@
-/** What slots are kept on: a request, or the settings that compiled components share. */
+/** An object with slots: a request, or the settings that compiled components share. */
 export interface SlotHolder {
-  /** Made when the first slot is set: most requests set few. */
+  /** Allocated when the first slot is set. */
   slots: unknown[] | undefined;
 }
 
 let count = 0;
 
 /**
- * A typed field that a feature adds to a request without the kernel knowing the feature. Declared once, at the top level
- * of the feature's module: `export const llmCall = new Slot<LlmCall>()`. Reading one that was never set gives undefined.
+ * A typed field that a feature adds to a request, so that the kernel does not depend on the feature. Declared once, at
+ * the top level of the feature's module: `export const llmCall = new Slot<LlmCall>()`. Undefined until it is set.
  */
 export class Slot<T> {
-  // An index and not a symbol on the holder: requests keep one shape, whatever policies they pass.
+  // An index instead of a symbol property: all requests keep the same hidden class in V8.
   readonly #index = count++;
 
   get(holder: SlotHolder): T | undefined {
@@ -19,12 +19,12 @@ export class Slot<T> {
   }
 
   set(holder: SlotHolder, value: T | undefined): void {
-    // Of its final size: growing it one slot at a time would allocate several times as much.
+    // Allocated with its final size: growing it slot by slot would allocate several times as much.
     holder.slots ??= new Array<unknown>(count);
     holder.slots[this.#index] = value;
   }
 
-  /** The value, made by `create` when there is none. */
+  /** Returns the value, after setting it to `create()` if it is undefined. */
   ensure(holder: SlotHolder, create: () => T): T {
     const known = this.get(holder);
     if (known !== undefined) return known;

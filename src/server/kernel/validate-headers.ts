@@ -1,12 +1,12 @@
 import { LIMITS } from '../../core/limits.ts';
+import { validationError } from './error-response.ts';
 import { connectionOptions, type HeaderList, HOP_BY_HOP, keepFields } from './header-list.ts';
-import { validationError } from './validation-error.ts';
 
-/** What happens to request headers with an underscore in their name: `config.http.headersWithUnderscores`. */
+/** Handling of request headers with an underscore in their name: `config.http.headersWithUnderscores`. */
 export const UNDERSCORE_MODES = ['drop', 'reject', 'allow'] as const;
 export type UnderscoreMode = (typeof UNDERSCORE_MODES)[number];
 
-/** Fields whose first, last or joined value different servers would take (RFC 9110 §5.3, §7.2; RFC 6454 §7.3). */
+/** Fields that must not be repeated: servers differ in using the first, last or joined value (RFC 9110 §5.3, §7.2; RFC 6454 §7.3). */
 const SINGLE = new Set([
   'host',
   'authorization',
@@ -18,19 +18,21 @@ const SINGLE = new Set([
 ]);
 
 /**
- * Fields that decide what a request is and who may send it. `Connection` must not name fields that are meant for every
- * recipient (RFC 9110 §7.6.1); to remove one of these would let a client choose which server gets to see it.
+ * Fields that determine the meaning and the sender of a request. `Connection` must not name fields that are meant for all
+ * recipients (RFC 9110 §7.6.1): if these were removed, a client could choose which server receives them.
  */
 const NEVER_IN_CONNECTION = new Set([...SINGLE, 'cookie', 'content-encoding', 'transfer-encoding']);
 
-// Lengths first: lower-casing the name of every field costs more than all that is done with it.
-const LOOKED_AT: readonly boolean[] = Array.from({ length: 32 }, (_, length) =>
+// By length of the name, because lower-casing the name of every field costs more than the checks themselves.
+const CHECKED_LENGTHS: readonly boolean[] = Array.from({ length: 32 }, (_, length) =>
   [...SINGLE, ...HOP_BY_HOP].some((name) => name.length === length),
 );
 
 /**
- * Leaves in `headers` what policies and the backend may see: hop-by-hop fields, those that `Connection` names, and names with
- * an underscore are removed here and nowhere else. Returns the value of Host. Throws what is ambiguous as `AppError`.
+ * Removes hop-by-hop fields, fields that `Connection` names, and, depending on `underscores`, names with an underscore
+ * from `headers`. No other code removes these. Returns the value of Host.
+ *
+ * @throws AppError `bad_request` for ambiguous headers, `headers_too_large` for more than `LIMITS.headerCount`
  */
 export function validateHeaders(headers: HeaderList, underscores: UnderscoreMode): string | undefined {
   const { raw } = headers;
@@ -47,11 +49,11 @@ export function validateHeaders(headers: HeaderList, underscores: UnderscoreMode
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string;
     if (underscores !== 'allow' && name.includes('_')) {
-      if (underscores === 'reject') throw underscoreRefusal(name);
+      if (underscores === 'reject') throw underscoreError(name);
       removed = appended(removed, i);
       continue;
     }
-    if (LOOKED_AT[name.length] !== true) continue;
+    if (CHECKED_LENGTHS[name.length] !== true) continue;
     const lower = name.toLowerCase();
     if (HOP_BY_HOP.has(lower)) {
       removed = appended(removed, i);
@@ -76,12 +78,12 @@ function appended<T>(list: T[] | undefined, item: T): T[] {
   return list;
 }
 
-/** Removes the fields that begin at these places, in rising order. */
-function removeAt(raw: string[], places: readonly number[]): void {
-  let length = places[0] as number;
+/** Removes the fields that start at these indexes, which are in ascending order. */
+function removeAt(raw: string[], indexes: readonly number[]): void {
+  let length = indexes[0] as number;
   let next = 0;
   for (let i = length; i < raw.length; i += 2) {
-    if (i === places[next]) {
+    if (i === indexes[next]) {
       next += 1;
       continue;
     }
@@ -96,19 +98,19 @@ function removeAt(raw: string[], places: readonly number[]): void {
 function optionsOf(value: string): readonly string[] {
   if (value === 'keep-alive' || value === 'close') return NONE;
   const options = connectionOptions(value).filter((option) => option !== 'keep-alive' && option !== 'close');
-  const refused = options.find((option) => NEVER_IN_CONNECTION.has(option));
-  if (refused === undefined) return options;
+  const invalid = options.find((option) => NEVER_IN_CONNECTION.has(option));
+  if (invalid === undefined) return options;
   throw validationError(
     'bad_request',
-    `Connection names ${refused}`,
-    `the Connection header names ${refused}, which every recipient must see: take it out of Connection`,
+    `Connection names ${invalid}`,
+    `the Connection header names ${invalid}, which is meant for all recipients: remove it from Connection`,
   );
 }
 
-function underscoreRefusal(name: string): Error {
+function underscoreError(name: string): Error {
   return validationError(
     'bad_request',
     `header name with an underscore: ${name.slice(0, 100)}`,
-    'a header name has an underscore (config.http.headersWithUnderscores)',
+    'a header name contains an underscore (config.http.headersWithUnderscores)',
   );
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { canonicalAuthority } from './authority.ts';
+import { validationError } from './error-response.ts';
 import type { HeaderList } from './header-list.ts';
 import { canonicalPath, type PathMode } from './path.ts';
 import { type UnderscoreMode, validateHeaders } from './validate-headers.ts';
-import { validationError } from './validation-error.ts';
 
 /** `config.http`. */
 export interface RequestValidation {
@@ -11,21 +11,22 @@ export interface RequestValidation {
   readonly headersWithUnderscores: UnderscoreMode;
 }
 
-/** What routing, CEL, external authorization, the access log and the backend all see of the request target. */
+/** The request target in the form that routing, CEL, external authorization, the access log and the backend all use. */
 export interface RequestTarget {
   /** Canonical path, without query (`canonicalPath`). */
   readonly path: string;
-  /** `?` and what follows, or the empty string. */
+  /** The query with its `?`, or the empty string. */
   readonly query: string;
-  /** Canonical authority of the request, with its port if it had one. */
+  /** Canonical authority, including the port if there was one. Empty for an HTTP/1.0 request without Host. */
   readonly host: string;
 }
 
 /**
- * Refuses what Node's parser lets through but two parties could read differently (measured list:
- * two Host fields or one that is no host, dropped header lines, `HTTP/2.0` in a request line, odd transfer-encodings, absolute targets
- * for another authority, dot segments, fragments), and leaves in `headers` only what the backend may see. Throws
- * `AppError`; a refusal closes the connection.
+ * Rejects requests that Node's parser accepts but that different servers interpret differently: repeated or invalid Host
+ * fields, too many header lines, `HTTP/2.0` in a request line, unknown transfer encodings, absolute targets for another
+ * authority, dot segments, fragments. Removes from `headers` what the backend must not get.
+ *
+ * @throws AppError with `Connection: close`
  */
 export function validateRequest(
   request: IncomingMessage,
@@ -44,7 +45,7 @@ export function validateRequest(
   if (target === '*') throw validationError('method_not_allowed', 'asterisk target');
   const origin = target.startsWith('/') ? target : originForm(target, host);
   if (origin.includes('#'))
-    throw validationError('bad_request', 'fragment in target', 'the request target has a fragment');
+    throw validationError('bad_request', 'fragment in target', 'the request target contains a fragment');
   const queryAt = origin.indexOf('?');
   const path = queryAt === -1 ? origin : origin.slice(0, queryAt);
   return {
@@ -54,7 +55,7 @@ export function validateRequest(
   };
 }
 
-/** The canonical authority, which then also stands in the Host field. */
+/** Returns the canonical authority and sets the Host field to it. */
 function hostOf(headers: HeaderList, value: string | undefined): string {
   if (value === undefined) return '';
   const host = canonicalAuthority(value);
@@ -76,10 +77,10 @@ function checkTransferEncoding(request: IncomingMessage): void {
     throw validationError('transfer_encoding_not_supported', 'transfer-encoding other than chunked');
 }
 
-/** Absolute form (RFC 9112 §3.2.2) is taken when its authority is the Host field's, so that one value decides. */
+/** Accepts absolute form (RFC 9112 §3.2.2) only if its authority is that of the Host field, so that there is one value. */
 function originForm(target: string, host: string): string {
   const match = /^https?:\/\/([^/?#]*)(.*)$/is.exec(target);
-  if (!match) throw validationError('bad_request', 'odd request target');
+  if (!match) throw validationError('bad_request', 'invalid request target');
   if (canonicalAuthority(match[1] as string) !== host) {
     throw validationError(
       'bad_request',

@@ -3,7 +3,7 @@ import { resolverFor } from '../expressions/resolver.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
-import { neverReached } from '../transport/upstream-error.ts';
+import { failedBeforeSending } from '../transport/upstream-error.ts';
 import type { LlmCall } from './call.ts';
 import { llmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
@@ -214,7 +214,7 @@ async function callInTurn(
       return await callModel(ctx, runtime, { ...wanted, body: wanted.body.unchanged(), target });
     } catch (error) {
       tried.add(target);
-      const next = neverReached(error) && !ctx.isAbandoned ? failover.choose(tried) : undefined;
+      const next = failedBeforeSending(error) && !ctx.isAbandoned ? failover.choose(tried) : undefined;
       if (next === undefined) throw error;
       ctx.observer?.emit(
         { type: 'policyEvent', kind: 'llm_failover', details: { failed: target.model, next: next.model } },

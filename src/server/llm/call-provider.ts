@@ -49,7 +49,7 @@ export async function callProvider(
     outcome = model.health.judge(ctx, reply);
     return reply;
   } finally {
-    const isOver = ctx.response.destroyed || ctx.cut !== undefined;
+    const isOver = ctx.response.destroyed || ctx.abortedWith !== undefined;
     const hasLeft = outcome.status === 0 && ctx.isAbandoned && isOver;
     for (const [index, each] of told.entries()) {
       if (hasLeft) each.left();

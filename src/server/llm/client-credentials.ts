@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isCredentialName } from '../../core/credentials.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
-import { withoutParameters } from '../kernel/query.ts';
+import { withoutParameters } from '../kernel/path.ts';
 
 /**
  * Headers that say who pays or may, besides those that `isCredentialName` matches (`x-api-key`, `x-goog-api-key`, …). With the

@@ -25,7 +25,7 @@ export async function decodedAnswer(
   const decoded = new DecodedBody(body, coding);
   // The head of a stream goes to the client at once: nothing may come behind it for long.
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
-  if (!isStream) await decoded.begun;
+  if (!isStream) await decoded.started;
   if (decoded.failed !== undefined) throw undecodable(ctx, decoded.failed);
   return decoded.body;
 }

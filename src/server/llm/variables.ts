@@ -113,7 +113,7 @@ function llmMembers(call: LlmCall): object {
 export const llmRequestScope: DocumentedScope = {
   name: 'llmRequest',
   roots: [...REQUEST_ROOTS, 'llmRequest'],
-  unset: { ...NOT_ENDED, ...NOT_CALLED },
+  unavailable: { ...NOT_ENDED, ...NOT_CALLED },
   doc: 'For each call of a model, before it is made.',
   keys: [
     'llm.models[].transformation',
@@ -126,7 +126,7 @@ export const llmRequestScope: DocumentedScope = {
 export const providerReplyScope: DocumentedScope = {
   name: 'providerReply',
   roots: [...REQUEST_ROOTS, 'llmRequest', 'response'],
-  unset: {
+  unavailable: {
     ...NOT_ENDED,
     'response.body': 'the body of the answer is on its way',
     'response.bodyPrefix': 'the body of the answer is on its way',
@@ -139,7 +139,7 @@ export const providerReplyScope: DocumentedScope = {
 export const llmResponseScope: DocumentedScope = {
   name: 'llmResponse',
   roots: REQUEST_ROOTS,
-  unset: NOT_ENDED,
+  unavailable: NOT_ENDED,
   doc: 'When a model has answered, for its guardrails.',
   keys: ['guardrails.response[].webhook.headers'],
 };

@@ -57,7 +57,7 @@ function mcpMembers(ctx: RequestContext): object | null {
 export const mcpAuthorizationScope: DocumentedScope = {
   name: 'mcpAuthorization',
   roots: [...REQUEST_ROOTS, 'mcp'],
-  unset: {
+  unavailable: {
     ...NOT_ENDED,
     ...NOT_CALLED,
     'mcp.sessionId': 'it is set for the log only',

@@ -55,7 +55,7 @@ export class AccessLog {
     const { directives, sink } = this.#options;
     ctx.endedAt = Date.now();
     // Rules read variables early; the log wants what they are in the end.
-    ctx.forgetVariables();
+    ctx.clearVariables();
     const hasLine = directives.allows('request', 'info') && policy.isWanted(ctx);
     if (!hasLine && !wantsFields && this.#listeners.size === 0) return undefined;
     // nginx's number for a client that left before its answer.

@@ -3,7 +3,7 @@ import { TOOL_ERROR } from '../../core/outcome.ts';
 import { byForm } from '../../core/redact.ts';
 import { credentialParameters, jwtClaims } from '../kernel/caller.ts';
 import type { CelResult } from '../kernel/expression.ts';
-import { withoutParameters } from '../kernel/query.ts';
+import { withoutParameters } from '../kernel/path.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';

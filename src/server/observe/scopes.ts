@@ -10,7 +10,7 @@ import {
 export const samplingScope: DocumentedScope = {
   name: 'sampling',
   roots: REQUEST_ROOTS,
-  unset: {
+  unavailable: {
     ...NOT_ENDED,
     ...NOT_CALLED,
     ...NO_BODY,
@@ -27,7 +27,7 @@ export const samplingScope: DocumentedScope = {
 export const traceFilterScope: DocumentedScope = {
   name: 'traceFilter',
   roots: ['request', 'source'],
-  unset: { ...NOT_ENDED, ...NO_BODY },
+  unavailable: { ...NOT_ENDED, ...NO_BODY },
   doc: 'When a request has arrived: as it came, and without its body.',
   keys: [],
   also: '`--match` of `agctl proxy trace`, and the expression of `/debug/trace`',
@@ -37,7 +37,7 @@ export const traceFilterScope: DocumentedScope = {
 export const logScope: DocumentedScope = {
   name: 'log',
   roots: [...REQUEST_ROOTS, 'response', 'mcp', 'llm'],
-  unset: {},
+  unavailable: {},
   doc: 'When the response has ended.',
   keys: [
     'frontendPolicies.accessLog.add',

@@ -63,7 +63,7 @@ export const apiKey = definePolicy({
   dump: ({ keys, ...rest }) => ({ aPIKey: { ...rest, keys } }),
   sets: {
     isReadBy: (expression) => readsMemberOf('apiKey', expression),
-    unset: (route) => ({
+    missingFrom: (route) => ({
       code: 'AGW0309',
       severity: 'warning',
       message: `route \`${route}\` reads \`apiKey\`, but none of its policies sets it`,
@@ -111,7 +111,7 @@ export const apiKey = definePolicy({
         keyMetadata.set(ctx, { ...known.metadata });
         allowedModels.set(ctx, known.allowedModels);
         principal.set(ctx, `apiKey:${hash(given as string)}`);
-        ctx.changed('apiKey');
+        ctx.invalidateVariable('apiKey');
         ctx.observer?.policy({
           kind: 'apiKey',
           action: 'apply',

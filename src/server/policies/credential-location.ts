@@ -5,7 +5,7 @@ import { resolverFor } from '../expressions/resolver.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { credentialParameters } from '../kernel/caller.ts';
 import type { CompileContext, SecretNames } from '../kernel/compile-context.ts';
-import { withoutParameters } from '../kernel/query.ts';
+import { withoutParameters } from '../kernel/path.ts';
 import { warnOfRemovedHeader } from '../kernel/removed-header.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 

@@ -3,14 +3,14 @@ import type { BindMetrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 
-/** What one port serves with. A reload puts another one in its place; requests under way keep theirs. */
+/** The configuration that one port uses for new requests. A reload replaces it; in-flight requests keep theirs. */
 export interface ActiveConfig {
   readonly runtime: Runtime;
-  /** Its router decides, where spans are recorded, about each request, too. */
+  /** With tracing, its router also decides for each request whether a span is recorded. */
   readonly gateway: GatewayRuntime;
   readonly tracing: Tracing | undefined;
   readonly bind: BindMetrics | undefined;
 }
 
-/** The configuration that serves a request, from its beginning to its end: a reload does not change that. */
+/** The configuration that handles a request from start to end. A reload does not change it. */
 export const activeConfig = new Slot<ActiveConfig>();

@@ -1,22 +1,21 @@
-import type { Diagnostic, Path } from '../../core/diagnostic.ts';
+import { type Diagnostic, type Path, pathText } from '../../core/diagnostic.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression } from '../expressions/cel/expression.ts';
-import { whyUnset } from '../expressions/scopes.ts';
+import { whyUnavailable } from '../expressions/scopes.ts';
 import { traced } from '../expressions/traced-expression.ts';
 import type { CompileContext, Problem } from '../kernel/compile-context.ts';
 import type { Expression, ExpressionScope, TracedExpression } from '../kernel/expression.ts';
-import { placeOf } from './place.ts';
 
 export interface ContextOptions
   extends Pick<CompileContext, 'log' | 'folder' | 'env' | 'settings' | 'redactor' | 'inspection'> {
   readonly source: YamlSource;
-  /** Where in the file the thing at a path stands, when the configuration is less than the file. */
-  written?(path: Path): Path;
-  /** Receives every problem with its place. */
+  /** Maps a path of the configuration to a path of the file, if the configuration is only a part of the file. */
+  sourcePath?(path: Path): Path;
+  /** Called for every problem with its path. */
   report(path: Path, problem: Problem): void;
-  /** Told of every place that was looked up: the line may be another one after a reload. */
-  placed?(path: Path, at: 'key' | 'value', place: TracePlace): void;
+  /** Called for every location that is looked up, because a reload may move it to another line. */
+  onLocate?(path: Path, at: 'key' | 'value', place: TracePlace): void;
 }
 
 /** The context of one route, or of the whole file. `expressions` collects what is compiled through it. */
@@ -29,8 +28,8 @@ export function createContext(
   const { log, folder, env, settings, redactor, inspection } = options;
   const report = (problem: Problem): void => options.report(path, problem);
   const place = (at: 'key' | 'value'): TracePlace => {
-    const found = placeOf(options.source, options.written?.(path) ?? path, at);
-    options.placed?.(path, at, found);
+    const found = locationOf(options.source, options.sourcePath?.(path) ?? path, at);
+    options.onLocate?.(path, at, found);
     return found;
   };
   return {
@@ -47,13 +46,13 @@ export function createContext(
     at: (...more) => createContext(options, [...path, ...more], hostnames, expressions),
     condition(text, scope) {
       const expression = this.cel(text, scope);
-      const { neverBoolean } = expression;
-      if (neverBoolean !== undefined)
+      const { nonBooleanType } = expression;
+      if (nonBooleanType !== undefined)
         report({
           code: 'AGW0205',
-          message: `the expression gives ${neverBoolean}, never true or false`,
+          message: `the expression returns ${nonBooleanType}, never a boolean`,
           inside: { start: 0, end: text.length },
-          help: 'compare it with something, as in `jwt.sub == "ann"`',
+          help: 'compare the value, as in `jwt.sub == "ann"`',
         });
       return expression;
     },
@@ -62,7 +61,8 @@ export function createContext(
         const compiled = compileExpression(text, scope.roots);
         const expression = traced(compiled, scope.roots, place('value'));
         expressions.push(expression);
-        for (const problem of [...unsetMembers(compiled, scope), ...insideTexts(compiled)]) report(problem);
+        for (const problem of [...unavailableMembers(compiled, scope), ...inOnStrings(compiled)])
+          report(problem);
         return expression;
       } catch (error) {
         if (!(error instanceof CelSyntaxError)) throw error;
@@ -74,54 +74,54 @@ export function createContext(
           ...(label === undefined ? {} : { label }),
           ...(help === undefined ? {} : { help }),
         });
-        return failing(text);
+        return invalidExpression(text);
       }
     },
   };
 }
 
-/** Warnings for what an expression reads and never finds in its place. Those for other gateways are accepted. */
-function unsetMembers({ paths }: Expression, scope: ExpressionScope): Problem[] {
+/** Warnings for members that an expression reads although they are never set in its scope. */
+function unavailableMembers({ paths }: Expression, scope: ExpressionScope): Problem[] {
   const seen = new Set<string>();
   return [...paths].flatMap(([path, inside]): Problem[] => {
-    const unset = whyUnset(scope, path);
-    if (unset === undefined || seen.has(unset.member)) return [];
-    seen.add(unset.member);
+    const unavailable = whyUnavailable(scope, path);
+    if (unavailable === undefined || seen.has(unavailable.member)) return [];
+    seen.add(unavailable.member);
     return [
       {
         code: 'AGW0309',
         severity: 'warning',
-        message: `\`${unset.member}\` is never set here: ${unset.why}`,
+        message: `\`${unavailable.member}\` is never set here: ${unavailable.why}`,
         inside,
-        label: 'reads as null or absent, so that no comparison with it holds',
-        help: 'agctl-expressions(7) lists what each place has, and what is set where',
+        label: 'evaluates to null or is absent, so every comparison with it is false',
+        help: 'agctl-expressions(7) lists the variables and members of each scope',
       },
     ];
   });
 }
 
-/** Upstream reads `in` over a text as a search for a part of it: configurations from there must load, and be told. */
-function insideTexts(expression: Expression): Problem[] {
-  return expression.insideTexts.map((inside) => ({
+/** Upstream evaluates `in` on a string as a substring search, so configurations from there load, with a warning. */
+function inOnStrings(expression: Expression): Problem[] {
+  return expression.inOnStrings.map((inside) => ({
     code: 'AGW0310',
     severity: 'warning',
-    message: '`in` over a text always fails',
+    message: '`in` on a string always fails',
     inside,
-    label: 'a text: `in` looks for items of lists and keys of maps',
-    help: 'to look for a part of a text, write `text.contains(part)`',
+    label: 'a string: `in` checks items of lists and keys of maps',
+    help: 'to search for a substring, write `text.contains(part)`',
   }));
 }
 
-/** Stands in for a wrong expression until the configuration is refused. */
-function failing(source: string): TracedExpression {
+/** Placeholder for an invalid expression, until the configuration is rejected. Every evaluation throws. */
+function invalidExpression(source: string): TracedExpression {
   return {
     source,
     place: {},
     variables: [],
     roots: new Set(),
     paths: new Map(),
-    insideTexts: [],
-    neverBoolean: undefined,
+    inOnStrings: [],
+    nonBooleanType: undefined,
     reads: () => false,
     evaluate: () => {
       throw new CelEvaluationError('failed', 'the expression is not valid');
@@ -129,7 +129,7 @@ function failing(source: string): TracedExpression {
   };
 }
 
-/** A problem at its place in the file. */
+/** Converts a problem to a diagnostic with its range in the file. */
 export function locate(
   source: YamlSource,
   path: Path,
@@ -141,4 +141,15 @@ export function locate(
       ? source.keyRange(path)
       : source.valueRange(path);
   return { severity: severity ?? 'error', file: source.file, path, range, ...problem };
+}
+
+/** The location of a section (its key) or an expression (its value) in the configuration file, for traces. */
+export function locationOf(source: YamlSource, path: Path, at: 'key' | 'value'): TracePlace {
+  const { start } = at === 'key' ? source.keyRange(path) : source.valueRange(path);
+  return {
+    configPath: pathText(path),
+    configFile: source.file,
+    configLine: start.line,
+    configColumn: start.column,
+  };
 }

@@ -13,12 +13,12 @@ import type { RequestMatcher } from '../kernel/routable.ts';
 import { type ContextOptions, createContext } from './compile-context.ts';
 import type { ComponentCache } from './component-cache.ts';
 
-/** Compiles one route; its policies and backends become `parts`, or are taken over from those that serve. */
+/** Compiles one route. Its policies and backends become components, or are reused from the active configuration. */
 export function compileRoute(
   { key, name, config, path, backendPath }: RoutePlan,
   { key: fullKey, backend: backendName }: Pick<RouteNames, 'key' | 'backend'>,
   options: ContextOptions,
-  parts: ComponentCache,
+  components: ComponentCache,
   logReadsBody: boolean,
 ): Route {
   const hostnames = config.hostnames.map(canonicalName);
@@ -28,7 +28,7 @@ export function compileRoute(
   const policies = compilePolicies(config.policies, context, {
     options,
     fullKey,
-    parts,
+    components,
     hostnames: literal,
     expressions,
   });
@@ -37,14 +37,17 @@ export function compileRoute(
   const ownPaths = policies
     .flatMap(({ paths }) => paths ?? [])
     .map((value): RequestMatcher => ({ path: { kind: 'exact', value }, headers: [], query: [] }));
-  // Before backends are compiled: a webhook header that reads a missing token is left out, which may be wanted.
+  // Before backends are compiled: a webhook header that reads a missing token is omitted, which may be intended.
   checkPolicies(name, config, expressions, context);
   const backends = config.backends.flatMap(({ weight, ...kinds }, index) => {
     const at = backendPath ?? [...path, 'backends', index];
     const site = { options, path: at, hostnames: literal, expressions };
-    // The host names are those that a protection against DNS rebinding allows.
-    const backend = parts.get(`${fullKey}/backend${index}`, [kinds, [...literal].sort()], site, (inside) =>
-      openBackend(kinds, inside, `${fullKey}/backend${index}`, backendPath === undefined),
+    // The host names are inputs because the DNS rebinding protection of the MCP backend allows them.
+    const backend = components.get(
+      `${fullKey}/backend${index}`,
+      [kinds, [...literal].sort()],
+      site,
+      (inside) => openBackend(kinds, inside, `${fullKey}/backend${index}`, backendPath === undefined),
     );
     return weight === 0 || backend === NO_BACKEND
       ? []
@@ -68,7 +71,7 @@ export function compileRoute(
     hostnames,
     matches: [...compileMatches(config.matches, context), ...ownPaths],
     policies,
-    wrappers: policies.filter(({ around }) => around !== undefined),
+    aroundPolicies: policies.filter(({ around }) => around !== undefined),
     readsBody: logReadsBody || decidesByBody,
     decidesByBody,
     api: apiOf(config.backends),
@@ -77,7 +80,7 @@ export function compileRoute(
   };
 }
 
-/** The API of the first backend that has one: clients of a route speak one. */
+/** The API of the first backend that has one: all clients of a route use the same API. */
 function apiOf(backends: readonly Readonly<Record<string, unknown>>[]): ClientApi | undefined {
   const kinds = backendKinds as readonly BackendKind[];
   return kinds.find(
@@ -91,7 +94,7 @@ function isAnsweredByPolicy({ policies = {} }: RoutePlan['config']): boolean {
   return kinds.some(({ key, answersAll }) => answersAll === true && configured[key] !== undefined);
 }
 
-/** Warns of policies without effect, and of variables that expressions read and no policy of the route sets. */
+/** Warns about policies without effect, and about variables that expressions read but no policy of the route sets. */
 function checkPolicies(
   name: string,
   { policies = {}, backends }: RoutePlan['config'],
@@ -106,16 +109,16 @@ function checkPolicies(
       configured[key] === undefined &&
       expressions.some((each) => sets.isReadBy(each))
     )
-      context.report(sets.unset(name));
+      context.report(sets.missingFrom(name));
   for (const { key, checkRoute } of kinds)
     if (checkRoute !== undefined && configured[key] !== undefined)
       checkRoute(configured[key], { name, backends }, context.at('policies', key));
 }
 
-interface RouteParts {
+interface RouteScope {
   readonly options: ContextOptions;
   readonly fullKey: string;
-  readonly parts: ComponentCache;
+  readonly components: ComponentCache;
   readonly hostnames: ReadonlySet<string>;
   readonly expressions: Expression[];
 }
@@ -123,21 +126,24 @@ interface RouteParts {
 function compilePolicies(
   config: object | undefined,
   context: CompileContext,
-  { parts, fullKey, ...shared }: RouteParts,
+  { components, fullKey, ...shared }: RouteScope,
 ): Policy[] {
   return (policyKinds as unknown as readonly PolicyKind[]).flatMap((kind): Policy[] => {
     const settings = (config as Readonly<Record<string, unknown>> | undefined)?.[kind.key];
     if (settings === undefined) return [];
     const at = context.at('policies', kind.key);
     const origin = { place: at.place(), shown: withoutSecrets(kind.schema, settings) };
-    const compiled = parts.get(`${fullKey}/${kind.key}`, settings, { ...shared, path: at.path }, (inside) =>
-      kind.compile(settings, inside),
+    const compiled = components.get(
+      `${fullKey}/${kind.key}`,
+      settings,
+      { ...shared, path: at.path },
+      (inside) => kind.compile(settings, inside),
     );
     return [{ key: kind.key, ...(kind.trace && { trace: kind.trace }), origin, ...compiled }];
   });
 }
 
-/** Stands where a backend is not valid, until the configuration is refused. */
+/** Placeholder for an invalid backend, until the configuration is rejected. */
 const NO_BACKEND: Backend = {
   handle: () => Promise.reject(new Error('not configured')),
   close: () => Promise.resolve(),

@@ -5,21 +5,21 @@ import type { YamlSource } from '../../core/yaml/source.ts';
 import type { CompileContext, Problem, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
-import { type ContextOptions, createContext } from './compile-context.ts';
-import { placeOf } from './place.ts';
+import { type ContextOptions, createContext, locationOf } from './compile-context.ts';
 
-/** What a compiled policy, backend or other part may do when its time begins and ends. */
+/** Lifecycle hooks of a compiled policy, backend or other component. */
 export interface Lifecycle {
-  /** Asked when the part replaces an older one. True: it looks after that one from now on, and closes it. */
+  /** Called on reload with the component being replaced. Return true to take ownership of it, including its `close`. */
   takeOver?(previous: unknown): boolean;
-  /** Another one looks after it, and its last request has ended. */
+  /** Called if another component has taken ownership of this one, once its last request has ended. */
   retired?(): void;
-  /** A stop was asked for: what waits for nothing in particular should end. */
+  /** Called at shutdown, or when a reload removes the component: idle streams should end. */
   drain?(): void;
+  /** Releases what it holds open. Called once, after its last request. */
   close?(): void | Promise<void>;
 }
 
-/** What was told while a part was compiled. Places are relative to the part, which a reload may move. */
+/** What compiling a component has produced besides its value. Paths are relative to the component, which a reload may move. */
 interface CompileOutput {
   readonly expressions: Expression[];
   readonly inspection: Inspection;
@@ -28,17 +28,17 @@ interface CompileOutput {
   readonly places: { readonly path: Path; readonly at: 'key' | 'value'; readonly place: TracePlace }[];
 }
 
-/** A compiled piece of the configuration that can live longer than its runtime. */
+/** A compiled part of the configuration that can outlive its runtime. */
 export interface Component {
-  /** All that it was compiled from. */
+  /** Everything that it was compiled from; it is reused while this is deeply equal. */
   readonly inputs: unknown;
   readonly value: object & Lifecycle;
-  readonly notes: CompileOutput;
-  /** Where it stood when it was compiled. */
+  readonly output: CompileOutput;
+  /** Its path in the configuration when it was compiled. */
   readonly path: Path;
 }
 
-/** Where a part stands, and who is told what it tells. */
+/** The path of a component in the configuration, and where its output is collected. */
 export interface CompileSite {
   readonly options: ContextOptions;
   readonly path: Path;
@@ -46,26 +46,28 @@ export interface CompileSite {
   readonly expressions: Expression[];
 }
 
-/** Parts that do not serve any more. Once their last request has ended, each is to be closed, or told so. */
+/** Components of the previous runtime that are no longer used. */
 export interface RetiredComponents {
+  /** To be closed once their last request has ended. */
   readonly unused: readonly Component[];
+  /** Owned by their successors (`takeOver`): `retired` is to be called once their last request has ended. */
   readonly inherited: readonly Component[];
 }
 
 /**
- * The parts of one runtime, by names that stay over reloads. A part whose inputs have not changed is taken over from
- * the runtime before, with all it has: buckets, keys, sessions, connections.
+ * The components of one runtime, by names that are stable across reloads. A component with unchanged inputs is reused
+ * from the previous runtime together with its state: rate-limit buckets, keys, sessions, connections.
  */
 export class ComponentCache {
-  readonly #parts = new Map<string, { readonly part: Component; readonly path: Path }>();
-  /** Known while compiling only: a chain of all runtimes there ever were would be a leak. */
+  readonly #components = new Map<string, { readonly component: Component; readonly path: Path }>();
+  /** Set only while compiling: a chain of all earlier runtimes would be a memory leak. */
   #previous: ComponentCache | undefined;
 
   constructor(previous?: ComponentCache) {
     this.#previous = previous;
   }
 
-  /** The part of that name: the one that serves if it was compiled from equal inputs, else a new one. */
+  /** Returns the previous runtime's component of that name if its inputs are deeply equal, otherwise compiles a new one. */
   get<T extends object>(
     name: string,
     inputs: unknown,
@@ -73,82 +75,90 @@ export class ComponentCache {
     compile: (context: CompileContext) => T,
   ): T {
     const previous = this.#previous;
-    const known = previous === undefined ? undefined : previous.#parts.get(name)?.part;
-    const part =
+    const known = previous === undefined ? undefined : previous.#components.get(name)?.component;
+    const component =
       known !== undefined && isDeepStrictEqual(known.inputs, inputs)
         ? known
-        : compilePart(inputs, options, path, hostnames, compile);
-    // Two of one name are an error of the configuration, but both must be closed.
+        : compileComponent(inputs, options, path, hostnames, compile);
+    // A duplicate name is an error in the configuration, but both components must be closed.
     let key = name;
-    while (this.#parts.has(key)) key += '\u0000';
-    this.#parts.set(key, { part, path });
-    const { notes } = part;
-    expressions.push(...notes.expressions);
-    options.inspection.add(notes.inspection, part.path, path);
-    for (const header of notes.secretNames.headers) options.settings.secretNames.headers.add(header);
-    for (const parameter of notes.secretNames.parameters)
+    while (this.#components.has(key)) key += '\u0000';
+    this.#components.set(key, { component, path });
+    const { output } = component;
+    expressions.push(...output.expressions);
+    options.inspection.add(output.inspection, component.path, path);
+    for (const header of output.secretNames.headers) options.settings.secretNames.headers.add(header);
+    for (const parameter of output.secretNames.parameters)
       options.settings.secretNames.parameters.add(parameter);
-    for (const { path: inside, problem } of notes.problems) options.report([...path, ...inside], problem);
-    return part.value as T;
+    for (const { path: inside, problem } of output.problems) options.report([...path, ...inside], problem);
+    return component.value as T;
   }
 
-  /** No more parts come. */
+  /** Called when all components have been compiled. */
   compiled(): void {
     this.#previous = undefined;
   }
 
-  /** These parts serve from now on. Returns what does not. */
-  succeed(previous: ComponentCache, source: YamlSource): RetiredComponents {
+  /** Called when these components replace those of `previous`. Returns those that are no longer used. */
+  replace(previous: ComponentCache, source: YamlSource): RetiredComponents {
     const kept = new Set<Component>();
     const inherited: Component[] = [];
-    for (const [key, { part, path }] of this.#parts) {
-      const before = previous.#parts.get(key)?.part;
-      if (before === part) {
-        kept.add(part);
-        for (const { path: inside, at, place } of part.notes.places)
-          Object.assign(place, placeOf(source, [...path, ...inside], at));
-      } else if (before !== undefined && part.value.takeOver?.(before.value) === true) inherited.push(before);
+    for (const [key, { component, path }] of this.#components) {
+      const replaced = previous.#components.get(key)?.component;
+      if (replaced === component) {
+        kept.add(component);
+        for (const { path: inside, at, place } of component.output.places)
+          Object.assign(place, locationOf(source, [...path, ...inside], at));
+      } else if (replaced !== undefined && component.value.takeOver?.(replaced.value) === true)
+        inherited.push(replaced);
     }
-    const unused = [...previous.#parts.values()]
-      .map(({ part }) => part)
-      .filter((part) => !kept.has(part) && !inherited.includes(part));
+    const unused = [...previous.#components.values()]
+      .map(({ component }) => component)
+      .filter((component) => !kept.has(component) && !inherited.includes(component));
     return { unused, inherited };
   }
 
   drain(): void {
-    for (const { part } of this.#parts.values()) part.value.drain?.();
+    for (const { component } of this.#components.values()) component.value.drain?.();
   }
 
-  /** Closes all parts, except those of another runtime that goes on with them. */
+  /** Closes all components except those that `except` still uses. */
   async close(except?: ComponentCache): Promise<void> {
-    const others = new Set(except === undefined ? [] : [...except.#parts.values()].map(({ part }) => part));
-    const mine = [...this.#parts.values()].map(({ part }) => part);
-    this.#parts.clear();
-    await Promise.all(mine.filter((part) => !others.has(part)).map(({ value }) => value.close?.()));
+    const others = new Set(
+      except === undefined ? [] : [...except.#components.values()].map(({ component }) => component),
+    );
+    const own = [...this.#components.values()].map(({ component }) => component);
+    this.#components.clear();
+    await Promise.all(own.filter((component) => !others.has(component)).map(({ value }) => value.close?.()));
   }
 }
 
-function compilePart<T extends object>(
+function compileComponent<T extends object>(
   inputs: unknown,
   options: ContextOptions,
   path: Path,
   hostnames: ReadonlySet<string>,
   compile: (context: CompileContext) => T,
 ): Component {
-  const inside = (whole: Path): Path => whole.slice(path.length);
-  const notes: CompileOutput = {
+  const relativePath = (whole: Path): Path => whole.slice(path.length);
+  const output: CompileOutput = {
     expressions: [],
     inspection: new Inspection(),
     secretNames: { headers: new Set(), parameters: new Set() },
     problems: [],
     places: [],
   };
-  const own: ContextOptions = {
+  const componentOptions: ContextOptions = {
     ...options,
-    settings: { ...options.settings, secretNames: notes.secretNames },
-    inspection: notes.inspection,
-    report: (whole, problem) => void notes.problems.push({ path: inside(whole), problem }),
-    placed: (whole, at, place) => void notes.places.push({ path: inside(whole), at, place }),
+    settings: { ...options.settings, secretNames: output.secretNames },
+    inspection: output.inspection,
+    report: (whole, problem) => void output.problems.push({ path: relativePath(whole), problem }),
+    onLocate: (whole, at, place) => void output.places.push({ path: relativePath(whole), at, place }),
   };
-  return { inputs, notes, path, value: compile(createContext(own, path, hostnames, notes.expressions)) };
+  return {
+    inputs,
+    output,
+    path,
+    value: compile(createContext(componentOptions, path, hostnames, output.expressions)),
+  };
 }

@@ -3,7 +3,7 @@ import type { YamlSource } from '../../core/yaml/source.ts';
 import type { Config } from '../config/schema.ts';
 import type { Runtime } from './runtime.ts';
 
-/** The configuration that serves, and how it was read. */
+/** The active configuration, with the source and diagnostics of the file that it was read from. */
 export interface CurrentConfig {
   readonly config: Config;
   readonly runtime: Runtime;
@@ -11,16 +11,16 @@ export interface CurrentConfig {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** How reading the configuration again has gone so far. */
+/** State of configuration reloads. */
 export interface ReloadState {
-  /** Whether changes of the file are noticed. */
+  /** Whether the file is watched for changes. */
   readonly isWatching: boolean;
-  /** What serves is the file as it was last read. */
+  /** Whether the active configuration is the file as it was last read, i.e. the last reload succeeded. */
   readonly isSynchronized: boolean;
-  /** Since when what serves serves, in ms since 1970. */
+  /** Unix time in ms at which the active configuration took effect. */
   readonly servingSince: number;
   /** Successful reloads since the start. */
   readonly reloads: number;
-  /** Why the last reload failed, and when; undefined when it did not. */
+  /** Time (Unix ms) and diagnostics of the last reload if it failed, otherwise undefined. */
   readonly failure: { readonly at: number; readonly diagnostics: readonly Diagnostic[] } | undefined;
 }

@@ -9,9 +9,9 @@ import { type CompileOptions, compileRuntime } from './runtime.ts';
 type Surroundings = Pick<CompileOptions, 'folder' | 'env'>;
 
 /**
- * Everything that can be known of a file without opening a port, starting a process or sending a byte: what reading it
- * found, then what compiling it finds. Of a file that the schema refuses, what it does not refuse is compiled all the
- * same, and problems that could be consequences are left out. In the order of the text, each once.
+ * Returns every problem of a configuration file, without opening ports, starting processes or sending anything: those
+ * found while reading it and those found by compiling it. If the schema rejects the file, its valid parts are compiled
+ * anyway, and possible follow-up problems are omitted. Sorted by position in the file, without duplicates.
  */
 export async function findProblems(
   loaded: LoadedConfig,
@@ -20,23 +20,23 @@ export async function findProblems(
   const { config, source, diagnostics } = loaded;
   const more =
     config === undefined
-      ? await problemsOfTheRest(loaded, surroundings)
-      : await compiled({ ...surroundings, config, source });
+      ? await problemsOfValidParts(loaded, surroundings)
+      : await compileProblems({ ...surroundings, config, source });
   return inOrder([...diagnostics, ...more]);
 }
 
-async function problemsOfTheRest(
+async function problemsOfValidParts(
   { source, diagnostics }: LoadedConfig,
   surroundings: Surroundings,
 ): Promise<readonly Diagnostic[]> {
   const recovered = isWhole(diagnostics) ? recoverPartialConfig(configSchema, source) : undefined;
   if (recovered === undefined) return [];
-  const { value: config, damaged, sourcePath: written } = recovered;
-  const found = await compiled({ ...surroundings, config, source, written });
+  const { value: config, damaged, sourcePath } = recovered;
+  const found = await compileProblems({ ...surroundings, config, source, sourcePath });
   return found.filter((each) => isPrimary(each, damaged));
 }
 
-async function compiled(options: Omit<CompileOptions, 'log'>): Promise<readonly Diagnostic[]> {
+async function compileProblems(options: Omit<CompileOptions, 'log'>): Promise<readonly Diagnostic[]> {
   const { runtime, diagnostics } = compileRuntime({ ...options, log: silent });
   await runtime.close();
   return diagnostics;

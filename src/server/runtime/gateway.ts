@@ -29,36 +29,39 @@ export { PortError } from './port.ts';
 export interface GatewayOptions {
   readonly runtime: Runtime;
   readonly log: Log;
-  /** Where access-log lines go. */
+  /** Destination of access-log lines. */
   readonly accessLog: LineSink;
 }
 
-/** A serving gateway. */
+/** A running gateway. */
 export interface Gateway {
   /** The open ports, in the order of the configuration. */
   readonly listeners: readonly { readonly gateway: GatewayRuntime; readonly port: number }[];
-  /** Tells a listener of every request that has ended, until the returned function is called. It must not throw. */
+  /** Calls `listener` after every finished request until the returned function is called. It must not throw. */
   onRequestFinished(listener: RequestFinishedListener): () => void;
   readonly metrics: Metrics;
-  /** Who watches requests: `/debug/trace`. */
+  /** Streams of `/debug/trace`. */
   readonly watchers: Watchers;
   /** Requests whose response has not ended. */
   readonly openRequests: OpenRequestList;
   /** Open connections of each gateway. */
   connections(): Promise<readonly { readonly name: string; readonly count: number }[]>;
   /**
-   * Serves requests that come from now on with another runtime, which was compiled with the present one as its
-   * `previous`. Ports that both have stay open; requests under way end as they began. All or nothing: rejects with
-   * `PortError` when a new port cannot be opened, and nothing has changed; the new runtime is closed then.
+   * Activates a runtime that was compiled with the current one as `previous`. Ports of both stay open, and in-flight
+   * requests keep their configuration. Rejects with `PortError` if a new port cannot be opened: then nothing has
+   * changed, and the new runtime is closed.
    */
   reload(next: Runtime): Promise<void>;
-  /** A stop was asked for. */
+  /** Whether a shutdown has started. */
   readonly isClosing: boolean;
-  /** Drains: no new connections, open requests finish within the configured time, then children end. */
+  /**
+   * Shuts down: stops accepting connections, waits for open requests up to `config.connectionTerminationDeadline`
+   * (10 s by default), then closes all components, including child processes.
+   */
   close(): Promise<void>;
 }
 
-/** Opens every port of the runtime, or none: rejects with `PortError` after closing those that were open. */
+/** Opens all ports of the runtime. If one cannot be opened, closes the others and rejects with `PortError`. */
 export async function startGateway({ runtime, log, accessLog }: GatewayOptions): Promise<Gateway> {
   const gateway = new RunningGateway(runtime, log, accessLog);
   await gateway.start();
@@ -69,18 +72,18 @@ class RunningGateway implements Gateway {
   readonly metrics: Metrics;
   readonly watchers = createWatchers();
   readonly #log: Log;
-  readonly #lines: AccessLog;
+  readonly #accessLog: AccessLog;
   readonly #requestLines: RequestLines;
   readonly #lostLines: LostLines;
   readonly #requests = new OpenRequests();
   readonly #events: PortEvents;
   #runtime: Runtime;
   #tracing: Tracing | undefined;
-  /** Spans lost by exporters that are closed. */
+  /** Spans lost by exporters that have been closed. */
   #spansLost = 0;
   #ports = new Map<string, Port>();
-  /** What earlier runtimes leave behind, while it ends. */
-  readonly #leaving = new Set<Promise<void>>();
+  /** Resources of previous runtimes that are still being closed. */
+  readonly #retiring = new Set<Promise<void>>();
   isClosing = false;
 
   constructor(runtime: Runtime, log: Log, sink: LineSink) {
@@ -89,11 +92,11 @@ class RunningGateway implements Gateway {
     this.#requestLines = new RequestLines(log);
     this.metrics = runtime.metrics;
     const { format } = runtime.config.config.logging;
-    this.#lines = new AccessLog({ sink, format, directives: log.directives });
+    this.#accessLog = new AccessLog({ sink, format, directives: log.directives });
     this.#lostLines = new LostLines(sink, log);
     this.metrics.accessLogLinesLost = () => this.#lostLines.count;
     this.#events = {
-      handle: (ctx, serving) => this.#handle(ctx, serving),
+      handle: (ctx, active) => this.#handle(ctx, active),
       ended: (ctx, status, bodyBytes) => this.#ended(ctx, status, bodyBytes),
     };
   }
@@ -101,14 +104,14 @@ class RunningGateway implements Gateway {
   async start(): Promise<void> {
     let tracing: Tracing | undefined;
     try {
-      tracing = await this.#tracingOf(this.#runtime);
+      tracing = await this.#openTracing(this.#runtime);
       this.#ports = await this.#openPorts(this.#runtime, tracing);
     } catch (error) {
       await tracing?.close();
       await this.#runtime.close();
       throw error;
     }
-    this.#traceWith(this.#runtime, tracing);
+    this.#setTracing(this.#runtime, tracing);
   }
 
   async reload(next: Runtime): Promise<void> {
@@ -116,26 +119,26 @@ class RunningGateway implements Gateway {
     let tracing = this.#tracing;
     let ports: Map<string, Port>;
     try {
-      if (next.tracing !== previous.tracing) tracing = await this.#tracingOf(next);
+      if (next.tracing !== previous.tracing) tracing = await this.#openTracing(next);
       ports = await this.#openPorts(next, tracing);
     } catch (error) {
       if (tracing !== this.#tracing) await tracing?.close();
-      await next.parts.close(previous.parts);
+      await next.components.close(previous.components);
       throw error;
     }
-    // From here on nothing waits: every port changes in the same turn.
+    // No `await` from here on: all ports switch in the same event-loop turn.
     const removed = [...this.#ports].filter(([key]) => !ports.has(key)).map(([, port]) => port);
-    const old = next.parts.succeed(previous.parts, next.source);
+    const retired = next.components.replace(previous.components, next.source);
     const tracingBefore = this.#tracing;
     for (const { plan } of next.gateways) {
       const port = this.#ports.get(portKey(plan));
-      if (port !== undefined) port.active = servingOf(next, plan.name, tracing, port.listener.port);
+      if (port !== undefined) port.active = activeConfigFor(next, plan.name, tracing, port.listener.port);
     }
     this.#ports = ports;
     this.#runtime = next;
-    this.#traceWith(next, tracing);
-    this.#leave(removed, old, tracingBefore === tracing ? undefined : tracingBefore);
-    // A stop that came meanwhile has closed the ports of before: these would keep the process.
+    this.#setTracing(next, tracing);
+    this.#retirePrevious(removed, retired, tracingBefore === tracing ? undefined : tracingBefore);
+    // A shutdown that started meanwhile has closed only the previous ports: the new ones would keep the process alive.
     if (this.isClosing) await this.close();
   }
 
@@ -151,7 +154,7 @@ class RunningGateway implements Gateway {
   }
 
   onRequestFinished(listener: RequestFinishedListener): () => void {
-    return this.#lines.onRequestFinished(listener);
+    return this.#accessLog.onRequestFinished(listener);
   }
 
   connections(): ReturnType<Gateway['connections']> {
@@ -167,34 +170,34 @@ class RunningGateway implements Gateway {
     this.isClosing = true;
     const closed = this.#closePorts([...this.#ports.values()]);
     this.#runtime.drain();
-    await Promise.all([...closed, ...this.#leaving]);
+    await Promise.all([...closed, ...this.#retiring]);
     await this.#tracing?.close();
     await this.#runtime.close();
     this.#lostLines.close();
   }
 
-  /** Drains ports. What is still open at the deadline is told so and cut, for all of them at once. */
+  /** Drains ports. Requests that are still open at the deadline, on any of them, get an error response and are aborted. */
   #closePorts(ports: readonly Port[]): Promise<void>[] {
     const numbers = new Set(ports.map(({ listener }) => listener.port));
     let isAnswering: boolean | undefined;
-    const beforeCut = (): boolean => {
-      isAnswering ??= this.#requests.cut(numbers, this.#log);
+    const beforeAbort = (): boolean => {
+      isAnswering ??= this.#requests.abort(numbers, this.#log);
       return isAnswering;
     };
-    return ports.map(({ listener }) => listener.close(this.#drainTime, beforeCut));
+    return ports.map(({ listener }) => listener.close(this.#drainTime, beforeAbort));
   }
 
   get #drainTime(): number {
     return this.#runtime.config.config.connectionTerminationDeadline;
   }
 
-  async #handle(ctx: RequestContext, serving: ActiveConfig): Promise<Reply> {
-    const { runtime } = serving;
-    activeConfig.set(ctx, serving);
+  async #handle(ctx: RequestContext, active: ActiveConfig): Promise<Reply> {
+    const { runtime } = active;
+    activeConfig.set(ctx, active);
     ctx.logReads = runtime.logReads;
     this.#requests.began(ctx);
     if (this.watchers.active || this.#requestLines.isOn) this.#observe(ctx, runtime);
-    const reply = await handleRequest(ctx, serving.gateway);
+    const reply = await handleRequest(ctx, active.gateway);
     if (runtime.logReads.reads('response.body', 'response.bodyPrefix'))
       recordBody(ctx, reply, runtime.config.frontendPolicies.http.maxBufferSize);
     ctx.timings.replied = performance.now();
@@ -222,25 +225,25 @@ class RunningGateway implements Gateway {
     if (llm !== undefined) finalizeUsage(ctx, llm, runtime.catalog);
     const tracer = ctx.observer === undefined ? undefined : tracers.get(ctx);
     tracer?.finished(status);
-    const fields = this.#lines.ended(ctx, status, runtime.accessLog, ctx.span !== undefined);
+    const fields = this.#accessLog.ended(ctx, status, runtime.accessLog, ctx.span !== undefined);
     if (ctx.span !== undefined && fields !== undefined) tracing?.ended(ctx, ctx.span, fields);
     bind?.ended(ctx, status === 0 ? 499 : status, bodyBytes);
     if (tracer !== undefined) traceEnd(tracer, ctx);
   }
 
-  /** The ports of a runtime: those that are open already as they are, the others opened; or all as before. */
+  /** The ports of a runtime. Opens those that are not open yet; if one fails, closes them again and rejects. */
   async #openPorts(runtime: Runtime, tracing: Tracing | undefined): Promise<Map<string, Port>> {
     const ports = new Map<string, Port>();
     const opened: Port[] = [];
-    const before = [...this.#ports.values()].map(({ listener, active }) =>
+    const ownAddresses = [...this.#ports.values()].map(({ listener, active }) =>
       addressOf({ address: active.gateway.plan.address, port: listener.port }),
     );
     try {
       for (const { plan } of runtime.gateways) {
         const known = this.#ports.get(portKey(plan));
-        const serving = (port?: number): ActiveConfig => servingOf(runtime, plan.name, tracing, port);
-        const isOurs = before.some((address) => overlap(address, addressOf(plan)));
-        const port = known ?? (await openPort(plan, serving(), this.#events, serving, isOurs));
+        const configFor = (port?: number): ActiveConfig => activeConfigFor(runtime, plan.name, tracing, port);
+        const isOwnPort = ownAddresses.some((address) => overlap(address, addressOf(plan)));
+        const port = known ?? (await openPort(plan, configFor(), this.#events, configFor, isOwnPort));
         ports.set(portKey(plan), port);
         if (known !== undefined) continue;
         opened.push(port);
@@ -254,8 +257,8 @@ class RunningGateway implements Gateway {
     return ports;
   }
 
-  /** Ends what only earlier requests use, after the last of them, or when the time for that is over. */
-  #leave(
+  /** Closes what only in-flight requests still use, once they have ended or the drain time is over. */
+  #retirePrevious(
     removed: readonly Port[],
     { unused, inherited }: RetiredComponents,
     tracing: Tracing | undefined,
@@ -267,29 +270,29 @@ class RunningGateway implements Gateway {
       this.#log.info('proxy::gateway', 'stopping bind', { bind, listener: active.gateway.plan.name });
     }
     const closed = this.#closePorts(removed);
-    const left = Promise.all([...closed, this.#requests.afterAll(this.#drainTime)])
+    const retired = Promise.all([...closed, this.#requests.afterAll(this.#drainTime)])
       .then(async () => {
         for (const { value } of inherited) value.retired?.();
         await Promise.all(unused.map(({ value }) => value.close?.()));
         await tracing?.close();
         this.#spansLost += tracing?.dropped ?? 0;
-        this.#log.debug('proxy::gateway', 'what only earlier requests used is closed', {
+        this.#log.debug('proxy::gateway', 'closed resources of the previous configuration', {
           ports: removed.length,
-          parts: unused.length,
+          components: unused.length,
         });
       })
-      .finally(() => this.#leaving.delete(left));
-    this.#leaving.add(left);
+      .finally(() => this.#retiring.delete(retired));
+    this.#retiring.add(retired);
   }
 
-  async #tracingOf({ tracing }: Runtime): Promise<Tracing | undefined> {
+  async #openTracing({ tracing }: Runtime): Promise<Tracing | undefined> {
     if (tracing === undefined) return undefined;
-    // Loaded on use, with the SDK: most gateways export no traces.
+    // Loaded on demand together with the SDK: most gateways export no traces.
     const { openTracing } = await import('../observe/otlp/tracing.ts');
     return openTracing(tracing, this.#log);
   }
 
-  #traceWith({ inspection }: Runtime, tracing: Tracing | undefined): void {
+  #setTracing({ inspection }: Runtime, tracing: Tracing | undefined): void {
     this.#tracing = tracing;
     if (tracing === undefined) return;
     this.metrics.spansLost = () => this.#spansLost + (this.#tracing?.dropped ?? 0);
@@ -297,11 +300,11 @@ class RunningGateway implements Gateway {
   }
 }
 
-/** The trace of an observed request. */
+/** The trace observer of a request. */
 const tracers = new Slot<TraceObserver>();
 
-/** What a gateway of the runtime serves with. Without the number of its port, it counts nothing. */
-function servingOf(
+/** The configuration of one gateway's port. Without `port`, connections and requests are not counted. */
+function activeConfigFor(
   runtime: Runtime,
   gatewayName: string,
   tracing: Tracing | undefined,

@@ -6,7 +6,7 @@ import type { RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import { writeReply } from '../transport/write-reply.ts';
 
-/** The neighbours of an open request in the list. */
+/** The previous and the next open request in the list. */
 const olderOf = new Slot<RequestContext>();
 const newerOf = new Slot<RequestContext>();
 
@@ -16,7 +16,7 @@ export interface OpenRequestList extends Iterable<RequestContext> {
 }
 
 /**
- * Requests whose response has not ended, and who waits for the end of those that are open now.
+ * Requests whose response has not ended, with promises that wait for them.
  *
  * They are a list, linked through the requests, and not a `Set`. V8 replaces the table of a `Set` again and again while
  * members come and go. For iterators, each replaced table keeps a reference to the next one ("obsolete table" in V8's
@@ -72,20 +72,20 @@ export class OpenRequests implements OpenRequestList {
   }
 
   /**
-   * Says of the requests that are open on these ports that they are cut. Those that can still answer do so, with an
-   * error. Whether there was one.
+   * Logs how many requests are open on these ports, and sends an error response to each that can still get one. Returns
+   * whether there was at least one. The caller then closes the connections.
    */
-  cut(ports: ReadonlySet<number>, log: Log): boolean {
+  abort(ports: ReadonlySet<number>, log: Log): boolean {
     const open = [...this].filter(({ request }) => ports.has(request.socket.localPort ?? 0));
     if (open.length === 0) return false;
     log.warn(
       'proxy::gateway',
-      `${counted(open.length, 'request')} ${open.length === 1 ? 'was' : 'were'} cut at the deadline`,
+      `${counted(open.length, 'request')} ${open.length === 1 ? 'was' : 'were'} aborted at the deadline`,
     );
-    return open.filter(saysLast).length > 0;
+    return open.filter(sendFinalResponse).length > 0;
   }
 
-  /** Resolves when every request that is open now has ended, at the latest after so many ms. */
+  /** Resolves once every request that is open now has ended, but at the latest after `deadline` ms. */
   afterAll(deadline: number): Promise<void> {
     if (this.#size === 0) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -102,17 +102,17 @@ export class OpenRequests implements OpenRequestList {
 }
 
 /**
- * Tells the client of an open request that its time is over. Whether that was possible: a body of which a part has left
- * has no place for it, unless it is a stream of events.
+ * Sends an error response, or a final event, to the client of a request that is about to be aborted. Returns whether that
+ * was possible: a body that is partly sent cannot carry it, unless it is an event stream.
  */
-function saysLast(ctx: RequestContext): boolean {
+function sendFinalResponse(ctx: RequestContext): boolean {
   const { request, response, running } = ctx;
   if (running?.expired?.() === true) return true;
   if (response.destroyed) return false;
   if (response.headersSent) {
     const body = ctx.reply?.body;
     if (typeof body === 'object' && 'attach' in body && body.expired?.() === true) return true;
-    // The log says it, at least.
+    // At least the access log reports it.
     const { text, reason } = ERRORS.gateway_closing;
     ctx.error ??= text;
     ctx.reason = reason;

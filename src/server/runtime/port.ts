@@ -7,20 +7,20 @@ import { type Listener, openListener } from '../transport/listener.ts';
 import type { ActiveConfig } from './active-config.ts';
 import { activeConfig } from './active-config.ts';
 
-/** A port that could not be opened, with the place of the port in the configuration. */
+/** A port that could not be opened. `path` is its path in the configuration, `code` that of Node's error. */
 export class PortError extends Error {
   readonly path: Path;
   readonly code: string;
 
-  constructor(path: Path, port: number, cause: NodeJS.ErrnoException, isOurs = false) {
-    super(explainPort(port, cause, isOurs), { cause });
+  constructor(path: Path, port: number, cause: NodeJS.ErrnoException, isOwnPort = false) {
+    super(explainPort(port, cause, isOwnPort), { cause });
     this.name = 'PortError';
     this.path = path;
     this.code = cause.code ?? '';
   }
 }
 
-/** The problem at its place in the file. */
+/** The error as a diagnostic with its range in the file. */
 export function portDiagnostic(
   error: Pick<PortError, 'message' | 'path' | 'code'>,
   source: YamlSource,
@@ -39,35 +39,36 @@ export function portDiagnostic(
   };
 }
 
-/** An open port, and what it serves with at the moment: the one reference that a reload changes. */
+/** An open port. `active` is the only reference that a reload changes. */
 export interface Port {
   active: ActiveConfig;
   readonly listener: Listener;
 }
 
-/** What happens with the requests of a port. */
+/** Handlers for the requests of a port. */
 export interface PortEvents {
-  handle(ctx: RequestContext, serving: ActiveConfig): Promise<Reply>;
+  handle(ctx: RequestContext, active: ActiveConfig): Promise<Reply>;
   ended(ctx: RequestContext, status: number, bodyBytes: number): void;
 }
 
-/** Ports with the same key stay open over a reload. */
+/** Ports with the same key stay open across a reload. */
 export function portKey({ name, port, address }: GatewayPlan): string {
-  // Port 0 is any: then the gateway's name says which.
+  // Port 0 is any free port: then the gateway's name identifies it.
   return `${address ?? '*'}:${port === 0 ? `0 ${name}` : port}`;
 }
 
 /**
- * Opens a port. `servingOf` gives what it serves with, once its number is known.
+ * Opens a port. Once its number is known, `activeConfigFor` returns the configuration that it uses.
  *
+ * @param isOwnPort Whether this process already has the port open under another address, for the error message.
  * @throws PortError
  */
 export async function openPort(
   { port, address, portPath }: GatewayPlan,
   first: ActiveConfig,
   { handle, ended }: PortEvents,
-  servingOf: (port: number) => ActiveConfig,
-  isOurs: boolean,
+  activeConfigFor: (port: number) => ActiveConfig,
+  isOwnPort: boolean,
 ): Promise<Port> {
   const state = { active: first };
   const listener = await openListener({
@@ -79,22 +80,22 @@ export async function openPort(
     address,
     handle: (ctx) => handle(ctx, state.active),
     ended: (ctx, status, bodyBytes) => {
-      // A request whose connection ended before its turn came.
+      // A pipelined request whose connection closed before it was handled has none yet.
       activeConfig.ensure(ctx, () => state.active);
       ended(ctx, status, bodyBytes);
     },
     connected: () => state.active.bind?.connected(),
     disconnected: (received, sent) => state.active.bind?.disconnected(received, sent),
   }).catch((error: unknown) => {
-    throw new PortError(portPath, port, error as NodeJS.ErrnoException, isOurs);
+    throw new PortError(portPath, port, error as NodeJS.ErrnoException, isOwnPort);
   });
-  state.active = servingOf(listener.port);
+  state.active = activeConfigFor(listener.port);
   return Object.assign(state, { listener });
 }
 
-function explainPort(port: number, { code, message }: NodeJS.ErrnoException, isOurs: boolean): string {
-  if (isOurs && code === 'EADDRINUSE')
-    return `port ${port} is open already under another address: only a restart changes the address of a port`;
+function explainPort(port: number, { code, message }: NodeJS.ErrnoException, isOwnPort: boolean): string {
+  if (isOwnPort && code === 'EADDRINUSE')
+    return `port ${port} is already open under another address: changing the address of a port requires a restart`;
   switch (code) {
     case 'EADDRINUSE':
       return `port ${port} is already in use`;

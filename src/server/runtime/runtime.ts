@@ -16,7 +16,6 @@ import type { Config } from '../config/schema.ts';
 import type { Problem, RuntimeSettings, SecretNames } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { Inspection } from '../kernel/inspection.ts';
-import { LogReads } from '../kernel/log-reads.ts';
 import type { Route } from '../kernel/request-context.ts';
 import { createRouter, type Router } from '../kernel/router.ts';
 import type { RequestValidation } from '../kernel/validate-request.ts';
@@ -32,40 +31,40 @@ import { type ContextOptions, createContext, locate } from './compile-context.ts
 import { compileRoute } from './compile-route.ts';
 import { ComponentCache } from './component-cache.ts';
 
-/** One port as requests see it. */
+/** A compiled gateway: one port with its routes. */
 export interface GatewayRuntime {
   readonly plan: GatewayPlan;
   readonly routes: readonly Route[];
   readonly router: Router<Route>;
-  readonly admission: RequestValidation;
+  readonly requestValidation: RequestValidation;
 }
 
-/** A whole configuration, compiled. Immutable: a reload builds a new one and closes what that has not taken over. */
+/** A compiled configuration. Immutable: a reload builds a new one and closes the components that it does not reuse. */
 export interface Runtime {
-  /** As it serves: after a reload, the settings of the process are still those of the start. */
+  /** The active configuration. After a reload, process settings (`config`) still have their values from startup. */
   readonly config: Config;
   readonly source: YamlSource;
-  readonly parts: ComponentCache;
+  readonly components: ComponentCache;
   readonly settings: RuntimeSettings;
   readonly gateways: readonly GatewayRuntime[];
   readonly accessLog: AccessLogPolicy;
-  /** What expressions of the log, the metrics and the spans read. */
+  /** What expressions of the access log, metrics and spans read. */
   readonly logReads: LogReads;
   readonly catalog: PriceCatalog;
-  /** Names that the configuration gives to places of credentials. */
+  /** Configured names of headers and query parameters that carry credentials. */
   readonly secretNames: SecretNames;
-  /** Knows the secrets of the configuration by value; made when first asked for. */
+  /** Removes the secrets of the configuration from text. Created on first use. */
   readonly redactor: () => Redactor;
   readonly metrics: Metrics;
-  /** What its parts tell of themselves. */
+  /** State that its components report. */
   readonly inspection: Inspection;
-  /** Undefined without a collector. */
+  /** Undefined if no collector is configured. */
   readonly tracing: TracingSettings | undefined;
-  /** Files that were read for it, absolute: when one changes, it is to be compiled anew. */
+  /** Absolute paths of the files that it was compiled from: a change requires a reload. */
   readonly files: readonly string[];
-  /** Files that policies read again themselves, absolute, with who is to be told of a change. */
-  readonly rereads: ReadonlyMap<string, readonly (() => void)[]>;
-  /** Ends responses that wait for nothing in particular, before a stop. */
+  /** Absolute paths of files that policies reload themselves, with the functions to call after a change. */
+  readonly reloadedFiles: ReadonlyMap<string, readonly (() => void)[]>;
+  /** Ends idle streams before a shutdown. */
   drain(): void;
   close(): Promise<void>;
 }
@@ -76,16 +75,16 @@ export interface CompileOptions {
   readonly log: Log;
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What serves now: parts whose configuration has not changed are taken over. */
+  /** The active runtime: its components are reused if their configuration has not changed. */
   readonly previous?: Runtime | undefined;
-  /** Where in the file the thing at a path of `config` stands, when `config` is only what could be saved of it. */
-  readonly written?: (path: Path) => Path;
+  /** Maps a path of `config` to a path of the file, if `config` was partially recovered. */
+  readonly sourcePath?: (path: Path) => Path;
 }
 
 /**
- * Turns a checked configuration into what serves requests. Opens no port and starts no process. Every problem is
- * returned, in the order of the text; with an error among them the runtime must not be used, only closed:
- * `runtime.parts.close(previous.parts)` after `previous` was given.
+ * Compiles a validated configuration. Opens no port and starts no process. Returns all problems, sorted by their position
+ * in the file. If one of them is an error, the runtime must not be used, only closed:
+ * `runtime.components.close(previous.components)` after `previous` was given.
  */
 export function compileRuntime({ config: loaded, previous, ...options }: CompileOptions): {
   runtime: Runtime;
@@ -96,11 +95,11 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const diagnostics: Diagnostic[] = [];
   const { gateways, detached, problems } = planGateways(config);
   problems.push(...ownPortProblems(gateways, config, source, options.env), ...openLlmProblems(gateways));
-  // One that has no port to lose may stay without.
+  // Without ports before the reload, none are lost.
   if (gateways.length === 0 && problems.length === 0)
     problems.push(noPortProblem(previous !== undefined && previous.gateways.length > 0, source));
   const report = (path: Path, problem: Problem): void =>
-    void diagnostics.push(locate(source, options.written?.(path) ?? path, problem));
+    void diagnostics.push(locate(source, options.sourcePath?.(path) ?? path, problem));
   for (const { path, ...problem } of problems) report(path, problem);
   diagnostics.push(...lint(loaded, source));
   const inspection = new Inspection();
@@ -118,22 +117,22 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
     inspection,
     report,
   };
-  const parts = new ComponentCache(previous?.parts);
-  const shared = compileShared(loaded, config, contextOptions, parts);
+  const components = new ComponentCache(previous?.components);
+  const shared = compileShared(loaded, config, contextOptions, components);
   if (previous === undefined) metrics.configure(shared.metricsPolicy);
   const { children } = mcpProcessOf(settings);
   inspection.bounds.push({ name: 'mcp.children', max: children.max, used: () => children.count });
   const readsRequestBody = shared.logReads.reads('request.body', 'request.bodyPrefix');
-  const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, parts, readsRequestBody));
-  // Their mistakes are to be seen now, not after that of the gateway's name.
+  const compiled = gateways.map((plan) => compileGateway(plan, contextOptions, components, readsRequestBody));
+  // Compiled for their problems, which are reported together with that of the gateway's name.
   for (const route of detached)
-    compileRoute(route, detachedNames(route), contextOptions, parts, readsRequestBody);
-  parts.compiled();
+    compileRoute(route, detachedNames(route), contextOptions, components, readsRequestBody);
+  components.compiled();
   return {
     runtime: {
       config,
       source,
-      parts,
+      components,
       settings,
       gateways: compiled,
       accessLog: shared.accessLog,
@@ -145,15 +144,15 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
       redactor,
       inspection,
       files: catalogFiles(config, options.folder),
-      rereads: rereadsOf(compiled),
-      drain: () => parts.drain(),
-      close: () => parts.close(),
+      reloadedFiles: reloadedFilesOf(compiled),
+      drain: () => components.drain(),
+      close: () => components.close(),
     },
     diagnostics: inOrder(diagnostics),
   };
 }
 
-/** Names of a route that no gateway has. It serves nothing. */
+/** Names of a route that belongs to no gateway and is never used. */
 function detachedNames({ key }: RoutePlan): { readonly key: string; backend(index: number): string } {
   const name = `detached/${key}`;
   return { key: name, backend: (index) => `${name}/backend${index}` };
@@ -162,11 +161,11 @@ function detachedNames({ key }: RoutePlan): { readonly key: string; backend(inde
 function compileGateway(
   plan: GatewayPlan,
   options: ContextOptions,
-  parts: ComponentCache,
+  components: ComponentCache,
   logReadsBody: boolean,
 ): GatewayRuntime {
   const routes = plan.routes.map((route) =>
-    compileRoute(route, routeNames(plan, route), options, parts, logReadsBody),
+    compileRoute(route, routeNames(plan, route), options, components, logReadsBody),
   );
   for (const { route, by } of shadowedRoutes(routes)) {
     const { path, config, backendPath } = plan.routes[routes.indexOf(route)] as RoutePlan;
@@ -174,33 +173,38 @@ function compileGateway(
     const place = isConfigured ? [...path, 'matches', 0, 'path'] : path;
     options.report(place, shadowedProblem(route, by));
   }
-  return { plan, routes, router: createRouter(routes), admission: options.settings.requestValidation };
+  return {
+    plan,
+    routes,
+    router: createRouter(routes),
+    requestValidation: options.settings.requestValidation,
+  };
 }
 
-/** The settings of the process are those of the start, but for the price catalogs. */
+/** Process settings keep their values from startup, except the price catalogs. */
 function withProcessOf({ config }: Config, loaded: Config): Config {
   return { ...loaded, config: { ...config, modelCatalog: loaded.config.modelCatalog } };
 }
 
-/** What all routes share. */
-function compileShared(loaded: Config, config: Config, options: ContextOptions, parts: ComponentCache) {
+/** Compiles what all routes share. */
+function compileShared(loaded: Config, config: Config, options: ContextOptions, components: ComponentCache) {
   const expressions: Expression[] = [];
   const site = (...path: string[]) => ({ options, path, hostnames: NO_NAMES, expressions });
   const context = (...path: string[]) => createContext(options, path, NO_NAMES, expressions);
-  const { tracing } = parts.get(
+  const { tracing } = components.get(
     'tracing',
     [config.config.tracing, config.frontendPolicies.tracing],
     site(),
     (inside) => ({ tracing: compileTracing(config, inside) }),
   );
-  // A catalog can be large: one whose files are as they were is not read again.
-  const { catalog } = parts.get(
+  // A catalog can be large, so it is read again only if one of its files has changed.
+  const { catalog } = components.get(
     'modelCatalog',
     [config.config.modelCatalog, catalogFiles(config, options.folder).map(signature)],
     site('config', 'modelCatalog'),
     (inside) => ({ catalog: loadCatalogs(config.config.modelCatalog, inside) }),
   );
-  // Compiled from the file even where it is too late for it: its mistakes are to be seen now.
+  // Compiled even on a reload, which does not apply it, so that its problems are reported.
   const metricsPolicy = compileMetricsPolicy(loaded.config.metrics, context('config', 'metrics'));
   const accessLog = compileAccessLogPolicy(
     config.frontendPolicies.accessLog,
@@ -215,18 +219,18 @@ function catalogFiles({ config }: Config, folder: string): string[] {
   return config.modelCatalog.flatMap((entry) => ('file' in entry ? [resolve(folder, entry.file)] : []));
 }
 
-/** Another one when the file is another one, or was written. */
+/** Identifies a version of a file: changes when the file is written or replaced. */
 function signature(file: string): string {
   const stat = statSync(file, { bigint: true, throwIfNoEntry: false });
   return stat === undefined ? '' : `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
 }
 
-function rereadsOf(gateways: readonly GatewayRuntime[]): Map<string, (() => void)[]> {
+function reloadedFilesOf(gateways: readonly GatewayRuntime[]): Map<string, (() => void)[]> {
   const all = new Map<string, (() => void)[]>();
   for (const { routes } of gateways)
     for (const { policies } of routes)
-      for (const { rereads } of policies)
-        if (rereads !== undefined) all.set(rereads.file, [...(all.get(rereads.file) ?? []), rereads.changed]);
+      for (const { reloads } of policies)
+        if (reloads !== undefined) all.set(reloads.file, [...(all.get(reloads.file) ?? []), reloads.changed]);
   return all;
 }
 
@@ -254,4 +258,31 @@ function runtimeSettings(
     children: new ChildSlots(config.mcp.maxChildren),
   });
   return settings;
+}
+
+/**
+ * What expressions of the access log, metrics and spans read. Features keep a payload, such as a request body or a tool
+ * result, until the log line is written only if one of these expressions reads it.
+ */
+export class LogReads {
+  readonly #expressions: readonly Pick<Expression, 'reads'>[];
+  readonly #known = new Map<string, boolean>();
+
+  constructor(expressions: readonly Pick<Expression, 'reads'>[]) {
+    this.#expressions = expressions;
+  }
+
+  /** Whether an expression may read one of these dotted paths, such as `request.body`. Paths are constants, so the cache stays small. */
+  reads(...paths: readonly string[]): boolean {
+    return paths.some((path) => this.#readsPath(path));
+  }
+
+  #readsPath(path: string): boolean {
+    let known = this.#known.get(path);
+    if (known === undefined) {
+      known = this.#expressions.some((expression) => expression.reads(path));
+      this.#known.set(path, known);
+    }
+    return known;
+  }
 }

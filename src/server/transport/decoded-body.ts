@@ -5,19 +5,19 @@ import { type BodySink, UpstreamBody } from './upstream-body.ts';
 
 type Decompress = ReturnType<typeof createGunzip> | ReturnType<typeof createBrotliDecompress>;
 
-// What has arrived of a stream comes out at once, not when a block is full.
+// Decoded data is emitted as it arrives, not only once a block is complete.
 const FLUSH = { flush: constants.Z_SYNC_FLUSH };
 
 const gunzip = (): Decompress => createGunzip(FLUSH);
 
-/** By content coding (RFC 9110 §8.4.1); each gets the first byte of the body. */
+/** By content coding (RFC 9110 §8.4.1). Each function gets the first byte of the body. */
 const DECODERS: ReadonlyMap<string, (first: number) => Decompress> = new Map<
   string,
   (first: number) => Decompress
 >([
   ['gzip', gunzip],
   ['x-gzip', gunzip],
-  // RFC 9110 §8.4.1.2: some servers leave out the wrapper of RFC 1950, whose first byte ends in 8.
+  // RFC 9110 §8.4.1.2: some servers omit the zlib header (RFC 1950), whose first byte ends in 8.
   ['deflate', (first: number) => ((first & 0x0f) === 8 ? createInflate(FLUSH) : createInflateRaw(FLUSH))],
   ['br', () => createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH })],
 ]);
@@ -28,8 +28,8 @@ export function isDecodable(coding: string): boolean {
 }
 
 /**
- * A compressed body as its text: decoded as it arrives, with back-pressure through to the upstream. One that grows without
- * measure is broken off (`LIMITS.decodedRatio`).
+ * Decompresses a body as it arrives, with back-pressure to the upstream. A body over `LIMITS.responseBodyBytes` that also
+ * exceeds `LIMITS.decodedRatio` times its compressed size is aborted.
  */
 export class DecodedBody implements BodySink {
   readonly body: UpstreamBody;
@@ -39,12 +39,12 @@ export class DecodedBody implements BodySink {
   #received = 0;
   #decoded = 0;
   #isOver = false;
-  #began: (() => void) | undefined;
+  #resolveStarted: (() => void) | undefined;
 
-  /** Settled when the first decoded bytes are here, or it is known that there are none. */
-  readonly begun: Promise<void>;
+  /** Resolves when the first decoded bytes have arrived, or the body has ended or failed without any. */
+  readonly started: Promise<void>;
 
-  /** What went wrong, if something has. */
+  /** Error message, if the body could not be read or decoded. */
   failed: string | undefined;
 
   constructor(source: UpstreamBody, coding: string) {
@@ -56,8 +56,8 @@ export class DecodedBody implements BodySink {
       abort: () => this.#stop(),
     };
     this.body = new UpstreamBody(controller as unknown as Dispatcher.DispatchController);
-    this.begun = new Promise((resolve) => {
-      this.#began = resolve;
+    this.started = new Promise((resolve) => {
+      this.#resolveStarted = resolve;
     });
     source.consume(this);
   }
@@ -85,27 +85,27 @@ export class DecodedBody implements BodySink {
     const decompress = (DECODERS.get(this.#coding) ?? gunzip)(first);
     decompress.on('data', (chunk: Buffer) => this.#take(chunk));
     decompress.on('end', () => this.#finish());
-    decompress.on('error', () => this.#fail(`the answer is not valid ${this.#coding}`, false));
+    decompress.on('error', () => this.#fail(`the response is not valid ${this.#coding}`, false));
     return decompress;
   }
 
   #take(chunk: Buffer): void {
     if (this.#isOver) return;
     this.#decoded += chunk.length;
-    const most = Math.max(LIMITS.responseBodyBytes, this.#received * LIMITS.decodedRatio);
-    if (this.#decoded > most) {
-      this.#fail(`the answer decompresses to more than ${LIMITS.decodedRatio} times its size`, false);
+    const limit = Math.max(LIMITS.responseBodyBytes, this.#received * LIMITS.decodedRatio);
+    if (this.#decoded > limit) {
+      this.#fail(`the response decompresses to more than ${LIMITS.decodedRatio} times its size`, false);
       return;
     }
     this.body.push(chunk);
-    this.#began?.();
+    this.#resolveStarted?.();
   }
 
   #finish(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.body.end();
-    this.#began?.();
+    this.#resolveStarted?.();
   }
 
   #fail(why: string, isTimeout: boolean): void {
@@ -115,11 +115,11 @@ export class DecodedBody implements BodySink {
     this.body.fail(why, isTimeout);
   }
 
-  /** Nothing more is taken from the upstream. */
+  /** Stops reading from the upstream. */
   #stop(): void {
     this.#isOver = true;
     this.#source.discard();
     this.#decompress?.destroy();
-    this.#began?.();
+    this.#resolveStarted?.();
   }
 }

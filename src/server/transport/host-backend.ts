@@ -8,16 +8,16 @@ import { Slot } from '../kernel/slot.ts';
 import { parseAddress } from './service-address.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
 
-/** The Host header for a service, from the host that the client asked for and the service's own. */
+/** Returns the Host header for a service, given the client's and the service's own. */
 export type HostRewrite = (
-  asked: string,
+  requested: string,
   own: { readonly authority: string; readonly isTls: boolean },
 ) => string;
 
 /** Set by `urlRewrite`. */
 export const hostRewrite = new Slot<HostRewrite>();
 
-/** A plain HTTP service: requests and responses pass through, streaming both ways. */
+/** A plain HTTP service. Requests and responses are streamed. */
 export const host = defineBackend({
   key: 'host',
   schema: z
@@ -40,11 +40,11 @@ export const host = defineBackend({
 const NOT_FORWARDED = new Set(['host', 'expect']);
 
 /**
- * As upstream, whose default is `urlRewrite.authority: auto`: a service that is configured by a name is asked by it, as
- * virtual hosts and certificates need; any other is told what the client asked for.
+ * The Host header. Like upstream's default, `urlRewrite.authority: auto`: a service that is configured with a host name
+ * gets that name, which virtual hosts and certificates require; any other service gets the client's Host header.
  */
 function hostFor(ctx: RequestContext, upstream: Upstream): string {
-  // HTTP/1.0 may come without one.
+  // HTTP/1.0 requests may have no Host header.
   if (ctx.host === '') return upstream.authority;
   const rewrite = hostRewrite.get(ctx);
   if (rewrite !== undefined) return rewrite(ctx.host, upstream);
@@ -53,7 +53,7 @@ function hostFor(ctx: RequestContext, upstream: Upstream): string {
 
 async function proxy(ctx: RequestContext, upstream: Upstream): Promise<Reply> {
   ctx.endpoint = upstream.address;
-  // A small body as one buffer costs half of what a stream of it does (measured: 86 and 54 µs a request).
+  // Forwarding a small body as one buffer costs 54 µs per request instead of 86 µs as a stream (measured).
   const length = Number(ctx.request.headers['content-length'] ?? 0);
   if (length > 0 && length <= LIMITS.smallBody) await ctx.body.capture(LIMITS.smallBody);
   const headers = withoutFields(ctx.headers.raw, NOT_FORWARDED);

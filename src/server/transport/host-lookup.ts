@@ -1,27 +1,27 @@
 import { type LookupAddress, type LookupAllOptions, type LookupOptions, lookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { LIMITS } from '../../core/limits.ts';
-import { failure, UNRESOLVED } from './upstream-error.ts';
+import { LOOKUP_TIMEOUT, upstreamFailure } from './upstream-error.ts';
 
-/** The system's resolver (getaddrinfo): it knows /etc/hosts, search domains and mDNS, as no resolver of our own would. */
+/** The system's resolver (getaddrinfo), which supports /etc/hosts, search domains and mDNS. */
 type SystemLookup = (
   hostname: string,
   options: LookupAllOptions,
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-type Waiting = (error: Error | null, addresses: readonly LookupAddress[]) => void;
+type LookupCallback = (error: Error | null, addresses: readonly LookupAddress[]) => void;
 
 /**
- * Finds the addresses of upstreams. The system's resolver holds one of libuv's threads until it answers, which may
- * take half a minute; this keeps that from harming anybody else:
+ * Looks up the addresses of upstreams. The system's resolver blocks one of libuv's threads until it answers, which can
+ * take half a minute. To protect other lookups:
  *
- * - A name is asked for once at a time, whatever number of connections wait for it, so it holds one thread at most.
- * - Those who wait give up after `LIMITS.hostLookup`; the lookup goes on, and its answer serves later connections.
- * - While a name cannot be looked up, its last addresses are used (RFC 8767), and every use asks again. A resolver that
- *   says that the name does not exist is believed.
+ * - There is one lookup per name at a time, whatever number of connections wait for it, so it blocks one thread at most.
+ * - Waiting connections fail after `LIMITS.hostLookup` (7 s). The lookup continues, and later connections use its result.
+ * - While lookups of a name fail, its last known addresses are used (RFC 8767), and each use starts another lookup. If the
+ *   resolver answers that the name does not exist, they are discarded.
  *
- * Nothing is kept as long as lookups work: a new connection goes where the name leads at that moment.
+ * While lookups succeed, nothing is cached: each new connection uses the current addresses.
  */
 export class HostLookup {
   readonly #system: SystemLookup;
@@ -41,7 +41,7 @@ export class HostLookup {
     });
   };
 
-  /** How many host names are remembered. */
+  /** Number of host names whose addresses are remembered. */
   get remembered(): number {
     return this.#hosts.size;
   }
@@ -58,33 +58,33 @@ export class HostLookup {
   }
 }
 
-type Ask = (callback: Parameters<SystemLookup>[2]) => void;
+type BoundLookup = (callback: Parameters<SystemLookup>[2]) => void;
 
 class Host {
-  readonly #ask: Ask;
-  /** The last good answer. */
+  readonly #systemLookup: BoundLookup;
+  /** Result of the last successful lookup. */
   #known: readonly LookupAddress[] | undefined;
-  /** The last lookup failed or takes too long. */
+  /** Whether the last lookup failed, or the current one is slow. */
   #isFailing = false;
-  #isAsking = false;
+  #isLookingUp = false;
   #isOverdue = false;
-  #waiting: Waiting[] = [];
+  #waiting: LookupCallback[] = [];
 
-  constructor(ask: Ask) {
-    this.#ask = ask;
+  constructor(systemLookup: BoundLookup) {
+    this.#systemLookup = systemLookup;
   }
 
-  addresses(callback: Waiting): void {
+  addresses(callback: LookupCallback): void {
     const known = this.#known;
     if (this.#isFailing && known !== undefined) process.nextTick(callback, null, known);
     else if (this.#isOverdue) process.nextTick(callback, unresolved(), []);
     else this.#waiting.push(callback);
-    if (!this.#isAsking) this.#lookUp();
+    if (!this.#isLookingUp) this.#lookUp();
   }
 
   #lookUp(): void {
-    this.#isAsking = true;
-    const patience = setTimeout(() => {
+    this.#isLookingUp = true;
+    const slowTimer = setTimeout(() => {
       this.#isFailing = true;
       if (this.#known !== undefined) this.#answer(null, this.#known);
     }, LIMITS.hostLookupPatience);
@@ -92,10 +92,10 @@ class Host {
       this.#isOverdue = true;
       this.#answer(unresolved(), []);
     }, LIMITS.hostLookup);
-    this.#ask((error, addresses) => {
-      clearTimeout(patience);
+    this.#systemLookup((error, addresses) => {
+      clearTimeout(slowTimer);
       clearTimeout(deadline);
-      this.#isAsking = false;
+      this.#isLookingUp = false;
       this.#isOverdue = false;
       this.#isFailing = error !== null;
       if (error === null) this.#known = addresses;
@@ -110,7 +110,7 @@ class Host {
   }
 }
 
-const unresolved = (): Error => failure(UNRESOLVED, 'the host name did not resolve in time');
+const unresolved = (): Error => upstreamFailure(LOOKUP_TIMEOUT, 'the host name lookup timed out');
 
-/** One for the whole process, as the resolver's threads are. */
+/** Shared by the whole process, like the resolver's threads. */
 export const hostLookup = new HostLookup();

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { LIMITS } from '../../core/limits.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import { type Reply, RequestContext } from '../kernel/request-context.ts';
-import { type Line, RequestPipeline, type Waiting } from './pipelining.ts';
+import { type ConnectionQueue, type QueuedResponse, RequestPipeline } from './pipelining.ts';
 import { coalesceSmallWrites } from './write-coalescing.ts';
 import { discardReply, writeReply } from './write-reply.ts';
 
@@ -12,30 +12,32 @@ export interface ListenerOptions {
   readonly gateway: string;
   readonly listener: string;
   readonly port: number;
-  /** IP address; all of them, IPv4 and IPv6, when absent. */
+  /** IP address; all IPv4 and IPv6 addresses by default. */
   readonly address?: string | undefined;
   /** Answers one request. Must not throw. */
   handle(ctx: RequestContext): Promise<Reply>;
-  /** Called once per request, when its response has ended, however it ended. */
+  /** Called once per request after its response has ended, also if it was aborted; `status` is 0 if none was sent. */
   ended(ctx: RequestContext, status: number, bodyBytes: number): void;
-  /** A client connected; and left, with the bytes that came from it and went to it. */
+  /** A client connected. */
   connected?(): void;
+  /** A client disconnected; `received` and `sent` are the bytes of the connection. */
   disconnected?(received: number, sent: number): void;
 }
 
 /** One open port. */
 export interface Listener {
   readonly port: number;
-  /** Connections that are open. */
+  /** Number of open connections. */
   connections(): Promise<number>;
   /**
-   * Stops accepting, lets open requests finish until the deadline (ms), then cuts what is left. `beforeCut` is called at
-   * the deadline when something is; while it says that answers are on their way, they get `LIMITS.drainGrace`.
+   * Stops accepting connections, waits up to `deadline` ms for open requests, then closes all connections. If some are
+   * open at the deadline, `beforeAbort` is called; if it returns true, because error responses are being sent, they get
+   * `LIMITS.drainGrace` (0.5 s) more.
    */
-  close(deadline: number, beforeCut?: () => boolean): Promise<void>;
+  close(deadline: number, beforeAbort?: () => boolean): Promise<void>;
 }
 
-/** Opens a port. Rejects with Node's error (`EADDRINUSE`, `EACCES`, …) when that is not possible. */
+/** Opens a port. Rejects with Node's error (`EADDRINUSE`, `EACCES`, …) if that fails. */
 export async function openListener(options: ListenerOptions): Promise<Listener> {
   const server = createServer({
     ServerResponse: GatewayResponse,
@@ -46,22 +48,22 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     maxHeaderSize: LIMITS.headerBytes,
     noDelay: true,
   });
-  // Node would drop lines over its count silently, Authorization among them; admission counts and refuses.
+  // Node would silently drop header lines over its limit, possibly Authorization; request validation rejects them instead.
   server.maxHeadersCount = 0;
   server.maxConnections = LIMITS.connections;
   const finished = (response: GatewayResponse): void => {
     const { context: ctx } = response;
-    // Once: newer versions of Node.js also close responses whose turn never came.
+    // Only once: newer versions of Node.js also close the responses of requests that never started.
     if (ctx === undefined || response.isEnded) return;
     response.isEnded = true;
     if (!response.writableFinished) ctx.clientClosed();
     options.ended(ctx, response.headersSent ? response.statusCode : 0, response.bodyBytes);
   };
-  const turns = new RequestPipeline<GatewayResponse>(finished);
-  // One function for all responses: a closure each would keep whole requests alive until a full collection.
+  const pipeline = new RequestPipeline<GatewayResponse>(finished);
+  // One function for all responses: a closure per response would keep whole requests alive until a full collection.
   function onClosed(this: GatewayResponse): void {
     finished(this);
-    const next = turns.leave(this);
+    const next = pipeline.finish(this);
     if (next !== undefined) void serve(next, options);
   }
   const onRequest = (request: IncomingMessage, response: GatewayResponse): void => {
@@ -73,19 +75,19 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
       options.listener,
       new HeaderList(request.rawHeaders),
     );
-    if (turns.enter(response)) void serve(response, options);
+    if (pipeline.add(response)) void serve(response, options);
   };
   server.on('connection', coalesceSmallWrites);
   server.on('request', onRequest);
-  // The body decides whether the client is told to go on (see `RequestBody`).
+  // `100 Continue` is sent once the body is read (see `RequestBody`).
   server.on('checkContinue', onRequest);
-  // Node would answer 417 itself, without a line in the access log; admission does that.
+  // Node would answer 417 itself, without an access-log line; request validation does that instead.
   server.on('checkExpectation', onRequest);
   server.on('connect', (_request, socket: Socket) =>
     endWith(socket, rawError('405 Method Not Allowed', 'method not allowed')),
   );
   server.on('clientError', (error, socket) =>
-    turns.whenNone(socket as Socket, () => onClientError(error, socket as Socket)),
+    pipeline.afterPending(socket as Socket, () => onClientError(error, socket as Socket)),
   );
   if (options.connected !== undefined) {
     function onSocketClosed(this: Socket): void {
@@ -100,16 +102,16 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   return {
     port: (server.address() as AddressInfo).port,
     connections: promisify(server.getConnections.bind(server)),
-    close: (deadline, beforeCut) => closeServer(server, deadline, beforeCut),
+    close: (deadline, beforeAbort) => closeServer(server, deadline, beforeAbort),
   };
 }
 
-/** A response that knows what it answers. */
-class GatewayResponse extends ServerResponse implements Waiting {
-  line: Line<this> | undefined;
+/** A response with its request context. */
+class GatewayResponse extends ServerResponse implements QueuedResponse {
+  queue: ConnectionQueue<this> | undefined;
   context: RequestContext | undefined;
   isEnded = false;
-  /** Of the body, before chunks are framed. */
+  /** Bytes of the body, without chunk framing. */
   bodyBytes = 0;
 
   override write(chunk: Written, ...rest: never[]): boolean {
@@ -132,7 +134,7 @@ async function serve(response: GatewayResponse, options: ListenerOptions): Promi
   const { context: ctx } = response;
   if (ctx === undefined) return;
   const reply = await options.handle(ctx);
-  // The client has left, or was answered when its time was over.
+  // The client has disconnected, or the request was aborted and has been answered.
   if (response.destroyed || response.headersSent) return discardReply(reply);
   writeReply(ctx.request, response, reply);
 }
@@ -147,17 +149,17 @@ function listen(server: Server, { port, address }: ListenerOptions): Promise<voi
   });
 }
 
-function closeServer(server: Server, deadline: number, beforeCut?: () => boolean): Promise<void> {
+function closeServer(server: Server, deadline: number, beforeAbort?: () => boolean): Promise<void> {
   return new Promise((resolve) => {
-    const cutAll = (): void => server.closeAllConnections();
-    let cut = setTimeout(() => {
-      if (beforeCut?.() === true) cut = setTimeout(cutAll, LIMITS.drainGrace);
-      else cutAll();
+    const closeAll = (): void => server.closeAllConnections();
+    let timer = setTimeout(() => {
+      if (beforeAbort?.() === true) timer = setTimeout(closeAll, LIMITS.drainGrace);
+      else closeAll();
     }, deadline);
-    // Connections that become idle meanwhile would be kept for the client's next request.
+    // Connections that become idle while closing would otherwise be kept alive.
     const idle = setInterval(() => server.closeIdleConnections(), 50);
     server.close(() => {
-      clearTimeout(cut);
+      clearTimeout(timer);
       clearInterval(idle);
       resolve();
     });
@@ -165,7 +167,7 @@ function closeServer(server: Server, deadline: number, beforeCut?: () => boolean
   });
 }
 
-/** What Node's parser refuses never becomes a request: it is answered here and the connection ends. */
+/** Answers what Node's parser rejects, which never becomes a request, and closes the connection. */
 function onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -176,12 +178,12 @@ function onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
 }
 
 /**
- * Says a last word and ends the connection. A client that does not end its side, too, would keep it open for ever; one
- * that is still sending would lose the answer if the connection were cut at once (RFC 9112 §9.6).
+ * Sends a final response and closes the connection. After `LIMITS.linger`, it is destroyed even if the client has not
+ * closed its side. Not at once, because a client that is still sending would lose the response (RFC 9112 §9.6).
  */
 function endWith(socket: Socket, text: string): void {
-  const cut = setTimeout(() => socket.destroy(), LIMITS.linger);
-  socket.once('close', () => clearTimeout(cut));
+  const timer = setTimeout(() => socket.destroy(), LIMITS.linger);
+  socket.once('close', () => clearTimeout(timer));
   socket.end(text);
   socket.resume();
 }

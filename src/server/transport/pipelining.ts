@@ -2,120 +2,127 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { LIMITS } from '../../core/limits.ts';
 
-/** A response that knows where it waits. A request whose body was read to its end may have lost its socket. */
-export interface Waiting extends ServerResponse {
-  line: Line<this> | undefined;
+/** A response with the queue of its connection. Kept here because a request whose body was read may have lost its socket. */
+export interface QueuedResponse extends ServerResponse {
+  queue: ConnectionQueue<this> | undefined;
 }
 
-/** The requests of one connection. */
-export interface Line<R> {
+/** The pipelined requests of one connection. */
+export interface ConnectionQueue<R> {
   readonly socket: Socket;
   current: R | undefined;
   readonly waiting: R[];
   isPausing: boolean;
   isPaused: boolean;
   isWatched: boolean;
-  /** Its body is malformed: it gets the answer to that. */
-  broken?: R;
-  whenNone?: () => void;
+  /** A request with a malformed body. Its response is the error response of the connection. */
+  malformed?: R;
+  afterPending?: () => void;
 }
 
 /**
- * Requests of one connection take turns (pipelining). Node would begin all that came with one read at once: a client
- * could open a connection to the backend with every 30 bytes, and requests that change something could overtake each
- * other, which RFC 9112 §9.3.2 allows for safe methods only. While several wait, no more is read.
+ * Handles the pipelined requests of a connection one after the other. Node would start all requests of one read at once:
+ * a client could open a backend connection with every 30 bytes, and requests with side effects could overtake each other,
+ * which RFC 9112 §9.3.2 allows only for safe methods. While more than `LIMITS.pipelinedRequests` (16) wait, reading pauses.
  */
-export class RequestPipeline<R extends Waiting> {
-  readonly #lines = new WeakMap<Socket, Line<R>>();
-  readonly #neverBegun: (response: R) => void;
+export class RequestPipeline<R extends QueuedResponse> {
+  readonly #queues = new WeakMap<Socket, ConnectionQueue<R>>();
+  readonly #dropped: (response: R) => void;
 
-  /** `neverBegun` is told of those whose connection ended before their turn. */
-  constructor(neverBegun: (response: R) => void) {
-    this.#neverBegun = neverBegun;
+  /** `dropped` is called for requests whose connection closes before they start. */
+  constructor(dropped: (response: R) => void) {
+    this.#dropped = dropped;
   }
 
-  /** A request came. True when it is its turn; otherwise `leave` gives it later. */
-  enter(response: R): boolean {
-    // Of the request: a response that waits for its turn has no socket yet.
+  /** Adds a new request. Returns whether it can start now; otherwise `finish` returns it later. */
+  add(response: R): boolean {
+    // The request's socket: a response that waits has none yet.
     const { socket } = response.req;
-    const line = this.#lineOf(socket);
-    response.line = line;
-    if (line.current === undefined && line.waiting.length === 0) {
-      line.current = response;
+    const queue = this.#queueOf(socket);
+    response.queue = queue;
+    if (queue.current === undefined && queue.waiting.length === 0) {
+      queue.current = response;
       return true;
     }
-    if (!line.isWatched) socket.once('close', () => this.#giveUp(line));
-    line.isWatched = true;
-    line.waiting.push(response);
-    if (!line.isPausing && line.waiting.length > LIMITS.pipelinedRequests) {
-      line.isPausing = true;
-      process.nextTick(pause, line);
+    if (!queue.isWatched) socket.once('close', () => this.#drop(queue));
+    queue.isWatched = true;
+    queue.waiting.push(response);
+    if (!queue.isPausing && queue.waiting.length > LIMITS.pipelinedRequests) {
+      queue.isPausing = true;
+      process.nextTick(pause, queue);
     }
     return false;
   }
 
-  /** A request has ended. Returns the next one. */
-  leave(response: R): R | undefined {
-    const line = response.line as Line<R> | undefined;
-    if (line?.current !== response) return undefined;
-    const { socket } = line;
-    line.current = undefined;
-    const next = line.waiting[0];
+  /** Called when a request has ended. Returns the next one, or undefined. */
+  finish(response: R): R | undefined {
+    const queue = response.queue as ConnectionQueue<R> | undefined;
+    if (queue?.current !== response) return undefined;
+    const { socket } = queue;
+    queue.current = undefined;
+    const next = queue.waiting[0];
     if (next === undefined) {
-      line.whenNone?.();
+      queue.afterPending?.();
       return undefined;
     }
-    // Without one, that answer was the connection's last.
+    // Without a socket, the previous response was the last one of the connection.
     if (next.socket === null || socket.destroyed) return undefined;
-    line.waiting.shift();
-    line.current = next;
-    if (line.isPaused && line.waiting.length <= LIMITS.pipelinedRequests) {
-      line.isPaused = false;
-      if (!isHeldByNode(socket)) socket.resume();
+    queue.waiting.shift();
+    queue.current = next;
+    if (queue.isPaused && queue.waiting.length <= LIMITS.pipelinedRequests) {
+      queue.isPaused = false;
+      if (!isPausedByNode(socket)) socket.resume();
     }
     return next;
   }
 
   /**
-   * Node reports a malformed request at once, also while earlier ones of the same connection are still to be answered:
-   * their answers come first. Acts at once when there are none, or when the body of the current one is what is wrong.
+   * Calls `action` once earlier requests of the connection have been answered: Node reports a malformed request even while
+   * these are pending. Calls it immediately if there are none, or if the body of the current request is malformed.
    */
-  whenNone(socket: Socket, action: () => void): void {
-    const line = this.#lines.get(socket);
-    const { current, waiting = [] } = line ?? {};
-    const isOwn = waiting.length === 0 && current?.req.complete === false;
-    if (line === undefined || current === undefined || isOwn) {
+  afterPending(socket: Socket, action: () => void): void {
+    const queue = this.#queues.get(socket);
+    const { current, waiting = [] } = queue ?? {};
+    const isCurrentMalformed = waiting.length === 0 && current?.req.complete === false;
+    if (queue === undefined || current === undefined || isCurrentMalformed) {
       action();
       return;
     }
-    if (waiting.at(-1)?.req.complete === false) line.broken = waiting.pop() as R;
-    line.whenNone = action;
+    if (waiting.at(-1)?.req.complete === false) queue.malformed = waiting.pop() as R;
+    queue.afterPending = action;
   }
 
-  #lineOf(socket: Socket): Line<R> {
-    let line = this.#lines.get(socket);
-    if (line === undefined) {
-      line = { socket, current: undefined, waiting: [], isPausing: false, isPaused: false, isWatched: false };
-      this.#lines.set(socket, line);
+  #queueOf(socket: Socket): ConnectionQueue<R> {
+    let queue = this.#queues.get(socket);
+    if (queue === undefined) {
+      queue = {
+        socket,
+        current: undefined,
+        waiting: [],
+        isPausing: false,
+        isPaused: false,
+        isWatched: false,
+      };
+      this.#queues.set(socket, queue);
     }
-    return line;
+    return queue;
   }
 
-  #giveUp(line: Line<R>): void {
-    const left = line.waiting.splice(0);
-    if (line.broken !== undefined) left.push(line.broken);
-    delete line.broken;
-    for (const response of left) this.#neverBegun(response);
+  #drop(queue: ConnectionQueue<R>): void {
+    const dropped = queue.waiting.splice(0);
+    if (queue.malformed !== undefined) dropped.push(queue.malformed);
+    delete queue.malformed;
+    for (const response of dropped) this.#dropped(response);
   }
 }
 
-/** After all that one read brought: Node starts the connection again at the end of each request. */
-function pause(line: Line<unknown>): void {
-  line.isPausing = false;
-  if (line.waiting.length <= LIMITS.pipelinedRequests) return;
-  line.isPaused = true;
-  line.socket.pause();
+/** Called after all requests of one read were added, because Node resumes the socket at the end of each request. */
+function pause(queue: ConnectionQueue<unknown>): void {
+  queue.isPausing = false;
+  if (queue.waiting.length <= LIMITS.pipelinedRequests) return;
+  queue.isPaused = true;
+  queue.socket.pause();
 }
 
-/** Node has paused it, because the client does not read, and will start it again. */
-const isHeldByNode = (socket: Socket & { readonly _paused?: boolean }): boolean => socket._paused === true;
+/** Whether Node has paused the socket, because the client does not read. Node then resumes it. */
+const isPausedByNode = (socket: Socket & { readonly _paused?: boolean }): boolean => socket._paused === true;

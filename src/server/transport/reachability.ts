@@ -2,12 +2,12 @@ import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { explainUpstreamError, isUnreachable } from './upstream-error.ts';
 
-/** Logs that an upstream cannot be reached, and that it answers again: once each, and not for every request. */
+/** Logs when an upstream becomes unreachable and when it is reachable again, not once per request. */
 export class Reachability {
   readonly #address: string;
   readonly #log: Log;
   #isLost = false;
-  /** Of `performance.now()`. One that comes and goes is not told of each time. */
+  /** From `performance.now()`. Limits the warnings about an upstream that repeatedly fails and recovers. */
   #quietUntil = 0;
 
   /** `address` is `host:port` or `unix:path`. */
@@ -19,7 +19,7 @@ export class Reachability {
   answered(): void {
     if (!this.#isLost) return;
     this.#isLost = false;
-    this.#log.info('proxy::upstream', 'an upstream answers again', { upstream: this.#address });
+    this.#log.info('proxy::upstream', 'an upstream is reachable again', { upstream: this.#address });
   }
 
   failed(error: unknown): void {

@@ -5,18 +5,18 @@ import { HeaderList, removeHopByHop } from '../kernel/header-list.ts';
 import type { CallSpan } from '../kernel/observer.ts';
 import { UpstreamBody } from './upstream-body.ts';
 import {
-  BODY_IDLE,
+  BODY_TIMEOUT,
   CLIENT_GONE,
   explainUpstreamError,
-  failure,
-  UNKNOWN_ENCODING,
+  UNSUPPORTED_ENCODING,
   upstreamError,
+  upstreamFailure,
 } from './upstream-error.ts';
 import type { Destination, RelayClient, UpstreamRequest, UpstreamResponse } from './upstream-request.ts';
 
 /**
- * One request on its way. A class with methods instead of functions over shared variables: those would keep whole
- * requests alive until a full collection, a third of the cost of a small one.
+ * One request that is forwarded to an upstream. A class instead of closures: these would keep whole requests alive until a
+ * full collection, which is a third of the cost of a small request.
  */
 export class Relay implements Dispatcher.DispatchHandler {
   readonly #timer: NodeJS.Timeout | undefined;
@@ -25,20 +25,20 @@ export class Relay implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #body: UpstreamBody | undefined;
   #informational = 0;
-  readonly #to: Destination;
+  readonly #destination: Destination;
   readonly #span: CallSpan | undefined;
   readonly #client: RelayClient | undefined;
   readonly #startedAt = performance.now();
-  #givenUp: Error | undefined;
+  #abortError: Error | undefined;
 
   constructor(
     { client, timeout }: UpstreamRequest,
     span: CallSpan | undefined,
-    to: Destination,
+    destination: Destination,
     resolve: (response: UpstreamResponse) => void,
     reject: (error: unknown) => void,
   ) {
-    this.#to = to;
+    this.#destination = destination;
     this.#span = span;
     this.#client = client;
     if (client !== undefined) client.timings.called ??= this.#startedAt;
@@ -46,48 +46,46 @@ export class Relay implements Dispatcher.DispatchHandler {
     this.#reject = reject;
     if (client?.isAbandoned) this.abandoned();
     else if (client !== undefined) client.running = this;
-    if (timeout !== undefined && !this.isOver) this.#timer = setTimeout(giveUpInTime, timeout, this);
+    if (timeout !== undefined && !this.isAborted) this.#timer = setTimeout(abortOnTimeout, timeout, this);
   }
 
-  /** Whether it was given up. */
-  get isOver(): boolean {
-    return this.#givenUp !== undefined;
+  get isAborted(): boolean {
+    return this.#abortError !== undefined;
   }
 
-  /** The client has left, or its request was given up. */
+  /** Called when the client has disconnected or its request was aborted. */
   abandoned(): void {
-    this.giveUp(failure(CLIENT_GONE, this.#client?.abandonReason ?? 'the client left'));
+    this.abort(upstreamFailure(CLIENT_GONE, this.#client?.abandonReason ?? 'the client disconnected'));
   }
 
-  /** Also before there is a connection, when the dispatcher cannot be told yet. */
-  giveUp(error: Error): void {
-    this.#givenUp = error;
+  /** Aborts the request. Also works before there is a connection, when undici has not called `onRequestStart` yet. */
+  abort(error: Error): void {
+    this.#abortError = error;
     this.#controller?.abort(error);
-    this.#settle();
+    this.#clearTimer();
     this.#span?.fail(explainUpstreamError(error), errorType(error));
-    if (this.#body === undefined) this.#refuse(error);
+    if (this.#body === undefined) this.#rejectWith(error);
   }
 
-  /** There is no answer. */
-  #refuse(error: Error): void {
-    this.#reject(upstreamError(error, this.#to.address));
+  #rejectWith(error: Error): void {
+    this.#reject(upstreamError(error, this.#destination.address));
   }
 
   #answered(status: number): void {
     const now = performance.now();
     if (this.#client !== undefined) this.#client.timings.answered = now;
-    this.#to.meter?.answered(now - this.#startedAt);
-    this.#to.reachability?.answered();
+    this.#destination.meter?.answered(now - this.#startedAt);
+    this.#destination.reachability?.answered();
     this.#span?.end(status);
   }
 
-  #settle(): void {
+  #clearTimer(): void {
     clearTimeout(this.#timer);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#givenUp !== undefined) controller.abort(this.#givenUp);
+    if (this.#abortError !== undefined) controller.abort(this.#abortError);
   }
 
   onRequestUpgrade(
@@ -96,11 +94,13 @@ export class Relay implements Dispatcher.DispatchHandler {
     _headers: unknown,
     socket: { destroy(): void },
   ): void {
-    // We asked for none: an unsolicited 101 must not become a tunnel.
+    // The request had no Upgrade header: an unsolicited 101 must not become a tunnel.
     socket.destroy();
-    this.#settle();
+    this.#clearTimer();
     this.#reject(
-      new AppError('upstream_invalid', { detail: `${this.#to.address}: unsolicited protocol switch` }),
+      new AppError('upstream_invalid', {
+        detail: `${this.#destination.address}: unsolicited protocol switch`,
+      }),
     );
   }
 
@@ -116,7 +116,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     const headers = new HeaderList(textHeaders(controller.rawHeaders));
     const encoding = headers.get('transfer-encoding');
     if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked') {
-      this.giveUp(failure(UNKNOWN_ENCODING, 'transfer-encoding other than chunked'));
+      this.abort(upstreamFailure(UNSUPPORTED_ENCODING, 'transfer-encoding other than chunked'));
       return;
     }
     removeHopByHop(headers);
@@ -129,23 +129,23 @@ export class Relay implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#settle();
+    this.#clearTimer();
     const body = this.#body;
-    // The connection remembers its last request: it must not keep the client's alive with it.
+    // The connection keeps a reference to its last request, which must not keep the client's request alive.
     this.#body = undefined;
     body?.end();
   }
 
   onResponseError(_controller: unknown, error: Error): void {
-    this.#settle();
+    this.#clearTimer();
     this.#span?.fail(explainUpstreamError(error), errorType(error));
-    if (this.#body === undefined) this.#refuse(error);
-    else this.#body.fail(explainUpstreamError(error), (error as { code?: string }).code === BODY_IDLE);
+    if (this.#body === undefined) this.#rejectWith(error);
+    else this.#body.fail(explainUpstreamError(error), (error as { code?: string }).code === BODY_TIMEOUT);
   }
 }
 
-const giveUpInTime = (call: Relay): void =>
-  call.giveUp(failure('UND_ERR_HEADERS_TIMEOUT', 'no answer in time'));
+const abortOnTimeout = (call: Relay): void =>
+  call.abort(upstreamFailure('UND_ERR_HEADERS_TIMEOUT', 'response timeout'));
 
 function textHeaders(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
   return Array.isArray(raw)

@@ -2,13 +2,13 @@ import type { CompileContext } from '../kernel/compile-context.ts';
 import type { UpstreamAddress } from './upstream.ts';
 
 /**
- * Reads the address of an HTTP service: `host:port`, a URL without a path, or `unix:/path/of/socket`.
- * Reports what is wrong with any other text and returns undefined.
+ * Parses the address of an HTTP service: `host:port`, a URL without a path, or `unix:/path/of/socket`. Reports a problem
+ * and returns undefined for any other text.
  */
 export function parseAddress(text: string, context: CompileContext): UpstreamAddress | undefined {
   if (text.startsWith('unix:')) {
     const socketPath = text.slice('unix:'.length).replace(/^\/\//, '');
-    // sun_path holds 108 bytes with its end on Linux, 104 on macOS.
+    // sun_path has 108 bytes including the terminating NUL on Linux, 104 on macOS.
     if (socketPath.startsWith('/') && socketPath.length < 104)
       return { origin: 'http://localhost', socketPath };
     context.report({
@@ -24,7 +24,7 @@ export function parseAddress(text: string, context: CompileContext): UpstreamAdd
     return undefined;
   }
   if (text.includes('@')) {
-    // Not quoted: it may hold a password.
+    // The text is not quoted, because it may contain a password.
     context.report({
       code: 'AGW0104',
       message: 'credentials in an address are not supported',

@@ -2,19 +2,19 @@ import type { ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { LIMITS } from '../../core/limits.ts';
 
-/** Takes a body in as it arrives. */
+/** Receives a body as it arrives. */
 export interface BodySink {
-  /** Returns false to be given no more until `UpstreamBody.resume` is called. */
+  /** Returns false to pause the body until `UpstreamBody.resume` is called. */
   push(chunk: Buffer): boolean;
   end(): void;
-  /** The upstream broke off, or sent nothing for too long. */
+  /** The upstream ended the body early, or was silent for too long (`isTimeout`). */
   fail(why: string, isTimeout: boolean): void;
 }
 
 /**
- * A response body on its way from an upstream to a client, without a stream object between the two: that halves
- * the cost of a small response. Back-pressure goes through, and an upstream that breaks off breaks the
- * response off, so that a client never takes a part for the whole.
+ * A response body that is forwarded from an upstream to a client without a stream object between them, which halves the
+ * cost of a small response. Applies back-pressure to the upstream. If the upstream ends the body early, the response is
+ * aborted too, so that the client does not mistake it for complete.
  */
 export class UpstreamBody {
   readonly #controller: Dispatcher.DispatchController;
@@ -22,14 +22,14 @@ export class UpstreamBody {
   #heldBytes = 0;
   #sink: BodySink | undefined;
   #ended = false;
-  /** The sink wants no more for a while. */
+  /** Whether the sink has paused the body. */
   #isPaused = false;
   #failed: { readonly why: string; readonly isTimeout: boolean } | undefined;
-  /** See every chunk when it goes to the client: the token count, the access log. Added before that begins. */
+  /** Called with every chunk that is sent to the client, for token counts and the access log. Add them before `attach`. */
   readonly observers: { see(chunk: Buffer): void }[] = [];
 
-  /** The body did not reach its end: the upstream broke off, or the client left. */
-  watcher: { bodyBroken(why: string, isTimeout: boolean): void } | undefined;
+  /** Notified if the body ends early: the upstream failed, or the client disconnected. */
+  watcher: { bodyFailed(why: string, isTimeout: boolean): void } | undefined;
 
   constructor(controller: Dispatcher.DispatchController) {
     this.#controller = controller;
@@ -39,7 +39,7 @@ export class UpstreamBody {
     if (this.#sink === undefined || this.#isPaused) {
       this.#held.push(chunk);
       this.#heldBytes += chunk.length;
-      // A small body is whole before its head is written, and then leaves with it.
+      // A small body is complete before the response headers are written, and is sent together with them.
       if (this.#heldBytes > LIMITS.streamHighWaterBytes) this.#controller.pause();
       return;
     }
@@ -53,18 +53,18 @@ export class UpstreamBody {
 
   fail(why: string, isTimeout = false): void {
     this.#failed = { why, isTimeout };
-    this.watcher?.bodyBroken(why, isTimeout);
+    this.watcher?.bodyFailed(why, isTimeout);
     this.#sink?.fail(why, isTimeout);
   }
 
-  /** Hands over what has arrived and what still will. */
+  /** Passes the received and all further chunks to `sink`. */
   consume(sink: BodySink): void {
     this.#sink = sink;
     if (this.#failed !== undefined) sink.fail(this.#failed.why, this.#failed.isTimeout);
     else this.resume();
   }
 
-  /** Goes on after the sink wanted no more for a while. */
+  /** Continues after the sink has paused the body. */
   resume(): void {
     const sink = this.#sink;
     if (sink === undefined || this.#failed !== undefined) return;
@@ -73,7 +73,7 @@ export class UpstreamBody {
       const chunk = this.#held.shift() as Buffer;
       this.#heldBytes -= chunk.length;
       this.#give(chunk, sink);
-      // An upstream may hand over some more after it was asked to wait: that waits here.
+      // undici may still deliver chunks after `pause`: these are held here.
       if (this.#isPaused) return;
     }
     if (this.#ended) this.#finish();
@@ -102,34 +102,34 @@ export class UpstreamBody {
   /** Called by the listener after `writeHead`. */
   attach(response: ServerResponse): void {
     if (this.#ended && this.#failed === undefined) {
-      // Whole already: one write, so that head and body leave in the same packet.
+      // Complete already: one write, so that headers and body are sent in the same packet.
       for (const chunk of this.#held) this.#observe(chunk);
       response.end(this.#held.length === 1 ? this.#held[0] : Buffer.concat(this.#held));
       return;
     }
-    // An event stream may stay silent for long after its head, which its reader waits for.
+    // An event stream may be silent for a long time after its headers, which the client is waiting for.
     if (this.#held.length === 0) response.flushHeaders();
     this.consume(responseSink(response, this));
   }
 
-  /** Nobody wants the rest: the connection to the upstream is given up. */
+  /** Discards the rest of the body and aborts the request to the upstream. */
   discard(): void {
     if (this.#ended || this.#failed !== undefined) return;
-    this.#failed = { why: 'the client left before the end of the response', isTimeout: false };
-    this.watcher?.bodyBroken(this.#failed.why, false);
-    this.#controller.abort(new Error('the client left'));
+    this.#failed = { why: 'the client disconnected before the end of the response', isTimeout: false };
+    this.watcher?.bodyFailed(this.#failed.why, false);
+    this.#controller.abort(new Error('the client disconnected'));
   }
 }
 
-/** Where a body comes from. */
+/** The source of a body that is written to a client. */
 interface BodySource {
-  /** The client has caught up. */
+  /** The client can receive more. */
   resume(): void;
-  /** The client has left. */
+  /** The client has disconnected. */
   discard(): void;
 }
 
-/** Writes to a client. One that takes nothing for long is cut off. */
+/** Writes a body to a client. If the client does not read for `LIMITS.writeStall` (30 s), the connection is destroyed. */
 export function responseSink(response: ServerResponse, source: BodySource): BodySink {
   const sink = new ResponseSink(response, source);
   (response as ResponseWithSink)[SINK] = sink;
@@ -148,7 +148,7 @@ interface ResponseWithSink extends ServerResponse {
   [SINK]?: ResponseSink;
 }
 
-// The same two functions for all responses: closures would keep whole requests alive.
+// The same two functions for all responses: closures would keep whole requests alive until a full collection.
 function onClose(this: ResponseWithSink): void {
   this[SINK]?.closed();
 }
@@ -169,7 +169,7 @@ class ResponseSink implements BodySink {
 
   push(chunk: Buffer): boolean {
     if (this.#response.write(chunk)) return true;
-    // One timer, although a paused upstream may still hand over what it has.
+    // Only one timer, although a paused upstream may still deliver chunks.
     if (this.#stall === undefined) {
       this.#stall = setTimeout(destroy, LIMITS.writeStall, this.#response);
       this.#response.once('drain', onDrain);

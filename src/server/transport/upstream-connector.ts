@@ -1,10 +1,11 @@
 import { buildConnector } from 'undici';
 import type { CallMeter } from '../kernel/call-meter.ts';
 import type { CallSpan } from '../kernel/observer.ts';
+import { hostLookup } from './host-lookup.ts';
 import type { UpstreamRequest } from './upstream-request.ts';
 import { coalesceSmallWrites } from './write-coalescing.ts';
 
-/** Opens connections as undici does, and tells how long that took. */
+/** undici's connector, which also records the connection time and coalesces small writes. */
 export function upstreamConnector(
   options: buildConnector.BuildOptions,
   meter: CallMeter | undefined,
@@ -21,8 +22,8 @@ export function upstreamConnector(
   };
 }
 
-/** The span of a call, when the request that it is made for is recorded. */
-export function spanned(
+/** Starts the span of a call, if the request that it is made for is recorded. */
+export function startCallSpan(
   { client, span = client?.span, method, path }: UpstreamRequest,
   meter: CallMeter | undefined,
   address: string,
@@ -30,4 +31,27 @@ export function spanned(
 ): CallSpan | undefined {
   if (span === undefined || meter === undefined) return undefined;
   return span.http({ kind: meter.kind, subtype: meter.subtype, method, address, origin, path });
+}
+
+/**
+ * Connects to an HTTP server like an `Upstream`, with TLS for `https:`, and disconnects. Resolves to the error, for
+ * `explainUpstreamError`, or undefined. `timeout` is in ms and includes the host lookup.
+ */
+export function tryConnection(
+  { protocol, host, hostname, port }: URL,
+  timeout: number,
+): Promise<Error | undefined> {
+  const connect = buildConnector({ timeout, lookup: hostLookup.forConnect });
+  const target = {
+    protocol,
+    host,
+    hostname: hostname.replace(/^\[|\]$/g, ''),
+    port: port || (protocol === 'https:' ? '443' : '80'),
+  };
+  return new Promise((resolve) => {
+    connect(target, (error, socket) => {
+      socket?.destroy();
+      resolve(error ?? undefined);
+    });
+  });
 }

@@ -1,28 +1,29 @@
 import { AppError } from '../../core/errors.ts';
 
-/** The upstream sent nothing more of its body for too long. */
-export const BODY_IDLE = 'UND_ERR_BODY_TIMEOUT';
+/** The upstream was silent for too long within its response body. */
+export const BODY_TIMEOUT = 'UND_ERR_BODY_TIMEOUT';
 
-/** The system's resolver takes too long. */
-export const UNRESOLVED = 'LOOKUP_TIMEOUT';
+/** The host name lookup took too long. */
+export const LOOKUP_TIMEOUT = 'LOOKUP_TIMEOUT';
 
-/** Bytes of the body would go on although they are encoded. */
-export const UNKNOWN_ENCODING = 'UNSUPPORTED_ENCODING';
+/** The response has a transfer-encoding that the gateway does not decode. */
+export const UNSUPPORTED_ENCODING = 'UNSUPPORTED_ENCODING';
 
-/** The client left, or its request was given up; the message says which. */
+/** The client disconnected, or its request was aborted; the message says which. */
 export const CLIENT_GONE = 'CLIENT_GONE';
 
-/** A failure of our own making. */
-export const failure = (code: string, message: string): Error => Object.assign(new Error(message), { code });
+/** An error with a code, raised by the gateway itself. */
+export const upstreamFailure = (code: string, message: string): Error =>
+  Object.assign(new Error(message), { code });
 
-/** The connection was made and found unfit, so that nothing was sent over it. */
+/** TLS errors: the connection was established but nothing was sent over it. */
 const NOT_SECURED: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'the certificate has expired',
   CERT_NOT_YET_VALID: 'the certificate is not valid yet',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is signed by itself',
-  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate comes from an authority that is not trusted',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate comes from an authority that is not trusted',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate comes from an authority that is not trusted',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is self-signed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate was issued by an untrusted authority',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate was issued by an untrusted authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate was issued by an untrusted authority',
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another host',
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
@@ -34,73 +35,73 @@ const TEXTS: Readonly<Record<string, string>> = {
   EACCES: 'no permission for the socket',
   ENOTSOCK: 'the path is not a socket',
   ENOTFOUND: 'the host name does not resolve',
-  EAI_AGAIN: 'the host name does not resolve just now',
-  [UNRESOLVED]: 'the host name did not resolve in time',
+  EAI_AGAIN: 'the host name temporarily does not resolve',
+  [LOOKUP_TIMEOUT]: 'the host name lookup timed out',
   ECONNRESET: 'the connection was reset',
   EPIPE: 'the connection was closed',
-  UND_ERR_SOCKET: 'the connection was closed before an answer',
-  UND_ERR_CONNECT_TIMEOUT: 'no connection in time',
-  ETIMEDOUT: 'no connection in time',
-  EADDRNOTAVAIL: 'no local port is free',
-  UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
-  UND_ERR_HEADERS_OVERFLOW: 'the headers of the answer are too large',
-  [UNKNOWN_ENCODING]: 'the answer has a transfer-encoding other than chunked',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer is not as long as it says',
+  UND_ERR_SOCKET: 'the connection was closed before a response',
+  UND_ERR_CONNECT_TIMEOUT: 'connection timeout',
+  ETIMEDOUT: 'connection timeout',
+  EADDRNOTAVAIL: 'no local port is available',
+  UND_ERR_HEADERS_TIMEOUT: 'response timeout',
+  UND_ERR_HEADERS_OVERFLOW: 'the response headers are too large',
+  [UNSUPPORTED_ENCODING]: 'the response has a transfer-encoding other than chunked',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the response body does not match its Content-Length',
   ...NOT_SECURED,
-  [BODY_IDLE]: 'nothing more came for too long',
+  [BODY_TIMEOUT]: 'the response body was silent for too long',
 };
 
-/** No connection was made: nothing reached the upstream. */
+/** No connection was established. */
 const NOT_CONNECTED = new Set([
   'ECONNREFUSED',
   'ENOENT',
   'EACCES',
   'ENOTSOCK',
   'ENOTFOUND',
-  UNRESOLVED,
+  LOOKUP_TIMEOUT,
   'EHOSTUNREACH',
   'ENETUNREACH',
   'EHOSTDOWN',
   'ENETDOWN',
-  // No port is left to connect from.
+  // All local ports are in use.
   'EADDRNOTAVAIL',
   'EMFILE',
   'ENFILE',
 ]);
-/** Failures of getaddrinfo: `EAI_AGAIN`, `EAI_FAIL` when the resolver refuses, and others. */
+/** Errors of getaddrinfo: `EAI_AGAIN`, `EAI_FAIL` and others. */
 const isLookupFailure = (code: string): boolean => code.startsWith('EAI_');
 const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'ETIMEDOUT']);
 
-/** Why a call failed, in words and without stack or address. */
+/** Describes why a call failed, without address and stack. */
 export function explainUpstreamError(error: unknown): string {
   const { message } = error as { message?: string };
   const code = codeOf(error);
   const text = TEXTS[code];
   if (text !== undefined) return text;
   if (code === CLIENT_GONE && message !== undefined) return message;
-  // Details of the parser.
-  if (code.startsWith('HPE_') || code === 'ERR_ASSERTION') return 'the answer is not valid HTTP';
+  // Parser errors.
+  if (code.startsWith('HPE_') || code === 'ERR_ASSERTION') return 'the response is not valid HTTP';
   return code || message || 'unknown failure';
 }
 
-/** Exceptions of the web platform, such as those of an `AbortSignal`, have a number there. */
+/** The error code. Exceptions of the web platform, such as those of an `AbortSignal`, have a number instead of a string. */
 function codeOf(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' ? code : '';
 }
 
-/** For logs: which upstream (`host:port`) failed, and why. */
+/** Address of the failed upstream (`host:port`) and cause, for logs. */
 export const locatedProblem = (address: string, error: unknown): string =>
   `${address}: ${explainUpstreamError(error)}`;
 
 /**
- * 503 when nothing was reached, 504 when time ran out, 502 for everything that is not HTTP as it should be. The client
- * learns why; the log also at which address.
+ * Converts the error of a call to an `AppError`: status 503 if no connection was established, 504 after a timeout,
+ * otherwise 502. The message for the client has the cause; `detail`, for the log, also has the address.
  */
 export function upstreamError(error: Error, address: string): AppError {
   const code = codeOf(error);
   const message = `upstream call failed: ${explainUpstreamError(error)}`;
-  // A client that leaves is nobody's failure.
+  // If the client disconnected, the upstream has not failed.
   const located = code === CLIENT_GONE ? {} : { detail: locatedProblem(address, error) };
   if (TIMED_OUT.has(code)) return new AppError('upstream_timeout', { ...located, cause: error });
   if (NOT_CONNECTED.has(code) || isLookupFailure(code))
@@ -108,21 +109,21 @@ export function upstreamError(error: Error, address: string): AppError {
   return new AppError('upstream_invalid', { message, ...located, cause: error });
 }
 
-/** Whether there is no connection to be had: nobody there, no such name, a certificate that is refused. */
+/** Whether no connection can be established: nothing listens, the name does not resolve, or the certificate is rejected. */
 export function isUnreachable(error: unknown): boolean {
   const code = codeOf(error);
   return neverConnected(code) || code === 'ETIMEDOUT' || /CERT|_SSL_|_TLS_|SIGNATURE/.test(code);
 }
 
-/** Nothing can have been sent. */
+/** Whether nothing was sent. */
 const neverConnected = (code: string): boolean =>
   NOT_CONNECTED.has(code) ||
   isLookupFailure(code) ||
   code === 'UND_ERR_CONNECT_TIMEOUT' ||
   Object.hasOwn(NOT_SECURED, code);
 
-/** Whether a call to an upstream failed before anything of it could have been sent. */
-export function neverReached(error: unknown): boolean {
+/** Whether a call to an upstream failed before any part of it was sent, so that it can be sent elsewhere. */
+export function failedBeforeSending(error: unknown): boolean {
   if (!(error instanceof AppError) || !CALL_FAILURES.has(error.code)) return false;
   return neverConnected(codeOf(error.cause));
 }

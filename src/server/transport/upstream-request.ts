@@ -8,44 +8,44 @@ import type { UpstreamBody } from './upstream-body.ts';
 /** A call to an upstream. */
 export interface UpstreamRequest {
   readonly method: string;
-  /** Path and query; goes after the fixed origin, so it cannot change the host. */
+  /** Path and query. Appended to the fixed origin, so it cannot change the host. */
   readonly path: string;
   readonly headers: readonly string[];
   readonly body?: Dispatcher.DispatchOptions['body'];
-  /** Ends a `request` when aborted. */
+  /** Aborts a `request`. */
   readonly signal?: AbortSignal;
-  /** Whose request it is: a `relay` ends when the client leaves. Cheaper by far than a signal for each request. */
+  /** The client's request: a `relay` is aborted when the client disconnects. Much cheaper than a signal per request. */
   readonly client?: RelayClient;
-  /** Of a `request`: the recorded request that it is made for. */
+  /** For `request`: the span of the request that it is made for. */
   readonly span?: RequestSpan | undefined;
-  /** Time until the response headers, the connection included, in ms. Of `relay` only. */
+  /** Maximum time until the response headers, including the connection, in ms. Only for `relay`; no limit by default. */
   readonly timeout?: number;
-  /** How long the response body may be silent, in ms; no limit when absent. Waiting for a slow client is not counted. */
+  /** Maximum silence within the response body in ms; no limit by default. Waiting for a slow client does not count. */
   readonly bodyIdle?: number;
-  /** The service only looks something up, whatever the method says: the request may be sent twice. */
+  /** The request has no side effects, whatever its method: it may be sent twice. */
   readonly isReplaySafe?: boolean;
 }
 
 /** The part of a request that a relay needs. */
 export interface RelayClient {
   readonly isAbandoned: boolean;
-  /** Why it is abandoned, when it is not that the client left. */
+  /** Why it is abandoned, unless the client disconnected. */
   readonly abandonReason: string | undefined;
   running: { abandoned(): void } | undefined;
-  /** Of `performance.now()`: when the backend was called, and when the head of its response came. */
+  /** From `performance.now()`: when the backend was called, and when its response headers arrived. */
   readonly timings: { called: number | undefined; answered: number | undefined };
-  /** Set when the request is recorded: the call becomes a span of its own, and carries its context. */
+  /** Set if the request is recorded: the call then gets a child span and sends its context. */
   readonly span: RequestSpan | undefined;
 }
 
 export interface UpstreamResponse {
   readonly status: number;
-  /** Without hop-by-hop fields. */
+  /** Response headers without hop-by-hop fields. */
   readonly headers: HeaderList;
   readonly body: UpstreamBody;
 }
 
-/** What all calls of one upstream share. */
+/** State that all calls to one upstream share. */
 export interface Destination {
   readonly pool: Pool;
   readonly address: string;

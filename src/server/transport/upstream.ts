@@ -9,42 +9,44 @@ import type { CallSpan } from '../kernel/observer.ts';
 import { hostLookup } from './host-lookup.ts';
 import { Reachability } from './reachability.ts';
 import { Relay } from './relay.ts';
-import { spanned, upstreamConnector } from './upstream-connector.ts';
+import { startCallSpan, upstreamConnector } from './upstream-connector.ts';
 import { explainUpstreamError } from './upstream-error.ts';
 import type { Destination, UpstreamRequest, UpstreamResponse } from './upstream-request.ts';
 
-/** Where an upstream is: `https://host:port`, or a unix socket. */
+/** Address of an upstream: an origin such as `https://host:port`, or a Unix socket. */
 export interface UpstreamAddress {
   readonly origin: string;
   readonly socketPath?: string;
 }
 
-/** Connections to one upstream. Redirects are not followed; bodies have no time limit. */
+/** A connection pool for one upstream. Redirects are not followed. */
 export interface Upstream {
   /** `host:port` or `unix:path`, for logs. */
   readonly address: string;
-  /** Its own Host: name or address, with the port unless it is that of the scheme. */
+  /** Its Host header: name or IP address, with the port unless it is the default of the scheme. */
   readonly authority: string;
-  /** It has a host name, not just an IP address or a socket. */
+  /** Whether it has a host name, not just an IP address or a socket path. */
   readonly isNamed: boolean;
   readonly isTls: boolean;
-  /** A response whose body is read here. */
+  /** Sends a request whose response body the gateway reads itself. Rejects with undici's errors. */
   request(request: UpstreamRequest): Promise<Dispatcher.ResponseData>;
-  /** A response whose body goes on to a client. Rejects with an `AppError` of the right status. */
+  /** Sends a request whose response body is forwarded to a client. Rejects with the `AppError` of `upstreamError`. */
   relay(request: UpstreamRequest): Promise<UpstreamResponse>;
-  /** Open connections. */
+  /** Number of open connections. */
   readonly connected: number;
+  /** Destroys all connections. */
   close(): Promise<void>;
 }
 
 export interface UpstreamOptions {
+  /** Maximum number of connections; further requests wait. No limit by default. */
   readonly connections?: number;
   readonly meter?: CallMeter;
-  /** Told when it can no longer be reached, and when it answers again. */
+  /** Logs when the upstream becomes unreachable and when it is reachable again. */
   readonly log?: Log;
 }
 
-/** Opens nothing yet; connections are made on use and kept, without a limit unless one is given. */
+/** Creates the pool of an upstream. Connections are opened on demand and kept alive for 4 s. */
 export function createUpstream(
   { origin, socketPath }: UpstreamAddress,
   { connections, meter, log }: UpstreamOptions = {},
@@ -61,7 +63,7 @@ export function createUpstream(
     headersTimeout: LIMITS.upstreamHeadersTimeout,
     bodyTimeout: 0,
     maxHeaderSize: LIMITS.headerBytes,
-    // A kept connection that the server closes at the same moment would fail a request; most servers keep for 5 s.
+    // Less than the 5 s of most servers: a request fails if the server closes the connection at the same moment.
     keepAliveTimeout: 4_000,
     ...(isNamed ? { clientTtl: LIMITS.connectionAge } : {}),
     ...(connections === undefined ? {} : { connections }),
@@ -72,10 +74,10 @@ export function createUpstream(
       ? `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`
       : `unix:${socketPath}`;
   const reachability = log === undefined ? undefined : new Reachability(address, log);
-  // Not the failures of requests: a call that is given up while there is no connection yet fails for its own reason.
+  // Connection errors, not errors of requests: a request that is aborted while connecting says nothing about the upstream.
   if (reachability !== undefined)
     pool.on('connectionError', (_origin, _targets, error) => reachability.failed(error));
-  const to: Destination = { pool, address, meter, reachability };
+  const destination: Destination = { pool, address, meter, reachability };
   return {
     address,
     authority: url.host,
@@ -85,24 +87,28 @@ export function createUpstream(
       return pool.stats.connected;
     },
     request: (request) =>
-      onceMore(request, () => ask(to, request, spanned(request, meter, address, url.origin))),
+      retryStale(request, () =>
+        sendRequest(destination, request, startCallSpan(request, meter, address, url.origin)),
+      ),
     relay: (request) =>
-      onceMore(request, () => relay(to, request, spanned(request, meter, address, url.origin))),
+      retryStale(request, () =>
+        relay(destination, request, startCallSpan(request, meter, address, url.origin)),
+      ),
     close: () => pool.destroy(),
   };
 }
 
-/** RFC 9110 §9.2.2, of the methods that carry no body. */
+/** Idempotent methods (RFC 9110 §9.2.2) that have no body. */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** A kept connection that ended before any byte of an answer. */
+/** Errors of a kept-alive connection that was closed before any byte of a response. */
 const STALE = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /**
- * A server may close a kept connection at the moment we use it. A request that may be sent twice is then sent once
- * more; any other fails, because the server may have begun to act on it.
+ * A server may close a kept-alive connection at the moment it is used. A request that may be sent twice is then retried
+ * once. Any other request fails, because the server may have started to process it.
  */
-async function onceMore<T>(
+async function retryStale<T>(
   { method, body, signal, client, isReplaySafe }: UpstreamRequest,
   send: () => Promise<T>,
 ): Promise<T> {
@@ -130,7 +136,7 @@ function dispatchOptions(request: UpstreamRequest, span: CallSpan | undefined): 
   };
 }
 
-async function ask(
+async function sendRequest(
   { pool, meter, reachability }: Destination,
   request: UpstreamRequest,
   span: CallSpan | undefined,
@@ -152,12 +158,12 @@ async function ask(
 }
 
 function relay(
-  to: Destination,
+  destination: Destination,
   request: UpstreamRequest,
   span: CallSpan | undefined,
 ): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
-    const call = new Relay(request, span, to, resolve, reject);
-    if (!call.isOver) to.pool.dispatch(dispatchOptions(request, span), call);
+    const call = new Relay(request, span, destination, resolve, reject);
+    if (!call.isAborted) destination.pool.dispatch(dispatchOptions(request, span), call);
   });
 }

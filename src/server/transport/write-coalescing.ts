@@ -7,15 +7,15 @@ interface Piece {
 }
 
 /**
- * Makes the small pieces that a socket is given at once (a head and its body, or the three parts of a chunk) leave as
- * one string, a character for each byte. Node.js hands them to `writev` one by one otherwise, which costs 3 to 7 µs more,
- * a tenth of what a small answer costs `node:http` as a whole.
+ * Joins the small pieces that are written to a socket at once (headers and body, or the three parts of a chunk) into one
+ * Latin-1 string with a character per byte. Node.js would otherwise pass them to `writev` one by one, which takes 3 to
+ * 7 µs longer: a tenth of the cost of a small response in `node:http`.
  */
 export function coalesceSmallWrites(socket: Socket): void {
-  socket._writev = writeJoined;
+  socket._writev = writeCoalesced;
 }
 
-function writeJoined(this: Socket, pieces: Piece[], written: (error?: Error | null) => void): void {
+function writeCoalesced(this: Socket, pieces: Piece[], written: (error?: Error | null) => void): void {
   let length = 0;
   for (const { chunk } of pieces) length += chunk.length;
   if (length > LIMITS.joinedWriteBytes) {

@@ -1,18 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Reply } from '../kernel/request-context.ts';
 
-/** Writes the reply to a request whose response has not begun. */
+/** Writes the reply to a response that has not started. */
 export function writeReply(
   request: IncomingMessage,
   response: ServerResponse,
   { status, headers, body }: Reply,
 ): void {
-  // A body that nobody read would be taken for the next request, or keep the client sending.
+  // An unread body would be parsed as the next request, or keep the client sending.
   if (!request.readableEnded && !request.complete) {
     headers.set('connection', 'close');
     request.resume();
   } else if (asksForUpgrade(request)) headers.set('connection', 'close');
-  // RFC 9110 §8.6 and §15: these statuses have no content, and 204 no length either.
+  // RFC 9110 §8.6 and §15: responses with these statuses have no content, and 204 has no Content-Length either.
   if (status === 204 || status === 304) {
     if (status === 204) headers.delete('content-length');
     response.writeHead(status, headers.raw);
@@ -37,14 +37,14 @@ export function writeReply(
 }
 
 /**
- * Node's parser stops behind a request to upgrade and drops what came with the same read: the next request, or a part of it.
- * Measured with Node.js 26: requests sent right behind get no answer.
+ * Whether the connection must be closed after this request: Node's parser stops after an upgrade request and drops the
+ * rest of the same read, such as a pipelined request. Measured with Node.js 26: these requests are never answered.
  */
 function asksForUpgrade({ headers }: IncomingMessage): boolean {
   return headers.upgrade !== undefined && /\bupgrade\b/i.test(headers.connection ?? '');
 }
 
-/** Lets go of a reply that nobody will read. */
+/** Discards a reply that is not sent. */
 export function discardReply({ body }: Reply): void {
   if (typeof body === 'object' && 'discard' in body) body.discard();
 }

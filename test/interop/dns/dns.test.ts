@@ -57,7 +57,7 @@ const silentHosts = Object.fromEntries(HUNG.map((name) => [name, 'silent'] as co
 describe('a host name that does not resolve', () => {
   test.each([
     ['does not exist', 'NXDOMAIN', 'the host name does not resolve'],
-    ['fails at the resolver', 'SERVFAIL', 'the host name does not resolve just now'],
+    ['fails at the resolver', 'SERVFAIL', 'the host name temporarily does not resolve'],
     ['is refused by the resolver', 'REFUSED', 'resolve'],
   ] as const)('because it %s is 503 at once', async (_, record, words) => {
     await using _dns = await resolver({ 'bad.test': record });
@@ -74,7 +74,7 @@ describe('a host name that does not resolve', () => {
     const replies = await Promise.all(Array.from({ length: 50 }, () => ask(gate, 'hung.test')));
     for (const { status, text, took } of replies) {
       expect(status).toBe(503);
-      expect(text).toContain('the host name did not resolve in time');
+      expect(text).toContain('the host name lookup timed out');
       expect(took).toBeLessThan(LIMITS.hostLookup + SECOND);
     }
     // While that lookup hangs, it is not waited for again.

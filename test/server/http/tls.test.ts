@@ -82,13 +82,13 @@ describe('TLS provider with a trusted certificate', () => {
 describe('TLS provider with an untrusted certificate', () => {
   test.each([
     ['has expired', () => trusting, 'expired', 'the certificate has expired'],
-    ['is signed by itself', () => trusting, 'selfSigned', 'the certificate is signed by itself'],
+    ['is signed by itself', () => trusting, 'selfSigned', 'the certificate is self-signed'],
     ['is for another host', () => trusting, 'by-address', 'the certificate is for another host'],
     [
       'comes from an unknown authority',
       () => distrusting,
       'good',
-      'the certificate comes from an authority that is not trusted',
+      'the certificate was issued by an untrusted authority',
     ],
     ['is missing', () => trusting, 'plain', 'it does not speak TLS'],
   ] as const)(

@@ -87,8 +87,8 @@ describe.each([
   test(`${kind} that closes the connection before a response is named in the access log`, async () => {
     await using upstream = await httpUpstream((request) => request.socket.destroy());
     await using gate = await open(`http://${upstream.address}`);
-    expect((await ask(gate)).text).toContain('the connection was closed before an answer');
-    const detail = `${upstream.address}: the connection was closed before an answer`;
+    expect((await ask(gate)).text).toContain('the connection was closed before a response');
+    const detail = `${upstream.address}: the connection was closed before a response`;
     expect((await gate.accessLine(1))['error.detail']).toContain(detail);
   });
 });
@@ -102,7 +102,7 @@ describe.each([
     const timeout = { backendRequestTimeout: '100ms' };
     await using gate = await open(`http://${upstream.address}`, { timeout });
     expect(await ask(gate)).toEqual({ status: 504, text: 'upstream call timeout' });
-    expect((await gate.accessLine(1))['error.detail']).toBe(`${upstream.address}: no answer in time`);
+    expect((await gate.accessLine(1))['error.detail']).toBe(`${upstream.address}: response timeout`);
     // The upstream was reached, so the log has no warning.
     expect(gate.log.filter((line) => line.includes('\twarn\t'))).toEqual([]);
   });
@@ -118,7 +118,7 @@ describe.each([
     expect(news()).toEqual(['an upstream cannot be reached']);
     await using _back = await httpUpstream((_request, response) => response.end('{"error":{}}'), { port });
     await ask(gate);
-    expect(news()).toEqual(['an upstream cannot be reached', 'an upstream answers again']);
+    expect(news()).toEqual(['an upstream cannot be reached', 'an upstream is reachable again']);
   });
 });
 
@@ -131,7 +131,7 @@ describe.each([
     'an authorization service',
     (host: string) => modelsGateway([ECHO], { policies: askPolicy(host) }, RECORDED),
     'the authorization service could not be reached: ',
-    'no answer in time',
+    'response timeout',
   ],
   [
     'a webhook of a guardrail',
@@ -166,7 +166,7 @@ describe.each([
     expect(news()[0]).toContain(`upstream="${address}" problem="connection refused"`);
     await using _back = await httpUpstream((_request, response) => response.end('{"action":{}}'), { port });
     expect((await chat(gate)).status).toBe(200);
-    expect(news()[1]).toContain('an upstream answers again');
+    expect(news()[1]).toContain('an upstream is reachable again');
   });
 
   test(`${kind} that does not answer is named in the access log`, async () => {
@@ -209,7 +209,7 @@ test.each([
   await using gate = await llm.open(`http://${provider.address}`);
   await chat(gate, { ...CHAT, ...more }).catch(() => undefined);
   expect((await gate.accessLine(1))['error.detail']).toBe(
-    `${provider.address}: the connection was closed before an answer`,
+    `${provider.address}: the connection was closed before a response`,
   );
 });
 

@@ -118,7 +118,7 @@ describe('a stalled provider response in place of a stream', () => {
       await until(() => hasLeft);
       const line = await served.accessLine(1);
       expect(line['reason']).toBe('Timeout');
-      expect(line['error']).toContain('nothing more came for too long');
+      expect(line['error']).toContain('the response body was silent for too long');
     },
   );
 });

@@ -282,7 +282,7 @@ describe('responses in place of a stream', () => {
     await until(() => left);
     expect(await served.accessLine(1)).toMatchObject({
       reason: 'Timeout',
-      error: expect.stringContaining('nothing more came for too long'),
+      error: expect.stringContaining('the response body was silent for too long'),
       'gen_ai.usage.input_tokens': '1',
     });
   });

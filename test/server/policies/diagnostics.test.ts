@@ -127,20 +127,20 @@ describe('diagnostics of every configured expression', () => {
 
 describe('rules that never evaluate to a boolean', () => {
   test.each([
-    ['1 + 1', 'a number, text or list'],
-    ['"admin"', 'a text'],
+    ['1 + 1', 'a number, string or list'],
+    ['"admin"', 'a string'],
     ['-7', 'a number'],
     ['["a"]', 'a list'],
     ['{"a": 1}', 'a map'],
     ['request.path == "/" ? 1 : "x"', 'a number'],
     ['null', 'null'],
     ['size(request.path)', 'a number'],
-    ['request.path.lowerAscii()', 'a text'],
-    ['request.method', 'a text'],
+    ['request.path.lowerAscii()', 'a string'],
+    ['request.method', 'a string'],
     ['request', 'a map'],
     ['request.startTime', 'a time'],
   ])('validation reports that the rule %s gives %s and never a boolean', async (rule, what) => {
-    const message = `the expression gives ${what}, never true or false`;
+    const message = `the expression returns ${what}, never a boolean`;
     const quoted = `'${rule}'`;
     const { text, found } = await problemsOf(`authorization: { rules: [${quoted}] }`, '');
     expect(found).toMatchObject([{ code: 'AGW0205', severity: 'error', message }]);

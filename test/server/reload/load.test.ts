@@ -164,7 +164,7 @@ test('reloads leak no runtime, file descriptor, watcher or timer', { timeout: 60
     const session = await openSession(`${gate.url}/other`);
     await session.end();
     const { runtime } = gate.live.served;
-    for (const part of [runtime, runtime.parts, runtime.source]) left.push(new WeakRef(part));
+    for (const part of [runtime, runtime.components, runtime.source]) left.push(new WeakRef(part));
   };
   for (let version = 1; version <= 5; version += 1) await reload(version);
   const before = resources();

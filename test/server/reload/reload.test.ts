@@ -271,7 +271,9 @@ describe('ports at a reload', () => {
       message: expect.stringContaining('closes this port'),
     });
     expect(stays?.result.content[0].text).toBe('done');
-    expect(it.gate.log.filter((line) => line.includes('1 request was cut at the deadline'))).toHaveLength(1);
+    expect(it.gate.log.filter((line) => line.includes('1 request was aborted at the deadline'))).toHaveLength(
+      1,
+    );
   });
 });
 

@@ -27,8 +27,8 @@ test('backendIdleTimeout aborts a response whose backend stops sending', async (
   expect(await gate.accessLine(1)).toMatchObject({
     'http.status': '200',
     reason: 'Timeout',
-    error: 'upstream call failed: nothing more came for too long',
-    'error.detail': `${upstream.address}: nothing more came for too long`,
+    error: 'upstream call failed: the response body was silent for too long',
+    'error.detail': `${upstream.address}: the response body was silent for too long`,
   });
 });
 

@@ -56,7 +56,7 @@ export class Compilation {
   }
 
   /** Where `in` stands before something that is certainly a text, so that it always fails. */
-  readonly insideTexts: Span[] = [];
+  readonly inOnStrings: Span[] = [];
 
   /** Notes that a path is read; where it is read first is remembered. */
   note(path: string, span: Span): void {

@@ -8,7 +8,7 @@ import { declarationOf } from './declarations.ts';
 import { compare, contains, equal } from './equality.ts';
 import { absorbable, CelEvaluationError } from './errors.ts';
 import { mapKey } from './maps.ts';
-import { neverBoolean, TEXT } from './never-boolean.ts';
+import { nonBooleanType, STRING } from './non-boolean-type.ts';
 import type { BinaryOperator, Node, NodeOf } from './syntax.ts';
 import { type MapKey, typeName, Uint, type Value } from './values.ts';
 
@@ -19,7 +19,7 @@ export interface Program {
   readonly roots: ReadonlySet<string>;
   /** Dotted paths that are read, with where each is read first. */
   readonly paths: ReadonlyMap<string, Span>;
-  readonly insideTexts: readonly Span[];
+  readonly inOnStrings: readonly Span[];
 }
 
 /**
@@ -34,7 +34,7 @@ export function compile(node: Node, variables: readonly string[]): Program {
     slots: compilation.slots,
     roots: new Set(compilation.roots.keys()),
     paths: compilation.paths,
-    insideTexts: compilation.insideTexts,
+    inOnStrings: compilation.inOnStrings,
   };
 }
 
@@ -69,7 +69,7 @@ function compileNode(node: Node, scope: Scope | undefined, c: Compilation): Step
       return (frame) => asList(operand(frame));
     }
     default:
-      if (node.operator === 'in' && isText(node.right, scope, c)) c.insideTexts.push(node.right);
+      if (node.operator === 'in' && isText(node.right, scope, c)) c.inOnStrings.push(node.right);
       return BINARY[node.operator](c.compile(node.left, scope), c.compile(node.right, scope));
   }
 }
@@ -77,7 +77,7 @@ function compileNode(node: Node, scope: Scope | undefined, c: Compilation): Step
 /** Whether a node certainly gives a text: written as one, declared as one, or made by a function that gives nothing else. */
 function isText(node: Node, scope: Scope | undefined, c: Compilation): boolean {
   if (node.kind === 'literal') return typeof node.value === 'string';
-  if (node.kind === 'call') return neverBoolean(node) === TEXT;
+  if (node.kind === 'call') return nonBooleanType(node) === STRING;
   const path = staticPath(node, scope, c);
   return path !== undefined && declarationOf(path)?.type === 'string';
 }

@@ -3,7 +3,7 @@ import { compile } from './compile.ts';
 import { parse } from './engine.ts';
 import { CelEvaluationError } from './errors.ts';
 import { enterBudget, leaveBudget } from './limits.ts';
-import { neverBoolean } from './never-boolean.ts';
+import { nonBooleanType } from './non-boolean-type.ts';
 import { fromCel } from './results.ts';
 import { isGuarded, type NeededEntry, unguardedEntry } from './unguarded.ts';
 
@@ -17,13 +17,13 @@ export { CelStruct, toCel } from './values.ts';
  */
 export function compileExpression(source: string, variables: readonly string[]): Expression {
   const tree = parse(source);
-  const { step, slots, roots, paths, insideTexts } = compile(tree, variables);
+  const { step, slots, roots, paths, inOnStrings } = compile(tree, variables);
   return {
     source,
     roots,
     paths,
-    insideTexts,
-    neverBoolean: neverBoolean(tree),
+    inOnStrings,
+    nonBooleanType: nonBooleanType(tree),
     reads: (path) =>
       [...paths.keys()].some(
         (read) => read === path || read.startsWith(`${path}.`) || path.startsWith(`${read}.`),

@@ -23,7 +23,7 @@ export const extAuthz = definePolicy({
   }),
   sets: {
     isReadBy: (expression) => readsMemberOf('extauthz', expression),
-    unset: (route) => ({
+    missingFrom: (route) => ({
       code: 'AGW0309',
       severity: 'warning',
       message: `route \`${route}\` reads \`extauthz\`, but none of its policies sets it`,

@@ -16,7 +16,7 @@ export const extAuthzVariable = defineVariable(
 export const authorizationReplyScope: DocumentedScope = {
   name: 'authorizationReply',
   roots: [...REQUEST_ROOTS, 'response'],
-  unset: { ...NOT_ENDED, ...NOT_CALLED },
+  unavailable: { ...NOT_ENDED, ...NOT_CALLED },
   doc: 'Evaluated after external authorization has answered: `response` is its response.',
   keys: [
     'policies.extAuthz.metadata',

@@ -95,7 +95,7 @@ export const mcpAuthentication = definePolicy({
   dump: (settings) => ({ jwtAuth: dumped(settings) }),
   sets: {
     isReadBy: ({ roots }) => roots.has('jwt'),
-    unset: (route) => ({
+    missingFrom: (route) => ({
       code: 'AGW0301',
       severity: 'warning',
       message: `route \`${route}\` reads \`jwt\`, but none of its policies validates a token`,
@@ -178,7 +178,7 @@ export const mcpAuthentication = definePolicy({
       },
       response: discovery.share,
       ...(typeof config.jwks === 'object' && 'file' in config.jwks
-        ? { rereads: { file: resolve(context.folder, config.jwks.file), changed: reread } }
+        ? { reloads: { file: resolve(context.folder, config.jwks.file), changed: reread } }
         : {}),
       close,
     };
@@ -192,7 +192,7 @@ function accept(
   claims: Claims,
 ): undefined {
   jwtClaims.set(ctx, claims);
-  ctx.changed('jwt');
+  ctx.invalidateVariable('jwt');
   principal.set(ctx, `jwt:${issuer} ${subjectOf(claims, token)}`);
   ctx.observer?.policy({
     kind: 'mcpAuthentication',

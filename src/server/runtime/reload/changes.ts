@@ -38,8 +38,8 @@ export function changesBetween(before: Runtime, after: Runtime): Record<string, 
  * Settings of the process that the file has and the running gateway has not, such as `config.logging.level`: they are
  * read at start only.
  */
-export function needRestart(serving: Config, loaded: Config): string[] {
-  const { modelCatalog: _old, ...now } = serving.config;
+export function needRestart(active: Config, loaded: Config): string[] {
+  const { modelCatalog: _old, ...now } = active.config;
   const { modelCatalog: _new, ...wanted } = loaded.config;
   return differences(now, wanted, 'config');
 }

@@ -46,7 +46,7 @@ export class LiveConfig {
     reloads: 0,
     failure: undefined,
   };
-  #toldOfRestart = '';
+  #restartWarning = '';
   #watch: FileWatch | undefined;
   /** Reloads happen one after the other. */
   #last: Promise<unknown> = Promise.resolve();
@@ -95,7 +95,8 @@ export class LiveConfig {
   #filesChanged(files: readonly string[]): void {
     const { path, log } = this.#options;
     log.debug(SCOPE, 'files have changed', { files: files.slice(0, LIMITS.reloadNames).join(', ') });
-    for (const file of files) for (const changed of this.#served.runtime.rereads.get(file) ?? []) changed();
+    for (const file of files)
+      for (const changed of this.#served.runtime.reloadedFiles.get(file) ?? []) changed();
     if (files.some((file) => this.#compiledFrom.includes(file))) void this.#enqueue(true);
     else if (files.includes(path)) void this.#enqueue(false);
   }
@@ -177,8 +178,8 @@ export class LiveConfig {
     log.debug(SCOPE, 'read, checked and compiled', { ms: Math.round(performance.now() - started) });
     this.#compiledFrom = runtime.files;
     if (all.some(({ severity }) => severity === 'error')) {
-      this.#compiledFrom = [...runtime.files, ...runtime.rereads.keys()];
-      await runtime.parts.close(previous.parts);
+      this.#compiledFrom = [...runtime.files, ...runtime.reloadedFiles.keys()];
+      await runtime.components.close(previous.components);
       await this.#watchFiles();
       this.#failed(all, '', source);
       return false;
@@ -209,9 +210,9 @@ export class LiveConfig {
     for (const each of added.slice(0, LIMITS.reloadProblems))
       log.warn(SCOPE, redactor.text(renderConcise([each])));
     const fields = restart.join(', ');
-    if (fields !== '' && fields !== this.#toldOfRestart)
+    if (fields !== '' && fields !== this.#restartWarning)
       log.warn(SCOPE, 'some settings are read at start only: a restart applies them', { settings: fields });
-    this.#toldOfRestart = fields;
+    this.#restartWarning = fields;
   }
 
   /** Nothing has changed: says why. */
@@ -246,7 +247,9 @@ export class LiveConfig {
   }
 
   async #watchFiles(): Promise<void> {
-    const { rereads } = this.#served.runtime;
-    await this.#watch?.set([...new Set([this.#options.path, ...this.#compiledFrom, ...rereads.keys()])]);
+    const { reloadedFiles } = this.#served.runtime;
+    await this.#watch?.set([
+      ...new Set([this.#options.path, ...this.#compiledFrom, ...reloadedFiles.keys()]),
+    ]);
   }
 }

@@ -3,14 +3,14 @@ import type { ValueType } from './declarations.ts';
 import { declarationOf } from './declarations.ts';
 import type { Node } from './syntax.ts';
 
-/** The words for a text. */
-export const TEXT = 'a text';
+/** Description of the type string. */
+export const STRING = 'a string';
 
 /**
- * What an expression gives when that is certainly not a boolean, in words (`a number`, `a list`); undefined when it
- * may be one. Looks at the outermost node only, where no macro can have given a variable's name to anything else.
+ * Describes the result type of an expression (`a number`, `a list`) if it is never a boolean; undefined if it may be one.
+ * Checks only the outermost node, where no macro variable can shadow a root variable.
  */
-export function neverBoolean(node: Node): string | undefined {
+export function nonBooleanType(node: Node): string | undefined {
   switch (node.kind) {
     case 'literal':
       return literal(node.value);
@@ -23,8 +23,8 @@ export function neverBoolean(node: Node): string | undefined {
     case 'binary':
       return ARITHMETIC[node.operator];
     case 'choice': {
-      const yes = neverBoolean(node.yes);
-      return yes !== undefined && neverBoolean(node.no) !== undefined ? yes : undefined;
+      const yes = nonBooleanType(node.yes);
+      return yes !== undefined && nonBooleanType(node.no) !== undefined ? yes : undefined;
     }
     case 'name':
     case 'member': {
@@ -39,7 +39,7 @@ export function neverBoolean(node: Node): string | undefined {
 }
 
 const ARITHMETIC: Readonly<Record<string, string>> = {
-  '+': 'a number, text or list',
+  '+': 'a number, string or list',
   '-': 'a number or a time',
   '*': 'a number',
   '/': 'a number',
@@ -47,7 +47,7 @@ const ARITHMETIC: Readonly<Record<string, string>> = {
 };
 
 const TYPES: Readonly<Record<ValueType, string | undefined>> = {
-  string: TEXT,
+  string: STRING,
   int: 'a number',
   double: 'a number',
   bool: undefined,
@@ -56,14 +56,14 @@ const TYPES: Readonly<Record<ValueType, string | undefined>> = {
   map: 'a map',
   list: 'a list',
   any: undefined,
-  'string or bytes': 'a text or bytes',
+  'string or bytes': 'a string or bytes',
 };
 
-/** Functions and methods that give the same kind of value whatever they are called on; others are not listed. */
+/** Functions and methods whose result type does not depend on their arguments; others are not listed. */
 const FUNCTIONS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'a number': ['size', 'int', 'uint', 'double', 'indexOf', 'lastIndexOf', 'random'],
-    [TEXT]: ['string', 'lowerAscii', 'upperAscii', 'trim', 'substring', 'charAt', 'replace', 'regexReplace'],
+    [STRING]: ['string', 'lowerAscii', 'upperAscii', 'trim', 'substring', 'charAt', 'replace', 'regexReplace'],
     bytes: ['bytes'],
     'a list': ['map'],
     'a map': ['mapValues', 'filterKeys', 'removeKeys'],
@@ -75,6 +75,6 @@ const FUNCTIONS: ReadonlyMap<string, string> = new Map(
 function literal(value: unknown): string | undefined {
   if (typeof value === 'boolean') return undefined;
   if (value === null) return 'null';
-  if (typeof value === 'string') return TEXT;
+  if (typeof value === 'string') return STRING;
   return value instanceof Uint8Array ? 'bytes' : 'a number';
 }
