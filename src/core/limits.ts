@@ -481,3 +481,10 @@ export const LIMITS = {
   pageRequests: 50_000,
   pageTraces: 50,
 } as const;
+
+/** `LIMITS` with other values. Compiled components get their limits from `RuntimeSettings.limits`. */
+export type Limits = {
+  readonly [Name in keyof typeof LIMITS]: (typeof LIMITS)[Name] extends number
+    ? number
+    : (typeof LIMITS)[Name];
+};

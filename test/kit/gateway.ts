@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startAdmin } from '../../src/admin/server.ts';
+import type { Limits } from '../../src/core/limits.ts';
 import { createLog, type LineSink } from '../../src/core/log.ts';
 import type { LogDirectives } from '../../src/core/log-directives.ts';
 import { loadConfigText } from '../../src/server/config/load.ts';
@@ -53,6 +54,8 @@ export interface TestGatewayOptions {
   readonly file?: string;
   /** Folder of the built pages. */
   readonly webApp?: string;
+  /** Limits that differ from `LIMITS`. */
+  readonly limits?: Partial<Limits>;
 }
 
 /** Starts a gateway from YAML. Throws with every diagnostic when the configuration has an error. */
@@ -68,6 +71,7 @@ export async function gateway(
     live,
     file = 'test.yaml',
     webApp,
+    limits = {},
   }: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const environment = { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env };
@@ -79,7 +83,7 @@ export async function gateway(
   const accessLog = memorySink();
   const logLines = memorySink();
   const log = createLog(logLines, level ?? QUIET_REQUESTS, 'text');
-  const compiled = compileRuntime({ config, source, log, folder, env: environment });
+  const compiled = compileRuntime({ config, source, log, folder, env: environment, limits });
   const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error');
   if (errors.length > 0)
     throw new Error(errors.map(({ message, path }) => `${path.join('.')}: ${message}`).join('\n'));

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { gateway, type TestGateway } from './gateway.ts';
+import { gateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { type HttpReply, send } from './send.ts';
 import { type Answer, type HttpUpstream, httpUpstream } from './upstream.ts';
 
@@ -68,6 +68,7 @@ interface Parts {
   readonly llm?: object;
   /** Other sections. */
   readonly more?: Readonly<Record<string, unknown>>;
+  readonly options?: TestGatewayOptions;
 }
 
 /** A gateway with one model entry, `*` by default, that this provider answers. */
@@ -75,14 +76,14 @@ export function llmGateway(
   { address }: HttpUpstream | { address: string },
   parts: Parts = {},
 ): Promise<TestGateway> {
-  const { model, params, llm, more } = parts;
+  const { model, params, llm, more, options } = parts;
   const entry = {
     name: '*',
     provider: 'oaiCompat',
     ...model,
     params: { baseUrl: `http://${address}/v1`, ...params },
   };
-  return modelsGateway([entry], llm, more);
+  return modelsGateway([entry], llm, more, options);
 }
 
 /** A gateway with these model entries. Open calls hardly delay its end. */
@@ -90,9 +91,10 @@ export function modelsGateway(
   models: readonly object[],
   llm: object = {},
   more: Readonly<Record<string, unknown>> = {},
+  options: TestGatewayOptions = {},
 ): Promise<TestGateway> {
   const config = { adminAddr: 'off', connectionTerminationDeadline: '100ms', ...(more['config'] as object) };
-  return gateway(JSON.stringify({ ...more, config, llm: { port: 0, models, ...llm } }));
+  return gateway(JSON.stringify({ ...more, config, llm: { port: 0, models, ...llm } }), options);
 }
 
 export const CHAT = { model: 'acme-mini', messages: [{ role: 'user', content: 'Hi' }] };

@@ -1,4 +1,4 @@
-import { gateway, type TestGateway } from './gateway.ts';
+import { gateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 
 // Configurations for tests, built as JSON: JSON is YAML, and nothing needs quoting.
 
@@ -21,6 +21,11 @@ export function proxyGateway(host: string, policies: object = {}, more: object =
 }
 
 /** A gateway that answers 200 `reached` itself after these policies. */
-export function answeringGateway(policies: object, more: object = {}): Promise<TestGateway> {
-  return gateway(routesConfig([{ policies: { directResponse: { body: 'reached' }, ...policies } }], more));
+export function answeringGateway(
+  policies: object,
+  more: object = {},
+  options: TestGatewayOptions = {},
+): Promise<TestGateway> {
+  const route = { policies: { directResponse: { body: 'reached' }, ...policies } };
+  return gateway(routesConfig([route], more), options);
 }

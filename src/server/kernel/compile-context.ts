@@ -1,4 +1,5 @@
 import type { Diagnostic, DiagnosticCode, Path } from '../../core/diagnostic.ts';
+import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
@@ -57,6 +58,7 @@ export interface SecretNames {
 
 /** Process-wide settings that compiled components read. Features keep their own in slots. */
 export interface RuntimeSettings extends SlotHolder {
+  readonly limits: Limits;
   /** `config.http`. */
   readonly requestValidation: RequestValidation;
   /** Names of headers and parameters that carry credentials; traces redact them. */

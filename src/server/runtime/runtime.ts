@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Diagnostic, inOrder, type Path } from '../../core/diagnostic.ts';
+import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
@@ -79,6 +80,8 @@ export interface CompileOptions {
   readonly previous?: Runtime | undefined;
   /** Maps a path of `config` to a path of the file, if `config` was partially recovered. */
   readonly sourcePath?: (path: Path) => Path;
+  /** Limits that differ from `LIMITS`, for tests. A reload keeps those of the previous runtime. */
+  readonly limits?: Partial<Limits>;
 }
 
 /**
@@ -104,7 +107,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   diagnostics.push(...lint(loaded, source));
   const inspection = new Inspection();
   const metrics = previous?.metrics ?? new Metrics(Object.keys(config.config.metrics.fields.add));
-  const settings = runtimeSettings(config, metrics, previous?.settings);
+  const settings = runtimeSettings(config, metrics, previous?.settings, options.limits);
   let known: Redactor | undefined;
   const redactor = (): Redactor => {
     known ??= redactorOf(source, options.env);
@@ -238,6 +241,7 @@ function runtimeSettings(
   { config, frontendPolicies }: Config,
   metrics: Metrics,
   previous: RuntimeSettings | undefined,
+  limits: Partial<Limits> = {},
 ): RuntimeSettings {
   const own = {
     secretNames: { headers: new Set<string>(), parameters: new Set<string>() },
@@ -247,6 +251,7 @@ function runtimeSettings(
   const settings: RuntimeSettings = {
     slots: undefined,
     requestValidation: config.http,
+    limits: { ...LIMITS, ...limits },
     callMeter: (kind, subtype) => metrics.calls(kind, subtype),
     counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
     ...own,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   answering,
   bodyOf,
@@ -21,11 +21,6 @@ import { worstLoopDelay } from '../../kit/loop-delay.ts';
 import { serve } from '../../kit/process.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream, rawUpstream } from '../../kit/upstream.ts';
-
-vi.mock(import('../../../src/core/limits.ts'), async (original) => {
-  const { LIMITS } = await original();
-  return { LIMITS: { ...LIMITS, guardrailConnections: 20 } as unknown as typeof LIMITS };
-});
 
 describe('headers of an LLM provider', () => {
   const answer = (fields: string): string =>
@@ -116,7 +111,7 @@ test('a slow webhook has a bounded number of concurrent calls and does not block
     { name: 'guarded', provider: 'echo', guardrails: { request: [webhook(hook)] } },
     { name: 'free', provider: 'echo' },
   ];
-  await using served = await modelsGateway(models);
+  await using served = await modelsGateway(models, {}, {}, { limits: { guardrailConnections: 20 } });
   const calls = Array.from({ length: 200 }, () => chat(served, { ...CHAT, model: 'guarded' }));
   await until(() => held.length === 20);
   const others = await Promise.all(

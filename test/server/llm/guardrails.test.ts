@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   answering,
   bodyOf,
@@ -16,11 +16,12 @@ import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { type Answer, httpUpstream, refusingPort } from '../../kit/upstream.ts';
 
-// Ten seconds of a silent webhook are too long for a test.
-vi.mock(import('../../../src/core/limits.ts'), async (original) => {
-  const { LIMITS } = await original();
-  return { LIMITS: { ...LIMITS, guardrailTimeout: 200 } as unknown as typeof LIMITS };
-});
+// The default of 10 s is too long for a test with a silent webhook.
+const LIMITS = { limits: { guardrailTimeout: 200 } };
+const guardedGateway = (
+  provider: Parameters<typeof llmGateway>[0],
+  parts: Parameters<typeof llmGateway>[1],
+): ReturnType<typeof llmGateway> => llmGateway(provider, { ...parts, options: LIMITS });
 
 const mask = ({ content, ...rest }: Text): Text => ({ ...rest, content: content.replaceAll('4111', '****') });
 const maskAll = () =>
@@ -35,7 +36,9 @@ describe('request guardrails', () => {
   test('request guardrails mask texts and keep all other members of a message', async () => {
     await using provider = await llmProvider();
     await using hook = await maskAll();
-    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { request: [webhook(hook)] } },
+    });
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
     const call = (card: string) => ({
       ...{ id: 'c1', type: 'function', function: { name: 'pay', arguments: `{"card":"${card}"}` } },
@@ -76,7 +79,9 @@ describe('request guardrails', () => {
     await using provider = await llmProvider();
     const messages = [{ role: 'user', content: 'only this' }];
     await using hook = await guardrail(() => ({ body: { messages } }));
-    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { request: [webhook(hook)] } },
+    });
     await chat(served, { ...CHAT, messages: [...CHAT.messages, ...CHAT.messages] });
     expect(bodyOf(provider)['messages']).toEqual(messages);
   });
@@ -84,7 +89,9 @@ describe('request guardrails', () => {
   test('request guardrails that return another number of texts for a request with tool calls fail', async () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({ body: { messages: [{ role: 'user', content: 'this' }] } }));
-    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { request: [webhook(hook)] } },
+    });
     const messages = [{ role: 'assistant', tool_calls: [{ function: { arguments: '{}' } }] }];
     expect((await chat(served, { ...CHAT, messages })).status).toBe(503);
     expect(provider.received).toEqual([]);
@@ -98,7 +105,9 @@ describe('request guardrails', () => {
   ])('request guardrails refuse input that they cannot read: %s', async (_, body) => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({}));
-    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { request: [webhook(hook)] } },
+    });
     const reply = await chat(served, { model: 'm', ...body });
     expect(reply.status).toBe(400);
     expect(errorOf(reply).code).toBe('guardrail_unsupported');
@@ -114,7 +123,7 @@ describe('request guardrails', () => {
     await using general = await append('-general');
     await using first = await append('-first');
     await using second = await append('-second');
-    await using served = await llmGateway(provider, {
+    await using served = await guardedGateway(provider, {
       llm: { guardrails: { request: [webhook(general)] } },
       model: { guardrails: { request: [webhook(first), webhook(second)] } },
     });
@@ -127,7 +136,7 @@ describe('request guardrails', () => {
     await using hook = await guardrail(() => ({ body: '<b>no</b>', status_code: 451, reason: 'policy 7' }));
     await using next = await guardrail(() => ({}));
     const request = [webhook(hook), webhook(next)];
-    await using served = await llmGateway(provider, { model: { guardrails: { request } } });
+    await using served = await guardedGateway(provider, { model: { guardrails: { request } } });
     const reply = await chat(served);
     expect(reply).toMatchObject({ status: 451, text: '<b>no</b>' });
     expect(reply.headers).toMatchObject({
@@ -145,7 +154,9 @@ describe('request guardrails', () => {
   test('request guardrails see every field that a provider may read on any path', async () => {
     await using provider = await llmProvider();
     await using hook = await maskAll();
-    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { request: [webhook(hook)] } },
+    });
     const body = { model: 'm', messages: [], instructions: 'say 4111', input: ['4111', 'b'], prompt: '4111' };
     await send(`${served.url}/v1/responses`, { method: 'POST', body: JSON.stringify(body) });
     expect(JSON.stringify(bodyOf(provider))).not.toContain('4111');
@@ -161,7 +172,7 @@ describe('request guardrails', () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({}));
     const headers = { 'x-listed': 'request.headers["x-canary"]', 'content-type': '"application/x-own"' };
-    await using served = await llmGateway(provider, {
+    await using served = await guardedGateway(provider, {
       model: { guardrails: { request: [webhook(hook, { headers })] } },
     });
     await chat(served, CHAT, { authorization: 'Bearer canary', cookie: 'canary=1', 'x-canary': 'listed' });
@@ -225,7 +236,9 @@ test.each([{}, { reason: 'nothing found' }, { reason: null }])(
   async (action) => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => action);
-    await using gate = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    await using gate = await guardedGateway(provider, {
+      model: { guardrails: { request: [webhook(hook)] } },
+    });
     expect((await chat(gate)).status).toBe(200);
   },
 );
@@ -240,7 +253,7 @@ test.each([
   await using provider = await llmProvider();
   await using hook = await guardrail(() => ({}));
   const headers = { ':authority': authority };
-  await using served = await llmGateway(provider, {
+  await using served = await guardedGateway(provider, {
     model: { guardrails: { request: [webhook(hook, { headers })] } },
   });
   expect((await chat(served)).status).toBe(200);
@@ -254,7 +267,7 @@ describe('guardrail webhooks with invalid responses', () => {
     async (_, answer) => {
       await using provider = await llmProvider();
       await using hook = await httpUpstream(answer);
-      await using closed = await llmGateway(provider, {
+      await using closed = await guardedGateway(provider, {
         model: { guardrails: { request: [webhook(hook)] } },
       });
       const refused = await chat(closed);
@@ -263,7 +276,7 @@ describe('guardrail webhooks with invalid responses', () => {
       expect(provider.received).toEqual([]);
       expect(await closed.accessLine(1)).toMatchObject({ reason: 'Guardrail' });
       const open = [webhook(hook, { failureMode: 'failOpen' })];
-      await using opened = await llmGateway(provider, { model: { guardrails: { request: open } } });
+      await using opened = await guardedGateway(provider, { model: { guardrails: { request: open } } });
       expect((await chat(opened)).text).toBe(completion('Hello.'));
       expect(opened.log.join('')).toContain('failOpen');
     },
@@ -272,7 +285,9 @@ describe('guardrail webhooks with invalid responses', () => {
   test('an unreachable webhook fails the call with 503', async () => {
     await using provider = await llmProvider();
     const hook = { address: `127.0.0.1:${await refusingPort()}` };
-    await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { response: [webhook(hook)] } },
+    });
     const reply = await chat(served);
     expect(reply.status).toBe(503);
     expect(errorOf(reply).message).toBe('failed to process LLM response: prompt guard failed');
@@ -283,7 +298,7 @@ describe('guardrail webhooks with invalid responses', () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({ body: { messages: [{ role: 'user' }] } }));
     const request = [webhook(hook, { failureMode: 'failOpen' })];
-    await using served = await llmGateway(provider, { model: { guardrails: { request } } });
+    await using served = await guardedGateway(provider, { model: { guardrails: { request } } });
     expect((await chat(served)).status).toBe(503);
     expect(provider.received).toEqual([]);
   });
@@ -296,7 +311,9 @@ describe('guardrail webhooks with invalid responses', () => {
         left = true;
       });
     });
-    await using served = await llmGateway(provider, { model: { guardrails: { request: [webhook(hook)] } } });
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { request: [webhook(hook)] } },
+    });
     const leave = new AbortController();
     const call = fetch(`${served.url}/v1/chat/completions`, {
       method: 'POST',
@@ -328,7 +345,9 @@ describe('response guardrails', () => {
     let text = completion('', { choices });
     await using provider = await llmProvider((...all) => answering(text)(...all));
     await using hook = await maskAll();
-    await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { response: [webhook(hook)] } },
+    });
     expect(JSON.parse((await chat(served)).text)).toEqual({
       ...JSON.parse(text),
       choices: said('****'),
@@ -341,7 +360,9 @@ describe('response guardrails', () => {
     await using provider = await llmProvider();
     let action: object = { body: '{"error":"blocked"}', status_code: 403 };
     await using hook = await guardrail(() => action);
-    await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { response: [webhook(hook)] } },
+    });
     expect(await chat(served)).toMatchObject({ status: 403, text: '{"error":"blocked"}' });
     action = { body: { choices: [] } };
     expect((await chat(served)).status).toBe(503);
@@ -352,7 +373,9 @@ describe('response guardrails', () => {
       body.includes('fine') ? response.writeHead(400).end('{"error":1}') : response.end('not json'),
     );
     await using hook = await guardrail(() => ({}));
-    await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });
+    await using served = await guardedGateway(provider, {
+      model: { guardrails: { response: [webhook(hook)] } },
+    });
     expect((await chat(served)).status).toBe(502);
     expect(await chat(served, { ...CHAT, model: 'fine' })).toMatchObject({
       status: 400,

@@ -1,15 +1,12 @@
 import { Agent } from 'node:http';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { askPolicy } from '../../kit/authz.ts';
 import { answeringGateway } from '../../kit/routes.ts';
 import { send } from '../../kit/send.ts';
 import { until } from '../../kit/until.ts';
 import { httpUpstream } from '../../kit/upstream.ts';
 
-vi.mock(import('../../../src/core/limits.ts'), async (original) => {
-  const { LIMITS } = await original();
-  return { LIMITS: { ...LIMITS, authorizationConnections: 8 } as unknown as typeof LIMITS };
-});
+const LIMITS = { limits: { authorizationConnections: 8 } };
 
 test('extAuthz limits connections to the service, and further calls wait for one', async () => {
   let isHolding = true;
@@ -18,7 +15,7 @@ test('extAuthz limits connections to the service, and further calls wait for one
     if (isHolding) held.push(() => response.end('ok'));
     else response.end('ok');
   });
-  await using gate = await answeringGateway(askPolicy(service.address));
+  await using gate = await answeringGateway(askPolicy(service.address), {}, LIMITS);
   const agent = new Agent({ keepAlive: true });
   const replies = Promise.all(Array.from({ length: 40 }, () => send(gate.url, { agent })));
   await until(() => held.length === 8);
@@ -33,7 +30,7 @@ test('extAuthz limits connections to the service, and further calls wait for one
 test('extAuthz denies requests that wait too long for a connection to a silent service', async () => {
   let isSilent = true;
   await using service = await httpUpstream((_, response) => (isSilent ? undefined : response.end('ok')));
-  await using gate = await answeringGateway(askPolicy(service.address));
+  await using gate = await answeringGateway(askPolicy(service.address), {}, LIMITS);
   const agent = new Agent({ keepAlive: true });
   const replies = await Promise.all(Array.from({ length: 40 }, () => send(gate.url, { agent })));
   expect(replies.map(({ status }) => status)).toEqual(Array(40).fill(403));

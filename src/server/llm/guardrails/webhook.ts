@@ -62,15 +62,16 @@ export function compileWebhook(
   if (address === undefined) return undefined;
   const origin = context.place();
   const counted = context.settings.counter('guardrails');
+  const { guardrailConnections, guardrailTimeout } = context.settings.limits;
   const upstream = createUpstream(address, {
-    connections: LIMITS.guardrailConnections,
+    connections: guardrailConnections,
     meter: context.settings.callMeter('Policy', 'Guardrail'),
     log: context.log,
   });
   context.inspection.bounds.push({
     name: 'guardrail.connections',
     at: context.path.join('.'),
-    max: LIMITS.guardrailConnections,
+    max: guardrailConnections,
     used: () => upstream.connected,
   });
   const count = (action: string): void => counted([phase === 'request' ? 'Request' : 'Response', action]);
@@ -86,6 +87,7 @@ export function compileWebhook(
           { [memberOf(phase)]: items },
           signal,
           lookup.observed?.observer,
+          guardrailTimeout,
         );
         const verdict = parseVerdict(answer, phase);
         count(ACTIONS[verdict.kind]);
@@ -162,8 +164,9 @@ async function send(
   body: object,
   signal: AbortSignal,
   tracer: RequestObserver | undefined,
+  timeoutMs: number,
 ): Promise<Buffer> {
-  const timeout = AbortSignal.timeout(LIMITS.guardrailTimeout);
+  const timeout = AbortSignal.timeout(timeoutMs);
   const both = AbortSignal.any([timeout, signal]);
   try {
     const request = { method, path, headers, span, body: JSON.stringify({ body }), signal: both };

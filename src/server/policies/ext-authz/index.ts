@@ -69,7 +69,7 @@ async function ask(ctx: RequestContext, plan: Plan): Promise<Reply | undefined> 
     }),
   );
   extAuthzValues.set(ctx, values);
-  ctx.changed('extauthz');
+  ctx.invalidateVariable('extauthz');
   for (const name of plan.config.protocol?.http.includeResponseHeaders ?? []) {
     const received = answer.headers.all(name);
     ctx.headers.delete(name);

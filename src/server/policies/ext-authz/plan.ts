@@ -1,4 +1,3 @@
-import { LIMITS } from '../../../core/limits.ts';
 import { requestScope } from '../../expressions/scopes.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { Expression } from '../../kernel/expression.ts';
@@ -71,15 +70,16 @@ export function compilePlan(config: Config, context: CompileContext): Plan | und
 
 /** Opens at most `LIMITS.authorizationConnections` connections: otherwise a hanging service would use one per request. */
 function openService(address: UpstreamAddress, context: CompileContext): Upstream {
+  const max = context.settings.limits.authorizationConnections;
   const upstream = createUpstream(address, {
-    connections: LIMITS.authorizationConnections,
+    connections: max,
     meter: context.settings.callMeter('Policy', 'ExtAuthz'),
     log: context.log,
   });
   context.inspection.bounds.push({
     name: 'extAuthz.connections',
     at: context.path.join('.'),
-    max: LIMITS.authorizationConnections,
+    max,
     used: () => upstream.connected,
   });
   return upstream;

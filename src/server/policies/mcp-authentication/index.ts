@@ -115,7 +115,7 @@ export const mcpAuthentication = definePolicy({
       meter,
     });
     const at = context.path.join('.');
-    const registrations = new RegistrationLimit();
+    const registrations = new RegistrationLimit(context.settings.limits);
     context.inspection.bounds.push(
       {
         name: 'mcpAuthentication.tokens',

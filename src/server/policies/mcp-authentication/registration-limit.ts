@@ -1,5 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
-import { LIMITS } from '../../../core/limits.ts';
+import type { Limits } from '../../../core/limits.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { TokenBucket } from '../token-bucket.ts';
 
@@ -9,13 +9,15 @@ import { TokenBucket } from '../token-bucket.ts';
  * total (`LIMITS.registrations`), because IPv6 addresses are plentiful.
  */
 export class RegistrationLimit {
-  readonly #all = new TokenBucket(
-    LIMITS.registrations,
-    1,
-    LIMITS.registrationsTime / LIMITS.registrations,
-    performance.now(),
-  );
+  readonly #limits: Limits;
+  readonly #all: TokenBucket;
   readonly #byAddress = new Map<string, TokenBucket>();
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+    const { registrations, registrationsTime } = limits;
+    this.#all = new TokenBucket(registrations, 1, registrationsTime / registrations, performance.now());
+  }
 
   /** Number of addresses with a bucket. */
   get addresses(): number {
@@ -42,10 +44,10 @@ export class RegistrationLimit {
   #bucketOf(address: string, now: number): TokenBucket {
     const known = this.#byAddress.get(address);
     if (known !== undefined) return known;
-    if (this.#byAddress.size >= LIMITS.registrationAddresses)
+    if (this.#byAddress.size >= this.#limits.registrationAddresses)
       this.#byAddress.delete(this.#byAddress.keys().next().value as string);
-    const limit = LIMITS.registrationsPerAddress;
-    const bucket = new TokenBucket(limit, 1, LIMITS.registrationsTime / limit, now);
+    const most = this.#limits.registrationsPerAddress;
+    const bucket = new TokenBucket(most, 1, this.#limits.registrationsTime / most, now);
     this.#byAddress.set(address, bucket);
     return bucket;
   }

@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startIdp } from '../../../kit/idp.ts';
 import { type HttpReply, send } from '../../../kit/send.ts';
 import { protectedGateway, signIn } from '../../../kit/sign-in.ts';
@@ -6,11 +6,9 @@ import { protectedGateway, signIn } from '../../../kit/sign-in.ts';
 // A slow machine must not refill the bucket during a test, nor should a test need hundreds of requests.
 const MOST = 5;
 const ALL = 12;
-vi.mock(import('../../../../src/core/limits.ts'), async (original) => {
-  const { LIMITS } = await original();
-  const fewer = { registrationsPerAddress: 5, registrations: 12, registrationsTime: 3_600_000 };
-  return { LIMITS: { ...LIMITS, ...fewer } as unknown as typeof LIMITS };
-});
+const LIMITS = {
+  limits: { registrationsPerAddress: MOST, registrations: ALL, registrationsTime: 3_600_000 },
+};
 
 const SERVER = '/.well-known/oauth-authorization-server';
 const CLIENT = JSON.stringify({ client_name: 'x', redirect_uris: ['http://127.0.0.1:1/callback'] });
@@ -31,7 +29,7 @@ describe('client registration limits', () => {
   ])('registrations %s are limited per address, with 429 and Retry-After on every path', async (_, more) => {
     const idp = await startIdp();
     await using _upstream = idp.upstream;
-    await using gate = await protectedGateway([{ policies: signIn(idp.issuer, more) }]);
+    await using gate = await protectedGateway([{ policies: signIn(idp.issuer, more) }], LIMITS);
     expect(await statuses(gate.url, MOST)).toEqual(Array(MOST).fill(201));
     const asked = idp.asked('registration').length;
     for (const path of ['', '/mcp']) {
@@ -50,9 +48,10 @@ describe('client registration limits', () => {
   });
 
   test('registrations are limited for all addresses together', async () => {
-    await using gate = await protectedGateway([
-      { policies: signIn('http://idp.example', { clientId: 'mcp-client' }) },
-    ]);
+    await using gate = await protectedGateway(
+      [{ policies: signIn('http://idp.example', { clientId: 'mcp-client' }) }],
+      LIMITS,
+    );
     const answered: number[] = [];
     for (const from of ['127.0.0.2', '127.0.0.3', '127.0.0.4'])
       answered.push(...(await statuses(gate.url, MOST, from)));
