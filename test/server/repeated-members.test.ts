@@ -124,7 +124,7 @@ test('a body with more members than the limit is rejected where a rule reads it'
   const post = async (body: string) => await send(gate.url, { method: 'POST', body });
   expect((await post(many(50_000))).status).toBe(200);
   const refused =
-    'the request body nests deeper than 128 or has more than 50000 members, too many for the rules that read it';
+    'the request body nests deeper than 128 or has more than 50000 members, which is over the limit for rules that read it';
   expect(await post(many(50_001))).toMatchObject({ status: 400, text: refused });
   expect(await post('['.repeat(129))).toMatchObject({ status: 400, text: refused });
 });

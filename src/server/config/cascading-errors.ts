@@ -7,7 +7,7 @@ import type { Diagnostic, DiagnosticCode, Path } from '../../core/diagnostic.ts'
  * @param damaged Paths of the text that were refused, including everything inside.
  */
 export function isPrimary({ code, path }: Diagnostic, damaged: readonly Path[]): boolean {
-  // Found in the text itself, so only an unknown value is excused.
+  // Found in the text itself, so it is a follow-up problem only if its own value is damaged.
   if (code === 'AGW0302')
     return !damaged.some((place) => place.length === path.length && within(path, place));
   if (damaged.some((place) => within(path, place))) return false;

@@ -1,21 +1,21 @@
 import { z } from 'zod';
 import { configSchema } from './schema.ts';
 
-/** Formats of JSON Schema (draft 7, section 7.3). Zod has names of its own beside them. */
+/** Formats of JSON Schema (draft 7, section 7.3). Zod also uses formats that are not in the standard. */
 const STANDARD_FORMATS: ReadonlySet<unknown> = new Set([
   ...['date-time', 'date', 'time', 'email', 'hostname', 'ipv4', 'ipv6'],
   ...['uri', 'uri-reference', 'uri-template', 'json-pointer', 'regex'],
 ]);
 
-/** Checkers of JSON Schema warn of a format that they do not know, or refuse the schema; its `pattern` says it too. */
+/** Validators warn about unknown formats or reject the schema. The `pattern` has the same information. */
 function dropOwnFormats({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (typeof jsonSchema.format === 'string' && !STANDARD_FORMATS.has(jsonSchema.format))
     delete jsonSchema.format;
 }
 
-/** Numbers and booleans may also come from the environment, as in `${PORT:-3000}`, which an editor sees as a text. */
+/** Numbers and booleans can also be set from the environment, as in `${PORT:-3000}`, which is a string to an editor. */
 function allowVariables({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
-  // For our own messages only.
+  // Only used for error messages of agctl.
   delete jsonSchema['elsewhere'];
   delete jsonSchema['foreignNames'];
   const { type, description, default: fallback, ...rest } = jsonSchema;
@@ -31,16 +31,16 @@ function allowVariables({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSche
   });
 }
 
-/** Nothing in place of a mapping that may be left out means that it is (`core/schema/absent.ts`). */
+/** An optional mapping may be null, which means that it is absent (`core/schema/absent.ts`). */
 function allowEmptyMappings({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   for (const [key, member] of Object.entries(jsonSchema.properties ?? {}))
     if (typeof member === 'object' && member.type === 'object' && !jsonSchema.required?.includes(key))
       (member as { type: unknown }).type = ['object', 'null'];
 }
 
-/** JSON Schema (draft 7, which editors' YAML support knows) of a configuration file, as an object. */
+/** JSON Schema of a configuration file (draft 7, which YAML extensions of editors support). */
 export function configJsonSchema(): object {
-  // 'input': what a person writes, where everything with a default may be left out.
+  // 'input': the type before defaults are applied, where keys with a default are optional.
   return z.toJSONSchema(configSchema, {
     io: 'input',
     target: 'draft-7',

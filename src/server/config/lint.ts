@@ -4,14 +4,14 @@ import { secretPaths } from '../../core/schema/secrets.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { type Config, configSchema } from './schema.ts';
 
-/** Warnings about what is valid but probably not wanted. */
+/** Warnings about secrets in the configuration file that are not read from the environment. */
 export function lint(_config: Config, source: YamlSource): Diagnostic[] {
   return [...literalKeys(source), ...literalArguments(source)];
 }
 
 const KEY_NAMES = new Set(['key', 'apiKey']);
 
-/** Keys of others' services. What a stdio server gets in `env` is one only by its name or its form. */
+/** Keys of external services. A variable in `env` of a stdio server counts only by its name or the form of its value. */
 function literalKeys(source: YamlSource): Diagnostic[] {
   return secretPaths(configSchema, source.value)
     .filter((path) => (path.at(-2) === 'env' ? isCredential(source, path) : KEY_NAMES.has(nameOf(path))))
@@ -27,26 +27,26 @@ function isCredential(source: YamlSource, path: Path): boolean {
   return isSecretName(nameOf(path)) || hasPassword(value);
 }
 
-/** `API_KEY_FILE` says where the key is. */
+/** `API_KEY_FILE` has the path of a key, not the key. */
 const isSecretName = (name: string): boolean => isCredentialName(name) && !/(?:file|path|dir)$/i.test(name);
 
 const hasPassword = (value: unknown): boolean =>
   typeof value === 'string' && /:\/\/[^\s/:@]{0,512}:[^\s/@]{1,512}@/.test(value);
 
-/** Arguments of commands: every user of the machine can read those of a running process. */
+/** Arguments of commands: every user of the machine can read the arguments of a running process. */
 function literalArguments(source: YamlSource): Diagnostic[] {
   return secretArguments(source).map((path) =>
-    literal(source, path, 'give it to the server in `env`, or read it from the environment: `$NAME`'),
+    literal(source, path, 'set it in `env` of the server, or read it from the environment: `$NAME`'),
   );
 }
 
-/** Where arguments of commands are that hold a secret, other than through variables. */
+/** Paths of command arguments that contain a literal secret. */
 export function secretArguments(source: YamlSource): Path[] {
   return argumentPaths(source.value, []).filter((path) => !source.isFromEnvironment(path));
 }
 
 function argumentPaths(value: unknown, path: Path): Path[] {
-  // Some write the arguments after the command, where they are as visible.
+  // Some configurations have the arguments in `cmd`, where they are visible too.
   if (path.at(-1) === 'cmd' && typeof value === 'string') {
     const words = value.split(/\s+/);
     return words.some((_, index) => isSecretArgument(words, index)) ? [path] : [];

@@ -6,17 +6,17 @@ import { type Config, configSchema } from './schema.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A configuration file as read: its value when the schema accepts it, every problem found, and the way back to the text. */
+/** A parsed configuration file: its value if the schema accepts it, all problems found, and the source. */
 export interface LoadedConfig {
   readonly config: Config | undefined;
   readonly diagnostics: readonly Diagnostic[];
   readonly source: YamlSource;
 }
 
-/** Problems that leave the rest of the tree as it was meant: a second key of one name, a variable that is not set. */
+/** Problems that do not affect the rest of the tree: a duplicate key, a variable that is not set. */
 const LOCAL: readonly DiagnosticCode[] = ['AGW0002', 'AGW0004'];
 
-/** Parses and checks the text of a configuration. Never throws. */
+/** Parses and validates the text of a configuration. Never throws. */
 export function loadConfigText(text: string, file: string, env: Environment): LoadedConfig {
   const { source, diagnostics } = YamlSource.parse(text, file, env);
   if (!isWhole(diagnostics)) return { config: undefined, diagnostics, source };
@@ -26,7 +26,7 @@ export function loadConfigText(text: string, file: string, env: Environment): Lo
   return { config, diagnostics: inOrder([...diagnostics, ...checked.diagnostics, ...empty]), source };
 }
 
-/** Warnings for policies that hold nothing: who wrote the name may believe that it protects something. */
+/** Warnings for empty policies, which may be mistaken for protection. */
 function emptyPolicies(absent: readonly Path[], source: YamlSource): Diagnostic[] {
   return absent
     .filter((path) => path.at(-2) === 'policies')
@@ -37,16 +37,16 @@ function emptyPolicies(absent: readonly Path[], source: YamlSource): Diagnostic[
       path,
       range: source.keyRange(path),
       message: `\`${path.at(-1)}\` is empty and has no effect`,
-      label: 'nothing stands in it, so it counts as absent',
-      help: 'give it its fields, or delete the key; `{}` stands for its defaults, where it has any',
+      label: 'an empty value counts as absent',
+      help: 'set its fields, or delete the key; `{}` applies its defaults, if it has any',
     }));
 }
 
-/** Whether the tree is worth a further look. One with syntax errors would only give follow-up problems. */
+/** Whether the tree is complete. After syntax errors, further checks would only find follow-up problems. */
 export function isWhole(diagnostics: readonly Diagnostic[]): boolean {
   return !diagnostics.some(({ code }) => /^AGW00/.test(code) && !LOCAL.includes(code));
 }
 
-/** Reads a configuration file; `-` is standard input. Throws `CommandError` (usage) when it cannot be read. */
+/** Reads a configuration file; `-` is standard input. Throws `CommandError` (usage) if it cannot be read. */
 export const readConfigFile = (file: string): string =>
-  readNamedFile(file, { hint: 'give the path of a configuration file' });
+  readNamedFile(file, { hint: 'specify the path of a configuration file' });

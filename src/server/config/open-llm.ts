@@ -3,15 +3,15 @@ import type { GatewayPlan, LocatedProblem, RoutePlan } from './plan.ts';
 
 type LlmConfig = NonNullable<RoutePlan['config']['backends'][number]['llm']>;
 
-/** Policies that ask who a client is, or that an operator has bounded the callers with. */
+/** Policies that authenticate clients or restrict who may call. */
 const BOUNDS = ['apiKey', 'mcpAuthentication', 'extAuthz', 'authorization'] as const;
 
-/** Whether a port is on every address of the machine: others on its networks reach it. */
+/** Whether a port listens on all addresses, so that other machines on its networks can reach it. */
 function isOnAllAddresses({ address }: GatewayPlan): boolean {
   return address === undefined || address === '0.0.0.0' || /^[0:]+$/.test(address);
 }
 
-/** Whether a provider gets a key that the configuration holds. */
+/** Whether a provider gets a key from the configuration. */
 function sendsKey({ models, providers }: LlmConfig): boolean {
   return models.some(({ provider, params, requestHeaders }) => {
     const entry =
@@ -23,7 +23,7 @@ function sendsKey({ models, providers }: LlmConfig): boolean {
   });
 }
 
-/** Paths of the LLM backends of a port that anybody who reaches it can use at the operator's expense. */
+/** Paths of the LLM backends of a port that anyone who reaches it can use at the operator's expense. */
 export function openLlmBackends(gateway: GatewayPlan): (readonly (string | number)[])[] {
   if (!isOnAllAddresses(gateway)) return [];
   return gateway.routes.flatMap(({ config, path, backendPath }) => {

@@ -3,12 +3,12 @@ import { overlap, type TcpAddress } from '../../core/listen.ts';
 import type { Problem } from '../kernel/compile-context.ts';
 import type { Config, RouteConfig } from './schema.ts';
 
-/** A port to open, with everything that is reached on it. */
+/** A port to open, with its routes. */
 export interface GatewayPlan {
   readonly name: string;
   readonly port: number;
   readonly address: string | undefined;
-  /** Where the port stands in the file; the section that implies it when the default is used. */
+  /** Path of the port in the file, or of the section that implies a default port. */
   readonly portPath: Path;
   readonly routes: RoutePlan[];
 }
@@ -19,7 +19,7 @@ export interface RoutePlan {
   readonly name: string;
   readonly config: RouteConfig;
   readonly path: Path;
-  /** Paths of the configuration that differ from the shape of `config`, for short forms. */
+  /** Path of the backend, if the route comes from a short form; otherwise it follows from `path`. */
   readonly backendPath: Path | undefined;
 }
 
@@ -29,22 +29,22 @@ export interface LocatedProblem extends Problem {
 
 const DEFAULT_GATEWAY = 'default';
 
-/** Where a gateway listens. */
+/** The address that a gateway listens on. */
 export function addressOf({ port, address }: Pick<GatewayPlan, 'port' | 'address'>): TcpAddress {
   return { hosts: [address ?? '::'], port };
 }
 
-/** Ports with their routes, and what is wrong with how they were named. */
+/** Gateways with their routes, and problems of their names and ports. */
 export interface Plan {
   readonly gateways: GatewayPlan[];
-  /** Routes of no gateway, because the one that they name is not there. */
+  /** Routes without a gateway, because the named one does not exist. */
   readonly detached: RoutePlan[];
   readonly problems: LocatedProblem[];
 }
 
 /**
- * Puts every form in which a configuration may name gateways and routes into one: a list of ports, each with
- * its routes. Names that a person left out are filled in here. Pure; problems are returned.
+ * Converts all forms of gateways and routes in a configuration to a list of ports with their routes, and sets default
+ * names. A pure function: problems are returned.
  */
 export function planGateways(config: Config): Plan {
   const problems: LocatedProblem[] = [];
@@ -107,12 +107,12 @@ function referenced(
   });
 }
 
-/** A short form: a top-level section that stands for one route with one backend. */
+/** A short form: a top-level section for one route with one backend. */
 interface ShortForm {
   readonly key: 'mcp' | 'llm';
-  /** Port of its own when neither a port nor a gateway is named (the specification: LLM 4000, 3000 for MCP). */
+  /** Default port, if neither a port nor a gateway is named (specification: 4000 for LLM, 3000 for MCP). */
   readonly port: number;
-  /** What it takes on a gateway that has other routes too. */
+  /** Path prefixes on a gateway with other routes. */
   readonly sharedPrefixes: readonly string[];
   readonly routeName: string;
 }
@@ -122,7 +122,7 @@ const SHORT_FORMS: readonly ShortForm[] = [
   { key: 'llm', port: 4000, sharedPrefixes: ['/v1'], routeName: 'internal/llm:request' },
 ];
 
-/** On its own port a short form takes every path, on a gateway with other routes only the usual ones. */
+/** Adds the route of a short form: for all paths on its own port, for `sharedPrefixes` on a gateway with other routes. */
 function placeShortForm(
   { key, port: ownPort, sharedPrefixes, routeName }: ShortForm,
   config: Config,
@@ -138,13 +138,13 @@ function placeShortForm(
       hostnames: [],
       matches: prefixes.map((pathPrefix) => ({ path: { pathPrefix }, headers: [], query: [] })),
       policies,
-      // The section's fields are the backend's, checked already; only the unused kinds are missing.
+      // The remaining fields of the section are validated backend fields; only the other kinds are missing.
       backends: [{ weight: 1, [key]: backend } as RouteConfig['backends'][number]],
     },
     path: [key],
     backendPath: [key],
   });
-  // A gateway for models alone answers like `llm.port`: `/chat/completions` without `/v1`, and errors in the form of the API.
+  // A gateway without other routes works like `llm.port`: `/chat/completions` without `/v1`, and errors in the API's format.
   const prefixesOn = ({ routes }: GatewayPlan): readonly string[] =>
     key === 'llm' && routes.length === 0 ? ['/'] : sharedPrefixes;
   if (port !== undefined && references !== undefined) {
@@ -203,7 +203,7 @@ function samePort(first: GatewayPlan, { name, port, portPath, address }: Gateway
     code: 'AGW0106',
     path: portPath,
     message: `port ${port} is configured by both \`${first.name}\` and \`${name}\``,
-    // Two addresses that are written differently look as if they were two.
+    // Two different addresses may not look like a conflict.
     ...(first.address !== address && { label: `${inWords(first)}, and ${inWords({ name, address })}` }),
     help: isShortForm
       ? `set another port, or write \`gateways: ${first.name}\`${instead}`

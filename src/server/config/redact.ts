@@ -19,7 +19,7 @@ function replaceAt(root: unknown, path: Path): void {
   parent[path.at(-1) as string | number] = REDACTED;
 }
 
-/** Knows the secrets of a configuration: marked values, and environment variables with telling names that it uses. */
+/** A redactor for the secrets of a configuration: values marked as secret, and environment variables it uses with secret names. */
 export function redactorOf(source: YamlSource, env: Readonly<Record<string, string | undefined>>): Redactor {
   const secrets = secretPaths(configSchema, source.value)
     .filter((path) => !isHarmlessVariable(path, source))
@@ -33,7 +33,7 @@ export function redactorOf(source: YamlSource, env: Readonly<Record<string, stri
   return new Redactor(secrets);
 }
 
-/** `NODE_ENV: production` of a server is redacted where it stands, but the word is not a secret elsewhere. */
+/** `NODE_ENV: production` of a server is redacted in place, but the word `production` is not a secret elsewhere. */
 function isHarmlessVariable(path: Path, source: YamlSource): boolean {
   return (
     path.at(-2) === 'env' &&
@@ -47,7 +47,7 @@ function valueAt(root: unknown, path: Path): unknown {
   return path.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], root);
 }
 
-/** The text of the configuration without secrets: marked values and telling comments are `<redacted>`. */
+/** The text of the configuration without secrets: marked values, and comments that name a credential, are `<redacted>`. */
 export function redactedText(source: YamlSource, redactor: Redactor): string {
   const ranges = secretRanges(configSchema, source)
     .map(({ start, end }) => ({ start: start.offset, end: end.offset }))
@@ -55,7 +55,7 @@ export function redactedText(source: YamlSource, redactor: Redactor): string {
   let text = '';
   let at = 0;
   for (const { start, end } of ranges) {
-    // An alias leads to the same place a second time.
+    // An alias refers to the same range again.
     if (start < at) continue;
     text += `${source.text.slice(at, start)}${REDACTED}`;
     at = end;
@@ -64,8 +64,8 @@ export function redactedText(source: YamlSource, redactor: Redactor): string {
 }
 
 /**
- * Every place of the text that `redactedText` hides, as half-open offsets in order, without overlap. Undefined when
- * the text without them would still have something to hide.
+ * All ranges of the text that `redactedText` hides, as half-open offsets in ascending order without overlap. Undefined if
+ * the text without them would still contain secrets.
  */
 export function secretPlaces(
   source: YamlSource,
@@ -93,7 +93,7 @@ export function secretPlaces(
   return withoutComments(redactor.text(rest)) === withoutComments(rest) ? places : undefined;
 }
 
-/** Old keys end up in comments: one that names a credential loses its text. */
+/** Replaces comments that name a credential, because they may contain old keys. */
 function withoutComments(text: string): string {
   let out = '';
   let at = 0;
@@ -104,12 +104,12 @@ function withoutComments(text: string): string {
   return out + text.slice(at);
 }
 
-/** Texts of comments that name a credential, as half-open offsets. */
+/** Ranges of comments that name a credential, as half-open offsets. */
 function tellingComments(text: string): (readonly [number, number])[] {
   const found: (readonly [number, number])[] = [];
   let at = 0;
   for (const lexeme of new Lexer().lex(text)) {
-    // The lexer marks documents and scalars with control characters of its own.
+    // The lexer inserts control characters to mark documents and scalars.
     if (lexeme === '\u0002' || lexeme === '\u001f' || lexeme === '\u0018') continue;
     at += lexeme.length;
     if (!lexeme.startsWith('#') || lexeme.includes('yaml-language-server')) continue;

@@ -5,20 +5,20 @@ import { byPrecedence, type Candidate } from '../kernel/router.ts';
 
 type NamedRoute = Routable & { readonly name: string };
 
-/** A route that no request reaches, and one that takes its requests. */
+/** A route that no request reaches, and a route that matches its requests first. */
 interface Shadowed<R> {
   readonly route: R;
   readonly by: R;
 }
 
 interface Compared<R> extends Candidate<R> {
-  /** Conditions besides the path, as texts to compare. */
+  /** Conditions other than the path, as comparable strings. */
   readonly conditions: readonly string[];
 }
 
 /**
- * Routes of one port that are never reached: under each of their hostnames, each of their matches is covered by one
- * that is tried earlier. What several matches cover together is not found.
+ * Routes of one port that are never reached: for each of their hostnames, each of their matches is covered by a match with
+ * higher precedence. Does not find matches that are covered only by several others together.
  */
 export function shadowedRoutes<R extends NamedRoute>(routes: readonly R[]): Shadowed<R>[] {
   const byHost = new Map<string, Compared<R>[]>();
@@ -40,15 +40,15 @@ export function shadowedRoutes<R extends NamedRoute>(routes: readonly R[]): Shad
   }
   return routes.flatMap((route) => {
     const by = takenBy.get(route);
-    // Of two with one name, that is the mistake.
+    // Two routes with the same name are reported as such.
     return reached.has(route) || by === undefined || by.name === route.name ? [] : [{ route, by }];
   });
 }
 
 /**
- * Finds the route that covers a match, asked in order of precedence. Of matches with the same path those with more
- * conditions come first, so only one with the same conditions can cover another. Exact paths come before prefixes, and
- * longer prefixes before shorter ones; what is left are regular expressions, which come after all prefixes.
+ * Returns a function that finds the route that covers a match; call it in order of precedence. Of matches with the same
+ * path, those with more conditions come first, so only a match with the same conditions can cover another. Exact paths
+ * come before prefixes, and longer prefixes before shorter ones. Regular expressions come after all prefixes.
  */
 function coveringRoute<R>(candidates: readonly Compared<R>[]): (candidate: Compared<R>) => R | undefined {
   const first = new Map<string, R>();
@@ -64,7 +64,7 @@ function coveringRoute<R>(candidates: readonly Compared<R>[]): (candidate: Compa
     first.set(key, route);
     if (path.kind !== 'regex') return undefined;
     for (const prefix of segments(literalBeginning(path.source)).reverse()) {
-      // The last ones have the fewest conditions.
+      // The last matches have the fewest conditions.
       const known = prefixes.get(prefix)?.slice(-LIMITS.comparedMatches);
       const covering = known?.find((other) => other.conditions.every((each) => conditions.includes(each)));
       if (covering !== undefined) return covering.route;
@@ -79,18 +79,18 @@ function grouped<K, V>(groups: Map<K, V[]>, key: K): V[] {
   return group;
 }
 
-/** The warning about it. */
+/** The warning about a shadowed route. */
 export function shadowedProblem(route: NamedRoute, by: NamedRoute): Problem {
   const isRegex = route.matches.every(({ path }) => path.kind === 'regex');
   const isPrefix = by.matches.some(({ path }) => path.kind === 'prefix');
   return {
     code: 'AGW0306',
     severity: 'warning',
-    message: `route \`${route.name}\` is never reached: route \`${by.name}\` takes all its requests`,
+    message: `route \`${route.name}\` is never reached: route \`${by.name}\` matches all its requests first`,
     help:
       isRegex && isPrefix
-        ? 'a prefix comes before every regular expression: narrow that route, for instance with `hostnames`, or give this one a prefix'
-        : 'give this route a longer path, or a method, header or query parameter that the other does not ask for',
+        ? 'a prefix takes precedence over every regular expression: restrict that route, for example with `hostnames`, or use a prefix here'
+        : 'add a longer path, or a method, header or query parameter that the other route does not require',
     notes: [
       'the order of routes in the file does not matter: exact path, prefix, then regular expression; the longer first',
     ],
@@ -109,16 +109,16 @@ function conditionsOf({ method, headers, query }: RequestMatcher): string[] {
 const shown = (matcher: TextMatcher): string =>
   'exact' in matcher ? `=${matcher.exact}` : `~${matcher.regex.pattern()}`;
 
-/** The prefixes that every path below begins with: of `/a/b` the root, which is empty, and `/a`. */
+/** All prefixes of a path at segment boundaries: for `/a/b`, the empty root and `/a`. */
 function segments(beginning: string): string[] {
   return ['', ...[...beginning.slice(1).matchAll(/\//g)].map(({ index }) => beginning.slice(0, index + 1))];
 }
 
-/** What every text that matches begins with, as far as it is easily seen. */
+/** A literal prefix of all texts that a regular expression matches; may be shorter than possible. */
 function literalBeginning(source: string): string {
   if (source.includes('|')) return '';
-  const [written = ''] = /^\^?(?:[\w/~:@%-]|\\[./-])*/.exec(source) ?? [];
-  const isOptional = /^[*?{]/.test(source.slice(written.length));
-  const literal = written.replace(/^\^/, '').replaceAll('\\', '');
+  const [prefix = ''] = /^\^?(?:[\w/~:@%-]|\\[./-])*/.exec(source) ?? [];
+  const isOptional = /^[*?{]/.test(source.slice(prefix.length));
+  const literal = prefix.replace(/^\^/, '').replaceAll('\\', '');
   return isOptional ? literal.slice(0, -1) : literal;
 }

@@ -106,7 +106,7 @@ const directives = z.string().superRefine((text, check) => {
     parseDirectives(text);
   } catch (error) {
     if (!(error instanceof InvalidDirectives)) throw error;
-    check.addIssue({ code: 'custom', message: `\`${error.clause}\` is no log level: ${error.hint}` });
+    check.addIssue({ code: 'custom', message: `\`${error.clause}\` is not a log level: ${error.hint}` });
   }
 });
 

@@ -9,12 +9,12 @@ import { defineVariable, type MemberOf, type Members } from './variable.ts';
 
 const views = new Slot<HeadersView>();
 
-/** Request headers for expressions. The view reads the list as it is now. */
+/** Request headers for expressions. The view always reads the current list. */
 export function headersView(ctx: RequestContext): HeadersView {
   return views.ensure(ctx, () => new HeadersView(ctx.headers.raw));
 }
 
-/** The response body, as far as it was recorded for expressions of the log. */
+/** The response body that was recorded for expressions of the access log; it may be truncated. */
 export const recordedResponseBody = new Slot<() => Uint8Array | string>();
 
 const REQUEST = {
@@ -23,7 +23,7 @@ const REQUEST = {
   members: {
     method: { type: 'string', doc: 'HTTP method, such as `GET`.' },
     uri: { type: 'string', doc: '`http://`, host, path and query.' },
-    host: { type: 'string', doc: 'Host that was asked for, lower case, with its port if one was given.' },
+    host: { type: 'string', doc: 'Requested host in lower case, with the port if one was given.' },
     scheme: { type: 'string', doc: 'Always `http`.' },
     path: { type: 'string', doc: 'Canonical path without the query.' },
     pathAndQuery: { type: 'string', doc: 'Path and query, with its `?`.' },
@@ -32,16 +32,16 @@ const REQUEST = {
       type: 'map',
       doc: 'Header fields by name, in any case: a string, or a list of strings for several lines.',
     },
-    body: { type: 'bytes', doc: 'The whole body; absent when it is larger than the bound on buffers.' },
-    bodyPrefix: { type: 'bytes', doc: 'The beginning of the body, up to the bound on buffers.' },
+    body: { type: 'bytes', doc: 'The whole body; absent if it is larger than `maxBufferSize`.' },
+    bodyPrefix: { type: 'bytes', doc: 'The beginning of the body, up to `maxBufferSize`.' },
     startTime: { type: 'timestamp', doc: 'When the request arrived.' },
-    endTime: { type: 'timestamp', doc: 'When the response had ended: only in the log.' },
+    endTime: { type: 'timestamp', doc: 'When the response ended: only in the log.' },
   },
 } as const satisfies Declaration;
 
 const SOURCE = {
   type: 'map',
-  doc: 'The peer of the connection. Headers of proxies never change it.',
+  doc: 'The client address of the connection. Headers of proxies never change it.',
   members: {
     address: { type: 'string', doc: 'IP address.' },
     port: { type: 'int', doc: 'Port.' },
@@ -63,7 +63,7 @@ const SOURCE = {
 
 const PROXY = {
   type: 'map',
-  doc: 'What of the configuration serves the request.',
+  doc: 'The gateway, listener and route of the request.',
   members: {
     gateway: {
       type: 'map',
@@ -84,7 +84,7 @@ const PROXY = {
     route: {
       type: 'map',
       doc: 'The route.',
-      members: { name: { type: 'string', doc: 'Its name; null while there is none.' } },
+      members: { name: { type: 'string', doc: 'Its name; null before a route is selected.' } },
       elsewhere: ['namespace', 'kind', 'rule'],
     },
   },
@@ -93,9 +93,9 @@ const PROXY = {
 
 const BACKEND = {
   type: 'map',
-  doc: 'What answers the request.',
+  doc: 'The backend of the request.',
   members: {
-    name: { type: 'string', doc: 'Address of the upstream, once it is called; null before.' },
+    name: { type: 'string', doc: 'Address of the called upstream; null before the call.' },
     protocol: { type: 'string', doc: '`http`, `mcp` or `llm`.' },
   },
   elsewhere: ['type'],
@@ -103,22 +103,22 @@ const BACKEND = {
 
 const RESPONSE = {
   type: 'map',
-  doc: 'The response to the client, or the reply that the place speaks of.',
+  doc: 'The response to the client or, in `extAuthz`, of the authorization service.',
   members: {
     code: { type: 'int', doc: 'HTTP status.' },
     headers: { type: 'map', doc: 'Header fields by name, as in `request.headers`.' },
-    body: { type: 'string or bytes', doc: 'The body, as far as it was kept.' },
+    body: { type: 'string or bytes', doc: 'The recorded part of the body.' },
     bodyPrefix: { type: 'string or bytes', doc: 'The same as `body`.' },
   },
   elsewhere: ['grpcStatus'],
 } as const satisfies Declaration;
 
-/** The end of a `switch` over declared members: the compiler reports a member that is missing. */
+/** Default case of a `switch` over declared members: the compiler reports missing members. */
 function undeclared(_name: never): undefined {
   return undefined;
 }
 
-/** The request as expressions see it: after admission, before or after the policies that changed its headers. */
+/** The request in expressions, after request validation and the changes of the policies that have run. */
 class RequestView extends CelStruct {
   readonly #ctx: RequestContext;
 
@@ -164,7 +164,7 @@ class RequestView extends CelStruct {
   }
 }
 
-/** Milliseconds since 1970 as a CEL timestamp. */
+/** Converts a Unix time in ms to a CEL timestamp. */
 function moment(milliseconds: number): Timestamp {
   return new Timestamp(BigInt(milliseconds) * 1_000_000n);
 }
@@ -195,7 +195,7 @@ class SourceView extends CelStruct {
   }
 }
 
-/** A response as expressions see it: the client's, or the reply of an authorization service. */
+/** A response in expressions: the response to the client, or that of an authorization service. */
 export class ResponseView extends CelStruct {
   readonly #code: number;
   readonly #rawHeaders: readonly string[];

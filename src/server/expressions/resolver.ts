@@ -2,7 +2,7 @@ import type { VariableResolver } from '../kernel/expression.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { variableNamed } from './variable.ts';
 
-/** Variables of a request. Most are built when first read and cached; `overrides` come first. */
+/** Resolves the variables of a request. Most are created when first read and then cached. `overrides` take precedence. */
 export function resolverFor(
   ctx: RequestContext,
   overrides?: Readonly<Record<string, unknown>>,
@@ -22,7 +22,7 @@ export function resolverFor(
   return resolver;
 }
 
-/** The value of a root variable at this moment; it is not cached. */
+/** The current value of a root variable, without caching it. */
 export function variableOf(root: string, ctx: RequestContext): unknown {
   return variableNamed(root)?.value(ctx) ?? null;
 }

@@ -8,7 +8,7 @@ import { neededHeader } from './cel/expression.ts';
 
 const expression = z.string().min(1);
 
-/** A rule: an expression, or an expression under `allow`, `deny` or `require`. */
+/** A rule: an expression, or an object with an expression in `allow`, `deny` or `require`. */
 export const ruleSchema = z.union([
   expression,
   z.strictObject({
@@ -33,16 +33,18 @@ interface Rule {
 export type RuleSet = (lookup: VariableResolver) => Decision;
 
 /**
- * Compiles rules. A request passes when no `deny` rule is true or fails, every `require` rule is true, and, if
- * there are `allow` rules, one of them is true. `plain` says what an expression without a keyword is; `look` is
- * shown each rule, to warn of it.
+ * Compiles rules. A request is allowed if no `deny` rule is true or fails, every `require` rule is true, and, if there are
+ * `allow` rules, at least one of them is true.
+ *
+ * @param plain Effect of a rule without a keyword.
+ * @param check Called with each compiled rule, for further warnings.
  */
 export function compileRules(
   rules: readonly RuleConfig[],
   plain: Effect,
   scope: ExpressionScope,
   context: CompileContext,
-  look?: (rule: TracedExpression, context: CompileContext) => void,
+  check?: (rule: TracedExpression, context: CompileContext) => void,
 ): RuleSet {
   const compiled = rules.map((rule, index): Rule => {
     const at = context.at('rules', index);
@@ -51,7 +53,7 @@ export function compileRules(
     const inside = typeof rule === 'string' ? at : at.at(effect);
     const expression = inside.condition(source, scope);
     if (effect === 'deny') warnOfMissingHeader(expression, inside);
-    look?.(expression, inside);
+    check?.(expression, inside);
     return { effect, expression };
   });
   const of = (effect: Effect): Rule[] => compiled.filter((rule) => rule.effect === effect);
@@ -61,7 +63,7 @@ export function compileRules(
   const decide = (lookup: VariableResolver): Decision => {
     for (const { expression: rule } of denies) {
       const outcome = evaluate(rule, lookup);
-      // A deny rule that fails denies: who writes one wants to be safe when it does not work.
+      // A deny rule that fails also denies, which is the safe outcome.
       if (outcome.value || outcome.error !== undefined)
         return refused('deny', rule, outcome.error ?? 'is true');
     }
@@ -88,8 +90,8 @@ export function compileRules(
 }
 
 /**
- * Warns of plain rules beside others where they must all be true: in upstream's configurations, and under
- * `mcpAuthorization`, a plain rule is an `allow` rule, of which one suffices.
+ * Warns about plain rules next to other rules if all plain rules must be true: in upstream's configurations and in
+ * `mcpAuthorization`, a plain rule is an `allow` rule, and one true rule is enough.
  */
 export function warnOfMixedRules(rules: readonly RuleConfig[], context: CompileContext): void {
   const isPlain = (rule: RuleConfig): boolean => typeof rule === 'string';
@@ -108,9 +110,9 @@ export function warnOfMixedRules(rules: readonly RuleConfig[], context: CompileC
   });
 }
 
-/** A deny rule on a header that is missing fails, and so denies: seldom what was meant, and never what it looks like. */
+/** A deny rule that reads a missing header fails and therefore denies, which is rarely intended. */
 function warnOfMissingHeader(rule: TracedExpression, context: CompileContext): void {
-  // One that was refused reads nothing.
+  // An invalid expression reads nothing.
   const header = rule.roots.has('request') ? neededHeader(rule) : undefined;
   if (header === undefined) return;
   const { name, start, end } = header;
@@ -145,7 +147,7 @@ function refused(effect: Effect, rule: TracedExpression, why: string): Decision 
   return { allowed: false, reason: `${effect} rule ${why}: ${rule.source}`, rule };
 }
 
-/** Only the boolean true counts as true. */
+/** Evaluates a rule. Only the boolean true counts as true. */
 function evaluate(rule: TracedExpression, lookup: VariableResolver): { value: boolean; error?: string } {
   try {
     const value = rule.evaluate(lookup);
@@ -156,7 +158,7 @@ function evaluate(rule: TracedExpression, lookup: VariableResolver): { value: bo
   }
 }
 
-/** Rules as configuration dumps show them, by effect. `plain` is the effect of a rule without a keyword. */
+/** Rules by effect, for configuration dumps. `plain` is the effect of a rule without a keyword. */
 export function rulesByEffect(
   rules: readonly RuleConfig[],
   plain: 'allow' | 'require',

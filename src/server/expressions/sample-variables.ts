@@ -5,8 +5,8 @@ import { parseTimestamp } from './cel/time.ts';
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * Variables for an expression from a recorded request (`requestState` of a trace) instead of a live one. What JSON
- * cannot hold is what it was again: headers without case, times as timestamps, bodies (base64) as bytes.
+ * Resolves variables from a recorded request (`requestState` of a trace). Restores values that JSON cannot represent:
+ * case-insensitive headers, timestamps, and bodies (base64) as bytes.
  */
 export function sampleLookup(state: Json): VariableResolver {
   const request = message(state['request']);

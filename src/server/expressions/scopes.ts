@@ -1,17 +1,17 @@
 import type { ExpressionScope } from '../kernel/expression.ts';
 import { foreignMember } from './cel/declarations.ts';
 
-/** A scope with its documentation, which is printed in `agctl-expressions(7)`. */
+/** A scope with its documentation for `agctl-expressions(7)`. */
 export interface DocumentedScope extends ExpressionScope {
   /** When its expressions are evaluated. */
   readonly doc: string;
-  /** Ends of the paths of configuration keys with expressions of this scope: the keys themselves, or what holds the expressions. */
+  /** Path suffixes of the configuration keys that contain expressions of this scope. */
   readonly keys: readonly string[];
-  /** Where else. */
+  /** Other uses of the scope. */
   readonly also?: string;
 }
 
-/** Variables of every request, whatever handles it. Those that policies set are null until the policy has run. */
+/** Variables of every request. Variables that a policy sets are null until the policy has run. */
 export const REQUEST_ROOTS = ['request', 'source', 'jwt', 'apiKey', 'extauthz', 'proxy', 'backend'] as const;
 
 export const NOT_ENDED = { 'request.endTime': 'the request has not ended' } as const;
@@ -26,7 +26,7 @@ export const requestScope: DocumentedScope = {
   name: 'request',
   roots: REQUEST_ROOTS,
   unavailable: { ...NOT_ENDED, ...NOT_CALLED },
-  doc: 'While the request is handled: values that a policy sets are there once it has run.',
+  doc: 'While the request is handled: values that a policy sets are available once it has run.',
   keys: [
     'policies.authorization.rules',
     'policies.localRateLimit[].key',
@@ -39,7 +39,7 @@ export const requestScope: DocumentedScope = {
   ],
 };
 
-/** Why what is read at a path of an expression is never set in a scope; undefined when it may be. */
+/** The member at a path that is never set in a scope, with the reason; undefined if the path may be set. */
 export function whyUnavailable(
   scope: ExpressionScope,
   path: string,

@@ -2,7 +2,7 @@ import type { TracePlace } from '../../core/trace/event.ts';
 import type { Expression, TracedExpression } from '../kernel/expression.ts';
 import { CelEvaluationError } from './cel/expression.ts';
 
-/** Makes an expression report its results. Costs one check for `undefined` while the request is not observed. */
+/** Makes an expression report its results to the request's observer. Without one, this costs a check for `undefined`. */
 export function traced(
   expression: Expression,
   variables: readonly string[],

@@ -222,7 +222,7 @@ describe('ports at a reload', () => {
       JSON.stringify({ gateways: { g: { port, ...address, routes: [answer('one')] } } });
     await using it = await live(at({}));
     expect(await it.become(at({ address: '127.0.0.1' }))).toBe(false);
-    expect(it.gate.log.at(-1)).toContain('only a restart changes the address of a port');
+    expect(it.gate.log.at(-1)).toContain('changing the address of a port requires a restart');
     expect(await text(it.gate.url)).toBe('one');
   });
 
@@ -268,7 +268,7 @@ describe('ports at a reload', () => {
     const [stays, leaves] = await Promise.all(calls);
     expect(leaves?.error).toMatchObject({
       code: -32603,
-      message: expect.stringContaining('closes this port'),
+      message: expect.stringContaining('closing this port'),
     });
     expect(stays?.result.content[0].text).toBe('done');
     expect(it.gate.log.filter((line) => line.includes('1 request was aborted at the deadline'))).toHaveLength(
