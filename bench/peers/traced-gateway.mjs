@@ -12,11 +12,11 @@ const [file, tracePort] = process.argv.slice(2);
 const { config, source } = loadConfigText(readConfigFile(file), file, {});
 const log = createLog(fileSink(2), 'info', 'text');
 const { runtime } = compileRuntime({ config, source, log, folder: '/', env: {} });
-const { listeners, watchers } = await startGateway({ runtime, log, accessLog: fileSink(1) });
+const { listeners, traceSubscribers } = await startGateway({ runtime, log, accessLog: fileSink(1) });
 const admin = createServer((request, response) => {
   const query = new URL(request.url, 'http://localhost').searchParams;
   const expression = query.get('expression') ?? undefined;
-  const { stream } = openTraceStream(watchers, { expression, follow: query.has('follow') });
+  const { stream } = openTraceStream(traceSubscribers, { expression, follow: query.has('follow') });
   pipeline(stream, response.writeHead(200, TRACE_HEADERS), () => undefined);
 });
 admin.listen(Number(tracePort), '127.0.0.1', () => {

@@ -58,7 +58,7 @@ const PROCESS: readonly Bound[] = [
 async function ownBounds({ gateway, requests, streams, connections }: Admin): Promise<ShownBound[]> {
   const queued = [...streams].flatMap((stream) => stream.queued?.() ?? []);
   return [
-    { name: 'trace.watchers', used: gateway.watchers.size, max: LIMITS.traceWatchers },
+    { name: 'trace.watchers', used: gateway.traceSubscribers.size, max: LIMITS.traceWatchers },
     {
       name: 'trace.queueEvents',
       used: Math.max(0, ...queued.map(({ events }) => events)),

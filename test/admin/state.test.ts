@@ -199,8 +199,8 @@ describe('admin traces', () => {
     expect([status, text.startsWith('invalid expression: ')]).toEqual([400, true]);
     const leave = new AbortController();
     await fetch(`${running.admin}/debug/trace`, { signal: leave.signal });
-    expect(running.running.watchers.count).toBe(1);
+    expect(running.running.traceSubscribers.count).toBe(1);
     leave.abort();
-    await until(() => running.running.watchers.count === 0);
+    await until(() => running.running.traceSubscribers.count === 0);
   });
 });

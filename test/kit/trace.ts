@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
 import type { TraceEvent, TraceMessage } from '../../src/core/trace/event.ts';
 import { openTraceStream, TRACE_HEADERS } from '../../src/server/observe/trace-stream.ts';
-import type { Watchers } from '../../src/server/observe/watchers.ts';
+import type { TraceSubscribers } from '../../src/server/observe/trace-subscribers.ts';
 import type { TestGateway } from './gateway.ts';
 import { until } from './until.ts';
 
@@ -13,10 +13,14 @@ export interface TraceServer extends AsyncDisposable {
   readonly url: string;
 }
 
-export async function traceServer({ watchers }: { readonly watchers: Watchers }): Promise<TraceServer> {
+export async function traceServer({
+  traceSubscribers,
+}: {
+  readonly traceSubscribers: TraceSubscribers;
+}): Promise<TraceServer> {
   const server: Server = createServer((request, response) => {
     const query = new URL(request.url ?? '/', 'http://localhost').searchParams;
-    const opened = openTraceStream(watchers, {
+    const opened = openTraceStream(traceSubscribers, {
       expression: query.get('expression') ?? undefined,
       follow: query.get('follow') === 'true',
       count: query.get('count') ?? undefined,

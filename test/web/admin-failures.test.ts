@@ -23,7 +23,7 @@ browserTest('a failing tool call counts as an error on every page', async (brows
   const session = await openSession(`${ui.gate.url}/mcp`);
   await page.goto(`${ui.url}/trace`);
   await page.getByRole('button', { name: 'Arm' }).click();
-  await until(() => ui.gate.running.watchers.active);
+  await until(() => ui.gate.running.traceSubscribers.active);
   await session.request('tools/call', { name: 'files_fail', arguments: {} });
   const verdict = trace(page).getByText('200, the tool reported an error (isError), answered by stdio:files');
   await verdict.waitFor();

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => ui[Symbol.asyncDispose]());
 
-const watched = (): boolean => ui.gate.running.watchers.active;
+const watched = (): boolean => ui.gate.running.traceSubscribers.active;
 const trace = (page: Page) => page.getByRole('article', { name: 'Trace' });
 
 browserTest(

@@ -10,7 +10,7 @@ export const debugTrace = defineEndpoint({
   methods: ['GET', 'POST'],
   isSlow: true,
   handle(request, reply, { gateway, streams }) {
-    const opened = openTraceStream(gateway.watchers, {
+    const opened = openTraceStream(gateway.traceSubscribers, {
       expression: parameter(request, 'expression'),
       follow: parameter(request, 'follow') === 'true',
       count: parameter(request, 'count'),

@@ -12,9 +12,9 @@ export const accessLogSchema = z
       .record(z.string().min(1), z.string().min(1))
       .default({})
       .describe(
-        'Fields to add to each line, as CEL expressions. One that fails or gives null is left out. A field of a known name replaces it.',
+        'Fields to add to each line, as CEL expressions. A field whose expression fails or evaluates to null is omitted. A field with the name of a built-in field replaces it.',
       ),
-    remove: z.array(z.string().min(1)).default([]).describe('Names of fields to leave out.'),
+    remove: z.array(z.string().min(1)).default([]).describe('Names of fields to omit.'),
     filter: z
       .string()
       .min(1)
@@ -23,13 +23,13 @@ export const accessLogSchema = z
   })
   .describe('The access log.');
 
-/** Changes to access-log lines, compiled. */
+/** Compiled `frontendPolicies.accessLog`. */
 export interface AccessLogPolicy {
-  /** Names of base fields that are not printed. */
+  /** Names of built-in fields that are omitted: removed ones, and those replaced by an added field. */
   readonly removed: ReadonlySet<string>;
-  /** Whether a line is written for this request. */
-  isWanted(ctx: RequestContext): boolean;
-  /** Added fields in the order of the configuration, without those that have no value. */
+  /** Whether a line is written for this request. A filter that fails counts as false. Default: true. */
+  isLogged(ctx: RequestContext): boolean;
+  /** Added fields in configuration order, without those that failed or are null. */
   added(ctx: RequestContext): (readonly [name: string, value: Exclude<CelResult, null>])[];
 }
 
@@ -40,11 +40,11 @@ export function compileAccessLogPolicy(
   const fields = Object.entries(add).map(
     ([name, source]) => [name, context.at('add', name).cel(source, logScope)] as const,
   );
-  const wanted = filter === undefined ? undefined : context.at('filter').condition(filter, logScope);
+  const condition = filter === undefined ? undefined : context.at('filter').condition(filter, logScope);
   return {
     removed: new Set([...remove, ...fields.map(([name]) => name)]),
-    // A filter that fails drops the line, as upstream does: `filter` says what to keep.
-    isWanted: (ctx) => wanted === undefined || tryEvaluate(wanted, resolverFor(ctx)) === true,
+    // As upstream: a filter that fails drops the line.
+    isLogged: (ctx) => condition === undefined || tryEvaluate(condition, resolverFor(ctx)) === true,
     added: (ctx) => (fields.length === 0 ? [] : addedFields(fields, ctx)),
   };
 }

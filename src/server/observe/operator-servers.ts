@@ -7,7 +7,7 @@ import type { Metrics } from './metrics/metrics.ts';
 import { type Readiness, readinessHandler } from './readiness.ts';
 import { statsHandler } from './stats-server.ts';
 
-/** What the servers show, and what they are told by. */
+/** What the metrics and readiness servers need. */
 export interface OperatorServers {
   readonly config: {
     readonly config: { readonly statsAddr?: string | undefined; readonly readinessAddr?: string | undefined };
@@ -19,9 +19,9 @@ export interface OperatorServers {
 }
 
 /**
- * Opens the servers of metrics and readiness. The result closes them.
+ * Opens the metrics and readiness servers. The returned function closes them.
  *
- * @throws OperatorServerError, after closing what was open
+ * @throws OperatorServerError if a configured address cannot be used; servers already open are closed first
  */
 export async function openSignalServers({
   config: { config },
@@ -61,20 +61,20 @@ export async function openSignalServers({
   return close;
 }
 
-/** One server for operators, such as that of the metrics. */
+/** A server for operators, such as the metrics server. */
 export interface OperatorServer {
-  /** As the log names it. */
+  /** Name in the log. */
   readonly component: string;
-  /** Key of `config` that sets its address, and the environment variable that wins. */
+  /** Key of `config` that sets the address. `variable` names the environment variable that overrides it. */
   readonly key: string;
   readonly variable: string;
   readonly fallback: string;
-  /** As configured. */
+  /** Address from the configuration. */
   readonly configured: string | undefined;
   readonly onRequest: RequestListener;
 }
 
-/** An address that someone asked for cannot be had. `path` is its place in the configuration. */
+/** A configured address cannot be used. `path` is its key in the configuration. */
 export class OperatorServerError extends Error {
   readonly path: Path;
   readonly code: string;
@@ -88,10 +88,10 @@ export class OperatorServerError extends Error {
 }
 
 /**
- * Opens a server. Its default address being taken is a warning: a second gateway on a laptop still serves. An address
- * from the configuration or the environment that cannot be had is an error.
+ * Opens a server; undefined if it is off or its default address is in use. The latter only logs a warning, so that a
+ * second gateway on the same machine starts.
  *
- * @throws OperatorServerError
+ * @throws OperatorServerError if an address from the configuration or the environment cannot be used
  */
 export async function openOperatorServer(
   { component, key, variable, fallback, configured, onRequest }: OperatorServer,
@@ -102,7 +102,8 @@ export async function openOperatorServer(
   const text = fromEnv ?? configured ?? fallback;
   const address = parseListenAddress(text);
   const path = ['config', key];
-  if (address === undefined) throw new OperatorServerError(`${variable}: \`${text}\` is no address`, path);
+  if (address === undefined)
+    throw new OperatorServerError(`${variable}: \`${text}\` is not an address`, path);
   try {
     const server = await listenOn(address, onRequest);
     if (server !== undefined)

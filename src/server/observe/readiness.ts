@@ -1,22 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Which parts of the program are not ready yet. */
+/** Tracks the startup tasks that must finish before the program is ready. */
 export class Readiness {
   readonly #pending = new Set<string>();
 
-  /** Not ready until the returned function is called. */
+  /** Registers a task. The program is not ready until the returned function is called. */
   begin(task: string): () => void {
     this.#pending.add(task);
     return () => void this.#pending.delete(task);
   }
 
-  /** Names of what is missing, sorted. */
+  /** Names of unfinished tasks, sorted. */
   get pending(): readonly string[] {
     return [...this.#pending].sort();
   }
 }
 
-/** Answers GET `/healthz/ready`: 200 `ready`, or 500 with what is missing. */
+/** Handles GET `/healthz/ready`: 200 `ready`, or 500 with the unfinished tasks. Other paths: 404; other methods: 405. */
 export function readinessHandler(
   readiness: Readiness,
 ): (request: IncomingMessage, response: ServerResponse) => void {

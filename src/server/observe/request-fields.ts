@@ -9,12 +9,12 @@ import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 
 export type FieldValue = CelResult | undefined;
-/** One field of an ended request. `quoted`: text that may come from anywhere, in quotes where a line is text. */
+/** One access-log field. `quoted`: free text, always quoted in the text format. */
 export type Field = readonly [name: string, value: FieldValue, style?: 'quoted'];
 
 /**
- * Every field of an access-log line, in the order they are printed; undefined ones are left out.
- * Names and order: the specification's "Access log" and upstream's wire format.
+ * The built-in fields of an access-log line, in printing order; fields whose value is undefined are omitted.
+ * Names and order follow the specification's "Access log" and upstream's wire format.
  */
 export function requestFields(ctx: RequestContext, status: number): Field[] {
   const mcp = mcpFields.get(ctx);
@@ -26,8 +26,8 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
     ['endpoint', ctx.endpoint],
     ['src.addr', sourceAddress(ctx)],
     ['http.method', ctx.method],
-    ['http.host', askedHost(ctx)],
-    ['http.path', shownTarget(ctx)],
+    ['http.host', requestedHost(ctx)],
+    ['http.path', redactedTarget(ctx)],
     ['http.version', `HTTP/${ctx.request.httpVersion}`],
     ['http.status', status],
     ['trace.id', ctx.span?.traceId],
@@ -42,12 +42,12 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
     ['gen_ai.prompt.name', mcp?.prompt],
     ['mcp.session.id', mcp?.sessionId],
     ['mcp.error.code', mcp?.errorCode],
-    ['mcp.error.message', clean(mcp?.errorMessage), 'quoted'],
-    // A tool's own failure has no code; that of a provider is its status, and the name that the provider gives it.
+    ['mcp.error.message', redact(mcp?.errorMessage), 'quoted'],
+    // A tool error has no code. A provider error has the provider's own name for it.
     ['error.type', mcp?.isToolError ? TOOL_ERROR : llm?.providerError?.name],
     ...llmFieldsOf(llm, refusedModel.get(ctx)),
-    ['error', clean(ctx.error), 'quoted'],
-    ['error.detail', clean(ctx.errorDetail ?? mcp?.errorDetail), 'quoted'],
+    ['error', redact(ctx.error), 'quoted'],
+    ['error.detail', redact(ctx.errorDetail ?? mcp?.errorDetail), 'quoted'],
     ['reason', ctx.reason === 'Upstream' ? undefined : ctx.reason],
     ['duration', `${Math.round(performance.now() - ctx.timings.started)}ms`],
   ];
@@ -77,7 +77,7 @@ function llmFieldsOf(llm: LlmCall | undefined, refused: string | undefined): Fie
     ['gw.ai.guardrail.unseen', llm.unseenMedia],
     ['gw.ai.stream.held', llm.heldFor === undefined ? undefined : `${llm.heldFor}ms`],
     ['gw.ai.usage.cost.total', cost?.total],
-    // Only where prices are wanted and missing: without a catalog there is nothing to explain.
+    // Only if a catalog is configured but has no price: without a catalog there is nothing to explain.
     [
       'gw.ai.usage.cost.problem',
       cost?.status === 'Missing' || cost?.status === 'Unpriced' ? cost.reason : undefined,
@@ -104,15 +104,15 @@ const seconds = (milliseconds: number): number => Math.round(milliseconds * 1000
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
-/** What a server says of a failure may quote the URL that it was called with. */
-const clean = (text: string | undefined): string | undefined =>
+/** Redacts credentials: a server's error message may quote the URL it was called with. */
+const redact = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : byForm.text(text);
 
 /**
- * The host that was decided on, or the one that was asked for when the request was refused before: that of an absolute
- * target wins over the Host header (RFC 9112 §3.2.2).
+ * The validated host, or the requested one if the request was rejected before validation. The host of an absolute
+ * target takes precedence over the Host header (RFC 9112 §3.2.2).
  */
-function askedHost({ host, request }: RequestContext): string {
+function requestedHost({ host, request }: RequestContext): string {
   if (host !== '') return host;
   const { url = '', headers } = request;
   const absolute = url.startsWith('/') ? undefined : /^https?:\/\/(?:[^/?#]*@)?([^/?#]*)/i.exec(url)?.[1];
@@ -120,10 +120,10 @@ function askedHost({ host, request }: RequestContext): string {
 }
 
 /**
- * The target that was decided on, or the one that was sent when it was refused, without the parameters that the
- * configuration reads credentials from; other credentials are redacted.
+ * The validated request target, or the raw one if the request was rejected before validation. Query parameters that the
+ * configuration reads credentials from are removed; other credentials are redacted.
  */
-function shownTarget(ctx: RequestContext): string | undefined {
+function redactedTarget(ctx: RequestContext): string | undefined {
   const { request, path, query } = ctx;
   const secretParameters = credentialParameters.get(ctx);
   const url = path === '' ? request.url : path + query;

@@ -6,7 +6,7 @@ import {
   REQUEST_ROOTS,
 } from '../expressions/scopes.ts';
 
-/** Whether a request is recorded as a span: before any policy has run. */
+/** Expressions that decide whether a request is recorded as a span. Evaluated before any policy. */
 export const samplingScope: DocumentedScope = {
   name: 'sampling',
   roots: REQUEST_ROOTS,
@@ -19,26 +19,26 @@ export const samplingScope: DocumentedScope = {
     extauthz: 'no policy has run',
     'proxy.route.name': 'the route is not known',
   },
-  doc: 'When a request has arrived and its route is found, before its policies.',
+  doc: 'After a request is routed, before its policies run.',
   keys: ['tracing.randomSampling', 'tracing.clientSampling'],
 };
 
-/** Which requests to trace: as they came in, before they are validated. */
+/** Expressions that select requests to trace. Evaluated on the raw request, before validation. */
 export const traceFilterScope: DocumentedScope = {
   name: 'traceFilter',
   roots: ['request', 'source'],
   unavailable: { ...NOT_ENDED, ...NO_BODY },
-  doc: 'When a request has arrived: as it came, and without its body.',
+  doc: 'When a request arrives: on the raw request, without its body.',
   keys: [],
   also: '`--match` of `agctl proxy trace`, and the expression of `/debug/trace`',
 };
 
-/** Access-log fields and filter: everything, once the response has ended. */
+/** Expressions of the access log, metrics and spans. Evaluated after the response ends, when every variable is set. */
 export const logScope: DocumentedScope = {
   name: 'log',
   roots: [...REQUEST_ROOTS, 'response', 'mcp', 'llm'],
   unavailable: {},
-  doc: 'When the response has ended.',
+  doc: 'After the response ends.',
   keys: [
     'frontendPolicies.accessLog.add',
     'frontendPolicies.accessLog.filter',

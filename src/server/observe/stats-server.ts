@@ -3,7 +3,7 @@ import type { Metrics } from './metrics/metrics.ts';
 
 const OPEN_METRICS = 'application/openmetrics-text';
 
-/** Answers `/metrics` and `/stats/prometheus`, any method, with the metrics as OpenMetrics text; 404 otherwise. */
+/** Handles `/metrics` and `/stats/prometheus`, any method, with the metrics as OpenMetrics text. Other paths: 404. */
 export function statsHandler(metrics: Metrics): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     const path = request.url?.split('?')[0];
@@ -17,7 +17,7 @@ export function statsHandler(metrics: Metrics): (request: IncomingMessage, respo
   };
 }
 
-/** Type of the metrics text: that of OpenMetrics for those who ask for it, plain text for everyone else. */
+/** Content type of the metrics text: OpenMetrics if the `accept` header names it, otherwise plain text. */
 export function contentType(accept: string | undefined): string {
   return accept?.includes(OPEN_METRICS)
     ? `${OPEN_METRICS}; version=1.0.0; charset=utf-8`

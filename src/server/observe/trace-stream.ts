@@ -2,21 +2,21 @@ import { Readable } from 'node:stream';
 import { LIMITS } from '../../core/limits.ts';
 import type { TraceEvent } from '../../core/trace/event.ts';
 import { endFrame, eventFrame, KEEPALIVE_FRAME, READY_FRAME } from '../../core/trace/frames.ts';
-import { compileTraceFilter, type Watch, type Watchers } from './watchers.ts';
+import { compileTraceFilter, type TraceSubscribers, type TraceSubscription } from './trace-subscribers.ts';
 
 export interface TraceStreamOptions {
-  /** CEL over the raw request; empty or undefined for any request. */
+  /** CEL condition on the raw request. Empty or undefined: any request. */
   readonly expression?: string | undefined;
-  /** Many requests, not one; each event carries `requestId`. */
+  /** Whether to trace requests until the client leaves. Default: one request. Events then carry `requestId`. */
   readonly follow?: boolean | undefined;
-  /** So many requests, as text; more than one carry `requestId`, too. The stream ends after the last. */
+  /** Number of requests to trace, 1 to 999999, as text. Events carry `requestId` if it is more than 1. */
   readonly count?: string | undefined;
 }
 
-/** Headers of the answer to `/debug/trace`. */
+/** Response headers of `/debug/trace`. */
 export const TRACE_HEADERS = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' } as const;
 
-/** What waits for the reader of a stream. */
+/** Frames not yet read by the client. */
 export interface Queued {
   readonly events: number;
   readonly bytes: number;
@@ -24,25 +24,26 @@ export interface Queued {
 
 export type TraceOpening =
   | { readonly stream: Readable & { readonly queued: Queued } }
-  /** Refused: `text` is plain and ends with a line break. */
+  /** Rejected: 400 for an invalid option, 503 at the subscriber limit. `text` is plain text and ends with a newline. */
   | { readonly status: 400 | 503; readonly text: string };
 
 /**
- * Opens the stream behind `/debug/trace`: `: ready`, one `data:` frame an event, `: keepalive` every second, and its
- * end after the traced request is over, body and access log included. The watcher is registered before this returns.
+ * Opens the stream behind `/debug/trace`: `: ready`, one `data:` frame per event, and `: keepalive` every
+ * `LIMITS.traceKeepalive` ms while nothing is queued. It ends after the traced request, including its body and access-log
+ * line. The subscriber is registered before this function returns.
  *
- * To mount it with fastify (a client that leaves destroys the stream, which takes the watcher back):
+ * Usage with fastify (a client that disconnects destroys the stream, which cancels the subscription):
  *
- *     const opened = openTraceStream(gateway.watchers, { expression: query.expression, count: query.count });
+ *     const opened = openTraceStream(gateway.traceSubscribers, { expression, count });
  *     if ('text' in opened) return reply.code(opened.status).type('text/plain').send(opened.text);
  *     return reply.headers(TRACE_HEADERS).send(opened.stream);
  *
  * With `node:http`: `response.writeHead(200, TRACE_HEADERS)` and `pipeline(opened.stream, response, () => {})`.
- * A reader that is slow loses events beyond `LIMITS.traceQueueEvents` and `traceQueueBytes`; a `message` event says
- * where, and how many.
+ * Events beyond `LIMITS.traceQueueEvents` or `LIMITS.traceQueueBytes` are dropped; a `message` event reports where and
+ * how many.
  */
 export function openTraceStream(
-  watchers: Watchers,
+  subscribers: TraceSubscribers,
   { expression, follow, count }: TraceStreamOptions,
 ): TraceOpening {
   const compiled = expression === undefined || expression === '' ? undefined : compileTraceFilter(expression);
@@ -51,7 +52,7 @@ export function openTraceStream(
   if (count !== undefined && !/^[1-9]\d{0,5}$/.test(count))
     return { status: 400, text: 'invalid count: a number from 1 to 999999\n' };
   const stream = new TraceStream(follow === true && count === undefined);
-  const watch = watchers.watch({
+  const subscription = subscribers.subscribe({
     filter: compiled?.filter,
     follow: follow === true,
     count: count === undefined ? undefined : Number(count),
@@ -59,21 +60,21 @@ export function openTraceStream(
     requestEnded: (requestId) => stream.requestEnded(requestId),
     ended: () => stream.finish(),
   });
-  if (watch === undefined) {
+  if (subscription === undefined) {
     stream.destroy();
     return { status: 503, text: `${LIMITS.traceWatchers} traces are open already: close one of them\n` };
   }
-  stream.begin(watch);
+  stream.begin(subscription);
   return { stream };
 }
 
-/** Frames that wait for the reader: bounded, whatever the reader does. */
+/** A bounded queue of frames for one reader. */
 class TraceStream extends Readable {
   readonly #follows: boolean;
   #frames: string[] = [];
   #length = 0;
   #dropped = 0;
-  #watch: Watch | undefined;
+  #subscription: TraceSubscription | undefined;
   #isDone = false;
   #wantsMore = false;
   #isPassing = false;
@@ -81,7 +82,7 @@ class TraceStream extends Readable {
   #end: NodeJS.Timeout | undefined;
 
   constructor(follows: boolean) {
-    // Texts go through as they are; what waits is counted here, in characters.
+    // Frames are passed on unchanged; the queue is counted here, in characters.
     super({ encoding: 'utf8', highWaterMark: LIMITS.streamHighWaterBytes });
     this.#follows = follows;
   }
@@ -90,11 +91,11 @@ class TraceStream extends Readable {
     return { events: this.#frames.length, bytes: this.#length };
   }
 
-  begin(watch: Watch): void {
-    this.#watch = watch;
+  begin(subscription: TraceSubscription): void {
+    this.#subscription = subscription;
     this.#add(READY_FRAME);
     this.#keepalive = setInterval(() => {
-      // A reader that has yet to take what waits for it needs no sign of life on top.
+      // Queued frames already keep the connection alive.
       if (this.#frames.length === 0) this.#add(KEEPALIVE_FRAME);
     }, LIMITS.traceKeepalive);
     if (this.#follows) this.#end = setTimeout(() => this.#timeIsUp(), LIMITS.traceFollowTime);
@@ -119,7 +120,7 @@ class TraceStream extends Readable {
     this.#add(endFrame(requestId));
   }
 
-  /** The traced request is over, or the last of several. */
+  /** Ends the stream after the queued frames. Called after the last traced request. */
   finish(): void {
     if (this.#isDone) return;
     this.#noteDropped(0);
@@ -156,14 +157,14 @@ class TraceStream extends Readable {
   }
 
   #timeIsUp(): void {
-    this.#watch?.cancel();
+    this.#subscription?.cancel();
     this.finish();
   }
 
   #stop(): void {
     clearInterval(this.#keepalive);
     clearTimeout(this.#end);
-    this.#watch?.cancel();
+    this.#subscription?.cancel();
   }
 
   #add(frame: string): void {
@@ -173,7 +174,7 @@ class TraceStream extends Readable {
   }
 
   #pass(): void {
-    // A push may ask for more before it returns.
+    // `push` may call `_read` before it returns.
     if (this.#isPassing) return;
     this.#isPassing = true;
     while (this.#wantsMore && this.#frames.length > 0) {

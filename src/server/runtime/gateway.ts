@@ -8,15 +8,14 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
 import { llmCall } from '../llm/call.ts';
 import { finalizeUsage } from '../llm/finalize-usage.ts';
-import { AccessLog, type RequestFinishedListener } from '../observe/access-log.ts';
-import { recordBody } from '../observe/body-record.ts';
-import { LostLines } from '../observe/lost-lines.ts';
+import { AccessLog, type RequestFinishedListener, recordBody } from '../observe/access-log.ts';
+import { RequestDebugLog } from '../observe/debug-log.ts';
+import { DroppedLinesReporter } from '../observe/dropped-lines.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
-import { RequestLines } from '../observe/request-lines.ts';
 import { traceBegin, traceEnd } from '../observe/trace/listener.ts';
 import { TraceObserver } from '../observe/trace/trace-observer.ts';
-import { createWatchers, type Watchers } from '../observe/watchers.ts';
+import { createTraceSubscribers, type TraceSubscribers } from '../observe/trace-subscribers.ts';
 import type { ActiveConfig } from './active-config.ts';
 import { activeConfig } from './active-config.ts';
 import type { RetiredComponents } from './component-cache.ts';
@@ -41,7 +40,7 @@ export interface Gateway {
   onRequestFinished(listener: RequestFinishedListener): () => void;
   readonly metrics: Metrics;
   /** Streams of `/debug/trace`. */
-  readonly watchers: Watchers;
+  readonly traceSubscribers: TraceSubscribers;
   /** Requests whose response has not ended. */
   readonly openRequests: OpenRequestList;
   /** Open connections of each gateway. */
@@ -70,11 +69,11 @@ export async function startGateway({ runtime, log, accessLog }: GatewayOptions):
 
 class RunningGateway implements Gateway {
   readonly metrics: Metrics;
-  readonly watchers = createWatchers();
+  readonly traceSubscribers = createTraceSubscribers();
   readonly #log: Log;
   readonly #accessLog: AccessLog;
-  readonly #requestLines: RequestLines;
-  readonly #lostLines: LostLines;
+  readonly #debugLog: RequestDebugLog;
+  readonly #droppedLines: DroppedLinesReporter;
   readonly #requests = new OpenRequests();
   readonly #events: PortEvents;
   #runtime: Runtime;
@@ -89,12 +88,12 @@ class RunningGateway implements Gateway {
   constructor(runtime: Runtime, log: Log, sink: LineSink) {
     this.#runtime = runtime;
     this.#log = log;
-    this.#requestLines = new RequestLines(log);
+    this.#debugLog = new RequestDebugLog(log);
     this.metrics = runtime.metrics;
     const { format } = runtime.config.config.logging;
     this.#accessLog = new AccessLog({ sink, format, directives: log.directives });
-    this.#lostLines = new LostLines(sink, log);
-    this.metrics.accessLogLinesLost = () => this.#lostLines.count;
+    this.#droppedLines = new DroppedLinesReporter(sink, log);
+    this.metrics.accessLogLinesLost = () => this.#droppedLines.count;
     this.#events = {
       handle: (ctx, active) => this.#handle(ctx, active),
       ended: (ctx, status, bodyBytes) => this.#ended(ctx, status, bodyBytes),
@@ -173,7 +172,7 @@ class RunningGateway implements Gateway {
     await Promise.all([...closed, ...this.#retiring]);
     await this.#tracing?.close();
     await this.#runtime.close();
-    this.#lostLines.close();
+    this.#droppedLines.close();
   }
 
   /** Drains ports. Requests that are still open at the deadline, on any of them, get an error response and are aborted. */
@@ -196,7 +195,7 @@ class RunningGateway implements Gateway {
     activeConfig.set(ctx, active);
     ctx.logReads = runtime.logReads;
     this.#requests.began(ctx);
-    if (this.watchers.active || this.#requestLines.isOn) this.#observe(ctx, runtime);
+    if (this.traceSubscribers.active || this.#debugLog.isOn) this.#observe(ctx, runtime);
     const reply = await handleRequest(ctx, active.gateway);
     if (runtime.logReads.reads('response.body', 'response.bodyPrefix'))
       recordBody(ctx, reply, runtime.config.frontendPolicies.http.maxBufferSize);
@@ -213,8 +212,8 @@ class RunningGateway implements Gateway {
   }
 
   #tracerOf(ctx: RequestContext): TraceObserver | undefined {
-    const lines = this.#requestLines.isOn ? this.#requestLines.of(ctx) : undefined;
-    const claimed = this.watchers.active ? this.watchers.claim(ctx, lines) : undefined;
+    const lines = this.#debugLog.isOn ? this.#debugLog.of(ctx) : undefined;
+    const claimed = this.traceSubscribers.active ? this.traceSubscribers.claim(ctx, lines) : undefined;
     return claimed ?? (lines === undefined ? undefined : new TraceObserver(ctx, lines));
   }
 

@@ -46,7 +46,7 @@ async function traced(args: readonly string[], act: () => Promise<unknown>) {
     ],
     { live },
   );
-  await until(() => live.stderr.includes('waiting') || gate.running.watchers.active);
+  await until(() => live.stderr.includes('waiting') || gate.running.traceSubscribers.active);
   await act();
   return ran;
 }
@@ -143,7 +143,7 @@ test('the trace of a request that its timeout ended blames neither a policy nor 
   const live = { stdout: '', stderr: '' };
   const args = ['proxy', 'trace', '--admin', `127.0.0.1:${admin.port}`, '--fail-on', 'deny'];
   const ran = cli(args, { live });
-  await until(() => slow.running.watchers.active);
+  await until(() => slow.running.traceSubscribers.active);
   await send(slow.url);
   const { code, stdout } = await ran;
   const why = 'no response within 100 ms';

@@ -92,7 +92,7 @@ describe('an address in use', () => {
     await expect(asked).rejects.toThrow(OperatorServerError);
     await expect(openOperatorServer(server, { STATS_ADDR: address }, log)).rejects.toThrow('already in use');
     await expect(openOperatorServer(server, { STATS_ADDR: 'nowhere' }, log)).rejects.toThrow(
-      'STATS_ADDR: `nowhere` is no address',
+      'STATS_ADDR: `nowhere` is not an address',
     );
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'a.yaml');

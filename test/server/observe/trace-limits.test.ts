@@ -32,7 +32,7 @@ const decoded = (events: readonly { message: object }[]): string =>
 test('a request without a watcher makes no watcher lookup and emits no trace events', async () => {
   await using gate = await routed({ directResponse: {}, authorization: { rules: ['true'] } });
   const emit = vi.spyOn(Tracer.prototype, 'emit');
-  const claim = vi.spyOn(gate.running.watchers, 'claim');
+  const claim = vi.spyOn(gate.running.traceSubscribers, 'claim');
   try {
     for (let index = 0; index < 20; index += 1) await send(gate.url);
     expect([claim.mock.calls.length, emit.mock.calls.length]).toEqual([0, 0]);
@@ -142,7 +142,7 @@ test('a trace reader that does not read loses events, is informed of the loss an
   const socket = createConnection(server.port, '127.0.0.1');
   socket.pause();
   socket.write('GET /debug/trace?follow=true HTTP/1.1\r\nhost: x\r\n\r\n');
-  await until(() => gate.running.watchers.active);
+  await until(() => gate.running.traceSubscribers.active);
   const heavy = `${gate.url}/${'y'.repeat(7_000)}`;
   // The socket buffers add to what the stream may hold.
   for (let index = 0; index < 200; index += 1) await send(heavy);
@@ -159,7 +159,7 @@ test('a trace reader that does not read loses events, is informed of the loss an
   expect(Number(dropped)).toBeGreaterThan(0);
   expect(text.length).toBeLessThan(2 * LIMITS.traceQueueBytes + 8_000_000);
   socket.destroy();
-  await until(() => !gate.running.watchers.active);
+  await until(() => !gate.running.traceSubscribers.active);
 });
 
 test('a following trace watches a bounded number of requests at once, and the next when one has ended', async () => {

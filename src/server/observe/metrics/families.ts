@@ -1,7 +1,7 @@
 import type { Counter, Histogram } from 'prom-client';
 import { counterFamily, type Family, histogramFamily } from './family.ts';
 
-// Names, labels and buckets are those of upstream's dashboards, with the prefix `gw_`.
+// Names, labels and buckets match upstream's dashboards, with the prefix `gw_`.
 
 export const ROUTE_LABELS = ['bind', 'gateway', 'listener', 'route', 'route_rule'] as const;
 const HTTP_LABELS = ['backend', 'protocol', 'method', 'status', 'reason', ...ROUTE_LABELS];
@@ -31,73 +31,87 @@ const CONNECT_SECONDS = [0.0005, 0.0015, 0.0043, 0.0126, 0.0368, 0.108, 0.316, 0
 
 export type Families = ReturnType<typeof createFamilies>;
 
-/** Every family that requests change, in the order they are printed. `custom` are the labels of `config.metrics`. */
+/**
+ * Creates every metric family that requests update, in the order in which they are printed. `custom`: names of the
+ * labels added by `config.metrics`.
+ */
 export function createFamilies(custom: readonly string[]) {
-  const counter = (name: string, help: string, labels: readonly string[]): Family<Counter> =>
-    counterFamily({ name: `gw_${name}`, help }, labels);
-  const histogram = (
-    name: string,
-    help: string,
-    labels: readonly string[],
-    bounds: readonly number[],
-  ): Family<Histogram> => histogramFamily({ name: `gw_${name}`, help }, labels, bounds);
-  const genAi = [...GEN_AI_LABELS, ...custom];
-  const http = [...HTTP_LABELS, ...custom];
-  const minimal = [...MINIMAL_LABELS, ...custom];
+  const { guardrails, catalogLookups, ...llm } = llmFamilies([...GEN_AI_LABELS, ...custom]);
+  const { requests, connections, ...http } = httpFamilies(
+    [...HTTP_LABELS, ...custom],
+    [...MINIMAL_LABELS, ...custom],
+  );
+  const mcp = mcpFamilies([...MCP_LABELS, ...custom]);
+  return { ...llm, requests, guardrails, catalogLookups, connections, ...mcp, ...http };
+}
+
+const counter = (name: string, help: string, labels: readonly string[]): Family<Counter> =>
+  counterFamily({ name: `gw_${name}`, help }, labels);
+
+const histogram = (
+  name: string,
+  help: string,
+  labels: readonly string[],
+  bounds: readonly number[],
+): Family<Histogram> => histogramFamily({ name: `gw_${name}`, help }, labels, bounds);
+
+/** `labels`: those of LLM calls. */
+function llmFamilies(labels: readonly string[]) {
   return {
     tokenUsage: histogram(
       'gen_ai_client_token_usage',
       'Number of tokens used per request',
-      ['gen_ai_token_type', ...genAi],
+      ['gen_ai_token_type', ...labels],
       TOKENS,
     ),
     cost: counter(
       'gen_ai_client_cost_usd',
       'Cost of LLM requests in US dollars, by the model cost catalog',
-      genAi,
+      labels,
     ),
     modelDuration: histogram(
       'gen_ai_server_request_duration',
       'Duration of LLM requests in seconds',
-      genAi,
+      labels,
       MODEL_SECONDS,
     ),
     perOutputToken: histogram(
       'gen_ai_server_time_per_output_token',
       'Time per output token of streamed LLM responses in seconds',
-      genAi,
+      labels,
       PER_TOKEN_SECONDS,
     ),
     firstToken: histogram(
       'gen_ai_server_time_to_first_token',
       'Time to the first token of streamed LLM responses in seconds',
-      genAi,
+      labels,
       FIRST_TOKEN_SECONDS,
     ),
-    requests: counter('requests', 'Total number of HTTP requests', http),
     guardrails: counter('guardrail_checks', 'Total number of guardrail checks', ['phase', 'action']),
     catalogLookups: counter(
       'cost_catalog_lookups',
       'Total number of model cost catalog lookups by resolution status',
-      ['status', ...genAi],
+      ['status', ...labels],
     ),
-    connections: counter(
-      'downstream_connections',
-      'Total number of connections of clients',
-      CONNECTION_LABELS,
-    ),
-    mcpRequests: counter('mcp_requests', 'Total number of MCP requests', [...MCP_LABELS, ...custom]),
-    responseBytes: counter('response_bytes', 'Total bytes of HTTP response bodies', http),
-    duration: histogram('request_duration_seconds', 'Duration of HTTP requests', http, REQUEST_SECONDS),
+  };
+}
+
+/** `labels`: those of a finished request; `minimal`: those of its processing time. */
+function httpFamilies(labels: readonly string[], minimal: readonly string[]) {
+  return {
+    requests: counter('requests', 'Total number of HTTP requests', labels),
+    connections: counter('downstream_connections', 'Total number of client connections', CONNECTION_LABELS),
+    responseBytes: counter('response_bytes', 'Total bytes of HTTP response bodies', labels),
+    duration: histogram('request_duration_seconds', 'Duration of HTTP requests', labels, REQUEST_SECONDS),
     requestProcessing: histogram(
       'request_processing_seconds',
-      'Time from the arrival of a request to the call of its backend',
+      'Time from the arrival of a request to the call to its backend',
       minimal,
       PROCESSING_SECONDS,
     ),
     responseProcessing: histogram(
       'response_processing_seconds',
-      'Time from the response head of a backend to ours',
+      'Time from the response head of the backend to the response head sent to the client',
       minimal,
       PROCESSING_SECONDS,
     ),
@@ -109,15 +123,22 @@ export function createFamilies(custom: readonly string[]) {
     sentBytes: counter('downstream_sent_bytes', 'Total bytes sent to clients', CONNECTION_LABELS),
     connectDuration: histogram(
       'upstream_connect_duration_seconds',
-      'Time to open connections to upstreams',
+      'Time to open a connection to an upstream',
       ['transport'],
       CONNECT_SECONDS,
     ),
     callDuration: histogram(
       'upstream_call_duration_seconds',
-      'Time from calls of upstreams to their response heads',
+      'Time from a call to an upstream to its response head',
       ['kind', 'subtype'],
       REQUEST_SECONDS,
     ),
+  };
+}
+
+/** `labels`: those of MCP requests. */
+function mcpFamilies(labels: readonly string[]) {
+  return {
+    mcpRequests: counter('mcp_requests', 'Total number of MCP requests', labels),
   };
 }

@@ -2,17 +2,17 @@ import { createRequire } from 'node:module';
 import type { Counter, Histogram, MetricObjectWithValues, MetricValueWithName } from 'prom-client';
 import { LIMITS } from '../../../core/limits.ts';
 
-/** What a client or provider named too often to count apart, and what has no value. */
+/** Label values: `overflow` where a limit on distinct values is reached, `unknown` where there is no value. */
 export const OVERFLOW = 'overflow';
 export const UNKNOWN = 'unknown';
 
-/** A metric with its values, as prom-client hands them out and takes them back for printing. */
+/** A metric with its values, in the form that prom-client returns and accepts. */
 export type MetricValues = MetricObjectWithValues<MetricValueWithName<string>>;
 
 export interface FamilyInfo {
-  /** Without the `_total` of a counter. */
+  /** Without the `_total` suffix of a counter. */
   readonly name: string;
-  /** Without the period at its end. */
+  /** Without a final period. */
   readonly help: string;
 }
 
@@ -20,8 +20,8 @@ type PromClient = typeof import('prom-client');
 let library: PromClient | undefined;
 
 /**
- * The library, loaded with the first series or the first scrape: `config validate` compiles a configuration too, counts
- * nothing, and should not wait the 35 ms.
+ * Loads prom-client at the first series or scrape. Loading takes 35 ms, and `config validate`, which compiles a
+ * configuration but counts nothing, should not pay for it.
  */
 export function promClient(): PromClient {
   library ??= createRequire(import.meta.url)('prom-client') as PromClient;
@@ -29,17 +29,17 @@ export function promClient(): PromClient {
 }
 
 /**
- * A metric with labels: a prom-client metric for each combination of label values, made when first used.
+ * A metric with labels: one prom-client metric for each combination of label values, created on first use.
  *
- * Not one prom-client metric with `labelNames`, because its children build and look up the text of all their labels at
- * each change: 1.2 µs for each observation with ten labels, against 0.25 µs without labels (docs/decisions/0030).
+ * A single prom-client metric with `labelNames` would build and look up the text of all labels at
+ * each change: 1.2 µs per observation with ten labels, against 0.25 µs without labels (docs/decisions/0030).
  */
 export class Family<Series extends Counter | Histogram> {
   readonly name: string;
   readonly #labelNames: readonly string[];
   readonly #create: () => Series;
   readonly #series = new Map<string, LabelledSeries<Series>>();
-  /** Takes what does not fit, so that sums stay right. */
+  /** Collects what exceeds `LIMITS.metricSeries`, so that sums remain correct. */
   #overflow: LabelledSeries<Series> | undefined;
 
   constructor(name: string, labelNames: readonly string[], create: () => Series) {
@@ -48,7 +48,10 @@ export class Family<Series extends Counter | Histogram> {
     this.#create = create;
   }
 
-  /** The series of these label values, in the order of the names. Keep it: adding to it costs no look-up. */
+  /**
+   * The series with these label values, in the order of the label names; created if needed. Beyond
+   * `LIMITS.metricSeries`, the shared overflow series. Callers should cache the result to avoid the lookup.
+   */
   with(values: readonly string[]): Series {
     const key = values.join('\u0000');
     const known = this.#series.get(key);
@@ -62,12 +65,12 @@ export class Family<Series extends Counter | Histogram> {
     return made.metric;
   }
 
-  /** How many combinations of labels there are, without the one for what does not fit. */
+  /** The number of series, without the overflow series. */
   get size(): number {
     return this.#series.size;
   }
 
-  /** Everything that was counted; undefined before the first series. */
+  /** The values of all series; undefined if there is none. */
   async read(): Promise<MetricValues | undefined> {
     const all = [...this.#series.values(), ...(this.#overflow === undefined ? [] : [this.#overflow])];
     const read = await Promise.all(
@@ -75,7 +78,10 @@ export class Family<Series extends Counter | Histogram> {
         const { values, ...info } = await metric.get();
         return {
           ...info,
-          values: printed(values).map((value) => ({ ...value, labels: { ...value.labels, ...labels } })),
+          values: toOpenMetrics(values).map((value) => ({
+            ...value,
+            labels: { ...value.labels, ...labels },
+          })),
         };
       }),
     );
@@ -91,8 +97,8 @@ export class Family<Series extends Counter | Histogram> {
   }
 }
 
-/** The values of one series with the sum and the count before the buckets, and `le` as OpenMetrics writes it. */
-function printed(values: MetricValues['values']): MetricValues['values'] {
+/** Orders the values of one series with sum and count before the buckets, and formats `le` as OpenMetrics requires. */
+function toOpenMetrics(values: MetricValues['values']): MetricValues['values'] {
   const isBucket = ({ labels }: MetricValues['values'][number]): boolean => labels['le'] !== undefined;
   return [
     ...values.filter((value) => !isBucket(value)),
@@ -102,7 +108,7 @@ function printed(values: MetricValues['values']): MetricValues['values'] {
   ];
 }
 
-/** OpenMetrics: "le ... MUST be a float", so that `1` is written `1.0`. */
+/** OpenMetrics: "le ... MUST be a float", so `1` is written as `1.0`. */
 function openMetricsNumber(value: string | number | undefined): string {
   return Number.isInteger(value) ? `${value}.0` : String(value);
 }
@@ -117,7 +123,7 @@ export function counterFamily({ name, help }: FamilyInfo, labelNames: readonly s
   return new Family(name, labelNames, () => new (promClient().Counter)(options));
 }
 
-/** `bounds`: the upper ends of the buckets, rising, without the infinite one. */
+/** `bounds`: upper bucket bounds in ascending order, without `+Inf`. */
 export function histogramFamily(
   { name, help }: FamilyInfo,
   labelNames: readonly string[],

@@ -2,24 +2,24 @@ import { LIMITS } from '../../../core/limits.ts';
 import { OVERFLOW, UNKNOWN } from './family.ts';
 
 /**
- * Values of a label that come from outside: names of models, tools, resources. What is `listed` is always a label;
- * any other new one is taken up only where the
- * request succeeded, so that nobody fills the place with inventions, and only up to a number.
+ * Bounds a label whose values are chosen by clients or providers: names of models, tools, resources. `listed` values are
+ * always accepted. Any other new value is accepted only if the request succeeded, so that clients cannot exhaust the
+ * limit with invented names, and only up to `LIMITS.metricLabelValues` values.
  */
 export class LabelValues {
   readonly #known = new Set<string>();
   readonly #listed: ReadonlySet<string>;
 
-  constructor(listed: ReadonlySet<string> = NOTHING) {
+  constructor(listed: ReadonlySet<string> = NO_VALUES) {
     this.#listed = listed;
   }
 
-  /** Without those of the list. */
+  /** The number of accepted values, without the listed ones. */
   get size(): number {
     return this.#known.size;
   }
 
-  /** The value as a label, or `unknown` or `overflow` in its place. */
+  /** The label for a value, cut to `LIMITS.metricLabelLength` characters; `unknown` or `overflow` if not accepted. */
   of(value: string | undefined, succeeded: boolean): string {
     if (value === undefined || value === '') return UNKNOWN;
     if (this.#listed.has(value)) return value;
@@ -33,4 +33,4 @@ export class LabelValues {
   }
 }
 
-const NOTHING: ReadonlySet<string> = new Set();
+const NO_VALUES: ReadonlySet<string> = new Set();

@@ -4,7 +4,7 @@ import type { Families } from './families.ts';
 
 type TokenType = 'input' | 'output' | 'input_cache_read' | 'input_cache_write';
 
-/** The series that calls with the same labels add to; each is made when it is first added to. */
+/** The series for LLM calls with the same labels. Each series is created on first use. */
 export class LlmSeries {
   readonly #families: Families;
   readonly #labels: readonly string[];
@@ -21,6 +21,7 @@ export class LlmSeries {
     this.#duration = families.modelDuration.with(labels);
   }
 
+  /** Records a finished call. `seconds` is the duration of the whole request. */
   record({ usage, cost, streaming, firstTokenAfter, lastTokenAfter }: LlmCall, seconds: number): void {
     const families = this.#families;
     const labels = this.#labels;

@@ -10,7 +10,7 @@ export const metricsSchema = z
     remove: z
       .array(z.string().min(1))
       .default([])
-      .describe('Metrics to leave out, by name: `gw_requests_total`, or `requests`.'),
+      .describe('Names of metrics to omit, such as `gw_requests_total` or `requests`.'),
     fields: z
       .strictObject({
         add: z
@@ -20,7 +20,7 @@ export const metricsSchema = z
           )
           .default({})
           .describe(
-            'Labels to add to the metrics of requests, as CEL expressions. What is no text becomes `unknown`. Few values only: each combination is a series of its own.',
+            'Labels to add to request metrics, as CEL expressions. A result that is not a string becomes `unknown`. Use expressions with few distinct values: each combination of labels is a separate series.',
           ),
       })
       .prefault({})
@@ -28,12 +28,13 @@ export const metricsSchema = z
   })
   .describe('The metrics.');
 
-/** Changes to the metrics, compiled. */
+/** Compiled `config.metrics`. */
 export interface MetricsPolicy {
-  /** Whether a metric of this name, without `_total`, is left out. */
+  /** Whether the metric of this name (without `_total`) is omitted. */
   isRemoved(name: string): boolean;
+  /** Names of the added labels. */
   readonly labels: readonly string[];
-  /** Values of those labels for a request that has ended; undefined where there is no text. */
+  /** Values of the added labels for a finished request; undefined where the result is not a string. */
   values(ctx: RequestContext): (string | undefined)[];
 }
 
@@ -56,7 +57,7 @@ export function compileMetricsPolicy(
   };
 }
 
-/** With or without prefix, unit and `_total`, as upstream compares. */
+/** Strips prefix, unit and `_total`: upstream compares names without them. */
 function shortName(name: string): string {
   return name
     .replace(/^(?:gw|agentgateway)_/, '')

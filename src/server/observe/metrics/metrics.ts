@@ -8,55 +8,54 @@ import type { RequestContext } from '../../kernel/request-context.ts';
 import { type LlmCall, llmCall } from '../../llm/call.ts';
 import { CLIENT_METHODS } from '../../mcp/protocol.ts';
 import { type McpFields, mcpFields } from '../../mcp/request-fields.ts';
+import { createRegistry, renderMetrics, type SampledMetric } from './exposition.ts';
 import { createFamilies, type Families } from './families.ts';
 import { UNKNOWN } from './family.ts';
 import { LabelValues } from './label-values.ts';
 import type { MetricsPolicy } from './metrics-policy.ts';
 import { processMetrics } from './process.ts';
-import { type ReadMetric, registryOf } from './read-metric.ts';
-import { renderMetrics } from './render.ts';
 import { RouteSeries } from './route-series.ts';
 
-/** The open port that requests come from; its names are labels. */
+/** Identifies the port that requests arrive on. The names are label values. */
 export interface BindNames {
   readonly bind: string;
   readonly gateway: string;
   readonly listener: string;
 }
 
-/** The counters of a running gateway. They outlive a reload of the configuration. */
+/** The metrics of a running gateway. Counts are kept when the configuration is reloaded. */
 export class Metrics {
   readonly families: Families;
   #policy: MetricsPolicy | undefined;
-  /** Started with the gateway, because one of them counts from its last reading. */
+  /** Created with the gateway, because event-loop utilization is measured since the previous scrape. */
   readonly #process = processMetrics();
-  #read: Registry | undefined;
+  #registry: Registry | undefined;
   readonly #models = new LabelValues();
   readonly #responseModels = new LabelValues();
   readonly #mcpMethods = new LabelValues(CLIENT_METHODS);
   readonly #mcpResources = new LabelValues();
   readonly #custom: readonly LabelValues[];
 
-  /** `custom`: labels that the configuration adds, whose values come with `configure`. */
+  /** `custom`: label names added by `config.metrics`. `configure` sets the expressions that compute their values. */
   constructor(custom: readonly string[] = []) {
     this.families = createFamilies(custom);
     this.#custom = custom.map(() => new LabelValues());
   }
 
-  /** False after a reload that failed. */
+  /** False after a failed reload, until a reload succeeds. Default: true. */
   isSynchronized = true;
 
-  /** Spans that did not reach the collector; undefined where nothing is traced. */
+  /** Returns the number of spans that were not exported. Undefined if tracing is off: the metric is then omitted. */
   spansLost: (() => number) | undefined;
 
-  /** Access-log lines that were not written; undefined before the gateway has an access log. */
+  /** Returns the number of access-log lines that were not written. Undefined until the access log is created. */
   accessLogLinesLost: (() => number) | undefined;
 
   configure(policy: MetricsPolicy): void {
     this.#policy = policy;
   }
 
-  /** Series of each family, and values of each label that others choose. */
+  /** Limits and current use: series per metric family, and distinct values per label taken from requests. */
   bounds(): Bound[] {
     const values: readonly (readonly [string, LabelValues])[] = [
       ['request models', this.#models],
@@ -81,12 +80,12 @@ export class Metrics {
     ];
   }
 
-  /** OpenMetrics text. */
+  /** Renders all metrics as OpenMetrics text. Metrics removed by `config.metrics.remove` are omitted. */
   async render(): Promise<string> {
-    this.#read ??= registryOf(this.#readMetrics());
+    this.#registry ??= createRegistry(this.#sampledMetrics());
     const isPrinted = ({ name }: { readonly name: string }): boolean =>
       this.#policy?.isRemoved(name) !== true;
-    const read = (await this.#read.getMetricsAsJSON()).filter(isPrinted);
+    const read = (await this.#registry.getMetricsAsJSON()).filter(isPrinted);
     const counted = Object.values(this.families).filter(isPrinted);
     return renderMetrics([
       ...read.map((metric) => () => metric),
@@ -94,16 +93,16 @@ export class Metrics {
     ]);
   }
 
-  #readMetrics(): readonly ReadMetric[] {
+  #sampledMetrics(): readonly SampledMetric[] {
     return [
       {
         name: 'gw_config_synchronized',
-        help: '1 when what serves is the configuration as it was last read, 0 after a reload that failed',
+        help: '1 if the last configuration reload succeeded, 0 if it failed',
         read: () => (this.isSynchronized ? 1 : 0),
       },
       {
         name: 'gw_trace_spans_lost',
-        help: 'Spans that did not reach the collector',
+        help: 'Spans that were not exported to the collector',
         type: 'counter',
         read: () => this.spansLost?.(),
       },
@@ -118,12 +117,12 @@ export class Metrics {
     ];
   }
 
-  /** The counter of a port. */
+  /** The metrics of one port. */
   forBind(names: BindNames): BindMetrics {
     return new BindMetrics(this, names);
   }
 
-  /** The meter of an upstream. */
+  /** Measures connections and calls to one upstream. Durations are passed in ms. */
   calls(kind: CallKind, subtype: string): CallMeter {
     const { callDuration, connectDuration } = this.families;
     let calls: Histogram | undefined;
@@ -138,7 +137,7 @@ export class Metrics {
     };
   }
 
-  /** Values of the labels of `config.metrics`. */
+  /** Values of the labels added by `config.metrics`, in configuration order; `unknown` where there is no text. */
   custom(ctx: RequestContext): readonly string[] {
     if (this.#custom.length === 0) return NONE;
     const values = this.#policy?.values(ctx) ?? [];
@@ -156,18 +155,18 @@ export class Metrics {
   recordLlm(call: LlmCall, seconds: number, succeeded: boolean, route: RouteSeries): void {
     const { operation, provider, requestModel, responseModel } = call;
     const requested = this.#models.of(requestModel, succeeded);
-    const answering = this.#responseModels.of(responseModel, succeeded);
-    route.llm([operation, provider, requested, answering]).record(call, seconds);
+    const responding = this.#responseModels.of(responseModel, succeeded);
+    route.llm([operation, provider, requested, responding]).record(call, seconds);
   }
 }
 
 const NONE: readonly string[] = [];
 
-/** Metrics of one port. Series are kept by route, then by what differs between requests. */
+/** Metrics of one port. Series are cached by route, then by the labels that vary between requests. */
 export class BindMetrics {
   readonly #metrics: Metrics;
   readonly #names: BindNames;
-  /** By route and the values of added labels. */
+  /** Keyed by route and the values of the added labels. */
   readonly #routes = new Map<string, RouteSeries>();
   readonly #received: Counter;
   readonly #sent: Counter;
@@ -192,7 +191,7 @@ export class BindMetrics {
     this.#sent.inc(sent);
   }
 
-  /** A request has ended. `bodyBytes` are those of the response body. */
+  /** Records a finished request. `status` is 0 if no response was sent; `bodyBytes` is the size of the response body. */
   ended(ctx: RequestContext, status: number, bodyBytes: number): void {
     const seconds = (performance.now() - ctx.timings.started) / 1000;
     const route = this.#route(ctx.route ?? UNKNOWN, this.#metrics.custom(ctx));
@@ -229,7 +228,7 @@ export class BindMetrics {
       UNKNOWN,
       ...custom,
     ]);
-    // The families are bounded themselves: what comes after is found anew each time.
+    // Beyond the cache limit, series are looked up each time. The families themselves are bounded.
     if (this.#routes.size < LIMITS.metricSeries) this.#routes.set(key, made);
     return made;
   }

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
-import type { ReadMetric } from './read-metric.ts';
+import type { SampledMetric } from './exposition.ts';
 
-/** Figures of the process, read when they are printed. Those that the machine cannot tell are left out. */
-export function processMetrics(): ReadMetric[] {
+/** Metrics of the process, sampled at each scrape. A value that the platform does not provide is omitted. */
+export function processMetrics(): SampledMetric[] {
   let last = performance.eventLoopUtilization();
   return [
     {
@@ -22,13 +22,13 @@ export function processMetrics(): ReadMetric[] {
     { name: 'gw_process_heap_used_bytes', help: 'Heap in use', read: () => process.memoryUsage().heapUsed },
     {
       name: 'gw_process_start_time_seconds',
-      help: 'Start of the process since 1970',
+      help: 'Start time of the process as Unix time',
       read: () => Math.round(performance.timeOrigin) / 1000,
     },
     { name: 'gw_process_open_fds', help: 'Open file descriptors', read: openFiles },
     {
       name: 'gw_process_event_loop_utilization_ratio',
-      help: 'Share of time in which the event loop was busy, since the last scrape',
+      help: 'Share of time the event loop was busy since the last scrape',
       read: () => {
         const now = performance.eventLoopUtilization();
         const { utilization } = performance.eventLoopUtilization(now, last);
@@ -39,7 +39,7 @@ export function processMetrics(): ReadMetric[] {
   ];
 }
 
-/** Linux tells; elsewhere there is no cheap way. */
+/** Only Linux provides this cheaply, through `/proc`. */
 function openFiles(): number | undefined {
   try {
     return readdirSync('/proc/self/fd').length;

@@ -3,7 +3,7 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Families } from './families.ts';
 import { LlmSeries } from './llm-series.ts';
 
-/** Labels of an ended request, without those of its route. */
+/** Labels of a finished request, without those of its route. */
 export interface HttpLabels {
   readonly backend: string;
   readonly protocol: string;
@@ -12,7 +12,7 @@ export interface HttpLabels {
   readonly reason: string;
 }
 
-/** What every ended request adds to. */
+/** The series that every finished request updates. */
 export interface HttpSeries {
   readonly requests: Counter;
   readonly bytes: Counter;
@@ -21,27 +21,27 @@ export interface HttpSeries {
   readonly responseProcessing: Histogram;
 }
 
-interface FrequentSeries extends HttpLabels {
+interface CachedSeries extends HttpLabels {
   readonly series: HttpSeries;
 }
 
-/** So many kinds of requests of a route are found by comparing, which takes a tenth of building a key. */
-const FREQUENT = 4;
+/** Label sets per route that are found by comparison, which takes a tenth of the time needed to build a map key. */
+const CACHED_SERIES = 4;
 
 /**
- * The series of one route and one set of added labels. They are found again by the labels that differ between its
- * requests, up to `LIMITS.metricSeries` of each kind; the families put what comes after together as `overflow`.
+ * The series of one route and one set of added labels, cached by the labels that vary between requests. Each kind of
+ * series is cached up to `LIMITS.metricSeries`; the families count anything beyond as `overflow`.
  */
 export class RouteSeries {
   readonly #families: Families;
   readonly #labels: readonly string[];
-  /** The kinds of requests that came first. */
-  readonly #frequent: FrequentSeries[] = [];
+  /** The first label sets seen. */
+  readonly #cached: CachedSeries[] = [];
   readonly #http = new Map<string, HttpSeries>();
   readonly #mcp = new Map<string, Counter>();
   readonly #llm = new Map<string, LlmSeries>();
 
-  /** `labels`: those of the route, then the added ones. */
+  /** `labels`: values of the route's labels, then of the added labels. */
   constructor(families: Families, labels: readonly string[]) {
     this.#families = families;
     this.#labels = labels;
@@ -49,7 +49,7 @@ export class RouteSeries {
 
   http(request: HttpLabels): HttpSeries {
     const { backend, protocol, method, status, reason } = request;
-    for (const known of this.#frequent)
+    for (const known of this.#cached)
       if (
         known.status === status &&
         known.method === method &&
@@ -58,21 +58,23 @@ export class RouteSeries {
         known.protocol === protocol
       )
         return known.series;
-    const series = found(this.#http, [String(status), method, reason, protocol, backend], () =>
+    const series = getOrCreate(this.#http, [String(status), method, reason, protocol, backend], () =>
       this.#httpSeries(request),
     );
-    if (this.#frequent.length < FREQUENT) this.#frequent.push({ ...request, series });
+    if (this.#cached.length < CACHED_SERIES) this.#cached.push({ ...request, series });
     return series;
   }
 
-  /** `values`: method, type of the resource, server, resource. */
+  /** `values`: method, resource type, server, resource. */
   mcp(values: readonly string[]): Counter {
-    return found(this.#mcp, values, () => this.#families.mcpRequests.with([...values, ...this.#labels]));
+    return getOrCreate(this.#mcp, values, () =>
+      this.#families.mcpRequests.with([...values, ...this.#labels]),
+    );
   }
 
-  /** `values`: operation, provider, requested model, model of the response. */
+  /** `values`: operation, provider, request model, response model. */
   llm(values: readonly string[]): LlmSeries {
-    return found(this.#llm, values, () => new LlmSeries(this.#families, [...values, ...this.#labels]));
+    return getOrCreate(this.#llm, values, () => new LlmSeries(this.#families, [...values, ...this.#labels]));
   }
 
   #httpSeries({ backend, protocol, method, status, reason }: HttpLabels): HttpSeries {
@@ -89,7 +91,11 @@ export class RouteSeries {
   }
 }
 
-function found<Series>(known: Map<string, Series>, values: readonly string[], make: () => Series): Series {
+function getOrCreate<Series>(
+  known: Map<string, Series>,
+  values: readonly string[],
+  make: () => Series,
+): Series {
   const key = values.join('\u0000');
   const series = known.get(key);
   if (series !== undefined) return series;

@@ -11,8 +11,8 @@ import type { Field } from '../request-fields.ts';
 import { llmAttributes, type MutableAttributes, mcpAttributes, seconds, set } from './genai-attributes.ts';
 
 /**
- * Fields of the access log that spans have under the names of OpenTelemetry's semantic conventions (HTTP 1.45, and the
- * GenAI conventions of their own repository); `[]` where the span itself says it. All other fields keep their names.
+ * Access-log fields and the span attributes that replace them, by OpenTelemetry's semantic conventions (HTTP 1.45; GenAI
+ * from its own repository). `[]`: the span itself carries the information. All other fields keep their names.
  */
 const CONVENTIONS: Readonly<Record<string, readonly string[]>> = {
   'src.addr': ['client.address', 'network.peer.address', 'network.peer.port'],
@@ -34,10 +34,10 @@ const CONVENTIONS: Readonly<Record<string, readonly string[]>> = {
   'mcp.error.message': [],
 };
 
-/** Attributes that a configuration means by this name: its own, or those in the place of that field of the access log. */
+/** The attributes that `name` refers to in a configuration: those replacing the access-log field, or the name itself. */
 export const attributesNamed = (name: string): readonly string[] => CONVENTIONS[name] ?? [name];
 
-/** Attributes of the span of an ended request: the fields of its access-log line, and what the conventions ask for. */
+/** Span attributes of a finished request: its access-log fields and those required by the semantic conventions. */
 export function requestAttributes(
   ctx: RequestContext,
   fields: readonly Field[],
@@ -60,7 +60,7 @@ export function requestAttributes(
     attributes[`gw.ai.usage.cost.${snakeCase(part)}`] = cost;
   const failure = failureOf(ctx);
   if (failure !== undefined) attributes['error.type'] ??= failure.type;
-  // Of a refusal: the status of the span, which would say it, is that of a success.
+  // A 4xx is not a span error, so the span status cannot carry the message.
   else if (ctx.error !== undefined) set(attributes, 'error.message', fieldText(fields, 'error'));
   return attributes;
 }
@@ -79,7 +79,7 @@ function httpAttributes(
     'network.peer.port': ctx.sourcePort,
     ...serverAttributes(ctx.host),
   };
-  // Redacted, as the log has it.
+  // Redacted, as in the access log.
   const target = fieldText(fields, 'http.path') ?? '';
   const at = target.indexOf('?');
   attributes['url.path'] = at === -1 ? target : target.slice(0, at);
@@ -87,7 +87,7 @@ function httpAttributes(
   set(attributes, 'http.route', routeOf(ctx, route));
   const agent = ctx.request.headers['user-agent'];
   set(attributes, 'user_agent.original', agent && redactTarget(agent.slice(0, LIMITS.logFieldLength)));
-  // The log writes 499 for a client that has left; it was sent nothing.
+  // The log writes 499 for a client that disconnected, but no status was sent.
   if (ctx.response.headersSent) set(attributes, 'http.response.status_code', ctx.reply?.status);
   return attributes;
 }
@@ -95,27 +95,27 @@ function httpAttributes(
 /** RFC 9110 §9 and RFC 5789. */
 const METHODS = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE']);
 
-/** The method; `_OTHER` for one that is none of HTTP's: any client could make up new ones. */
+/** The method; `_OTHER` for an unknown one, because clients could invent any number of methods. */
 export function methodAttributes(method: string): MutableAttributes {
   if (METHODS.has(method)) return { 'http.request.method': method };
   return { 'http.request.method': '_OTHER', 'http.request.method_original': method };
 }
 
-/** The path of the route that was found, as its configuration has it: `/v1/*` for a prefix. */
+/** The configured path of the matched route; `/v1/*` for a prefix. */
 function routeOf({ path }: RequestContext, route: Route | undefined): string | undefined {
-  const match = route?.matches.find(({ path: wanted }) => matchesPath(wanted, path))?.path;
+  const match = route?.matches.find(({ path: pattern }) => matchesPath(pattern, path))?.path;
   if (match === undefined) return undefined;
   if (match.kind === 'regex') return match.source;
   return match.kind === 'exact' ? match.value : `${match.value}/*`;
 }
 
-/** What an expression of the configuration gives. A text may be a URL with credentials. */
+/** The result of a configured expression as attribute value. Credentials in a URL are redacted. */
 export function addedAttribute(value: CelResult): AttributeValue {
   const attribute = attributeOf(value);
   return typeof attribute === 'string' ? redactTarget(attribute) : attribute;
 }
 
-/** `server.address` and `server.port` of `host:port`, or of the path of a socket. */
+/** `server.address` and `server.port` for `host:port` or `unix:path`. */
 export function serverAttributes(address: string): MutableAttributes {
   if (address.startsWith('unix:')) return { 'server.address': address.slice('unix:'.length) };
   const [, host = address, port] = /^(.*?)(?::(\d+))?$/.exec(address) ?? [];
@@ -124,15 +124,15 @@ export function serverAttributes(address: string): MutableAttributes {
   return { 'server.address': name, ...(port === undefined ? {} : { 'server.port': Number(port) }) };
 }
 
-/** Why a span is an error: `error.type`, and what the type does not say. */
+/** Why a span is an error: the value of `error.type`, and details for the status description. */
 export interface Failure {
   readonly type: string;
   readonly message?: string | undefined;
 }
 
 /**
- * The failure of a request; undefined for a good one. By the conventions a server's span is no error when its client
- * is to blame (4xx, or it left), and a description repeats no status.
+ * The failure of a request; undefined if it succeeded. By the semantic conventions, a server span is not an error if the
+ * client caused it (4xx, or a disconnect), and the description does not repeat the status.
  */
 export function failureOf(ctx: RequestContext): Failure | undefined {
   const { reply, error, reason } = ctx;
@@ -148,7 +148,7 @@ export function failureOf(ctx: RequestContext): Failure | undefined {
   return { type: llmCall.get(ctx)?.providerError?.name ?? own ?? String(status), message: error };
 }
 
-/** Method of MCP with the tool or prompt, or of HTTP with the route: paths of clients are too many for names. */
+/** Span name: MCP method with tool or prompt, or HTTP method with route. Raw paths would be unbounded. */
 export function requestName(ctx: RequestContext, attributes: Readonly<MutableAttributes>): string {
   const { method } = ctx;
   const mcp = mcpFields.get(ctx);
@@ -159,12 +159,12 @@ export function requestName(ctx: RequestContext, attributes: Readonly<MutableAtt
 const join = (operation: string, target: string | undefined): string =>
   target === undefined ? operation : `${operation} ${target}`;
 
-function fieldText(fields: readonly Field[], wanted: string): string | undefined {
-  const value = fields.find(([name]) => name === wanted)?.[1];
+function fieldText(fields: readonly Field[], field: string): string | undefined {
+  const value = fields.find(([name]) => name === field)?.[1];
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Quantities that a line prints as text, as numbers: USD, and times in ms. Undefined for any other field. */
+/** The number behind a field that log lines print as text: costs in USD, times in ms. Undefined for other fields. */
 function measured(name: string, value: unknown): number | undefined {
   if (typeof value !== 'string') return undefined;
   if (name === 'gw.ai.usage.cost.total') return Number(value);

@@ -10,8 +10,8 @@ import type { Log } from '../../../core/log.ts';
 type Done = Parameters<SpanExporter['export']>[1];
 
 /**
- * The SDK's batch processor, with what it does not do itself: it says what was lost, and a stop waits for the collector
- * for a bounded time. A collector that is slow or gone costs spans, never memory or requests.
+ * Wraps the SDK's batch processor: counts and reports lost spans, and bounds the time that a shutdown waits for the
+ * collector. A slow or unreachable collector loses spans but never delays requests or grows memory.
  */
 export class BoundedExport implements SpanProcessor {
   readonly #exporter: SpanExporter;
@@ -21,7 +21,7 @@ export class BoundedExport implements SpanProcessor {
   #inFlight = 0;
   #isClosed = false;
   #lastWarning = Number.NEGATIVE_INFINITY;
-  /** Spans that were lost: no place in the queue, or not taken by the collector. */
+  /** Spans lost because the queue was full or the export failed. */
   dropped = 0;
 
   constructor(exporter: SpanExporter, log: Log) {
@@ -39,7 +39,7 @@ export class BoundedExport implements SpanProcessor {
     });
   }
 
-  /** Spans that wait; those on their way are not among them. */
+  /** Spans waiting for export, without those being exported. At most `LIMITS.spanQueue`. */
   get queued(): number {
     return this.#queued;
   }
@@ -47,7 +47,7 @@ export class BoundedExport implements SpanProcessor {
   onStart(): void {}
 
   onEnd(span: ReadableSpan): void {
-    // As the batch processor would, which only tells its own experimental metrics.
+    // The batch processor would drop it too, but reports that only in its own experimental metrics.
     if (this.#queued >= LIMITS.spanQueue) this.#lost(1, 'the queue is full');
     else {
       this.#queued += 1;
@@ -59,17 +59,17 @@ export class BoundedExport implements SpanProcessor {
     return this.#batches.forceFlush();
   }
 
-  /** Sends what waits, for at most `LIMITS.spanFlush` ms. */
+  /** Exports queued spans, for at most `LIMITS.spanFlush` ms. Spans left after that are counted as lost. */
   async shutdown(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, LIMITS.spanFlush);
     });
-    // What fails was counted by then.
+    // Failed exports are already counted.
     await Promise.race([this.#batches.shutdown().catch(() => undefined), late]);
     clearTimeout(timer);
     const left = this.#queued + this.#inFlight;
-    if (left > 0) this.#lost(left, 'the collector did not take them in time');
+    if (left > 0) this.#lost(left, 'the export did not finish before the shutdown timeout');
     this.#isClosed = true;
   }
 
@@ -79,13 +79,13 @@ export class BoundedExport implements SpanProcessor {
     this.#exporter.export(spans, (result) => {
       this.#inFlight -= spans.length;
       if (result.code !== 0)
-        this.#lost(spans.length, withoutEmptyNote(result.error?.message) || 'the collector refused them');
+        this.#lost(spans.length, withoutEmptyNote(result.error?.message) || 'the collector rejected them');
       done(result);
     });
   }
 
   #lost(count: number, problem: string): void {
-    // What was still on its way at the end was counted then.
+    // Spans in flight at shutdown are already counted.
     if (this.#isClosed) return;
     this.dropped += count;
     const now = performance.now();
@@ -95,12 +95,12 @@ export class BoundedExport implements SpanProcessor {
   }
 }
 
-/** The gRPC library ends some messages in a heading with nothing below it. */
+/** Removes the empty `Resolution note:` heading that the gRPC library appends to some messages. */
 function withoutEmptyNote(message = ''): string {
   return message.replace(/\s*Resolution note:\s*$/, '').trim();
 }
 
-/** The SDK's exporter for that protocol. */
+/** Loads the SDK's exporter for a protocol. Rejects if its package is not installed. */
 export async function loadExporter(
   protocol: 'grpc' | 'http',
   url: string,

@@ -5,7 +5,7 @@ import type { McpFields } from '../../mcp/request-fields.ts';
 
 export type MutableAttributes = Record<string, AttributeValue>;
 
-/** Attributes of a message of MCP that the log has under other names, or not at all. */
+/** Attributes of an MCP message that the access log omits or names differently. */
 export function mcpAttributes(mcp: McpFields, request: RequestContext['request']): MutableAttributes {
   const attributes: MutableAttributes = {};
   if (mcp.tool !== undefined && mcp.method === 'tools/call')
@@ -17,7 +17,7 @@ export function mcpAttributes(mcp: McpFields, request: RequestContext['request']
   return attributes;
 }
 
-/** Attributes of a call of a model that the log has under other names, or not at all. */
+/** Attributes of an LLM call that the access log omits or names differently. */
 export function llmAttributes(call: LlmCall): MutableAttributes {
   const { usage, request, streaming } = call;
   const attributes: MutableAttributes = { 'gen_ai.operation.name': operationOf(call) };
@@ -30,10 +30,10 @@ export function llmAttributes(call: LlmCall): MutableAttributes {
   return attributes;
 }
 
-/** The Responses API is a chat (OpenTelemetry's conventions for OpenAI). */
+/** The Responses API counts as `chat` (OpenTelemetry's conventions for OpenAI). */
 const operationOf = ({ operation }: LlmCall): string => (operation === 'responses' ? 'chat' : operation);
 
-/** What is known of a call of a model before it is made, with the name of its span. */
+/** Name and attributes of an LLM span that are known before the call. */
 export function modelCall(call: LlmCall): { name: string; attributes: MutableAttributes } {
   const model = call.providerModel ?? call.requestModel;
   const attributes: MutableAttributes = {
@@ -45,7 +45,7 @@ export function modelCall(call: LlmCall): { name: string; attributes: MutableAtt
   return { name: `${operationOf(call)} ${model}`, attributes };
 }
 
-/** What became of it. `firstToken`: seconds from the call to the first token of a stream. */
+/** Attributes of an LLM span that are known after the call. `firstToken`: seconds from the call to the first token. */
 export function modelAnswer(call: LlmCall, firstToken: number | undefined): MutableAttributes {
   const { usage } = call;
   const attributes = llmAttributes(call);
@@ -59,7 +59,7 @@ export function modelAnswer(call: LlmCall, firstToken: number | undefined): Muta
   return attributes;
 }
 
-/** Adds an attribute that has a value. */
+/** Adds an attribute unless its value is undefined or empty. */
 export function set(attributes: MutableAttributes, name: string, value: AttributeValue | undefined): void {
   if (value !== undefined && value !== '') attributes[name] = value;
 }

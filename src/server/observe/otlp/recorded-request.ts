@@ -17,8 +17,8 @@ import { type Failure, methodAttributes, serverAttributes } from './attributes.t
 import { modelAnswer, modelCall, seconds } from './genai-attributes.ts';
 
 /**
- * A sampled request, recorded with spans of the SDK. All of them end with the request, calls with the time at which
- * they ended: only then is it known whether the request is wanted (`filter`), and spans that never end leave nothing.
+ * The SDK spans of a sampled request. All spans end with the request, with their own end times: only then is it known
+ * whether the request passes `filter`, and spans that never end are not exported.
  */
 export class RecordedRequest implements RequestSpan {
   readonly traceId: string;
@@ -28,7 +28,7 @@ export class RecordedRequest implements RequestSpan {
   readonly #span: Span;
   readonly #context: Context;
   readonly #request: RequestContext;
-  /** The monotonic clock as wall clock, the same for all spans: calls lie within their request. */
+  /** Offset from the monotonic clock to Unix time in ms. One offset for all spans keeps calls within their request. */
   readonly #clockToEpoch: number;
   readonly #calls: RecordedCall[] = [];
 
@@ -90,7 +90,7 @@ export class RecordedRequest implements RequestSpan {
     return call;
   }
 
-  /** The request has ended: its spans go to the processor. */
+  /** Ends the spans of the request, which hands them to the span processor. */
   end(name: string, attributes: Attributes, failure: Failure | undefined): void {
     const now = this.#now();
     for (const call of this.#calls) call.export(now, this.#firstToken(call));
@@ -99,7 +99,7 @@ export class RecordedRequest implements RequestSpan {
     this.#span.end(now);
   }
 
-  /** Seconds from a call of a model to the first token of its answer. */
+  /** Seconds from an LLM call to the first token of its response. */
   #firstToken({ llm, startedAt }: RecordedCall): number | undefined {
     if (llm?.streaming !== true || llm.firstTokenAfter === undefined) return undefined;
     return seconds(this.#request.startedAt + llm.firstTokenAfter - startedAt);
@@ -111,7 +111,7 @@ export class RecordedRequest implements RequestSpan {
 }
 
 class RecordedCall implements CallSpan {
-  /** The call of a model that it is. */
+  /** Set if this is an LLM call. */
   llm: LlmCall | undefined;
   readonly startedAt: number;
   readonly #span: Span;
@@ -139,7 +139,7 @@ class RecordedCall implements CallSpan {
     if (status === undefined) return;
     this.#span.setAttribute('http.response.status_code', status);
     if (status < 400) return;
-    // A description would repeat the status.
+    // No description: it would repeat the status.
     setError(this.#span);
     this.#span.setAttribute('error.type', String(status));
   }
@@ -151,11 +151,11 @@ class RecordedCall implements CallSpan {
     this.end();
   }
 
-  /** The request has ended, at `now`; the call with it, if it was not over. */
+  /** Ends the span when the request ends, at `now`. A call without a response is marked as failed. */
   export(now: number, firstToken: number | undefined): void {
-    this.fail('not answered');
+    this.fail('no response');
     if (this.llm !== undefined) this.#span.setAttributes(modelAnswer(this.llm, firstToken));
-    // The provider may say in the body of a success that it failed.
+    // A provider may report an error in the body of a 2xx response.
     if (this.llm?.providerError !== undefined) setError(this.#span);
     this.#span.end(Math.min(this.#endedAt ?? now, now));
   }

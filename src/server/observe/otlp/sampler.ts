@@ -11,12 +11,12 @@ import {
 import type { RequestContext } from '../../kernel/request-context.ts';
 import type { SamplingRule } from './settings.ts';
 
-/** Where the context that a sampler gets holds the request. */
+/** Key of the request context in the OpenTelemetry context passed to samplers. */
 export const REQUEST = createContextKey('agctl request');
 
 /**
- * Decides by `random` about requests without a trace, and by `client` about those that continue one: whether the client
- * recorded its own part of it makes no difference.
+ * Samples requests without a trace by `random` and those that continue a client's trace by `client`, whether or not the
+ * client sampled its own part.
  */
 export function createSampler(random: SamplingRule, client: SamplingRule): Sampler {
   const remote = samplerOf(client);
@@ -33,7 +33,7 @@ function samplerOf(rule: SamplingRule): Sampler {
   return rule ? new AlwaysOnSampler() : new AlwaysOffSampler();
 }
 
-/** Asks a CEL expression about the request: yes or no, or a ratio. Any other value samples nothing. */
+/** Samples by a CEL expression that returns a boolean or a ratio. Any other result does not sample. */
 class ExpressionSampler implements Sampler {
   readonly #rule: (ctx: RequestContext) => unknown;
 

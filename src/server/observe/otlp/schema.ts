@@ -4,20 +4,24 @@ const sampling = z.union([z.boolean(), z.number().min(0).max(1), z.string().min(
 const headers = z
   .record(z.string().min(1), z.string().meta({ secret: true }))
   .default({})
-  .describe('Headers of each export; with `http` only.');
+  .describe('Headers of each export request. Only for the protocol `http`.');
 const protocol = z.enum(['grpc', 'http']);
 const PROTOCOL =
-  'Protocol of the collector. `grpc` needs the package `@opentelemetry/exporter-trace-otlp-grpc` beside agctl.';
-const path = z.string().startsWith('/').default('/v1/traces').describe('Path of the collector, with `http`.');
+  'Protocol of the collector. `grpc` requires the package `@opentelemetry/exporter-trace-otlp-grpc`, installed next to agctl.';
+const path = z
+  .string()
+  .startsWith('/')
+  .default('/v1/traces')
+  .describe('URL path of the collector. Only for the protocol `http`.');
 const randomSampling = sampling
   .default(false)
   .describe(
-    'Whether a request that belongs to no trace begins one: yes or no, a share from 0 to 1, or a CEL expression.',
+    'Whether a request without a trace (`traceparent`) starts one: a boolean, a ratio from 0 to 1, or a CEL expression.',
   );
 const clientSampling = sampling
   .default(true)
   .describe(
-    'Whether a request that belongs to a trace of its client (`traceparent`) is recorded in it; in the same forms.',
+    "Whether a request that continues a client's trace (`traceparent`) is recorded: a boolean, a ratio from 0 to 1, or a CEL expression.",
   );
 const cel = z.record(z.string().min(1), z.string().min(1)).default({});
 const removed = z.array(z.string().min(1)).default([]);
@@ -28,7 +32,7 @@ export const tracingSchema = z
     otlpEndpoint: z
       .url({ protocol: /^https?$/, error: 'expected a URL such as `http://localhost:4317`' })
       .optional()
-      .describe('URL of an OTLP collector. Without it there are no traces.'),
+      .describe('URL of an OTLP collector. Without it, no traces are exported.'),
     otlpProtocol: protocol.default('grpc').describe(PROTOCOL),
     path,
     headers,
@@ -42,7 +46,7 @@ export const tracingSchema = z
       .prefault({})
       .describe('Attributes.'),
   })
-  .describe('Traces, exported over OTLP.');
+  .describe('Traces exported over OTLP.');
 
 /** `frontendPolicies.tracing`. */
 export const frontendTracingSchema = z
@@ -57,7 +61,7 @@ export const frontendTracingSchema = z
       .record(z.string().min(1), z.string())
       .default({})
       .describe(
-        'Attributes of the process, as texts; they override `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`.',
+        'Resource attributes, as strings. They override `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`.',
       ),
     remove: removed.describe('Attributes to leave out, by their own names or those of the access log.'),
     filter: z
@@ -66,4 +70,4 @@ export const frontendTracingSchema = z
       .optional()
       .describe('CEL expression: only requests for which it is true are exported.'),
   })
-  .describe('Traces, exported over OTLP; the newer form of `config.tracing`.');
+  .describe('Traces exported over OTLP. Replaces the deprecated `config.tracing`.');

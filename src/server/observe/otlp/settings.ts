@@ -8,34 +8,35 @@ import type { RequestContext } from '../../kernel/request-context.ts';
 import { logScope, samplingScope } from '../scopes.ts';
 import type { frontendTracingSchema, tracingSchema } from './schema.ts';
 
-/** Yes or no, a ratio from 0 to 1, or an expression that gives one of these; one that fails gives undefined. */
+/** A boolean, a ratio from 0 to 1, or an expression that returns one of these (undefined if it fails). */
 export type SamplingRule = boolean | number | ((ctx: RequestContext) => unknown);
 
-/** Both forms of tracing in a configuration, compiled. */
+/** Compiled `config.tracing` or `frontendPolicies.tracing`. */
 export interface TracingSettings {
   readonly url: string;
-  /** OTEL_SERVICE_NAME; `resources` may say otherwise. */
+  /** OTEL_SERVICE_NAME. `resources` may override it. */
   readonly serviceName: string | undefined;
   readonly protocol: 'grpc' | 'http';
   readonly headers: Readonly<Record<string, string>>;
   readonly resources: Readonly<Record<string, string>>;
   readonly removed: ReadonlySet<string>;
-  /** Which requests that belong to no trace begin one. */
+  /** Sampling of requests without a `traceparent`. */
   readonly random: SamplingRule;
-  /** Which requests that belong to a trace of their client are recorded in it. */
+  /** Sampling of requests with a `traceparent`. */
   readonly client: SamplingRule;
-  /** Whether the ended request is exported. */
-  isWanted(ctx: RequestContext): boolean;
+  /** Whether a finished request is exported: the `filter`. Default: true. */
+  isExported(ctx: RequestContext): boolean;
+  /** Added attributes, without those that failed or are null. */
   added(ctx: RequestContext): [name: string, value: CelResult][];
 }
 
-/** The two places of tracing in a configuration. */
+/** The two sections that configure tracing. */
 interface TracingConfig {
   readonly config: { readonly tracing: z.output<typeof tracingSchema> };
   readonly frontendPolicies: { readonly tracing?: z.output<typeof frontendTracingSchema> | undefined };
 }
 
-/** Undefined without a collector. Both forms at once are reported as an error. */
+/** Compiles the tracing settings; undefined without a collector. Reports an error if both sections are used. */
 export function compileTracing(
   { config, frontendPolicies }: TracingConfig,
   root: CompileContext,
@@ -64,7 +65,7 @@ export function compileTracing(
       ...attributes(newer.attributes, at.at('attributes')),
       removed: new Set(newer.remove),
       resources: newer.resources,
-      isWanted: filterOf(newer.filter, at),
+      isExported: filterOf(newer.filter, at),
     };
   }
   if (older.otlpEndpoint === undefined) return undefined;
@@ -73,8 +74,8 @@ export function compileTracing(
   if (older.otlpProtocol === 'grpc' && Object.keys(older.headers).length > 0) {
     at.at('headers').report({
       code: 'AGW0105',
-      message: '`headers` are for collectors over HTTP',
-      help: 'set `otlpProtocol: http`',
+      message: '`headers` require `otlpProtocol: http`',
+      help: 'set `otlpProtocol: http`, or remove `headers`',
       atKey: true,
     });
   }
@@ -86,16 +87,16 @@ export function compileTracing(
     ...attributes(older.fields.add, at.at('fields', 'add')),
     removed: new Set(older.fields.remove),
     resources: {},
-    isWanted: () => true,
+    isExported: () => true,
   };
 }
 
-/** An optional peer dependency, because it brings a package with an install script (docs/decisions/0028). */
+/** An optional peer dependency, because one of its dependencies has an install script (docs/decisions/0028). */
 const GRPC_EXPORTER = '@opentelemetry/exporter-trace-otlp-grpc';
 /** The range of `peerDependencies`. */
 const GRPC_EXPORTER_VERSION = '0.301';
 
-/** Reports the collector at this place when `key`, or its default, says gRPC and the package for it is missing. */
+/** Reports an error if the protocol (`key` or its default) is gRPC and the exporter package is not installed. */
 function requireGrpc(protocol: 'grpc' | 'http', key: string, at: CompileContext): void {
   if (protocol !== 'grpc') return;
   try {

@@ -7,6 +7,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
+import { parseTraceParent } from '@opentelemetry/core';
 import {
   defaultResource,
   detectResources,
@@ -30,7 +31,6 @@ import type { RequestContext, Route } from '../../kernel/request-context.ts';
 import type { Router } from '../../kernel/router.ts';
 import type { Field } from '../request-fields.ts';
 import { addedAttribute, attributesNamed, failureOf, requestAttributes, requestName } from './attributes.ts';
-import { parseTraceparent } from './context.ts';
 import { BoundedExport, loadExporter } from './exporter.ts';
 import { RecordedRequest } from './recorded-request.ts';
 import { createSampler, REQUEST } from './sampler.ts';
@@ -39,19 +39,19 @@ import type { TracingSettings } from './settings.ts';
 const NONE = {};
 const NO_LINKS: Link[] = [];
 
-/** Loads the exporter and begins to record. Rejects when the package of the protocol is not installed. */
+/** Loads the exporter and starts tracing. Rejects if the exporter package of the protocol is not installed. */
 export async function openTracing(settings: TracingSettings, log: Log): Promise<Tracing> {
   return new Tracing(settings, await loadExporter(settings.protocol, settings.url, settings.headers), log);
 }
 
-/** Traces of a running gateway: which requests are recorded, and what leaves for the collector. */
+/** Tracing of a running gateway: samples requests, records their spans and exports them. */
 export class Tracing {
   readonly #settings: TracingSettings;
   readonly #export: BoundedExport;
   readonly #provider: TracerProvider;
   readonly #tracer: Tracer;
   readonly #sampler: Sampler;
-  readonly #ids = new DrawnTraceIds();
+  readonly #ids = new PreparedTraceIds();
 
   constructor(settings: TracingSettings, exporter: SpanExporter, log: Log) {
     this.#settings = settings;
@@ -59,26 +59,27 @@ export class Tracing {
     this.#sampler = createSampler(settings.random, settings.client);
     this.#provider = new TracerProvider({
       resource: resourceOf(settings),
-      // Of requests: `#begin` has asked the sampler, and made no span for those that are not sampled.
+      // `#begin` has applied the sampler already: only sampled requests get a span.
       sampler: new AlwaysOnSampler(),
       idGenerator: this.#ids,
-      // As many as the configuration asks for.
+      // The configuration determines the number of attributes.
       spanLimits: { attributeCountLimit: Number.POSITIVE_INFINITY },
       spanProcessors: [this.#export],
     });
     this.#tracer = this.#provider.getTracer('agctl', VERSION);
   }
 
+  /** Spans lost since the start. */
   get dropped(): number {
     return this.#export.dropped;
   }
 
-  /** Spans that wait for the collector, at most `LIMITS.spanQueue`. */
+  /** Spans waiting for export. At most `LIMITS.spanQueue`. */
   get queued(): number {
     return this.#export.queued;
   }
 
-  /** A router that decides, of each admitted request, whether it is recorded. */
+  /** Wraps a router to sample each validated request and start its span. */
   around(router: Router<Route>): Router<Route> {
     return (ctx) => {
       const request = ctx as RequestContext;
@@ -103,22 +104,22 @@ export class Tracing {
   }
 
   /**
-   * The context of the request's span; undefined when it is not sampled. Asked before there is a span: what the SDK does
-   * for one that is not sampled takes four times as long.
+   * The context for the request's span; undefined if the request is not sampled. Decided before a span is created: the
+   * SDK's own handling of unsampled spans takes four times as long.
    */
   #sampled(ctx: RequestContext, parent: SpanContext | undefined): Context | undefined {
     const rule = parent === undefined ? this.#settings.random : this.#settings.client;
     if (rule === false) return undefined;
     let context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
     if (typeof rule === 'function') context = context.setValue(REQUEST, ctx);
-    const traceId = parent?.traceId ?? this.#ids.draw();
+    const traceId = parent?.traceId ?? this.#ids.prepare();
     const { decision } = this.#sampler.shouldSample(context, traceId, '', SpanKind.SERVER, NONE, NO_LINKS);
     return decision === SamplingDecision.RECORD_AND_SAMPLED ? context : undefined;
   }
 
-  /** The request has ended, with these fields of the access log. */
+  /** Ends the spans of a finished request. `fields`: its built-in access-log fields. */
   ended(ctx: RequestContext, span: RequestSpan, fields: readonly Field[]): void {
-    if (!this.#settings.isWanted(ctx)) return;
+    if (!this.#settings.isExported(ctx)) return;
     const recorded = span as RecordedRequest;
     const attributes = requestAttributes(ctx, fields, recorded.route);
     for (const name of this.#settings.removed)
@@ -129,24 +130,24 @@ export class Tracing {
     recorded.end(String(name), attributes, failureOf(ctx));
   }
 
-  /** Sends what waits, for at most `LIMITS.spanFlush` ms. */
+  /** Exports queued spans, for at most `LIMITS.spanFlush` ms. */
   close(): Promise<void> {
     return this.#provider.shutdown();
   }
 }
 
-/** Trace IDs that are drawn before the span exists: by them it is decided whether it will. */
-class DrawnTraceIds implements IdGenerator {
+/** Generates trace IDs before the span exists, because ratio sampling depends on them. */
+class PreparedTraceIds implements IdGenerator {
   readonly #random = new RandomIdGenerator();
-  #drawn = '';
+  #prepared = '';
 
-  draw(): string {
-    this.#drawn = this.#random.generateTraceId();
-    return this.#drawn;
+  prepare(): string {
+    this.#prepared = this.#random.generateTraceId();
+    return this.#prepared;
   }
 
   generateTraceId(): string {
-    return this.#drawn;
+    return this.#prepared;
   }
 
   generateSpanId(): string {
@@ -154,7 +155,7 @@ class DrawnTraceIds implements IdGenerator {
   }
 }
 
-/** Weakest first: the SDK's own, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME, the configuration. */
+/** In increasing precedence: SDK defaults, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME, the configuration. */
 function resourceOf({ serviceName, resources }: TracingSettings): Resource {
   return defaultResource()
     .merge(resourceFromAttributes({ 'service.name': 'agctl', 'service.version': VERSION }))
@@ -165,4 +166,13 @@ function resourceOf({ serviceName, resources }: TracingSettings): Resource {
         ...resources,
       }),
     );
+}
+
+/**
+ * Parses `traceparent` (W3C Trace Context §3.2). Undefined unless there is exactly one value and it is valid. The SDK's
+ * own propagator would accept the first of several.
+ */
+export function parseTraceparent(values: readonly string[]): SpanContext | undefined {
+  const parsed = values.length === 1 ? parseTraceParent((values[0] as string).trim()) : null;
+  return parsed === null ? undefined : { ...parsed, isRemote: true };
 }

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { LIMITS } from '../../../core/limits.ts';
 
-/** The beginning of a body on its way, up to `LIMITS.traceBodyBytes`. */
+/** Copies the first `LIMITS.traceBodyBytes` bytes of a body while it is transferred. */
 export class BodyTap {
   readonly #chunks: Buffer[] = [];
   #size = 0;
@@ -15,7 +15,7 @@ export class BodyTap {
     if (room > 0) this.#chunks.push(bytes.subarray(0, room));
   }
 
-  /** The same, as an observer of a body. */
+  /** `add` under the name that body observers need. */
   see(chunk: Buffer): void {
     this.add(chunk);
   }
@@ -33,7 +33,7 @@ export class BodyTap {
   }
 }
 
-/** Looks at what is written to a client, whoever writes it. Of watched requests only. */
+/** Copies everything written to a client's response. Only used for traced requests. */
 export function tapResponse(response: ServerResponse): BodyTap {
   const tap = new BodyTap();
   const write = response.write.bind(response) as (...all: unknown[]) => boolean;
@@ -49,20 +49,20 @@ export function tapResponse(response: ServerResponse): BodyTap {
   return tap;
 }
 
-/** Looks at a request body that is sent on. `done` is called when it has ended, or was given up. */
+/** Copies a request body on its way to the backend. `done` is called once, when the body has ended or was abandoned. */
 export function tapUpload<B extends null | string | Uint8Array | Readable>(
   body: B,
   done: (tap: BodyTap, isStream: boolean) => void,
 ): B | Readable {
   if (body === null) return body;
   const tap = new BodyTap();
-  if (body instanceof Readable) return Readable.from(passing(body, tap, done), { objectMode: false });
+  if (body instanceof Readable) return Readable.from(tapped(body, tap, done), { objectMode: false });
   tap.add(body);
   done(tap, false);
   return body;
 }
 
-async function* passing(
+async function* tapped(
   body: AsyncIterable<Buffer>,
   tap: BodyTap,
   done: (tap: BodyTap, isStream: boolean) => void,

@@ -6,10 +6,10 @@ import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { TracedExpression } from '../../kernel/expression.ts';
 import type { CelOutcome } from '../../kernel/observer.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
-import { plain } from './plain.ts';
-import { stateFor } from './state.ts';
+import { expressionState } from './request-state.ts';
+import { toTraceJson } from './trace-json.ts';
 
-/** An expression that was evaluated, with what its parts gave. */
+/** The event of an evaluated expression, with the values of its subexpressions. */
 export function celMessage(
   expression: TracedExpression,
   peek: (root: string) => unknown,
@@ -18,25 +18,31 @@ export function celMessage(
   names: SecretNames,
 ): CelMessage {
   const { source, variables, roots, place } = expression;
-  const show = (text: string, result: CelOutcome): unknown => {
+  const printable = (text: string, result: CelOutcome): unknown => {
     if ('error' in result) return { error: result.error };
     if (typeof result.value === 'string' && readsCredential(text, names)) return REDACTED;
-    return plain(result.value, { left: LIMITS.traceTextLength, scrub: names.scrub }, names.headers) ?? null;
+    return (
+      toTraceJson(result.value, { left: LIMITS.traceTextLength, scrub: names.scrub }, names.headers) ?? null
+    );
   };
   const parts = explainExpression(source, variables, peek, LIMITS.traceCelParts).map(
-    ({ start, end, outcome: part }): CelPart => ({ start, end, value: show(source.slice(start, end), part) }),
+    ({ start, end, outcome: part }): CelPart => ({
+      start,
+      end,
+      value: printable(source.slice(start, end), part),
+    }),
   );
   return {
     type: 'cel',
     expr: source,
-    requestState: stateFor(roots, peek, ctx, names),
-    result: show(source, outcome),
+    requestState: expressionState(roots, peek, ctx, names),
+    result: printable(source, outcome),
     ...(parts.length === 0 ? {} : { parts }),
     ...place,
   };
 }
 
-/** Whether a text of CEL reads a header, a cookie or a parameter that holds a credential. */
+/** Whether CEL source reads a header, cookie or query parameter that holds a credential. */
 function readsCredential(text: string, names: SecretNames): boolean {
   if (/\bcookie\b/i.test(text)) return true;
   for (const [, name] of text.matchAll(/["'.]([\w-]+)/g))

@@ -6,7 +6,7 @@ import type { Usage } from '../../llm/usage.ts';
 import { traceListener } from './stages.ts';
 import type { Tracer } from './tracer.ts';
 
-/** `frontendPolicies`, as far as a trace shows it. */
+/** The part of `frontendPolicies` that traces show. */
 interface FrontendConfig {
   readonly http: object;
   readonly accessLog: {
@@ -16,7 +16,7 @@ interface FrontendConfig {
   };
 }
 
-/** A watched request has come in: what it is, and what is in force before a route is known. */
+/** Starts the trace of a request: emits the request and the policies that apply before routing. */
 export function traceBegin(
   tracer: Tracer,
   frontendPolicies: FrontendConfig,
@@ -36,7 +36,7 @@ export function traceBegin(
   });
 }
 
-/** The access log is written: what the request cost, and the end of the trace. */
+/** Ends the trace of a request after its access-log line: emits the cost of an LLM call first. */
 export function traceEnd(tracer: Tracer, ctx: RequestContext): void {
   const llm = llmCall.get(ctx);
   if (llm?.cost !== undefined) {
@@ -64,7 +64,7 @@ function costDetails({ status, reason, total, parts, rates }: CostOutcome, usage
   };
 }
 
-/** Token counts in snake case, without those that are not known. */
+/** Known token counts under their names in trace events. */
 function tokenCounts(usage: Usage): Record<string, number> {
   const { input, output, cachedInput, cacheWrite, reasoning, inputAudio, outputAudio } = usage;
   const counts = {

@@ -12,7 +12,7 @@ const SEVERITIES = { apply: 'info', skip: 'info', deny: 'error', end: 'error', r
 export const severityOfNote = ({ severity, action }: PolicyNote): TraceSeverity =>
   severity ?? SEVERITIES[action];
 
-/** What a policy did, as an event. Refusing, ending and answering are ways to apply. */
+/** The event of a policy. Denying, ending and responding are reported as `apply`. */
 export function policyMessage(
   { kind: key, action, reason, snapshot }: PolicyNote,
   policy: Policy | undefined,
@@ -30,7 +30,7 @@ export function policyMessage(
   };
 }
 
-/** What rules decided, rule by rule; the place is that of the rule that decided, or else of the policy. */
+/** The event of an authorization decision, rule by rule. Located at the deciding rule, else at the policy. */
 export function authorizationMessage(
   policy: string,
   { allowed, reason, rule, rules = [] }: Decision,

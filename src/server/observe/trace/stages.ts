@@ -3,14 +3,14 @@ import type { Policy, Reply, RequestContext, Route } from '../../kernel/request-
 import { explainSkipped } from '../../kernel/route-explain.ts';
 import type { Tracer } from './tracer.ts';
 
-/** Policies of the listener, which come before any route. */
+/** Listener policies, which apply before routing. */
 export interface FrontendPolicies {
   readonly effective: Readonly<Record<string, unknown>>;
-  /** Spans are exported: `Tracing` decides on each admitted request, and says so. */
+  /** If spans are exported, `Tracing` emits the sampling decision itself. */
   readonly exportsSpans: boolean;
 }
 
-/** What is in force before a route is known. */
+/** Emits the policies that apply before routing. */
 export function traceListener(tracer: Tracer, { effective, exportsSpans }: FrontendPolicies): void {
   tracer.emit({ type: 'policySelection', phase: 'listenerFrontend', effectivePolicy: effective });
   if (!exportsSpans) tracer.emit({ type: 'traceSampling', decision: 'not sampled (random)' });
@@ -18,16 +18,16 @@ export function traceListener(tracer: Tracer, { effective, exportsSpans }: Front
   tracer.requestSnapshot('gateway policies');
 }
 
-/** Which route was taken, why the others were not, and what is in force on it. */
+/** Emits the selected route, why other routes were skipped, and the policies of the route. */
 export function traceRoute(
   tracer: Tracer,
   ctx: RequestContext,
   routes: readonly Route[],
   selected: Route | undefined,
 ): void {
-  // Why the others were not taken is much to find out for every request, and asked where none was.
-  const isTold = selected === undefined || !tracer.isBrief;
-  const skipped = isTold ? routes.filter((route) => route !== selected) : [];
+  // Explaining skipped routes is expensive, so brief traces do it only if no route matched.
+  const explainsSkipped = selected === undefined || !tracer.isBrief;
+  const skipped = explainsSkipped ? routes.filter((route) => route !== selected) : [];
   const message: RouteSelectionMessage = {
     type: 'routeSelection',
     selectedRoute: selected?.fullKey ?? null,
@@ -46,16 +46,16 @@ export function traceRoute(
   tracer.emit(message);
   if (selected === undefined) return;
   tracer.knowPolicies(selected.policies);
-  select(tracer, selected, 'route');
+  emitPolicies(tracer, selected, 'route');
 }
 
-/** All policies let the request pass. */
+/** Emits the state after all route policies, and the backend policies. */
 export function tracePassed(tracer: Tracer, route: Route): void {
   tracer.requestSnapshot('route policies');
-  select(tracer, route, 'backend');
+  emitPolicies(tracer, route, 'backend');
 }
 
-function select(tracer: Tracer, { policies }: Route, phase: 'route' | 'backend'): void {
+function emitPolicies(tracer: Tracer, { policies }: Route, phase: 'route' | 'backend'): void {
   const own = policies.filter(({ trace }) => (trace?.isBackendPolicy === true) === (phase === 'backend'));
   const effectivePolicy = Object.fromEntries(
     own.map((policy) => [listedName(policy), policy.origin?.shown ?? {}]),
@@ -79,7 +79,7 @@ function placesOf(policies: readonly Policy[]): Record<string, TracePlace> {
   );
 }
 
-/** The response side of the policies, each that changed something with what it left. */
+/** Runs the response phase of the entered policies and emits a snapshot after each one that changed the response head. */
 export function traceResponse(
   tracer: Tracer,
   ctx: RequestContext,

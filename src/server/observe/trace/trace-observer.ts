@@ -5,7 +5,7 @@ import { tapUpload } from './body-tap.ts';
 import { tracePassed, traceResponse, traceRoute } from './stages.ts';
 import { Tracer } from './tracer.ts';
 
-/** Turns what the pipeline reports of a request into the events of its trace. */
+/** Converts the pipeline's notifications about a request into trace events. */
 export class TraceObserver extends Tracer implements RequestObserver {
   routed(routes: readonly Route[], selected: Route | undefined): void {
     traceRoute(this, this.context, routes, selected);

@@ -18,58 +18,57 @@ import type { Policy, Reply, RequestContext } from '../../kernel/request-context
 import { mcpFields } from '../../mcp/request-fields.ts';
 import { BodyTap, tapResponse } from './body-tap.ts';
 import { celMessage } from './cel-events.ts';
-import { cleaned } from './cleaned.ts';
 import { authorizationMessage, policyMessage, severityOfNote } from './policy-notes.ts';
-import { type FinalRequest, stateOf } from './state.ts';
+import { type FinalRequest, snapshotState } from './request-state.ts';
 
-/** Where the events of one request go. */
-export interface TraceOutlet {
+/** Receives the events of one request. */
+export interface TraceSink {
   readonly requestId?: string;
-  /** The types that it wants, for decisions alone; all of them when absent. */
+  /** Event types to deliver. Default: all, including snapshots and bodies. */
   readonly only?: ReadonlySet<TraceMessageType>;
   event(event: TraceEvent): void;
-  /** No more events come of this request. */
+  /** Called after the last event. */
   ended(): void;
 }
 
-/** What a trace must know of the configuration. */
+/** Settings of the active configuration that redaction needs. */
 export interface TraceSettings {
   readonly names: SecretNames;
-  /** Knows the configuration's own secrets. */
+  /** Redacts secrets of the configuration. */
   readonly redactor: Redactor;
 }
 
 /**
- * Tells one watcher about one request, in the order of things. An exchange has one only while somebody watches it,
- * so that stages pay a look at `undefined` otherwise. Everything that leaves here is free of known credentials.
+ * Emits the events of one request to one sink, in order. A request context has a tracer only while it is traced, so
+ * untraced requests only pay a check for `undefined`. Known credentials are redacted from every event.
  */
 export class Tracer {
   protected readonly context: RequestContext;
-  readonly #outlet: TraceOutlet;
+  readonly #sink: TraceSink;
   readonly #begin = performance.now();
   readonly #scrubber = new Scrubber();
   #names: SecretNames = { headers: new Set(), parameters: new Set() };
   #policies = new Map<string, Policy>();
   #response: BodyTap | undefined;
-  /** What a provider answers, before it is guarded or counted. */
+  /** The provider's response, before guardrails. */
   #raw: BodyTap | undefined;
-  /** What the backend will get, shown once the call begins. */
+  /** The body for the backend, emitted when the call starts. */
   #upload: BodyTap | undefined;
-  /** A policy did something since the last snapshot. */
-  #acted = false;
+  /** Whether a policy applied since the last snapshot. */
+  #hasApplied = false;
   #isOpen = true;
 
-  constructor(ctx: RequestContext, outlet: TraceOutlet) {
+  constructor(ctx: RequestContext, sink: TraceSink) {
     this.context = ctx;
-    this.#outlet = outlet;
+    this.#sink = sink;
   }
 
-  /** Snapshots, bodies and the values of expressions are wanted by nobody: they need not be built. */
+  /** Whether the sink takes selected event types only. Snapshots, bodies and expression values are then not built. */
   get isBrief(): boolean {
-    return this.#outlet.only !== undefined;
+    return this.#sink.only !== undefined;
   }
 
-  /** The request has come in. Nothing before this may show any of it. */
+  /** Starts the trace. Must be called first: nothing may be emitted before the request's credentials are known. */
   begin({ names, redactor }: TraceSettings): void {
     this.#names = { ...names, scrub: (text) => this.#scrubber.text(text) };
     this.#scrubber.redactor = redactor;
@@ -82,79 +81,79 @@ export class Tracer {
     this.requestSnapshot('initial request');
   }
 
-  /** The policies of the chosen route: their names in events, and where they are in the configuration. */
+  /** Sets the policies of the selected route, from which events take names and configuration locations. */
   knowPolicies(policies: readonly Policy[]): void {
     this.#policies = new Map(policies.map((policy) => [policy.key, policy]));
   }
 
-  /** Whole µs since the trace began. */
+  /** Time since the trace started, in whole µs. */
   get now(): number {
     return Math.max(0, Math.round((performance.now() - this.#begin) * 1000));
   }
 
-  /** Keeps a secret out of everything that follows. `always`: one of the configuration, not of the client. */
+  /** Redacts a secret from all later events. `always`: the secret is from the configuration, not from the client. */
   hide(secret: string | undefined, always = false): void {
     if (secret !== undefined) this.#scrubber.add(secret, always);
   }
 
   emit(message: TraceMessage, { severity, since, scope }: EventOptions = {}): void {
-    const { only } = this.#outlet;
+    const { only } = this.#sink;
     if (!this.#isOpen || only?.has(message.type) === false) return;
-    this.#outlet.event({
+    this.#sink.event({
       eventStart: since ?? null,
       eventEnd: this.now,
       severity: severity ?? severityOf(message),
       ...(scope === undefined ? {} : { scope: [scope] }),
-      ...(this.#outlet.requestId === undefined ? {} : { requestId: this.#outlet.requestId }),
-      message: cleaned(message, this.#scrubber) as TraceMessage,
+      ...(this.#sink.requestId === undefined ? {} : { requestId: this.#sink.requestId }),
+      message: redactMessage(message, this.#scrubber) as TraceMessage,
     });
   }
 
   requestSnapshot(stage: string, final?: FinalRequest): void {
-    // What the configuration adds for a backend may come back from it.
+    // Credentials that the configuration adds may be echoed by the backend.
     if (final !== undefined) this.#hideHeaders(final.headers);
-    this.#tell(() => ({
+    this.#emitLazily(() => ({
       type: 'requestSnapshot',
       stage,
-      requestState: stateOf(this.context, this.#names, { final }),
+      requestState: snapshotState(this.context, this.#names, { final }),
     }));
   }
 
   responseSnapshot(stage: string, reply: Reply): void {
-    this.#tell(() => ({
+    this.#emitLazily(() => ({
       type: 'responseSnapshot',
       stage,
-      requestState: stateOf(this.context, this.#names, { reply }),
+      requestState: snapshotState(this.context, this.#names, { reply }),
     }));
   }
 
-  /** A policy was considered. */
+  /** Emits what a policy did. */
   policy(note: PolicyNote): void {
-    if (note.action !== 'skip') this.#acted = true;
+    if (note.action !== 'skip') this.#hasApplied = true;
     this.emit(policyMessage(note, this.#policies.get(note.kind)), {
       severity: severityOfNote(note),
       since: note.since,
     });
   }
 
-  /** Rules were asked, about the request or about one item of an MCP server. */
+  /** Emits an authorization decision on the request or, with `item`, on one item of an MCP server. */
   authorization(
     policy: string,
     decision: Decision,
     item?: { readonly kind: string; readonly target: string; readonly name: string },
   ): void {
-    this.#acted = true;
+    this.#hasApplied = true;
     this.emit(authorizationMessage(policy, decision, this.#policies.get(policy)?.origin?.place, item));
   }
 
-  /** A policy is done with the request: how it left it, if it did anything. */
+  /** Emits a snapshot after a policy, if it applied. */
   policyDone({ key, trace }: Policy): void {
-    if (!this.#acted) return;
-    this.#acted = false;
+    if (!this.#hasApplied) return;
+    this.#hasApplied = false;
     this.requestSnapshot(trace?.stage ?? key);
   }
 
-  /** What a guardrail said of a request or a response. */
+  /** Emits the verdict of a guardrail. */
   guardrail(phase: string, verdict: keyof typeof VERDICTS, place: TracePlace, problem?: string): void {
     this.emit(
       {
@@ -173,10 +172,10 @@ export class Tracer {
     peek: (root: string) => unknown,
     outcome: CelOutcome,
   ): void {
-    this.#tell(() => celMessage(expression, peek, outcome, this.context, this.#names), { since });
+    this.#emitLazily(() => celMessage(expression, peek, outcome, this.context, this.#names), { since });
   }
 
-  /** A body as far as it is kept; `truncated` when there was more. */
+  /** Emits the first `LIMITS.traceBodyBytes` bytes of a body. `truncated`: `bytes` is already cut. */
   body(stage: string, bytes: Uint8Array, truncated = false): void {
     if (this.isBrief) return;
     const kept = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, LIMITS.traceBodyBytes));
@@ -189,7 +188,7 @@ export class Tracer {
     });
   }
 
-  /** Tells of a call for the request, at its begin and its end. Gives what the call gives. */
+  /** Emits the start and the end of a call made for the request. Returns or throws what `sent` does. */
   async call<T extends { readonly status: number } | { readonly statusCode: number }>(
     target: string,
     sent: Promise<T>,
@@ -216,14 +215,14 @@ export class Tracer {
     return since;
   }
 
-  /** The body of the call to the backend is known: at once when it is whole, else when all of it has been sent. */
+  /** Takes the body sent to the backend: emitted immediately for a stream, which has ended, else when the call starts. */
   uploaded(tap: BodyTap, isStream: boolean): void {
     if (tap.isEmpty) return;
     if (isStream) this.body('final request', tap.bytes, tap.truncated);
     else this.#upload = tap;
   }
 
-  /** `problem`: what the answer says went wrong, whatever its status. */
+  /** `problem`: an error reported inside the response, independent of its status. */
   callEnded(target: string, since: number, status: number | null, scope?: string, problem?: string): void {
     this.emit({ type: 'backendCallResult', status, error: problem ?? null, target }, { since, scope });
   }
@@ -232,13 +231,13 @@ export class Tracer {
     this.emit({ type: 'backendCallResult', status: null, error: messageOf(error), target }, { since, scope });
   }
 
-  /** Takes in what a provider answers; shown when all of it is here. */
+  /** Returns a tap for the provider's response, which is emitted by `finished`. */
   rawResponse(): BodyTap {
     this.#raw = new BodyTap();
     return this.#raw;
   }
 
-  /** The response has ended; the access log is still to come. */
+  /** Emits the end of the response. `status` is 0 if none was sent. Called before the access-log line is written. */
   finished(status: number): void {
     const raw = this.#raw;
     if (raw !== undefined && !raw.isEmpty) this.body('llm raw response', raw.bytes, raw.truncated);
@@ -255,21 +254,21 @@ export class Tracer {
     });
   }
 
-  /** Nothing is said of the request any more. */
+  /** Ends the trace. Later events are discarded. */
   end(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#outlet.ended();
+    this.#sink.ended();
   }
 
-  /** A step that cannot be shown must not fail the request that took it. */
-  #tell(build: () => TraceMessage, options?: EventOptions): void {
+  /** Builds and emits an event. An error while building must not fail the request. */
+  #emitLazily(build: () => TraceMessage, options?: EventOptions): void {
     if (this.isBrief) return;
     let message: TraceMessage;
     try {
       message = build();
     } catch {
-      message = { type: 'message', message: 'this step could not be shown' };
+      message = { type: 'message', message: 'this step could not be recorded' };
     }
     this.emit(message, options);
   }
@@ -279,10 +278,29 @@ export class Tracer {
       if (!isSensitiveName(raw[i] as string, this.#names.headers)) continue;
       const value = raw[i + 1] as string;
       this.hide(value);
-      // A cookie header holds several.
+      // A cookie header holds several values.
       for (const pair of value.split(';')) this.hide(pair.slice(pair.indexOf('=') + 1).trim());
     }
   }
 }
 
 const VERDICTS = { pass: 'info', mask: 'warn', reject: 'error', failed: 'error' } as const;
+
+/** A copy of a trace message in which every known secret is redacted. */
+function redactMessage(value: unknown, scrubber: Scrubber, depth = 0): unknown {
+  if (typeof value === 'string') return scrubber.text(value);
+  if (Array.isArray(value)) return value.map((item) => redactMessage(item, scrubber, depth + 1));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      key,
+      isKeyword(key, item, depth) ? item : redactMessage(item, scrubber, depth + 1),
+    ]),
+  );
+}
+
+/** A credential that equals a keyword of the event format (such as `apply`) must not make the event unreadable. */
+function isKeyword(key: string, value: unknown, depth: number): boolean {
+  if (depth === 0) return key === 'type' || key === 'stage' || key === 'kind' || key === 'phase';
+  return depth === 1 && key === 'type' && (value === 'apply' || value === 'skip');
+}

@@ -13,13 +13,13 @@ import { placeText } from '../../core/trace/read-event.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { llmCall } from '../llm/call.ts';
 import { numberOf } from './request-number.ts';
-import type { TraceOutlet } from './trace/tracer.ts';
+import type { TraceSink } from './trace/tracer.ts';
 
-/** The modules of what is said of single requests. Documented in `docs/observability.md`. */
+/** Log modules of debug lines about single requests. Documented in `docs/observability.md`. */
 const SCOPES = ['proxy::httpproxy', 'proxy::policy', 'auth', 'llm', 'llm::guardrail', 'mcp::call'] as const;
 type Scope = (typeof SCOPES)[number];
 
-/** What a line is made of; anything else that a tracer tells is for watchers alone, and is not even built. */
+/** Trace events that become log lines. Others are for trace subscribers only and are not built for the log. */
 const ONLY: ReadonlySet<TraceMessageType> = new Set([
   'routeSelection',
   'policy',
@@ -39,10 +39,10 @@ interface Line {
 }
 
 /**
- * The log's debug lines on requests: the same decisions that `/debug/trace` shows, without any value that a request
- * brought. Requests have a tracer for it only while one of the modules is at debug or trace.
+ * Writes debug lines about single requests: the decisions that `/debug/trace` shows, without values taken from the
+ * request. Requests get a tracer for this only while one of the modules is at level debug or trace.
  */
-export class RequestLines {
+export class RequestDebugLog {
   readonly #log: Log;
   #version = -1;
   #isOn = false;
@@ -51,7 +51,7 @@ export class RequestLines {
     this.#log = log;
   }
 
-  /** Whether anything is to be said of requests. Asked for every one: two numbers are compared. */
+  /** Whether any of the modules is at debug or trace. Cheap enough to check per request: compares two numbers. */
   get isOn(): boolean {
     const { directives } = this.#log;
     if (this.#version !== directives.version) {
@@ -61,8 +61,8 @@ export class RequestLines {
     return this.#isOn;
   }
 
-  /** Writes what a tracer tells of the request. From now on it has a number, which its access-log line shows, too. */
-  of(ctx: RequestContext): TraceOutlet {
+  /** A sink that logs the events of a request. Assigns the request a number, which its access-log line also carries. */
+  of(ctx: RequestContext): TraceSink {
     numberOf(ctx);
     return {
       only: ONLY,
@@ -98,23 +98,23 @@ function lineOf(event: TraceEvent, ctx: RequestContext): Line | undefined {
     case 'llmRequestDetected': {
       const { provider, requestModel: requested } = message;
       const fields = { requested, model: llmCall.get(ctx)?.providerModel, provider };
-      return { scope: 'llm', message: 'model chosen', fields };
+      return { scope: 'llm', message: 'model selected', fields };
     }
     case 'backendCallStart':
-      return { scope: callScope(event), message: 'call begins', fields: { to: message.target } };
+      return { scope: callScope(event), message: 'call started', fields: { to: message.target } };
     case 'backendCallResult': {
       const { target, status, error } = message;
       const took =
         event.eventStart === null ? undefined : Math.round((event.eventEnd - event.eventStart) / 1000);
       return {
         scope: callScope(event),
-        message: error === null ? 'call answered' : 'call failed',
+        message: error === null ? 'call completed' : 'call failed',
         fields: { to: target, status: status ?? undefined, problem: error ?? undefined, ms: took },
       };
     }
     case 'requestFinished': {
       const { status, error, detail } = message;
-      // Named as in the access log.
+      // The same field names as in the access log.
       const fields = {
         'http.status': status ?? undefined,
         error: error ?? undefined,
@@ -122,7 +122,7 @@ function lineOf(event: TraceEvent, ctx: RequestContext): Line | undefined {
         reason: ctx.reason,
       };
       if (status === null)
-        return { scope: 'proxy::httpproxy', message: 'the client left before its answer', fields };
+        return { scope: 'proxy::httpproxy', message: 'client disconnected before the response', fields };
       return error === null
         ? { level: 'trace', scope: 'proxy::httpproxy', message: 'request ended', fields }
         : { scope: 'proxy::httpproxy', message: 'request failed', fields };
@@ -132,8 +132,8 @@ function lineOf(event: TraceEvent, ctx: RequestContext): Line | undefined {
   }
 }
 
-/** Of a gateway with a thousand routes, the first that were not taken are enough to see why. */
-const MOST_SKIPPED = 8;
+/** Skipped routes that a line lists: a gateway may have a thousand, and the first show the reason. */
+const MAX_SKIPPED = 8;
 
 function routeLine(
   { selectedRoute, skippedRoutes = [], ...place }: RouteSelectionMessage,
@@ -143,9 +143,9 @@ function routeLine(
   const path = withoutTokens(ctx.path);
   if (selectedRoute !== null) {
     const fields = { method, path, route: selectedRoute, config: placed(place) };
-    return { scope: 'proxy::httpproxy', message: 'route taken', fields };
+    return { scope: 'proxy::httpproxy', message: 'route selected', fields };
   }
-  const shown = skippedRoutes.slice(0, MOST_SKIPPED);
+  const shown = skippedRoutes.slice(0, MAX_SKIPPED);
   const more = skippedRoutes.length - shown.length;
   return {
     scope: 'proxy::httpproxy',
@@ -161,25 +161,25 @@ function routeLine(
   };
 }
 
-/** Policies that say who somebody is. */
-const SIGN_IN: ReadonlySet<string | undefined> = new Set(['mcpAuthentication', 'apiKey']);
+/** Policies that authenticate the client. Their lines belong to the module `auth`. */
+const AUTHENTICATION: ReadonlySet<string | undefined> = new Set(['mcpAuthentication', 'apiKey']);
 
-const DONE = {
+const POLICY_MESSAGES = {
   apply: 'policy applied',
   skip: 'policy skipped',
-  deny: 'policy refused',
+  deny: 'policy denied the request',
   end: 'policy ended the request',
-  respond: 'policy answered',
+  respond: 'policy sent the response',
 } as const;
 
 function policyLine({ policy, action = 'apply', result, ...place }: PolicyMessage): Line {
   const reason = result.type === 'skip' ? result.reason : result.details;
-  // The other snapshots are of what requests brought.
+  // Snapshots of other policies contain values taken from requests.
   const counts = policy === 'localRateLimit' && result.type === 'apply' ? result.snapshot : undefined;
   return {
     level: action === 'skip' ? 'trace' : 'debug',
-    scope: SIGN_IN.has(policy) ? 'auth' : 'proxy::policy',
-    message: DONE[action],
+    scope: AUTHENTICATION.has(policy) ? 'auth' : 'proxy::policy',
+    message: POLICY_MESSAGES[action],
     fields: { policy, reason, ...counts, config: placed(place) },
   };
 }
@@ -188,10 +188,10 @@ function rulesLine({ policy, result, reason, item, ...place }: AuthorizationResu
   const isAllowed = result === 'allow';
   const about = item === undefined ? {} : { item: `${item.kind} ${item.name}`, target: item.target };
   return {
-    // A list asks for every item, most of which are allowed.
+    // List calls check every item, and most items are allowed.
     level: isAllowed && item !== undefined ? 'trace' : 'debug',
     scope: 'proxy::policy',
-    message: isAllowed ? 'rules allow' : 'rules refuse',
+    message: isAllowed ? 'rules allowed' : 'rules denied',
     fields: { policy, reason, ...about, config: placed(place) },
   };
 }
@@ -206,11 +206,11 @@ function eventLine({ kind, details, ...place }: PolicyEventMessage): Line | unde
         fields: { ...details, config: placed(place) },
       };
     case 'llm_eviction':
-      return { scope: 'llm', message: 'model is left alone', fields: details };
+      return { scope: 'llm', message: 'model evicted', fields: details };
     case 'llm_left_alone':
-      return { scope: 'llm', message: 'a target is still left alone', fields: details };
+      return { scope: 'llm', message: 'target still evicted', fields: details };
     case 'llm_failover':
-      return { scope: 'llm', message: 'the next target is tried', fields: details };
+      return { scope: 'llm', message: 'trying the next target', fields: details };
     default:
       return undefined;
   }

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { createLog, type LineSink } from '../../../src/core/log.ts';
-import { LostLines } from '../../../src/server/observe/lost-lines.ts';
+import { DroppedLinesReporter } from '../../../src/server/observe/dropped-lines.ts';
 import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
@@ -73,7 +73,7 @@ test('continued loss of access log lines is reported once a minute and no longer
     },
     flush: () => Promise.resolve(),
   };
-  const lines = new LostLines(sink, log);
+  const lines = new DroppedLinesReporter(sink, log);
   const lose = (): void => {
     dropped += 1;
     tell();

@@ -48,10 +48,10 @@ describe('debug lines of requests', () => {
       const own = gate.log.filter((line) => line.includes(`request.id=${access['request.id']} `));
       expect(own.map((line) => line.split('\t').slice(1).join(' ').trim())).toEqual([
         expect.stringMatching(
-          /^debug proxy::httpproxy route taken request.id=\d+ method="POST" path="\/mcp" route="/,
+          /^debug proxy::httpproxy route selected request.id=\d+ method="POST" path="\/mcp" route="/,
         ),
-        expect.stringMatching(/^debug mcp::call call begins request.id=\d+ to="stdio:one"$/),
-        expect.stringMatching(/^debug mcp::call call answered request.id=\d+ to="stdio:one" ms=\d+$/),
+        expect.stringMatching(/^debug mcp::call call started request.id=\d+ to="stdio:one"$/),
+        expect.stringMatching(/^debug mcp::call call completed request.id=\d+ to="stdio:one" ms=\d+$/),
       ]);
       const sessions = linesOf(gate, 'mcp::session');
       expect(sessions.map((line) => line.split(' mcp.')[0])).toEqual([
@@ -100,16 +100,16 @@ describe('debug lines of requests', () => {
       [
         "debug no route matches method="GET" path="/c" skipped.1="gateway/default/default/a: host 127.0.0.1 is not a.example" skipped.2="gateway/default/default/b: path /c is not below /b"",
         "debug request failed http.status=404 error="route not found" reason="NotFound"",
-        "debug route taken method="DELETE" path="/b" route="gateway/default/default/b" config="test.yaml:1:126"",
-        "debug rules refuse policy="authorization" reason="deny rule is true: request.method == \\"DELETE\\"" config="test.yaml:1:310"",
+        "debug route selected method="DELETE" path="/b" route="gateway/default/default/b" config="test.yaml:1:126"",
+        "debug rules denied policy="authorization" reason="deny rule is true: request.method == \\"DELETE\\"" config="test.yaml:1:310"",
         "debug request failed http.status=403 error="authorization failed" error.detail="deny rule is true: request.method == \\"DELETE\\"" reason="Authorization"",
-        "debug route taken method="GET" path="/b" route="gateway/default/default/b" config="test.yaml:1:126"",
-        "debug rules allow policy="authorization" reason="every rule holds" config="test.yaml:1:276"",
+        "debug route selected method="GET" path="/b" route="gateway/default/default/b" config="test.yaml:1:126"",
+        "debug rules allowed policy="authorization" reason="every rule holds" config="test.yaml:1:276"",
         "debug policy applied policy="localRateLimit" reason="no bucket is empty" remaining=0 config="test.yaml:1:221"",
-        "debug policy answered policy="directResponse" reason="status 200" config="test.yaml:1:191"",
-        "debug route taken method="GET" path="/b" route="gateway/default/default/b" config="test.yaml:1:126"",
-        "debug rules allow policy="authorization" reason="every rule holds" config="test.yaml:1:276"",
-        "debug policy refused policy="localRateLimit" reason="the bucket is empty" limit=1 config="test.yaml:1:221"",
+        "debug policy sent the response policy="directResponse" reason="status 200" config="test.yaml:1:191"",
+        "debug route selected method="GET" path="/b" route="gateway/default/default/b" config="test.yaml:1:126"",
+        "debug rules allowed policy="authorization" reason="every rule holds" config="test.yaml:1:276"",
+        "debug policy denied the request policy="localRateLimit" reason="the bucket is empty" limit=1 config="test.yaml:1:221"",
         "debug request failed http.status=429 error="rate limit exceeded" reason="RateLimit"",
       ]
     `);
@@ -151,21 +151,21 @@ describe('debug lines of requests', () => {
     );
     expect(shown).toMatchInlineSnapshot(`
       [
-        "debug route taken method="POST" path="/v1/chat/completions" route="llm:request" config="test.yaml:1:71"",
-        "debug model chosen requested="safe" model="first" provider="openai"",
-        "debug call begins to="HOOK"",
-        "debug call answered to="HOOK" status=200",
+        "debug route selected method="POST" path="/v1/chat/completions" route="llm:request" config="test.yaml:1:71"",
+        "debug model selected requested="safe" model="first" provider="openai"",
+        "debug call started to="HOOK"",
+        "debug call completed to="HOOK" status=200",
         "debug guardrail verdict phase="request" verdict="pass" config="test.yaml:1:484"",
-        "debug call begins to="FIRST"",
+        "debug call started to="FIRST"",
         "debug call failed to="FIRST" problem="upstream call failed: connection refused"",
-        "debug model is left alone model="first" for="3s"",
-        "debug the next target is tried failed="first" next="second"",
-        "debug model chosen requested="safe" model="second" provider="openai"",
-        "debug call begins to="HOOK"",
-        "debug call answered to="HOOK" status=200",
+        "debug model evicted model="first" for="3s"",
+        "debug trying the next target failed="first" next="second"",
+        "debug model selected requested="safe" model="second" provider="openai"",
+        "debug call started to="HOOK"",
+        "debug call completed to="HOOK" status=200",
         "debug guardrail verdict phase="request" verdict="pass" config="test.yaml:1:484"",
-        "debug call begins to="SECOND"",
-        "debug call answered to="SECOND" status=200",
+        "debug call started to="SECOND"",
+        "debug call completed to="SECOND" status=200",
       ]
     `);
     expect(gate.log.join('')).not.toContain('canary');
@@ -175,7 +175,10 @@ describe('debug lines of requests', () => {
     const routes = [{ policies: { directResponse: { body: 'x' } } }];
     await using gate = await gateway(routesConfig(routes, OPERATOR), { level: 'info,proxy=debug' });
     const types: string[] = [];
-    gate.running.watchers.watch({ sink: ({ message }) => types.push(message.type), ended: () => undefined });
+    gate.running.traceSubscribers.subscribe({
+      sink: ({ message }) => types.push(message.type),
+      ended: () => undefined,
+    });
     await send(gate.url);
     await gate.accessLine(1);
     expect(types).toEqual(expect.arrayContaining(['requestSnapshot', 'bodySnapshot', 'requestFinished']));
@@ -225,9 +228,9 @@ describe('secrets in debug lines', () => {
     await gate.accessLine(13);
     const auth = linesOf(gate, 'auth').join('\n');
     expect(auth).toMatch(/debug policy applied .*policy="mcpAuthentication" reason="the token is valid"/);
-    expect(auth).toMatch(/debug policy refused .*policy="mcpAuthentication" reason="no token"/);
-    expect(auth).toMatch(/debug policy applied .*policy="apiKey" reason="the key is valid"/);
-    expect(auth).toMatch(/debug policy refused .*policy="apiKey" reason="invalid credentials"/);
+    expect(auth).toMatch(/debug policy denied the request .*policy="mcpAuthentication" reason="no token"/);
+    expect(auth).toMatch(/debug policy applied .*policy="apiKey" reason="the key is known"/);
+    expect(auth).toMatch(/debug policy denied the request .*policy="apiKey" reason="invalid credentials"/);
     expect(auth).toMatch(/debug signing keys were read keys=\d+ changed=false/);
     const all = gate.log.join('');
     expect(all).not.toContain('canary');

@@ -7,7 +7,7 @@ import { ResponseView } from '../../expressions/request-variables.ts';
 import { variableOf } from '../../expressions/resolver.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
-import { type Allowance, plain } from './plain.ts';
+import { type SizeBudget, toTraceJson } from './trace-json.ts';
 
 const REQUEST_ROOTS = [
   'request',
@@ -22,7 +22,7 @@ const REQUEST_ROOTS = [
 ] as const;
 const RESPONSE_ROOTS = [...REQUEST_ROOTS.filter((root) => root !== 'llmRequest'), 'llm', 'response'] as const;
 
-/** A request as a backend gets it. */
+/** A request as sent to the backend. */
 export interface FinalRequest {
   readonly headers: readonly string[];
   readonly path: string;
@@ -35,8 +35,8 @@ export interface StateOptions {
   readonly reply?: Reply | undefined;
 }
 
-/** The variables of a request at this moment. */
-export function stateOf(
+/** The current variables of a request, up to `LIMITS.traceStateLength` characters. */
+export function snapshotState(
   ctx: RequestContext,
   names: SecretNames,
   { final, reply }: StateOptions,
@@ -44,24 +44,24 @@ export function stateOf(
   const roots = reply === undefined ? REQUEST_ROOTS : RESPONSE_ROOTS;
   const read = (root: string): unknown =>
     root === 'response' && reply !== undefined
-      ? new ResponseView(reply.status, reply.headers.raw, nothing)
+      ? new ResponseView(reply.status, reply.headers.raw, noBody)
       : variableOf(root, ctx);
-  return shown(roots, read, ctx, names, LIMITS.traceStateLength, final);
+  return stateOf(roots, read, ctx, names, LIMITS.traceStateLength, final);
 }
 
-const nothing = (): undefined => undefined;
+const noBody = (): undefined => undefined;
 
-/** The variables that an expression reads. */
-export function stateFor(
+/** The variables that an expression reads, up to `LIMITS.traceCelStateLength` characters. */
+export function expressionState(
   roots: Iterable<string>,
   peek: (root: string) => unknown,
   ctx: RequestContext,
   names: SecretNames,
 ): RequestState {
-  return shown(roots, peek, ctx, names, LIMITS.traceCelStateLength);
+  return stateOf(roots, peek, ctx, names, LIMITS.traceCelStateLength);
 }
 
-function shown(
+function stateOf(
   roots: Iterable<string>,
   read: (root: string) => unknown,
   ctx: RequestContext,
@@ -69,24 +69,24 @@ function shown(
   length: number,
   final?: FinalRequest,
 ): RequestState {
-  const allowance: Allowance = { left: length, scrub: names.scrub };
+  const budget: SizeBudget = { left: length, scrub: names.scrub };
   const state: Record<string, unknown> = {};
   for (const root of roots) {
     const value = read(root) ?? null;
     if (value === null) continue;
-    if (root === 'request') state[root] = requestOf(ctx, names, allowance, final);
-    else if (root === 'response') state[root] = responseOf(value, names, allowance);
+    if (root === 'request') state[root] = requestOf(ctx, names, budget, final);
+    else if (root === 'response') state[root] = responseOf(value, names, budget);
     else if (root === 'backend' && ctx.endpoint === undefined) continue;
-    else state[root] = plain(value, allowance, names.headers);
+    else state[root] = toTraceJson(value, budget, names.headers);
   }
   return state;
 }
 
-/** Before admission there is no canonical path yet: then it is as it came. */
+/** The variable `request`. Before validation there is no canonical path, so the raw one is used. */
 function requestOf(
   ctx: RequestContext,
   names: SecretNames,
-  allowance: Allowance,
+  budget: SizeBudget,
   final?: FinalRequest,
 ): object {
   const isRaw = ctx.path === '';
@@ -96,7 +96,7 @@ function requestOf(
   const host = final?.authority ?? (isRaw ? (ctx.request.headers.host?.toLowerCase() ?? '') : ctx.host);
   const body = ctx.body.captured ?? ctx.body.prefix;
   const whole = ctx.body.captured !== undefined && ctx.body.captured.length <= LIMITS.traceTextLength;
-  return plain(
+  return toTraceJson(
     {
       method: ctx.method,
       uri: pathAndQuery,
@@ -110,15 +110,15 @@ function requestOf(
       startTime: new Date(ctx.startedAt).toISOString(),
       ...(ctx.endedAt === undefined ? {} : { endTime: new Date(ctx.endedAt).toISOString() }),
     },
-    allowance,
+    budget,
     names.headers,
   ) as object;
 }
 
-/** Status and headers; a body has an event of its own, unless an expression reads it. */
-function responseOf(response: unknown, names: SecretNames, allowance: Allowance): unknown {
-  const value = plain(response, allowance, names.headers);
+/** The variable `response`. The body is included only if an expression reads it; it has its own event otherwise. */
+function responseOf(response: unknown, names: SecretNames, budget: SizeBudget): unknown {
+  const value = toTraceJson(response, budget, names.headers);
   if (!(response instanceof CelStruct)) return value;
-  const body = plain(response.field('body'), allowance, names.headers);
+  const body = toTraceJson(response.field('body'), budget, names.headers);
   return body === undefined ? value : { ...(value as object), body };
 }

@@ -31,13 +31,16 @@ describe('trace streams', () => {
     expect(events[0]?.message).toEqual({ type: 'requestStarted' });
     expect(events.map(({ message }) => message)).toContainEqual(finished(200));
     expect(trace.text).toMatch(/^: ready\n\n(?:data: \{[^\n]*\}\n\n)+$/);
-    expect(gate.running.watchers.active).toBe(false);
+    expect(gate.running.traceSubscribers.active).toBe(false);
   });
 
   test('a trace stream ends after the access log line was written', async () => {
     await using gate = await gateway(DIRECT);
     const lines: number[] = [];
-    gate.running.watchers.watch({ sink: () => undefined, ended: () => lines.push(gate.accessLog.length) });
+    gate.running.traceSubscribers.subscribe({
+      sink: () => undefined,
+      ended: () => lines.push(gate.accessLog.length),
+    });
     await send(gate.url);
     await until(() => lines.length > 0);
     expect(lines).toEqual([1]);
@@ -59,7 +62,7 @@ describe('trace streams', () => {
     expect(reply.text).toMatch(/^invalid expression: .+\n$/);
     const unknown = await send(`${server.url}/debug/trace?expression=jwt.sub+%3D%3D+%22a%22`);
     expect(unknown.text).toContain('the variable `jwt` is not available here');
-    expect(gate.running.watchers.active).toBe(false);
+    expect(gate.running.traceSubscribers.active).toBe(false);
   });
 
   test('a trace stream waits for a request that matches its expression; a failing expression is false', async () => {
@@ -99,9 +102,9 @@ describe('trace streams', () => {
     await using server = await traceServer(gate.running);
     await using gone = await openTrace(server);
     await using next = await openTrace(server);
-    expect(gate.running.watchers.count).toBe(2);
+    expect(gate.running.traceSubscribers.count).toBe(2);
     gone.leave();
-    await until(() => gate.running.watchers.count === 1);
+    await until(() => gate.running.traceSubscribers.count === 1);
     await send(gate.url);
     await next.all();
     expect(next.messages).toContainEqual(finished(200));
@@ -117,7 +120,7 @@ describe('trace streams', () => {
     const ids = trace.events.map(({ requestId }) => requestId);
     expect(new Set(ids).size).toBe(3);
     trace.leave();
-    await until(() => !gate.running.watchers.active);
+    await until(() => !gate.running.traceSubscribers.active);
   });
 });
 
@@ -136,7 +139,7 @@ describe('trace streams with a request count', () => {
     for (const id of ids)
       expect(trace.text.split(`\n\n: end ${id}\n\n`)[1]).not.toContain(`"requestId":"${id}"`);
     expect(JSON.stringify(await next.all())).toContain('"path":"/d"');
-    expect(gate.running.watchers.active).toBe(false);
+    expect(gate.running.traceSubscribers.active).toBe(false);
   });
 
   test('the count of a trace stream must be a number', async () => {
@@ -153,7 +156,7 @@ describe('the limit of trace watchers', () => {
     await using server = await traceServer(gate.running);
     const ended: number[] = [];
     for (let index = 0; index < LIMITS.traceWatchers; index += 1)
-      gate.running.watchers.watch({ sink: () => undefined, ended: () => ended.push(index) });
+      gate.running.traceSubscribers.subscribe({ sink: () => undefined, ended: () => ended.push(index) });
     const refused = await send(`${server.url}/debug/trace`);
     expect(refused).toMatchObject({ status: 503, text: '1000 traces are open already: close one of them\n' });
     for (let index = 0; index < 3; index += 1) await send(gate.url);

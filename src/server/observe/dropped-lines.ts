@@ -2,10 +2,10 @@ import { LIMITS } from '../../core/limits.ts';
 import type { LineSink, Log } from '../../core/log.ts';
 
 /**
- * Warns on stderr that access-log lines were lost because stdout is not read: when the first one is lost, and then at
- * most every `LIMITS.logLossWarning` while more are.
+ * Warns on stderr when access-log lines are dropped because stdout is not read: at the first dropped line, then at most
+ * once per `LIMITS.logLossWarning` ms while more are dropped.
  */
-export class LostLines {
+export class DroppedLinesReporter {
   readonly #sink: LineSink;
   readonly #log: Log;
   #reported = 0;
@@ -19,12 +19,12 @@ export class LostLines {
     });
   }
 
-  /** Since the start. */
+  /** Lines dropped since the start. */
   get count(): number {
     return this.#sink.dropped;
   }
 
-  /** Reports what has been lost since the last warning. */
+  /** Reports lines dropped since the last warning and stops the timer. */
   close(): void {
     clearTimeout(this.#timer);
     this.#warn();

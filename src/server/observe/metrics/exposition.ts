@@ -1,0 +1,61 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Counter, Gauge, OpenMetricsContentType, Registry } from 'prom-client';
+import { type FamilyInfo, type MetricValues, promClient } from './family.ts';
+
+/** A metric of the process or the gateway whose value is sampled at each scrape. */
+export interface SampledMetric extends FamilyInfo {
+  /** Default: a gauge. */
+  readonly type?: 'counter';
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Returns the current value. If undefined, the metric is omitted from this scrape. */
+  read(): number | undefined;
+}
+
+/** Creates a prom-client registry that samples these metrics at each scrape. */
+export function createRegistry(metrics: readonly SampledMetric[]): Registry {
+  const { Registry, Counter, Gauge } = promClient();
+  const registry = new Registry();
+  for (const { name, help, type, labels = {}, read } of metrics) {
+    const options = { name, help: `${help}.`, labelNames: Object.keys(labels), registers: [registry] };
+    if (type === 'counter')
+      new Counter({
+        ...options,
+        collect(this: Counter) {
+          this.remove(labels);
+          const value = read();
+          if (value !== undefined) this.inc(labels, value);
+        },
+      });
+    else
+      new Gauge({
+        ...options,
+        collect(this: Gauge) {
+          this.remove(labels);
+          const value = read();
+          if (value !== undefined) this.set(labels, value);
+        },
+      });
+  }
+  return registry;
+}
+
+type Source = () => MetricValues | undefined | Promise<MetricValues | undefined>;
+
+/**
+ * Renders metrics as OpenMetrics text, which the classic Prometheus text parser also accepts. Metrics without values are
+ * omitted. A full histogram has 34,000 lines, so the event loop gets a turn after each metric.
+ */
+export async function renderMetrics(sources: readonly Source[]): Promise<string> {
+  const { AggregatorRegistry, Registry } = promClient();
+  const texts: string[] = [];
+  for (const source of sources) {
+    const metric = await source();
+    if (metric === undefined || metric.values.length === 0) continue;
+    // `aggregate` is the library's only public way to turn values back into a registry that can print them.
+    const registry = AggregatorRegistry.aggregate<OpenMetricsContentType>([[metric]]);
+    registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+    texts.push(await registry.getSingleMetricAsString(metric.name));
+    await setImmediate();
+  }
+  return `${[...texts, '# EOF'].join('\n')}\n`;
+}

@@ -1,0 +1,200 @@
+import { LIMITS } from '../../core/limits.ts';
+import type { TraceEvent } from '../../core/trace/event.ts';
+import {
+  CelSyntaxError,
+  compileExpression,
+  HeadersView,
+  tryEvaluate,
+} from '../expressions/cel/expression.ts';
+import type { VariableResolver } from '../kernel/expression.ts';
+import type { RequestContext } from '../kernel/request-context.ts';
+import { traceFilterScope } from './scopes.ts';
+import { TraceObserver } from './trace/trace-observer.ts';
+import type { TraceSink } from './trace/tracer.ts';
+
+/** Whether a subscriber wants to trace a request. `raw` resolves the variables of the raw request. */
+export type TraceFilter = (raw: VariableResolver) => boolean;
+
+export interface SubscribeOptions {
+  /** Default: any request. */
+  readonly filter?: TraceFilter | undefined;
+  /** Whether to trace requests until cancelled. Their events carry `requestId`. Default: one request. */
+  readonly follow?: boolean;
+  /** Number of requests to trace, sequential or concurrent. Events carry `requestId` if it is more than 1. */
+  readonly count?: number | undefined;
+  /** Receives every event, in order, when it happens. Must not throw or block. */
+  sink(event: TraceEvent): void;
+  /** Called after the last event of a request, if several requests are traced. */
+  requestEnded?(requestId: string): void;
+  /** Called after the last event of the last request. Not called after `cancel`. */
+  ended(): void;
+}
+
+export interface TraceSubscription {
+  /** Stops receiving events. Requests in flight continue untraced. */
+  cancel(): void;
+}
+
+/** Subscribers to traces of data-plane requests. Without any, a request costs one check of `active`. */
+export interface TraceSubscribers {
+  /** Whether any subscriber accepts further requests. */
+  readonly active: boolean;
+  /** Subscribers that accept further requests. */
+  readonly count: number;
+  /** All subscribers, including those whose last request is still in flight. */
+  readonly size: number;
+  /** Registers a subscriber immediately. Undefined if `LIMITS.traceWatchers` are registered already. */
+  subscribe(options: SubscribeOptions): TraceSubscription | undefined;
+  /** Assigns a request, before validation, to the first subscriber that accepts it. `also` receives the same events. */
+  claim(ctx: RequestContext, also?: TraceSink): TraceObserver | undefined;
+}
+
+export function createTraceSubscribers(): TraceSubscribers {
+  return new SubscriberList();
+}
+
+class SubscriberList implements TraceSubscribers {
+  active = false;
+  /** In the order of registration. */
+  readonly #accepting = new Set<Subscriber>();
+  /** Subscribers whose last request is in flight. */
+  readonly #finishing = new Set<Subscriber>();
+  #requests = 0;
+
+  get count(): number {
+    return this.#accepting.size;
+  }
+
+  get size(): number {
+    return this.#accepting.size + this.#finishing.size;
+  }
+
+  subscribe(options: SubscribeOptions): TraceSubscription | undefined {
+    if (this.size >= LIMITS.traceWatchers) return undefined;
+    const subscriber = new Subscriber(options, (self) => this.#remove(self));
+    this.#accepting.add(subscriber);
+    this.active = true;
+    return subscriber;
+  }
+
+  claim(ctx: RequestContext, also?: TraceSink): TraceObserver | undefined {
+    const raw = rawResolver(ctx);
+    for (const subscriber of this.#accepting) {
+      if (!subscriber.accepts(raw)) continue;
+      const tracer = subscriber.trace(ctx, subscriber.isSingle ? undefined : String(++this.#requests), also);
+      if (!subscriber.isComplete) return tracer;
+      this.#accepting.delete(subscriber);
+      this.#finishing.add(subscriber);
+      this.active = this.#accepting.size > 0;
+      return tracer;
+    }
+    return undefined;
+  }
+
+  #remove(subscriber: Subscriber): void {
+    this.#accepting.delete(subscriber);
+    this.#finishing.delete(subscriber);
+    this.active = this.#accepting.size > 0;
+  }
+}
+
+class Subscriber implements TraceSubscription {
+  readonly #options: SubscribeOptions;
+  readonly #remove: (self: Subscriber) => void;
+  /** Traces one request only, whose events need no request id. */
+  readonly isSingle: boolean;
+  /** Requests that it still accepts. */
+  #remaining: number;
+  /** Requests in flight. */
+  #inFlight = 0;
+  #isOpen = true;
+
+  constructor(options: SubscribeOptions, remove: (self: Subscriber) => void) {
+    this.#options = options;
+    this.#remove = remove;
+    this.#remaining = options.count ?? (options.follow === true ? Number.POSITIVE_INFINITY : 1);
+    this.isSingle = this.#remaining === 1;
+  }
+
+  /** Whether it accepts no further request. */
+  get isComplete(): boolean {
+    return this.#remaining === 0;
+  }
+
+  accepts(raw: VariableResolver): boolean {
+    if (this.#inFlight >= LIMITS.traceFollowed) return false;
+    return this.#options.filter === undefined || this.#options.filter(raw);
+  }
+
+  trace(ctx: RequestContext, requestId: string | undefined, also: TraceSink | undefined): TraceObserver {
+    this.#inFlight += 1;
+    this.#remaining -= 1;
+    return new TraceObserver(ctx, {
+      ...(requestId === undefined ? {} : { requestId }),
+      event: (event) => {
+        if (this.#isOpen) this.#options.sink(event);
+        also?.event(event);
+      },
+      ended: () => {
+        this.#inFlight -= 1;
+        if (!this.#isOpen) return;
+        if (requestId !== undefined) this.#options.requestEnded?.(requestId);
+        if (!this.isComplete || this.#inFlight > 0) return;
+        this.cancel();
+        this.#options.ended();
+      },
+    });
+  }
+
+  cancel(): void {
+    this.#isOpen = false;
+    this.#remove(this);
+  }
+}
+
+/**
+ * Compiles the `expression` of a trace. It reads `request.method`, `.path`, `.pathAndQuery`, `.host`, `.headers`,
+ * `.version` and `source` of the raw request. An expression that fails at run time counts as false. `problem` is a
+ * message for the caller, set if the expression does not compile.
+ */
+export function compileTraceFilter(source: string): { filter: TraceFilter } | { problem: string } {
+  try {
+    const expression = compileExpression(source, traceFilterScope.roots);
+    return {
+      filter: (raw) => tryEvaluate(expression, raw) === true,
+    };
+  } catch (error) {
+    if (!(error instanceof CelSyntaxError)) throw error;
+    return { problem: error.help === undefined ? error.message : `${error.message} (${error.help})` };
+  }
+}
+
+/** The variables of a filter, created once per request for all subscribers. */
+function rawResolver(ctx: RequestContext): VariableResolver {
+  let request: object | undefined;
+  let source: object | undefined;
+  return (root) => {
+    if (root === 'request') {
+      request ??= rawRequest(ctx);
+      return request;
+    }
+    source ??= { address: ctx.sourceAddress, port: ctx.sourcePort };
+    return source;
+  };
+}
+
+function rawRequest(ctx: RequestContext): object {
+  const url = ctx.request.url ?? '';
+  const [path = ''] = url.split(/[?#]/, 1);
+  const host = ctx.request.headers.host?.toLowerCase();
+  return {
+    method: ctx.method,
+    path,
+    pathAndQuery: url,
+    uri: url,
+    version: `HTTP/${ctx.request.httpVersion}`,
+    scheme: 'http',
+    headers: new HeadersView(ctx.headers.raw),
+    ...(host === undefined ? {} : { host }),
+  };
+}
