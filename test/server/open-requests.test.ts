@@ -103,7 +103,7 @@ test('an LLM stream ends with an error event at the drain deadline, without cont
     body: JSON.stringify({ ...CHAT, stream: true }),
   });
   const [x] = gate.running.openRequests;
-  await until(() => x !== undefined && (llmCall.get(x)?.saidBytes ?? 0) > 0);
+  await until(() => x !== undefined && (llmCall.get(x)?.outputBytes ?? 0) > 0);
   await gate.close();
   const error = { message: MESSAGE, type: 'api_error', code: 'gateway_closing' };
   expect(await reply.text()).toBe(`data: ${JSON.stringify({ error })}\n\n`);

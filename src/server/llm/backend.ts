@@ -2,16 +2,15 @@ import { z } from 'zod';
 import { resolverFor } from '../expressions/resolver.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
-import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import type { ClientApi, Reply, RequestContext } from '../kernel/request-context.ts';
 import { failedBeforeSending } from '../transport/upstream-error.ts';
 import type { LlmCall } from './call.ts';
 import { llmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
 import { callProvider } from './call-provider.ts';
-import { llmApi } from './client-api.ts';
 import { promptOf } from './conversation.ts';
 import { type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
-import { llmError } from './errors.ts';
+import { errorBody, llmError } from './errors.ts';
 import type { Failover } from './failover.ts';
 import { checkMessages } from './guardrails/check.ts';
 import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
@@ -25,16 +24,16 @@ import {
   providerEntrySchema,
   reportUnknownKinds,
 } from './model.ts';
-import { answerModels, type Listing, requireAllowed } from './model-list.ts';
-import { unknownModel } from './model-refusal.ts';
-import { bySpecificity, matchesModel } from './models.ts';
-import { opens } from './passthrough.ts';
-import { namedModel, readRequest } from './read-request.ts';
-import { answerOf, requireGuardable } from './response.ts';
+import { unknownModel } from './model-errors.ts';
+import { type ModelListing, modelListResponse, requireAllowed } from './model-list.ts';
+import { bySpecificity, matchesModel } from './model-patterns.ts';
+import { allowsCall } from './passthrough.ts';
+import { readRequest, requestedModel } from './read-request.ts';
+import { processResponse, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';
 import { traceEvictedTargets, traceLlmReply, traceLlmRequest } from './trace-events.ts';
 import { changeFields } from './transform.ts';
-import { reportUnreachedModels } from './unreached-models.ts';
+import { reportUnreachableModels } from './unreachable-models.ts';
 import {
   chooseTarget,
   compileVirtualModels,
@@ -42,25 +41,35 @@ import {
   virtualModelSchema,
 } from './virtual-models.ts';
 
-/** Fields of an LLM backend; also of the simplified top-level `llm`. */
+/** Fields of an LLM backend and of the simplified top-level `llm`. */
 export const llmFields = {
-  models: z.array(modelSchema).min(1).describe('Models that clients may ask for.'),
+  models: z.array(modelSchema).min(1).describe('Models that clients may request.'),
   virtualModels: z
     .array(virtualModelSchema)
     .default([])
-    .describe('Names that stand for one of several models; they come before `models`.'),
-  providers: z.array(providerEntrySchema).default([]).describe('Providers that several models share.'),
+    .describe('Names that resolve to one of several models. They take precedence over `models`.'),
+  providers: z.array(providerEntrySchema).default([]).describe('Providers shared by several models.'),
   guardrails: guardrailsSchema
     .optional()
-    .describe('Guardrails of all models; those of a model come after them.'),
+    .describe('Guardrails for all models. The guardrails of a model run after them.'),
 };
 
-/** What all calls of one LLM backend share. */
-export interface LlmRuntime extends Listing {
+/** The compiled configuration of one LLM backend, shared by its calls. */
+export interface LlmRuntime extends ModelListing {
   readonly maxBodySize: number;
   readonly requestGuardrails: readonly Webhook[];
   readonly responseGuardrails: readonly Webhook[];
 }
+
+/** Every error on an LLM route has the OpenAI format, including errors of policies. */
+const llmApi: ClientApi = {
+  protocol: 'llm',
+  // `%2F` in the id of `/v1/models/{id}`.
+  hasEncodedSlashes: true,
+  errorBody,
+  // Listing models must work for a client that has exhausted its token limit.
+  usesTokens: (ctx) => !isModelList(ctx),
+};
 
 export const llm = defineBackend({
   key: 'llm',
@@ -69,7 +78,7 @@ export const llm = defineBackend({
   open(config, context) {
     const isTopLevel = context.path[0] === 'llm';
     const compiled = config.models.flatMap(
-      // Those of the top-level section are backends of their own, also in dumps.
+      // Models of the top-level section are separate backends, also in dumps.
       (model, index) =>
         compileModel(
           model,
@@ -79,12 +88,12 @@ export const llm = defineBackend({
         ) ?? [],
     );
     reportUnknownKinds(config.providers, context.at('providers'));
-    refuseDuplicateEntries(config.providers, context);
-    reportUnreachedModels(config.models, config.virtualModels, context);
-    const written = config.models.map(({ name }) => name);
+    reportDuplicateEntries(config.providers, context);
+    reportUnreachableModels(config.models, config.virtualModels, context);
+    const configured = config.models.map(({ name }) => name);
     const virtual = compileVirtualModels(
       config.virtualModels,
-      { models: compiled, written },
+      { models: compiled, configured },
       context.at('virtualModels'),
     );
     const guardrails =
@@ -118,7 +127,7 @@ export const llm = defineBackend({
   },
 });
 
-function refuseDuplicateEntries(
+function reportDuplicateEntries(
   entries: readonly { readonly name: string }[],
   context: CompileContext,
 ): void {
@@ -126,92 +135,96 @@ function refuseDuplicateEntries(
     if (entries.findIndex((entry) => entry.name === name) === index) continue;
     context
       .at('providers', index, 'name')
-      .report({ code: 'AGW0106', message: `two provider entries are called \`${name}\`` });
+      .report({ code: 'AGW0106', message: `two provider entries are named \`${name}\`` });
   }
 }
 
-/** 404: there is no such call, or nobody opened it. Thrown before a provider, and so its key, is chosen. */
-function noSuchCall({ method, path }: RequestContext): Error {
+/** 404: the endpoint does not exist or no model allows it. Thrown before a provider, and so its key, is selected. */
+function unknownCall({ method, path }: RequestContext): Error {
   const hint = 'send a POST with a `model`, such as /v1/chat/completions; GET /v1/models lists the models';
   return llmError(
     'llm_unknown_call',
     'unknown_url',
-    `there is nothing at ${method} ${path}: ${hint}`,
-    'calls besides those of every model are opened by `passthrough` of a model',
+    `unknown endpoint ${method} ${path}: ${hint}`,
+    'other provider endpoints must be allowed by `passthrough` of a model',
   );
 }
 
 async function handle(ctx: RequestContext, runtime: LlmRuntime): Promise<Reply> {
   ctx.protocol = 'llm';
-  if (isModelList(ctx)) return answerModels(ctx, runtime);
-  const endpoint = endpointAt(ctx.method, ctx.path) ?? passedThrough(ctx, runtime);
+  if (isModelList(ctx)) return modelListResponse(ctx, runtime);
+  const endpoint = endpointAt(ctx.method, ctx.path) ?? passthroughEndpoint(ctx, runtime);
   const body = await readRequest(ctx, endpoint, runtime.maxBodySize);
-  const named = namedModel(ctx, endpoint, body);
-  if (named === undefined) return callUnnamed(ctx, runtime, { body, endpoint });
-  requireAllowed(ctx, named);
-  const wanted = { requested: named, body, endpoint };
-  const virtual = runtime.virtual.get(named);
-  if (virtual === undefined) return callModel(ctx, runtime, wanted);
+  const requested = requestedModel(ctx, endpoint, body);
+  if (requested === undefined) return callUnnamed(ctx, runtime, { body, endpoint });
+  requireAllowed(ctx, requested);
+  const request = { requested, body, endpoint };
+  const virtual = runtime.virtual.get(requested);
+  if (virtual === undefined) return callModel(ctx, runtime, request);
   const target = chooseTarget(virtual, ctx, body.value);
-  if (virtual.failover === undefined) return callModel(ctx, runtime, { ...wanted, target });
-  return callInTurn(ctx, runtime, { ...wanted, target }, virtual.failover);
+  if (virtual.failover === undefined) return callModel(ctx, runtime, { ...request, target });
+  return callWithFailover(ctx, runtime, { ...request, target }, virtual.failover);
 }
 
-function passedThrough(ctx: RequestContext, { models }: LlmRuntime): Endpoint {
-  if (!models.some((model) => isOpen(ctx, model))) throw noSuchCall(ctx);
+function passthroughEndpoint(ctx: RequestContext, { models }: LlmRuntime): Endpoint {
+  if (!models.some((model) => allowsPassthrough(ctx, model))) throw unknownCall(ctx);
   return passthroughAt(ctx.path);
 }
 
-const isOpen = ({ method, path }: RequestContext, { passthrough }: Model): boolean =>
-  opens(passthrough, method, path);
+const allowsPassthrough = ({ method, path }: RequestContext, { passthrough }: Model): boolean =>
+  allowsCall(passthrough, method, path);
 
 /**
- * A call that names no model: of the default model of its API, or, where `passthrough` opened it, of the most specific
- * model that did. The caller's key must be for that one.
+ * Handles a call without a model: uses the default model of the API or, for a `passthrough` path, the most specific
+ * model that allows it. Throws an `AppError`: 404 if there is none, 403 if the caller's key may not use it.
  */
 function callUnnamed(
   ctx: RequestContext,
   runtime: LlmRuntime,
-  { body, endpoint }: Pick<Wanted, 'body' | 'endpoint'>,
+  { body, endpoint }: Pick<ModelRequest, 'body' | 'endpoint'>,
 ): Promise<Reply> {
   const { defaultModel } = endpoint;
   const open = runtime.models.filter(
-    (model) => model.isPublic && model.takes(ctx) && (!endpoint.isPassthrough || isOpen(ctx, model)),
+    (model) =>
+      model.isPublic &&
+      model.matchesRequest(ctx) &&
+      (!endpoint.isPassthrough || allowsPassthrough(ctx, model)),
   );
   const entry =
     open.find(({ name }) => defaultModel !== undefined && matchesModel(name, defaultModel)) ?? open[0];
-  if (entry === undefined) throw noSuchCall(ctx);
+  if (entry === undefined) throw unknownCall(ctx);
   const requested = defaultModel ?? entry.name;
   requireAllowed(ctx, requested);
   return callModel(ctx, runtime, { requested, body, endpoint, entry });
 }
 
-/** What a client asked for, and which model is to answer it. */
-interface Wanted {
+/** A request for a model. */
+interface ModelRequest {
+  /** The model name of the client. */
   readonly requested: string;
   readonly body: CallBody;
   readonly endpoint: Endpoint;
-  /** The entry of `models`, where it was not chosen by name. */
+  /** The entry of `models`, if it was not selected by name. */
   readonly entry?: Model;
-  /** The target of a virtual model. */
+  /** The selected target of a virtual model. */
   readonly target?: VirtualTarget;
 }
 
-/** Goes on to the next target as long as none was reached: whatever was reached may have acted. */
-async function callInTurn(
+/** Tries targets until one is reached. A target that was reached is not retried elsewhere: it may have acted. */
+async function callWithFailover(
   ctx: RequestContext,
   runtime: LlmRuntime,
-  wanted: Wanted & { readonly target: VirtualTarget },
+  request: ModelRequest & { readonly target: VirtualTarget },
   failover: Failover,
 ): Promise<Reply> {
   const tried = new Set<VirtualTarget>();
-  let { target } = wanted;
-  const told = ctx.observer === undefined ? undefined : new Set<VirtualTarget>();
+  let { target } = request;
+  const reported = ctx.observer === undefined ? undefined : new Set<VirtualTarget>();
   for (;;) {
-    if (told !== undefined)
-      traceEvictedTargets(ctx, failover.evicted(target), { chosen: target, tried, told });
+    if (reported !== undefined)
+      traceEvictedTargets(ctx, failover.evicted(target), { chosen: target, tried, reported });
     try {
-      return await callModel(ctx, runtime, { ...wanted, body: wanted.body.unchanged(), target });
+      return await callModel(ctx, runtime, { ...request, body: request.body.original(), target });
     } catch (error) {
       tried.add(target);
       const next = failedBeforeSending(error) && !ctx.isAbandoned ? failover.choose(tried) : undefined;
@@ -228,10 +241,10 @@ async function callInTurn(
 async function callModel(
   ctx: RequestContext,
   runtime: LlmRuntime,
-  { requested, body, endpoint, target, entry }: Wanted,
+  { requested, body, endpoint, target, entry }: ModelRequest,
 ): Promise<Reply> {
   const model = entry ?? chooseModel(ctx, runtime, target?.model ?? requested, target !== undefined);
-  if (endpoint.isPassthrough && !isOpen(ctx, model)) throw noSuchCall(ctx);
+  if (endpoint.isPassthrough && !allowsPassthrough(ctx, model)) throw unknownCall(ctx);
   const providerModel = model.model ?? target?.model;
   const call: LlmCall = {
     operation: endpoint.operation,
@@ -247,10 +260,10 @@ async function callModel(
   ctx.backend = model.backend ?? ctx.backend;
   if (ctx.observer !== undefined) traceLlmRequest(ctx.observer, call, body.toString());
   changeFields(body, model.fields, resolverFor(ctx));
-  // What the client asked for is settled; what the provider is asked for is configuration.
+  // The requested model is already authorized; the provider's model name comes from the configuration.
   if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
   await guardRequest(ctx, call, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
-  // As it goes out: a guardrail may have masked what the client wrote.
+  // The prompt as sent: a guardrail may have masked the client's texts.
   if (ctx.logReads?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
   if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
@@ -258,27 +271,28 @@ async function callModel(
   const reply = await callProvider(ctx, model, { call, body, stats: target?.stats ?? model.stats });
   if (ctx.observer !== undefined) traceLlmReply(ctx.observer, call, reply);
   model.changeResponseHeaders?.(reply.headers);
-  return answerOf(ctx, call, reply, {
+  return processResponse(ctx, call, reply, {
     guardrails: responseGuardrails,
     stripsUsage,
-    keyForms: model.keyForms,
+    keyEncodings: model.keyEncodings,
   });
 }
 
-/** Forms have texts alone. */
+/** Form fields are strings. */
 const isStream = (value: unknown): boolean => value === true || value === 'true';
 
-/** The most specific model entry of that name whose conditions hold. Internal ones are for virtual models alone. */
+/** The most specific matching model. Internal models only match as targets. Throws an `AppError` (404) if there is none. */
 function chooseModel(
   ctx: RequestContext,
   { models, listed }: LlmRuntime,
-  wanted: string,
+  requested: string,
   isTarget: boolean,
 ): Model {
   const model = models.find(
-    ({ name, isPublic, takes }) => (isPublic || isTarget) && matchesModel(name, wanted) && takes(ctx),
+    ({ name, isPublic, matchesRequest }) =>
+      (isPublic || isTarget) && matchesModel(name, requested) && matchesRequest(ctx),
   );
-  if (model === undefined) throw unknownModel(ctx, wanted, listed);
+  if (model === undefined) throw unknownModel(ctx, requested, listed);
   return model;
 }
 
@@ -299,9 +313,9 @@ async function guardRequest(
   if (isMasked) replace(checked);
 }
 
-/** Streams only report their tokens when asked to. Returns whether the report must be taken out again. */
+/** Requests the usage report of a stream. Returns whether it must be removed from the response. */
 function askForUsage(call: LlmCall, body: CallBody): boolean {
-  // As it goes out: the configuration may have set the field or taken it away.
+  // The field as sent: the configuration may have changed it.
   const isStream =
     body.get('stream') === true && (call.operation === 'chat' || call.operation === 'text_completion');
   if (!isStream || body.has('stream_options')) return false;

@@ -1,29 +1,29 @@
-/** The body of an LLM request: JSON, a form, or anything where `passthrough` opens the path. */
+/** The body of an LLM request: JSON, a form, or any bytes on a `passthrough` path. */
 export interface CallBody {
   /** Fields as the client sent them. */
   readonly value: Readonly<Record<string, unknown>>;
-  /** Whether guardrails can read what it says. */
+  /** Whether guardrails can read its texts. */
   readonly isReadable: boolean;
-  /** Content type for the provider, when it is not the client's. */
+  /** Content type for the provider. Undefined: that of the client. */
   readonly contentType: string | undefined;
-  /** Images, recordings and files beside the fields. */
+  /** Number of attached images, recordings and files. */
   readonly files: number;
-  /** Models that it names besides the field `model`. */
+  /** Model names found outside the field `model`. */
   readonly names?: readonly string[];
-  /** The same request without the changes so far. */
-  unchanged(): CallBody;
-  /** The value of a field after the changes so far; undefined when it is absent. */
+  /** The request without changes. */
+  original(): CallBody;
+  /** The current value of a field; undefined if it is absent. */
   get(field: string): unknown;
   has(field: string): boolean;
   set(field: string, value: unknown): void;
   remove(field: string): void;
-  /** What the provider gets; null for nothing. */
+  /** The bytes for the provider; null for no body. */
   encode(): string | Buffer | null;
-  /** The fields, changes included, as JSON text: for traces and for the built-in model. */
+  /** The current fields as JSON text, for traces and the built-in model. */
   toString(): string;
 }
 
-/** A body that goes on as it came, because its form is not known. It has no fields to read or to change. */
+/** A body of unknown format, forwarded unchanged. It has no fields. */
 export class OpaqueBody implements CallBody {
   readonly value = {};
   readonly isReadable: boolean;
@@ -40,7 +40,7 @@ export class OpaqueBody implements CallBody {
     this.isReadable = bytes.length === 0;
   }
 
-  unchanged(): this {
+  original(): this {
     return this;
   }
 

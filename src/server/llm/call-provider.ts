@@ -7,7 +7,7 @@ import type { UpstreamResponse } from '../transport/upstream-request.ts';
 import type { LlmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
 import { dropCredentials, withoutCredentials } from './client-credentials.ts';
-import { decodedAnswer } from './decode-answer.ts';
+import { decodeResponse } from './decode-response.ts';
 import type { EndpointStats, Outcome } from './endpoint-stats.ts';
 import { pathAtProvider } from './endpoints.ts';
 import { llmError } from './errors.ts';
@@ -24,42 +24,50 @@ const NOT_FORWARDED = new Set([
 ]);
 
 const NOT_RETURNED = new Set([
-  // The client's cookies do not go to the provider, so the provider's would never come back.
+  // The client's cookies are not forwarded, so the provider would never get its own back.
   'set-cookie',
-  // Addresses of the provider: a client that followed them would take its key there.
+  // Addresses at the provider: a client that followed them would send its own key there.
   'location',
   'refresh',
-  // About the origin that was asked, which is the provider's to us and ours to the client.
+  // These describe the provider's origin, but the client would apply them to the gateway's.
   'alt-svc',
   'strict-transport-security',
   'clear-site-data',
 ]);
 
-/** Calls the provider and notes how that went: for the model, and for the target of a virtual one. */
+/**
+ * Calls the provider and records the outcome in the statistics of the model and, if different, of the virtual model's
+ * target (`stats`).
+ */
 export async function callProvider(
   ctx: RequestContext,
   model: Model,
   { call, body, stats }: { readonly call: LlmCall; readonly body: CallBody; readonly stats: EndpointStats },
 ): Promise<Reply> {
-  const told = stats === model.stats ? [stats] : [stats, model.stats];
-  const began = told.map((each) => each.began());
+  const affected = stats === model.stats ? [stats] : [stats, model.stats];
+  const startTimes = affected.map((each) => each.callStarted());
   let outcome: Outcome = { status: 0, isFailure: true };
   try {
-    const reply = await askProvider(ctx, model, call, body);
+    const reply = await sendToProvider(ctx, model, call, body);
     outcome = model.health.judge(ctx, reply);
     return reply;
   } finally {
     const isOver = ctx.response.destroyed || ctx.abortedWith !== undefined;
-    const hasLeft = outcome.status === 0 && ctx.isAbandoned && isOver;
-    for (const [index, each] of told.entries()) {
-      if (hasLeft) each.left();
-      else each.ended(began[index] as number, outcome);
+    const isAbandoned = outcome.status === 0 && ctx.isAbandoned && isOver;
+    for (const [index, each] of affected.entries()) {
+      if (isAbandoned) each.callAbandoned();
+      else each.callEnded(startTimes[index] as number, outcome);
     }
     if (ctx.observer !== undefined && outcome.isFailure) traceEviction(ctx.observer, call, stats);
   }
 }
 
-async function askProvider(ctx: RequestContext, model: Model, call: LlmCall, body: CallBody): Promise<Reply> {
+async function sendToProvider(
+  ctx: RequestContext,
+  model: Model,
+  call: LlmCall,
+  body: CallBody,
+): Promise<Reply> {
   if (model.provider.answer !== undefined) {
     const answer = model.provider.answer(ctx, call, JSON.parse(body.toString()) as Record<string, unknown>);
     return ctx.observer === undefined
@@ -72,12 +80,12 @@ async function askProvider(ctx: RequestContext, model: Model, call: LlmCall, bod
   const headers = new HeaderList(withoutFields(ctx.headers.raw, NOT_FORWARDED));
   if (apiKey !== undefined) dropCredentials(headers, ctx.request);
   headers.append('host', model.upstream.authority);
-  // Answers are counted, guarded and freed of an echoed key here: compression would only cost both sides.
+  // Responses are inspected here (usage, guardrails, echoed key), so compression would only add work on both sides.
   headers.append('accept-encoding', 'identity');
   if (body.contentType !== undefined) headers.set('content-type', body.contentType);
   if (apiKey !== undefined) headers.append('authorization', `Bearer ${apiKey}`);
   model.changeRequestHeaders?.(headers);
-  call.progress = 'asked';
+  call.progress = 'sent';
   const query = apiKey === undefined ? ctx.query : withoutCredentials(ctx.query);
   const path = pathAtProvider(model.basePath, ctx.path) + query;
   const bytes = body.encode();
@@ -90,7 +98,7 @@ async function askProvider(ctx: RequestContext, model: Model, call: LlmCall, bod
     headers: headers.raw,
     body: bytes,
     client: ctx,
-    // Streams have a clock of their own, which ends them with an event; who asked for one may get something else.
+    // Streams have their own idle timer, which ends them with an event. This one covers other responses to a stream request.
     bodyIdle: (timeouts?.idle ?? LIMITS.streamIdle) * (body.get('stream') === true ? 2 : 1),
     ...(timeouts?.request === undefined ? {} : { timeout: timeouts.request }),
   });
@@ -99,17 +107,17 @@ async function askProvider(ctx: RequestContext, model: Model, call: LlmCall, bod
     headers: received,
     body: answer,
   } = await (ctx.observer === undefined ? sent : ctx.observer.call(model.upstream.address, sent));
-  refuseRedirect(ctx, status, received, answer);
+  rejectRedirect(ctx, status, received, answer);
   ctx.reason = 'Upstream';
   const reply = { status, headers: new HeaderList(withoutFields(received.raw, NOT_RETURNED)) };
-  return { ...reply, body: await decodedAnswer(ctx, reply.headers, answer) };
+  return { ...reply, body: await decodeResponse(ctx, reply.headers, answer) };
 }
 
 /**
- * A redirect is not followed, since the body and the key would go elsewhere, and not handed on, since the client would
- * go there with its own key. The log says where it leads: to correct `baseUrl`.
+ * Rejects a redirect with an `AppError` (502). Following it would send the body and the provider's key to another origin;
+ * forwarding it would send the client there with its own key. The log names the target origin, to correct `baseUrl`.
  */
-function refuseRedirect(
+function rejectRedirect(
   { endpoint }: RequestContext,
   status: number,
   headers: HeaderList,
@@ -118,12 +126,12 @@ function refuseRedirect(
   if (status < 300 || status > 399 || status === 304) return;
   body.discard();
   const location = headers.get('location') ?? '';
-  // The rest may hold a secret.
+  // Path and query may contain a secret.
   const origin = URL.canParse(location) ? ` to ${new URL(location).origin}` : '';
   throw llmError(
     'upstream_invalid',
     'upstream_failed',
-    'upstream call failed: the provider answered with a redirect',
-    `${endpoint}: the provider answered ${status}, a redirect${origin}: \`baseUrl\` is to name the address itself`,
+    'upstream call failed: the provider responded with a redirect',
+    `${endpoint}: the provider responded with ${status}, a redirect${origin}: \`baseUrl\` must be the final address`,
   );
 }

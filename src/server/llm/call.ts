@@ -3,61 +3,61 @@ import type { Completion, PromptMessage, StreamedCompletion } from './conversati
 import type { ProviderError } from './provider-error.ts';
 import type { Usage } from './usage.ts';
 
-/** What is known of one LLM call, for the access log and for expressions (`llm.*`). Filled in as it becomes known. */
+/** The state of one LLM call, for the access log and for expressions (`llm.*`). Filled in during the call. */
 export interface LlmCall {
   readonly operation: 'chat' | 'text_completion' | 'embeddings' | 'responses' | 'other';
-  /** Telemetry name of the provider, which is also its name in price catalogs. */
+  /** Name of the provider in telemetry and price catalogs. */
   readonly provider: string;
   readonly requestModel: string;
-  /** Model that the provider was asked for, when the configuration names another. */
+  /** Model name sent to the provider, if the configuration changes it. */
   readonly providerModel?: string;
   readonly streaming: boolean;
-  /** What it answers is no text of a model, so that its bytes say nothing of tokens. */
+  /** The response is not model text (vectors, audio, images), so tokens cannot be estimated from its bytes. */
   hasNoText?: boolean;
-  /** The client's request, parsed, before anything was changed. */
+  /** The client's request, parsed and unchanged. */
   readonly request: Readonly<Record<string, unknown>>;
   responseModel?: string;
-  /** How far it came: tokens that nobody reported are estimated for all but `refused`, and calls that were never sent. */
-  progress?: 'asked' | 'refused' | 'answered' | 'whole';
-  /** The error that the provider told: instead of an answer, or inside of one whose status was good. */
+  /** How far the call got. Unreported tokens are estimated unless the call was `rejected` or never sent (undefined). */
+  progress?: 'sent' | 'rejected' | 'responding' | 'complete';
+  /** The error reported by the provider, possibly in the body of a 2xx response. */
   providerError?: ProviderError | undefined;
-  /** What the provider reported; completed by an estimate when the call has ended. */
+  /** Token counts reported by the provider. Missing counts are estimated when the call ends. */
   usage?: Usage;
   /** Why `usage` is an estimate. */
   estimated?: string;
-  /** UTF-8 bytes that the model said, as far as they came by. */
-  saidBytes?: number;
-  /** Copies an answer that is no stream, until the call is settled. */
-  nonStreaming?: { see(chunk: Buffer): void; settle(call: LlmCall): void };
-  /** Milliseconds from the request to the first token, and to the last. */
+  /** UTF-8 bytes of model output seen so far. */
+  outputBytes?: number;
+  /** Copies a non-streaming response until `finalize` reads it. */
+  nonStreaming?: { see(chunk: Buffer): void; finalize(call: LlmCall): void };
+  /** Milliseconds from the request to the first and to the last token. */
   firstTokenAfter?: number;
   lastTokenAfter?: number;
   cost?: CostOutcome;
-  /** Whether what the model says is to be kept for expressions of the log. */
+  /** Whether log expressions read the completion, so that it must be kept. */
   readonly keepsCompletion?: boolean;
-  /** What was sent, and what the client was given, after guardrails: kept only for expressions of the log. */
+  /** Prompt and completion after guardrails. Only kept if log expressions read them. */
   prompt?: readonly PromptMessage[];
   completion?: Completion | undefined;
   streamed?: StreamedCompletion;
-  /** Images, files and recordings that guardrails were not shown. */
+  /** Number of images, files and recordings that guardrails could not check. */
   unseenMedia?: number;
-  /** How long response frames were held back by guardrails, in ms: the longest wait. */
+  /** The longest time guardrails held back a response frame, in ms. */
   heldFor?: number;
 }
 
-/** Result of the price lookup: `status` is the metric's label. Amounts are exact decimal texts in USD. */
+/** Result of the price lookup. `status` is a metric label; amounts are in USD, `total` as exact decimal text. */
 export interface CostOutcome {
   readonly status: 'Exact' | 'Unpriced' | 'Missing' | 'NoCatalog';
-  /** Why there is no price, for the log. */
+  /** Why there is no price. For the log. */
   readonly reason?: string;
   readonly total?: string;
-  /** By class of token: `input`, `output`, `cacheRead`, … as numbers, for expressions. */
+  /** Costs by token class (`input`, `output`, `cacheRead`, …) and `total`, as numbers for expressions. */
   readonly parts?: Readonly<Record<string, number>>;
   readonly rates?: Readonly<Record<string, number>>;
 }
 
-/** The model call of a request, once it is understood. */
+/** The LLM call of a request. Set once its body is parsed and a model is selected. */
 export const llmCall = new Slot<LlmCall>();
 
-/** The model that was asked for, when this caller has no such model; shortened, for the log. */
+/** The requested model, shortened for the log, if it is unknown or forbidden. */
 export const refusedModel = new Slot<string>();

@@ -4,8 +4,8 @@ import type { HeaderList } from '../kernel/header-list.ts';
 import { withoutParameters } from '../kernel/path.ts';
 
 /**
- * Headers that say who pays or may, besides those that `isCredentialName` matches (`x-api-key`, `x-goog-api-key`, …). With the
- * gateway's key they would choose another account of it, or show the provider a key that is not meant for it.
+ * Headers that select an account or carry a credential, in addition to those of `isCredentialName` (`x-api-key`,
+ * `x-goog-api-key`, …). Next to the gateway's key they could bill another account or disclose a key to the provider.
  */
 const CREDENTIALS = new Set([
   'openai-organization',
@@ -17,24 +17,24 @@ const CREDENTIALS = new Set([
 /** `cf-aig-authorization`, `helicone-auth`. */
 const CREDENTIAL = /(?:^|-)auth(?:orization)?$/;
 
-/** Query parameters that APIs of models take for keys: `?key=` of Google, `?api-key=` and others. */
+/** Query parameters that LLM APIs accept as keys, such as Google's `?key=`. */
 const PARAMETERS: ReadonlySet<string> = new Set(['key', 'api_key', 'api-key', 'apikey', 'access_token']);
 
 /**
- * Takes credentials of the client out of what goes to a provider that gets a key of ours. What a policy of the
- * configuration has set stays, such as the `openai-organization` that the key belongs to.
+ * Removes the client's credentials from a request that carries the gateway's key. Headers set by a policy are kept, such
+ * as the `openai-organization` of the key.
  */
 export function dropCredentials({ raw }: HeaderList, request: IncomingMessage): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {
     const name = (raw[at] as string).toLowerCase();
     if (!CREDENTIALS.has(name) && !CREDENTIAL.test(name) && !isCredentialName(name)) continue;
-    // The provider takes one `authorization`, and that is the key. `headersDistinct` is built when it is first read.
+    // `authorization` is always removed, because it will hold the key. `headersDistinct` is built lazily by Node.js.
     if (name === 'authorization' || request.headersDistinct[name]?.includes(raw[at + 1] as string))
       raw.splice(at, 2);
   }
 }
 
-/** The same for a query (`?…` or empty). */
+/** Removes credentials from a query (`?…` or empty). */
 export function withoutCredentials(query: string): string {
   return query === '' ? query : withoutParameters(query, PARAMETERS);
 }

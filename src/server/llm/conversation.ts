@@ -1,31 +1,31 @@
 import { LIMITS } from '../../core/limits.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 
-/** A message of a prompt, for expressions (`llm.prompt`). */
+/** A message of the prompt, for expressions (`llm.prompt`). */
 export interface PromptMessage {
   readonly role: string;
   readonly content: string;
 }
 
-/** A call of a tool that a model asks for (`llm.toolCalls`). */
+/** A tool call requested by the model (`llm.toolCalls`). */
 export interface ToolCall {
   readonly id?: string;
   readonly name?: string;
-  /** Parsed where it is JSON. */
+  /** Parsed if it is JSON, otherwise the text. */
   readonly arguments?: unknown;
 }
 
-/** What a model said (`llm.completion`): a text for each choice, and its calls of tools. */
+/** The model's output (`llm.completion`): one text per choice, and tool calls. */
 export interface Completion {
   readonly texts: readonly string[];
   readonly toolCalls: readonly ToolCall[];
 }
 
-/** The messages of a request in any of the APIs, each with its texts joined. `get` reads a field of the request. */
+/** The messages of a request in any supported API. `get` reads a field. Contents are cut to `LIMITS.loggedPayload`. */
 export function promptOf(get: (field: string) => unknown): PromptMessage[] {
   const system = get('system') ?? get('instructions');
-  const told = get('messages') ?? get('input') ?? get('prompt');
-  const items: unknown[] = Array.isArray(told) ? told : told === undefined ? [] : [told];
+  const content = get('messages') ?? get('input') ?? get('prompt');
+  const items: unknown[] = Array.isArray(content) ? content : content === undefined ? [] : [content];
   const first = system === undefined || system === null ? [] : [{ role: 'system', content: textOf(system) }];
   return bounded([
     ...first,
@@ -36,7 +36,7 @@ export function promptOf(get: (field: string) => unknown): PromptMessage[] {
   ]);
 }
 
-/** What an answer that is no stream says: chat and text completions, `/v1/responses`, `/v1/messages`. */
+/** The output of a non-streaming response: chat and text completions, `/v1/responses`, `/v1/messages`. */
 export function completionOf(answer: unknown): Completion {
   const value = membersOf(answer) ?? {};
   const choices = value['choices'];
@@ -53,7 +53,7 @@ export function completionOf(answer: unknown): Completion {
   return { texts: texts.length === 0 ? [] : cut([texts.join('')]), toolCalls: callsIn(items) };
 }
 
-/** Calls of tools as the APIs write them: `function` around name and arguments, or `input` in their place. */
+/** Tool calls in any supported API: name and arguments inside `function`, or arguments in `input`. */
 function callsIn(items: unknown): ToolCall[] {
   if (!Array.isArray(items)) return [];
   return items.flatMap((item): ToolCall[] => {
@@ -70,7 +70,7 @@ function parsed(given: unknown): unknown {
   return typeof given === 'string' ? (parseOrNothing(given) ?? given) : given;
 }
 
-/** The text of a message, of its parts, or of one part; empty for images and the like. */
+/** The text of a message, of its parts, or of one part; empty for other media. */
 function textOf(part: unknown): string {
   if (typeof part === 'string') return part;
   if (Array.isArray(part)) return part.map(textOf).join('');
@@ -84,7 +84,7 @@ function bounded(messages: readonly PromptMessage[]): PromptMessage[] {
   return messages.map(({ role }, index) => ({ role, content: contents[index] as string }));
 }
 
-/** Texts that together keep the bound; what is over it is cut off. */
+/** Cuts texts so that together they have at most `LIMITS.loggedPayload` characters. */
 function cut(texts: readonly string[]): string[] {
   let left: number = LIMITS.loggedPayload;
   return texts.map((text) => {
@@ -100,15 +100,15 @@ interface StreamedCall {
   written: string;
 }
 
-/** Puts what a model says in a stream together, event by event, up to a bound. */
+/** Assembles the output of a stream from its events, up to `LIMITS.loggedPayload` characters. */
 export class StreamedCompletion {
   readonly #texts = new Map<number, string>();
   readonly #calls = new Map<string, StreamedCall>();
   #left: number = LIMITS.loggedPayload;
-  /** The whole answer, where an event has it. */
+  /** The complete output, if an event contains it. */
   #whole: Completion | undefined;
 
-  /** Takes the data of one event in. */
+  /** Adds the data of one event. */
   add(data: string): void {
     if (this.#left <= 0) return;
     const event = membersOf(parseOrNothing(data));
@@ -145,7 +145,7 @@ export class StreamedCompletion {
     }
   }
 
-  /** Blocks of `/v1/messages`: texts, and calls of tools whose input comes in pieces. */
+  /** Content blocks of `/v1/messages`: texts, and tool calls whose input is split over events. */
   #block(event: Readonly<Record<string, unknown>>, block: Readonly<Record<string, unknown>>): void {
     this.#say(0, block['text']);
     if (block['type'] === 'tool_use' || block['type'] === 'input_json_delta')
@@ -169,7 +169,7 @@ export class StreamedCompletion {
 
   #take(text: string): string {
     const kept = text.slice(0, Math.max(0, this.#left));
-    // An entry costs something, however short its text is.
+    // Every entry counts, so that empty texts are bounded too.
     this.#left -= kept.length + 1;
     return kept;
   }

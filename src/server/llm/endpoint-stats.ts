@@ -2,69 +2,74 @@ import type { DumpEndpointInfo } from '../../core/config-dump.ts';
 import { goDuration } from '../../core/go-duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 
-/** Weight of the newest call in the averages: about the last ten count. */
-const NEWEST = 0.2;
+/** Weight of the newest call in the moving averages: about the last ten calls count. */
+const NEWEST_WEIGHT = 0.2;
 
-/** When an endpoint that fails is left alone, and for how long. Without a condition one failure is enough. */
+/** When a failing endpoint is evicted, and for how long. Without a condition, the first failure evicts. */
 export interface Eviction {
-  /** In ms, for the first time; the second in a row lasts twice as long. The provider's own wish when absent. */
+  /**
+   * In ms. The n-th eviction in a row lasts n times as long, up to `LIMITS.evictionMax`. Default: the provider's retry
+   * time, else `LIMITS.eviction`.
+   */
   readonly duration?: number | undefined;
+  /** Failures in a row that evict. */
   readonly consecutiveFailures?: number | undefined;
   /** Health, from 0 to 1, below which a failure evicts. */
   readonly healthThreshold?: number | undefined;
-  /** Health on return; as it was when absent. */
+  /** Health after the eviction, from 0 to 1. Default: unchanged. */
   readonly restoreHealth?: number | undefined;
 }
 
-/** How a call ended. */
+/** The outcome of a call. */
 export interface Outcome {
-  /** Of the answer; 0 when there was none. */
+  /** Status of the response; 0 if there was none. */
   readonly status: number;
   readonly isFailure: boolean;
-  /** When the provider wants to be asked again, in ms. */
+  /** Time until the provider accepts a retry, in ms. */
   readonly retryAfter?: number | undefined;
 }
 
-/** How one endpoint of a provider does, until its response headers. A few additions per call. */
+/** Health and latency of one provider endpoint, measured until the response headers. Costs a few additions per call. */
 export class EndpointStats {
-  /** Set for endpoints that others can stand in for. */
+  /** Set for endpoints with alternatives. Undefined: never evicted. */
   eviction: Eviction | undefined;
   #pending = 0;
   #total = 0;
   #failures = 0;
-  /** Average of 1 for a call that worked and 0 for one that did not. */
+  /** Moving average of 1 for a successful call and 0 for a failed one. */
   #health = 1;
-  /** Average in ms. */
+  /** Moving average in ms. */
   #latency = 0;
   #ejections = 0;
-  /** Without a call that worked in between. */
+  /** Ejections without a successful call in between. */
   #ejectionsInARow = 0;
-  /** Of `performance.now()`. */
+  /** Time of `performance.now()`. */
   #evictedUntil: number | undefined;
 
-  /** A call begins. Returns when, for `ended`. */
-  began(): number {
+  /** Records the start of a call. Returns the start time for `callEnded`. */
+  callStarted(): number {
     this.#pending += 1;
     this.#total += 1;
     return performance.now();
   }
 
-  /** The client left before there was an answer, which says nothing of the provider. */
-  left(): void {
+  /** Records that the client disconnected before a response, which does not affect the provider's health. */
+  callAbandoned(): void {
     this.#pending -= 1;
   }
 
-  ended(began: number, { status, isFailure, retryAfter }: Outcome): void {
+  /** Records the outcome of a call that started at `startedAt`. */
+  callEnded(startedAt: number, { status, isFailure, retryAfter }: Outcome): void {
     this.#pending -= 1;
     this.#failures = isFailure ? this.#failures + 1 : 0;
-    this.#health += NEWEST * ((isFailure ? 0 : 1) - this.#health);
+    this.#health += NEWEST_WEIGHT * ((isFailure ? 0 : 1) - this.#health);
     const now = performance.now();
     if (isFailure) this.#evict(now, retryAfter);
     else this.#ejectionsInARow = 0;
-    // Failures are quick, and would make their endpoint the fastest.
+    // Fast failures would otherwise make a failing endpoint look like the fastest.
     if (status === 0 || isFailure) return;
-    const took = now - began;
-    this.#latency = this.#latency === 0 ? took : this.#latency + NEWEST * (took - this.#latency);
+    const took = now - startedAt;
+    this.#latency = this.#latency === 0 ? took : this.#latency + NEWEST_WEIGHT * (took - this.#latency);
   }
 
   #evict(now: number, retryAfter: number | undefined): void {
@@ -72,17 +77,17 @@ export class EndpointStats {
     if (eviction === undefined || this.isEvicted(now)) return;
     const { consecutiveFailures, healthThreshold, duration } = eviction;
     const hasCondition = consecutiveFailures !== undefined || healthThreshold !== undefined;
-    const isOver =
+    const isMet =
       this.#failures >= (consecutiveFailures ?? Number.POSITIVE_INFINITY) ||
       this.#health < (healthThreshold ?? 0);
-    if (hasCondition && !isOver) return;
+    if (hasCondition && !isMet) return;
     this.#ejections += 1;
     this.#ejectionsInARow += 1;
-    const wanted = (duration ?? retryAfter ?? LIMITS.eviction) * this.#ejectionsInARow;
-    this.#evictedUntil = now + Math.min(wanted, LIMITS.evictionMax);
+    const length = (duration ?? retryAfter ?? LIMITS.eviction) * this.#ejectionsInARow;
+    this.#evictedUntil = now + Math.min(length, LIMITS.evictionMax);
   }
 
-  /** `now` as `performance.now()` gives it. */
+  /** Whether the endpoint is evicted at `now` (`performance.now()`). */
   isEvicted(now: number): boolean {
     if (this.#evictedUntil === undefined) return false;
     if (now < this.#evictedUntil) return true;
@@ -91,7 +96,7 @@ export class EndpointStats {
     return false;
   }
 
-  /** How long a caller would wait here, in no unit: for comparing endpoints. An unknown one is tried. */
+  /** Expected waiting time, without a unit: only for comparing endpoints. Low for an unused endpoint, so that it is tried. */
   get cost(): number {
     return ((this.#latency + 1) * (this.#pending + 1)) / Math.max(this.#health, 0.05);
   }

@@ -1,22 +1,22 @@
 import type { RequestContext } from '../kernel/request-context.ts';
 import type { LlmCall } from './call.ts';
 
-/** What is known of a call by its path. */
+/** What the path of a call determines. */
 export interface Endpoint {
   readonly operation: LlmCall['operation'];
-  /** The answer is no text of a model: vectors, scores, sounds, images. Its bytes say nothing of tokens. */
+  /** The response is not model text (vectors, scores, audio, images), so tokens cannot be estimated from its bytes. */
   readonly hasNoText?: boolean;
-  /** The API takes forms here: files travel in them. */
+  /** Whether the API accepts forms, which carry files. */
   readonly takesForms?: boolean;
-  /** The model that the API takes when a request names none. */
+  /** The API's default if a request names no model. */
   readonly defaultModel?: string;
-  /** Opened by `passthrough`: the body may be anything, and need not name a model. */
+  /** Allowed by `passthrough`: the body may have any format and need not name a model. */
   readonly isPassthrough?: boolean;
 }
 
 /**
- * Calls that are open without configuration, all of them POST, by their path without `/v1`. Anything else could reach
- * what belongs to the owner of the provider's key: files, stored responses, fine-tuning jobs, the keys themselves.
+ * Calls that are allowed by default, all of them POST, by their path without `/v1`. Other endpoints could expose data of
+ * the provider account: files, stored responses, fine-tuning jobs, API keys.
  */
 const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   ['/chat/completions', { operation: 'chat' }],
@@ -37,46 +37,46 @@ const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   ['/images/variations', { operation: 'other', hasNoText: true, takesForms: true }],
 ]);
 
-/** `/v1/chat/completions` and `/chat/completions` are the same call: some clients have `/v1` in their base URL. */
+/** Strips a leading `/v1`: some clients have it in their base URL, so both forms must work. */
 export function withoutVersion(path: string): string {
   return path.startsWith('/v1/') ? path.slice('/v1'.length) : path;
 }
 
-/** Whether a request asks for the list of models, or for one of it: both are answered here. */
+/** Whether a request reads the model list or one model of it, which the gateway answers itself. */
 export function isModelList({ method, path }: Pick<RequestContext, 'method' | 'path'>): boolean {
   return (method === 'GET' || method === 'HEAD') && /^\/models(?:\/|$)/.test(withoutVersion(path));
 }
 
-/** A part of a path without its percent-encoding; as it stands when that encodes no text. */
-export function decoded(part: string): string {
+/** Percent-decodes a path segment. Returns it unchanged if the encoding is not valid UTF-8. */
+export function decodeSegment(segment: string): string {
   try {
-    return decodeURIComponent(part);
+    return decodeURIComponent(segment);
   } catch {
-    return part;
+    return segment;
   }
 }
 
-/** The call at a path, if it is open without configuration. */
+/** The call at a path if it is allowed by default, otherwise undefined. */
 export function endpointAt(method: string, path: string): Endpoint | undefined {
   return method === 'POST' ? ENDPOINTS.get(withoutVersion(path)) : undefined;
 }
 
-/** The call at a path that `passthrough` opens: known ones may stand behind a prefix, such as `/openai/deployments/x`. */
+/** The call at a `passthrough` path. Known calls are recognized behind a prefix such as `/openai/deployments/x`. */
 export function passthroughAt(path: string): Endpoint {
   const known = [...ENDPOINTS].find(([suffix]) => path.endsWith(suffix))?.[1];
   const { operation, hasNoText = false } = known ?? { operation: 'other' };
   return { operation, hasNoText, takesForms: true, isPassthrough: true };
 }
 
-/** The version with which a path begins, as in `/v2/rerank` and `/v1beta/models/x`. */
+/** The leading version of a path, as in `/v2/rerank` and `/v1beta/models/x`. */
 const VERSION = /^\/v\d+[a-z0-9]{0,8}(?=\/)/;
 
-/** Cohere has rankings in its own API alone, beside the one that is compatible with OpenAI's. */
+/** Base path of Cohere's OpenAI-compatible API. Reranking exists only in its native API. */
 const COMPATIBILITY = '/compatibility/v1';
 
 /**
- * Where a provider has what clients ask for at `path`. `/v1` stands for the path of the base URL; another version takes
- * the place of the one at its end.
+ * Maps a client path to the provider's path. `/v1` maps to the path of the base URL; another version replaces the version
+ * at the end of the base URL.
  */
 export function pathAtProvider(basePath: string, path: string): string {
   const version = VERSION.exec(path)?.[0];

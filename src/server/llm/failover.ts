@@ -7,33 +7,33 @@ export const failoverSchema = z
     targets: z
       .array(
         z.strictObject({
-          model: z.string().min(1).describe('Name of a model that an entry of `models` answers.'),
+          model: z.string().min(1).describe('Model name that matches an entry of `models`.'),
           priority: z
             .int()
             .min(0)
             .default(0)
-            .describe('Targets of a higher number are for when all of the lower ones fail.'),
+            .describe('Targets with a higher number are used only if all targets with lower numbers fail.'),
         }),
       )
       .min(1)
       .describe('Models to choose from.'),
   })
   .describe(
-    'The models that work, by priority. One that fails is left alone for a while (`health.eviction` of the model); of several with the same priority the quicker of two is taken. Only a request that reached no provider goes to the next one at once.',
+    'Uses the healthy models with the best priority. A failing model is evicted for a while (`health.eviction` of the model). Among models of the same priority, the faster of two random ones is used. A request is only retried with the next model if it did not reach a provider.',
   );
 
-/** A model to call, and what else is told how the call went. */
+/** A model to call, and the statistics to update with the outcome. */
 export interface FailoverTarget {
   readonly model: string;
   readonly stats: EndpointStats;
 }
 
-/** Chooses targets by priority and by how they do. */
+/** Selects targets by priority, health and latency. */
 export class Failover {
-  /** By priority. */
+  /** Targets by ascending priority number. */
   readonly #groups: readonly (readonly FailoverTarget[])[];
 
-  /** `entryOf` finds the entry of `models` that answers a name. */
+  /** `entryOf` returns the entry of `models` that matches a name. */
   constructor(
     targets: z.output<typeof failoverSchema>['targets'],
     entryOf: (model: string) => Model | undefined,
@@ -46,7 +46,7 @@ export class Failover {
     this.#groups = [...groups].sort(([a], [b]) => a - b).map(([, group]) => group);
   }
 
-  /** The best target besides those that were tried. When all are evicted, they are used all the same. */
+  /** The best untried target; an evicted one only if all are evicted. Undefined if every target was tried. */
   choose(tried: ReadonlySet<object>): FailoverTarget | undefined {
     const now = performance.now();
     let last: FailoverTarget | undefined;
@@ -59,7 +59,7 @@ export class Failover {
     return last;
   }
 
-  /** Who is left alone at the moment, of the priorities up to that of `chosen`: `chosen` itself only when all are. */
+  /** Currently evicted targets with priorities up to that of `chosen`. Includes `chosen` only if all are evicted. */
   evicted(chosen: object): FailoverTarget[] {
     const now = performance.now();
     const last = this.#groups.findIndex((group) => group.some((target) => target === chosen));
@@ -70,14 +70,14 @@ export class Failover {
   }
 }
 
-/** An entry for several names says nothing of each of them: limits are often per model. */
+/** An entry with a pattern gets separate statistics per model name, because provider limits are often per model. */
 function statsOf(entry: Model | undefined, model: string): EndpointStats {
   const stats = entry === undefined || entry.name !== model ? new EndpointStats() : entry.stats;
   stats.eviction = entry?.health.eviction ?? {};
   return stats;
 }
 
-/** The better of two by chance, not the best: the best of all would get every request until it is the worst. */
+/** Power of two random choices: always using the best target would overload it. */
 function betterOfTwo(targets: readonly FailoverTarget[]): FailoverTarget | undefined {
   const first = targets[Math.floor(Math.random() * targets.length)];
   const others = targets.filter((target) => target !== first);

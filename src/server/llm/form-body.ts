@@ -3,7 +3,7 @@ import { LIMITS } from '../../core/limits.ts';
 import type { CallBody } from './call-body.ts';
 import { llmError } from './errors.ts';
 
-/** A file of a form, read. */
+/** A file of a form. */
 interface FilePart {
   readonly filename: string;
   readonly type: string;
@@ -13,9 +13,9 @@ interface FilePart {
 type Part = readonly [name: string, value: string | FilePart];
 
 /**
- * A form (RFC 7578): audio and image calls send files in it. The provider gets a form that is written from what was
- * read: parsers of multipart bodies disagree, and the bytes of the client could name another model to the provider
- * than to us (docs/decisions/0022).
+ * A form (RFC 7578), which carries the files of audio and image calls. The provider receives a newly encoded form:
+ * multipart parsers disagree, so the provider could read another model name from the client's bytes than the gateway did
+ * (docs/decisions/0022).
  */
 export class FormBody implements CallBody {
   readonly value: Readonly<Record<string, unknown>>;
@@ -33,9 +33,12 @@ export class FormBody implements CallBody {
     this.value = fieldsOf(parts);
   }
 
-  /** Throws an `AppError` with an OpenAI-style body when the bytes are no form, or have a field twice. */
+  /**
+   * Parses a form. Throws an `AppError` (400, OpenAI format) if it is invalid, has a duplicate field, more than
+   * `LIMITS.formParts` parts, or part headers over `LIMITS.formHeaderBytes`.
+   */
   static async parse(bytes: Buffer, contentType: string): Promise<FormBody> {
-    refuseMasses(bytes, contentType);
+    checkPartLimits(bytes, contentType);
     let form: FormData;
     try {
       form = await new Response(bytes, { headers: { 'content-type': contentType } }).formData();
@@ -46,7 +49,7 @@ export class FormBody implements CallBody {
     return new FormBody(parts);
   }
 
-  unchanged(): FormBody {
+  original(): FormBody {
     return new FormBody(this.#parts);
   }
 
@@ -93,12 +96,12 @@ export class FormBody implements CallBody {
 const invalid = (why: string): Error =>
   llmError('llm_invalid', 'invalid_request_body', `LLM request body must be a valid form: ${why}`);
 
-/** A content type with one boundary, so that the parser finds the same. Some clients add the charset of their texts. */
+/** A content type with exactly one boundary, so that the parser uses the same one. Some clients add a charset. */
 const FORM_TYPE =
   /^multipart\/form-data(?:\s*;\s*charset="?utf-8"?)?\s*;\s*boundary=(?:"([^"\\]{1,70})"|([^\s";,]{1,70}))(?:\s*;\s*charset="?utf-8"?)?\s*;?$/i;
 
-/** Refuses what the parser, which looks at every part and line, would hold the process up with. */
-function refuseMasses(bytes: Buffer, contentType: string): void {
+/** Rejects forms that would block the process, because the parser looks at every part and line. */
+function checkPartLimits(bytes: Buffer, contentType: string): void {
   const [, quotedBoundary, plainBoundary] = FORM_TYPE.exec(contentType.trim()) ?? [];
   const boundary = quotedBoundary ?? plainBoundary;
   if (boundary === undefined) throw invalid('its content type is not `multipart/form-data; boundary=…`');
@@ -115,12 +118,12 @@ function refuseMasses(bytes: Buffer, contentType: string): void {
 
 async function partOf([name, value]: [string, string | File]): Promise<Part> {
   if (typeof value === 'string') return [name, value];
-  // Anything else could not stand in a header line.
+  // Any other type is not valid in a header line.
   const type = /^[\x21-\x7e]+(?:; ?[\x21-\x7e]+)*$/.test(value.type) ? value.type : '';
   return [name, { filename: value.name, type, bytes: Buffer.from(await value.arrayBuffer()) }];
 }
 
-/** `timestamp_granularities[]` is a list: one part for each of its items. */
+/** `timestamp_granularities[]` is a list, sent as one part per item. */
 const isList = (name: string): boolean => name.endsWith('[]');
 
 function fieldsOf(parts: readonly Part[]): Record<string, unknown> {
@@ -128,7 +131,7 @@ function fieldsOf(parts: readonly Part[]): Record<string, unknown> {
   for (const [name, value] of parts) {
     if (typeof value !== 'string') continue;
     const known = fields.get(name);
-    if (known !== undefined && !isList(name)) throw invalid('a field stands twice');
+    if (known !== undefined && !isList(name)) throw invalid('duplicate field');
     if (isList(name)) fields.set(name, [...((known as string[] | undefined) ?? []), value]);
     else fields.set(name, value);
   }
@@ -137,6 +140,6 @@ function fieldsOf(parts: readonly Part[]): Record<string, unknown> {
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
-/** HTML standard, "Multipart form data": what would end the quoted text or the line is percent-encoded. */
+/** Percent-encodes characters that would end the quoted string or the line (HTML standard, "Multipart form data"). */
 const quoted = (text: string): string =>
   text.replace(/["\r\n]/g, (sign) => (sign === '"' ? '%22' : sign === '\r' ? '%0D' : '%0A'));

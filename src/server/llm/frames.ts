@@ -5,21 +5,22 @@ const CR = 13;
 const LF = 10;
 const EMPTY_LINE = Buffer.from('\n\n');
 
-/** An event over `LIMITS.streamFrameBytes`: no provider sends one, and waiting for its end would need memory. */
-export class OversizedFrame extends Error {}
+/** An event exceeds `LIMITS.streamFrameBytes`. Real events are smaller, and buffering it would need unbounded memory. */
+export class OversizedFrameError extends Error {}
 
 /**
- * Cuts a byte stream of server-sent events into events, each with the empty line that ends it. Bytes are never
- * changed: the frames, joined, are the stream. Lines end with LF, CRLF or CR (HTML standard, "Server-sent events").
- * eventsource-parser cannot do this, because it hands out values without the bytes that they came in.
+ * Splits a byte stream of server-sent events into frames, each including the empty line that ends it. The concatenated
+ * frames are the unchanged stream. Lines end with LF, CRLF or CR (HTML standard, "Server-sent events").
+ * eventsource-parser cannot do this, because it returns values without their bytes.
  */
 export class FrameSplitter {
   #pending: Buffer = Buffer.alloc(0);
-  /** Up to where `#pending` was searched without finding an end. */
+  /** Number of bytes of `#pending` that were already searched. */
   #searched = 0;
 
+  /** Adds a chunk and returns the frames completed by it. Throws `OversizedFrameError`. */
   push(chunk: Buffer): Buffer[] {
-    // Nearly every chunk of nearly every provider: whole events with LF alone, found without a look at each byte.
+    // Fast path for nearly every chunk: exactly one complete event with LF line endings.
     if (this.#pending.length === 0 && chunk.indexOf(CR) === -1) {
       if (chunk.indexOf(EMPTY_LINE) === chunk.length - EMPTY_LINE.length) return [chunk];
     }
@@ -31,11 +32,11 @@ export class FrameSplitter {
       this.#searched = 0;
     }
     if (this.#pending.length > LIMITS.streamFrameBytes)
-      throw new OversizedFrame('an event of the stream is too long');
+      throw new OversizedFrameError('an event of the stream is too long');
     return frames;
   }
 
-  /** What is left without an empty line after it. */
+  /** The bytes after the last complete frame. */
   rest(): Buffer {
     return this.#pending;
   }
@@ -49,12 +50,12 @@ export class FrameSplitter {
       this.#searched = bytes.length;
       return -1;
     }
-    // A line break that was searched as the last byte may be the first half of an empty line.
+    // A line break at the end of the searched part may be the first half of an empty line.
     for (let at = Math.max(0, this.#searched - 3); at < bytes.length; at += 1) {
       const after = lineBreak(bytes, at);
       if (after === 0) continue;
       const second = lineBreak(bytes, at + after);
-      // A CR at the end of what has arrived may be followed by its LF.
+      // A CR at the end of the received bytes may be followed by its LF.
       if (second !== 0 && !(bytes[at + after] === CR && at + after + 1 === bytes.length))
         return at + after + second;
     }
@@ -63,7 +64,7 @@ export class FrameSplitter {
   }
 }
 
-/** Length of the line break at a position; 0 when there is none. */
+/** Length of the line break at a position; 0 if there is none. */
 function lineBreak(bytes: Buffer, at: number): number {
   const byte = bytes[at];
   if (byte === LF) return 1;
@@ -78,7 +79,7 @@ const parser = createParser({
   },
 });
 
-/** The `data` of one event, its lines joined; undefined when it has none. The event need not end with an empty line. */
+/** The `data` of one event with its lines joined; undefined if it has none. The final empty line may be missing. */
 export function dataOf(frame: Buffer): string | undefined {
   data = undefined;
   parser.reset();

@@ -19,40 +19,42 @@ export const healthSchema = z
       .min(1)
       .optional()
       .describe(
-        'CEL expression over the `response` (`code`, `headers`): an answer for which it is true is a failure. 5xx and 429 by default; no answer always is one.',
+        'CEL expression over the `response` (`code`, `headers`). A response for which it is true is a failure. Default: 5xx and 429 are failures. A missing response is always a failure.',
       ),
     eviction: z
       .strictObject({
         duration: durationSchema
           .optional()
           .describe(
-            `How long: the first time, twice that the second time in a row, and so on, up to ${durationText(LIMITS.evictionMax)}. By default what \`Retry-After\` or \`x-ratelimit-reset…\` of the failure say, else ${durationText(LIMITS.eviction)}.`,
+            `Duration of the first eviction. The second in a row lasts twice as long, the third three times, up to ${durationText(LIMITS.evictionMax)}. Default: the value of \`Retry-After\` or \`x-ratelimit-reset…\` in the failed response, else ${durationText(LIMITS.eviction)}.`,
           ),
         consecutiveFailures: z
           .int()
           .min(1)
           .optional()
-          .describe('Failures in a row before it. Without this and `healthThreshold` one is enough.'),
+          .describe(
+            'Consecutive failures that evict. Without this and `healthThreshold`, the first failure evicts.',
+          ),
         healthThreshold: share
           .optional()
           .describe(
-            'A failure evicts below this health: the share of calls that worked, of about the last ten.',
+            'A failure evicts if the health is below this value. Health is the share of successful calls among about the last ten.',
           ),
-        restoreHealth: share.optional().describe('Health on return; as it was by default.'),
+        restoreHealth: share.optional().describe('Health after an eviction. Default: unchanged.'),
       })
       .default({})
-      .describe('When the model is left alone for a while, where others can stand in for it.'),
+      .describe('When the model is evicted for a while. Only applies to targets of `failover`.'),
   })
-  .describe('What counts as a failure of the model. Virtual models with `failover` choose by it.');
+  .describe('What counts as a failure of the model. Used by virtual models with `failover`.');
 
-/** How calls of one model are judged. */
+/** Compiled `health` of a model. */
 export interface Health {
   readonly eviction: Eviction;
-  /** What an answer says of the endpoint. */
+  /** Classifies a response. An expression that fails counts as no failure. */
   judge(ctx: RequestContext, reply: Reply): Outcome;
 }
 
-/** Compiles `health` of a model, which may be absent. */
+/** Compiles `health` of a model. Default: 5xx and 429 are failures. */
 export function compileHealth(
   config: z.output<typeof healthSchema> | undefined,
   context: CompileContext,
@@ -85,7 +87,7 @@ export function compileHealth(
   };
 }
 
-/** When a provider wants to be asked again, in ms: RFC 9110 §10.2.3, else the rate-limit headers of OpenAI and others. */
+/** Retry time in ms: `Retry-After` (RFC 9110 §10.2.3), else the rate-limit headers of OpenAI and others. */
 function retryAfter(headers: HeaderList): number | undefined {
   const after = headers.get('retry-after');
   if (after !== undefined) {
@@ -96,19 +98,19 @@ function retryAfter(headers: HeaderList): number | undefined {
     const text = headers.get(`x-ratelimit-reset${suffix}`);
     return text === undefined ? [] : (resetIn(text) ?? []);
   });
-  // Which of the limits was hit is not said. Too short a time is found out, too long a one is not.
+  // The headers do not tell which limit was hit. Too short a wait is corrected by the next failure, too long a one is not.
   return resets.length === 0 ? undefined : Math.min(...resets);
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/** A larger number of seconds is a time since 1970. */
-const LONGEST = 1e9;
+/** Larger numbers are Unix times, not durations. */
+const MAX_SECONDS = 1e9;
 
-/** `6m0s`, `20ms`, seconds, or seconds since 1970. */
+/** Parses `6m0s`, `20ms`, seconds or Unix time to ms from now. */
 function resetIn(text: string): number | undefined {
   if (/^\d+(?:\.\d+)?$/.test(text)) {
     const seconds = Number(text);
-    return seconds < LONGEST ? seconds * 1000 : Math.max(0, seconds * 1000 - Date.now());
+    return seconds < MAX_SECONDS ? seconds * 1000 : Math.max(0, seconds * 1000 - Date.now());
   }
   if (!/^(?:\d+(?:\.\d+)?(?:ms|[smhd]))+$/.test(text)) return undefined;
   let total = 0;

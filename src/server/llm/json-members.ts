@@ -1,11 +1,11 @@
 export type Members = Readonly<Record<string, unknown>>;
 
-/** The members of a value that came as JSON; undefined unless it is an object or a list. */
+/** The members of a parsed JSON value; undefined unless it is an object or array. */
 export function membersOf(value: unknown): Members | undefined {
   return typeof value === 'object' && value !== null ? (value as Members) : undefined;
 }
 
-/** The value of a JSON text; undefined for what is no JSON, which a provider may send as it likes. */
+/** Parses JSON; undefined if the text is invalid. For provider responses, which may contain anything. */
 export function parseOrNothing(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;

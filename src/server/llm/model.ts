@@ -11,8 +11,8 @@ import { createUpstream, type Upstream } from '../transport/upstream.ts';
 import { EndpointStats } from './endpoint-stats.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import { compileHealth, type Health, healthSchema } from './health.ts';
-import { keyForms } from './key-echo.ts';
-import { patternProblem } from './models.ts';
+import { keyEncodings } from './key-redaction.ts';
+import { patternProblem } from './model-patterns.ts';
 import { type Passthrough, passthroughSchema } from './passthrough.ts';
 import { findProvider, providerNames } from './providers/index.ts';
 import type { ProviderKind } from './providers/provider.ts';
@@ -22,7 +22,7 @@ import { llmRequestScope } from './variables.ts';
 /** The specification: "Up to 64 transformations per policy". */
 const MAX_TRANSFORMATIONS = 64;
 
-/** Credentials in a URL would never be sent: what goes to the provider is made of host, path and `apiKey`. */
+/** Credentials in `baseUrl` are rejected, because they would not be sent: requests use its host and path, and `apiKey`. */
 const hasUserinfo = (url: string): boolean => /^[a-z]+:\/\/[^/?#]*@/i.test(url);
 
 const paramsSchema = z
@@ -32,12 +32,12 @@ const paramsSchema = z
       .min(1)
       .optional()
       .meta({ secret: true })
-      .describe("Key that the provider gets. Without one, the client's own Authorization header goes on."),
+      .describe("API key for the provider. Default: the client's Authorization header is forwarded."),
     model: z
       .string()
       .min(1)
       .optional()
-      .describe('Model that the provider is asked for, in place of the name in the request.'),
+      .describe('Model name sent to the provider instead of the requested name.'),
     baseUrl: z
       .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
       .refine((url) => !hasUserinfo(url), {
@@ -46,10 +46,10 @@ const paramsSchema = z
       .refine((url) => !/[?#]/.test(url), { error: 'expected a URL without a query or a fragment' })
       .optional()
       .describe(
-        "URL before `/chat/completions`, as in `http://127.0.0.1:8000/v1`; the provider's own by default.",
+        'URL up to `/chat/completions`, such as `http://127.0.0.1:8000/v1`. Default: that of the provider.',
       ),
   })
-  .describe('How the provider is reached.');
+  .describe('Connection to the provider.');
 
 const fieldsSchema = z.record(z.string().min(1), z.json());
 
@@ -64,14 +64,14 @@ export const modelSchema = z
           context.addIssue({ code: 'custom', message: problem, params: { code: 'AGW0104' } });
       })
       .describe(
-        'Model names that this entry answers: one name, `*`, `prefix*` or `*suffix`. The most specific entry wins; of several that are as specific, the first whose `matches` hold.',
+        'Model names that this entry matches: one name, `*`, `prefix*` or `*suffix`. The most specific entry is used; among equally specific ones, the first whose `matches` hold.',
       ),
     matches: z
       .array(z.strictObject({ headers: headerMatchesSchema.min(1) }))
       .min(1)
       .optional()
       .describe(
-        'Conditions on the request; one entry of the list must hold. Otherwise the next model that answers the name is tried.',
+        'Conditions on the request, of which one must hold. Otherwise the next matching model is tried.',
       ),
     provider: z
       .union([
@@ -85,9 +85,9 @@ export const modelSchema = z
     visibility: z
       .enum(['public', 'internal'])
       .default('public')
-      .describe('`internal`: left out of the list of models and not to be asked for.'),
-    defaults: fieldsSchema.default({}).describe('Request fields to set when the client left them out.'),
-    overrides: fieldsSchema.default({}).describe('Request fields to set always.'),
+      .describe('`internal`: not listed and not available to clients, only to virtual models.'),
+    defaults: fieldsSchema.default({}).describe('Request fields to set if the client did not set them.'),
+    overrides: fieldsSchema.default({}).describe('Request fields to always set.'),
     transformation: z
       .record(z.string().min(1), z.string().min(1))
       .refine((value) => Object.keys(value).length <= MAX_TRANSFORMATIONS, {
@@ -95,55 +95,51 @@ export const modelSchema = z
       })
       .default({})
       .describe(
-        "Request fields as CEL expressions over the client's request (`llmRequest`). They beat `overrides`; one that fails removes its field.",
+        "Request fields as CEL expressions over the client's request (`llmRequest`). They take precedence over `overrides`. An expression that fails removes its field.",
       ),
-    requestHeaders: headerChangesSchema
-      .optional()
-      .describe('Changes of the headers that the provider receives.'),
-    responseHeaders: headerChangesSchema
-      .optional()
-      .describe('Changes of the headers that the client receives.'),
+    requestHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the provider.'),
+    responseHeaders: headerChangesSchema.optional().describe('Changes to the headers sent to the client.'),
     guardrails: guardrailsSchema.optional(),
     passthrough: passthroughSchema,
     health: healthSchema.optional(),
   })
-  .describe('A model that clients may ask for.');
+  .describe('A model that clients may request.');
 
 export const providerEntrySchema = z
   .strictObject({
-    name: z.string().min(1).describe('Name that models refer to.'),
+    name: z.string().min(1).describe('Name for references from models.'),
     provider: z.string().min(1).describe('Kind of provider.'),
     params: paramsSchema.prefault({}),
     defaults: fieldsSchema.default({}).describe('As in a model; the model wins.'),
     overrides: fieldsSchema.default({}).describe('As in a model; the model wins.'),
   })
-  .describe('A provider that several models share.');
+  .describe('A provider shared by several models.');
 
 type ModelConfig = z.output<typeof modelSchema>;
 export type ProviderEntry = z.output<typeof providerEntrySchema>;
 
-/** A model entry, compiled. */
+/** A compiled entry of `models`. */
 export interface Model {
   readonly name: string;
-  /** Its label in metrics, where it is a backend of its own. */
+  /** Its backend name in metrics and logs, if it is a separate backend. */
   readonly backend: string | undefined;
   readonly isPublic: boolean;
-  /** Whether its conditions hold for a request. */
-  readonly takes: (ctx: RequestContext) => boolean;
+  /** Whether its `matches` hold for a request. */
+  readonly matchesRequest: (ctx: RequestContext) => boolean;
   readonly provider: ProviderKind;
   readonly apiKey: string | undefined;
-  /** Spellings in which the provider may repeat it. */
-  readonly keyForms: readonly string[];
-  /** Model name for the provider, when it is another than the client's. */
+  /** Encodings of the key to redact in responses. */
+  readonly keyEncodings: readonly string[];
+  /** Model name for the provider. Undefined: the requested name. */
   readonly model: string | undefined;
   readonly upstream: Upstream | undefined;
-  /** Path before `/chat/completions`, without a slash at its end. */
+  /** Path up to `/chat/completions`, without a trailing slash. */
   readonly basePath: string;
   readonly fields: FieldChanges;
   readonly changeRequestHeaders: ((headers: HeaderList) => void) | undefined;
   readonly changeResponseHeaders: ((headers: HeaderList) => void) | undefined;
   readonly guardrails: Guardrails | undefined;
-  /** Calls that are open besides those of every model. */
+  /** Additional endpoints allowed for clients. */
   readonly passthrough: Passthrough;
   readonly stats: EndpointStats;
   readonly health: Health;
@@ -155,7 +151,7 @@ export function compileModel(
   context: CompileContext,
   backend?: string,
 ): Model | undefined {
-  // Before the provider, which may be unknown: a mistake in them is to be seen then too.
+  // Compiled before the provider, so that their errors are reported even if the provider is unknown.
   const transformations = compileTransformations(config, context.at('transformation'));
   const health = compileHealth(config.health, context.at('health'));
   const conditions = compileConditions(config, context.at('matches'));
@@ -163,7 +159,7 @@ export function compileModel(
   const kindName = typeof config.provider === 'string' ? config.provider : entry?.provider;
   const kind = kindName === undefined ? undefined : findProvider(kindName);
   if (kind === undefined) {
-    // That of an entry is reported there, once.
+    // An unknown provider of a shared entry is reported once, at the entry.
     if (typeof config.provider === 'string') reportUnknownProvider(config.provider, context.at('provider'));
     return undefined;
   }
@@ -177,16 +173,16 @@ export function compileModel(
   if (params.apiKey !== undefined && !/^[\x21-\x7e]+$/.test(params.apiKey)) {
     context
       .at('params', 'apiKey')
-      .report({ code: 'AGW0104', message: 'the key has characters that cannot stand in a header' });
+      .report({ code: 'AGW0104', message: 'the key has characters that are not valid in a header' });
   }
   return {
     name: config.name,
     backend,
     isPublic: config.visibility === 'public',
-    takes: conditions,
+    matchesRequest: conditions,
     provider: kind,
     apiKey: params.apiKey,
-    keyForms: params.apiKey === undefined ? [] : keyForms(params.apiKey),
+    keyEncodings: params.apiKey === undefined ? [] : keyEncodings(params.apiKey),
     model: params.model,
     upstream:
       kind.answer !== undefined || url === undefined
@@ -215,7 +211,7 @@ export function compileModel(
   };
 }
 
-function compileConditions({ matches }: ModelConfig, context: CompileContext): Model['takes'] {
+function compileConditions({ matches }: ModelConfig, context: CompileContext): Model['matchesRequest'] {
   if (matches === undefined) return () => true;
   const compiled = matches.map(({ headers }, index) =>
     compileTextMatches(headers, context.at(index, 'headers')),
@@ -223,7 +219,7 @@ function compileConditions({ matches }: ModelConfig, context: CompileContext): M
   return (ctx) => compiled.some((headers) => matchesHeaders(headers, ctx));
 }
 
-/** Reports entries of `llm.providers` of a kind that does not exist, whether or not a model uses them. */
+/** Reports entries of `llm.providers` with an unknown provider, whether or not a model uses them. */
 export function reportUnknownKinds(entries: readonly ProviderEntry[], context: CompileContext): void {
   for (const [index, { provider }] of entries.entries())
     if (findProvider(provider) === undefined) reportUnknownProvider(provider, context.at(index, 'provider'));
@@ -267,5 +263,5 @@ function referencedEntry(
   return entry;
 }
 
-/** A model of the top-level `llm` as a backend of its own. */
+/** The backend name of a model of the top-level `llm`. */
 export const modelBackend = (name: string, index: number): string => `llm:model:${name}:${index}`;

@@ -2,12 +2,12 @@ import { LIMITS } from '../../core/limits.ts';
 import type { LlmCall } from './call.ts';
 import { completionOf } from './conversation.ts';
 import { errorOf } from './provider-error.ts';
-import { saidBytes } from './texts.ts';
+import { outputTextBytes } from './texts.ts';
 import { parseUsage } from './usage.ts';
 
 /**
- * Keeps a copy of an answer on its way to the client, up to a bound, and reads model and usage off it at the end. An
- * object with methods: functions over the call would keep whole requests alive (docs/benchmarks.md).
+ * Copies a non-streaming response on its way to the client, up to `LIMITS.responseBodyBytes`, and reads model and usage
+ * from it at the end. A class, because closures over the call would keep whole requests alive (docs/benchmarks.md).
  */
 export class NonStreamingMeter {
   readonly #startedClock: number;
@@ -26,18 +26,18 @@ export class NonStreamingMeter {
     this.#chunks?.push(chunk);
   }
 
-  /** Fills in what the answer says of itself. */
-  settle(call: LlmCall): void {
+  /** Reads the copied response into the call. */
+  finalize(call: LlmCall): void {
     const chunks = this.#chunks;
     this.#chunks = undefined;
     call.lastTokenAfter = this.#lastAfter;
     const isRead = chunks !== undefined && readNonStreaming(call, Buffer.concat(chunks)) !== undefined;
-    // Cut off or too long: all of it is taken for text.
-    if (!isRead) call.saidBytes = this.#size;
+    // Truncated or too long: all bytes count as model output.
+    if (!isRead) call.outputBytes = this.#size;
   }
 }
 
-/** Reads model and usage off a whole answer. Returns its JSON; undefined when it is none. */
+/** Reads model, usage and errors of a complete response into the call. Returns the parsed JSON; undefined if invalid. */
 export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
   let value: { model?: unknown; usage?: unknown; error?: unknown } | null;
   try {
@@ -45,12 +45,12 @@ export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
   } catch {
     return undefined;
   }
-  call.progress = 'whole';
+  call.progress = 'complete';
   call.providerError = errorOf(value?.error);
   if (call.keepsCompletion === true) call.completion = completionOf(value);
   if (typeof value?.model === 'string') call.responseModel = value.model;
   const usage = parseUsage(value?.usage);
-  if (usage === undefined) call.saidBytes = saidBytes(value);
+  if (usage === undefined) call.outputBytes = outputTextBytes(value);
   else call.usage = usage;
   return value;
 }

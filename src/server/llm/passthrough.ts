@@ -10,31 +10,29 @@ export const passthroughSchema = z
           error: 'expected a path such as `/v1/files` or `/v1/files/*`',
         })
         .refine((path) => !path.endsWith('*') || path.endsWith('/*'), {
-          error: 'expected a path whose `*` stands after a slash, such as `/v1/files/*`',
+          error: 'expected a path with `*` directly after a slash, such as `/v1/files/*`',
         })
-        .describe(
-          'Path as clients ask for it; with `/*` at its end everything below it. `/v1` may be left out.',
-        ),
+        .describe('Path of client requests. A trailing `/*` matches everything below. `/v1` may be omitted.'),
       methods: z
         .array(z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']))
         .min(1)
         .default(['POST'])
-        .describe('Methods that are let through.'),
+        .describe('Allowed methods.'),
     }),
   )
   .default([])
   .describe(
-    "Further calls that are handed to the provider of this model, with its key: files, batches, stored responses. A call that names no model goes to the most specific model that opens its path, and needs a client key that may use it. What a call changes or reads at the provider is the whole account's, not the client's.",
+    "Additional endpoints forwarded to the provider of this model with its key, such as files, batches and stored responses. A call without a model name uses the most specific model that allows its path; the client's key must allow that model. These endpoints read and change data of the whole provider account, not only the client's.",
   );
 
 export type Passthrough = z.output<typeof passthroughSchema>;
 
-/** Whether a list opens a call. */
-export function opens(list: Passthrough, method: string, path: string): boolean {
-  const asked = withoutVersion(path);
+/** Whether the list allows a call. */
+export function allowsCall(list: Passthrough, method: string, path: string): boolean {
+  const requested = withoutVersion(path);
   return list.some(
     ({ path: pattern, methods }) =>
-      (methods as readonly string[]).includes(method) && covers(withoutVersion(pattern), asked),
+      (methods as readonly string[]).includes(method) && covers(withoutVersion(pattern), requested),
   );
 }
 

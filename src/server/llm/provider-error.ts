@@ -1,34 +1,34 @@
 import { membersOf, parseOrNothing } from './json-members.ts';
 
-/** The error that a provider tells. */
+/** An error reported by a provider. */
 export interface ProviderError {
-  /** Its name for it, such as `invalid_api_key`: `code`, else `type`, as OpenAI has them, else `status` of Google's APIs. */
+  /** The provider's error name, such as `invalid_api_key`: `code`, else `type` (OpenAI), else `status` (Google). */
   readonly name: string | undefined;
 }
 
-/** A name, not a sentence: sentences may repeat what a client asked, or a key. */
+/** Only names are accepted, because sentences may quote the prompt or a key. */
 const NAME = /^[\w.-]{1,64}$/;
 
-/** Errors of providers have a few hundred bytes. */
-const MOST_BYTES = 65_536;
+/** Provider errors have a few hundred bytes. Longer bodies are not searched. */
+const MAX_BYTES = 65_536;
 
-/** The error in the body of a refusal, which Google's APIs send as a list of one. */
+/** The error in the body of an error response. Google's APIs wrap it in a list. */
 export function errorInBody(body: Buffer): ProviderError | undefined {
-  const parsed = parseOrNothing(body.toString('utf8', 0, MOST_BYTES));
+  const parsed = parseOrNothing(body.toString('utf8', 0, MAX_BYTES));
   return errorOf(membersOf(Array.isArray(parsed) ? parsed[0] : parsed)?.['error']);
 }
 
 /**
- * The error that an event of a stream tells: an `error` member; of `/v1/responses` an event of type `error`, or a
- * response that failed.
+ * The error in an event of a stream: an `error` member or, for `/v1/responses`, an event of type `error` or a failed
+ * response.
  */
 export function errorInEvent(data: string): ProviderError | undefined {
-  const event = data.length > MOST_BYTES ? undefined : membersOf(parseOrNothing(data));
+  const event = data.length > MAX_BYTES ? undefined : membersOf(parseOrNothing(data));
   const inside = event?.['error'] ?? membersOf(event?.['response'])?.['error'];
   return errorOf(inside) ?? (event?.['type'] === 'error' ? errorOf(event) : undefined);
 }
 
-/** The value of an `error` member. Undefined unless it is an object. */
+/** Reads the value of an `error` member. Undefined unless it is an object. */
 export function errorOf(value: unknown): ProviderError | undefined {
   const members = membersOf(value);
   if (members === undefined) return undefined;

@@ -1,21 +1,21 @@
 import { AppError } from '../../core/errors.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
-import { LlmBody } from './body.ts';
 import { type CallBody, OpaqueBody } from './call-body.ts';
-import { decoded, type Endpoint } from './endpoints.ts';
+import { decodeSegment, type Endpoint } from './endpoints.ts';
 import { llmError } from './errors.ts';
 import { FormBody } from './form-body.ts';
 import { TEXT_FIELDS } from './guardrails/request-texts.ts';
+import { JsonBody } from './json-body.ts';
 
-/** Reads the body of a call. Throws an `AppError` with an OpenAI-style body for one that the call does not take. */
+/** Reads the body of a call, up to `limit` bytes. Throws an `AppError` in the OpenAI format: 413 if larger, 400 if invalid. */
 export async function readRequest(ctx: RequestContext, endpoint: Endpoint, limit: number): Promise<CallBody> {
   const bytes = await readBytes(ctx, limit);
   const contentType = ctx.headers.get('content-type') ?? '';
   if (endpoint.takesForms && /^multipart\/form-data\b/i.test(contentType))
     return FormBody.parse(bytes, contentType);
   if (endpoint.isPassthrough && !isJson(bytes, contentType)) return new OpaqueBody(bytes, contentType);
-  const body = LlmBody.parse(bytes);
-  refuseOtherCase(body);
+  const body = JsonBody.parse(bytes);
+  rejectCaseVariants(body);
   return body;
 }
 
@@ -34,21 +34,21 @@ async function readBytes(ctx: RequestContext, limit: number): Promise<Buffer> {
   }
 }
 
-/** What a provider could take for JSON is read as JSON, whatever the client calls it: it may name a model. */
+/** Whether a provider might parse the body as JSON, whatever its content type. Such a body may name a model. */
 function isJson(bytes: Buffer, contentType: string): boolean {
   if (bytes.length === 0) return false;
   return /[/+]json\b/i.test(contentType) || /^\uFEFF?\s*\{/.test(bytes.toString('utf8', 0, 1024));
 }
 
 /**
- * The model that a request names; undefined when the call may do without and the request does. Throws an `AppError`
- * (400) when it names several: which one is taken would be the provider's choice, and rules on models ours.
+ * The model that a request names; undefined if it names none and the endpoint does not require one. Throws an `AppError`
+ * (400) if a required model is missing, or if several are named: the provider could use another one than was authorized.
  */
-export function namedModel(ctx: RequestContext, endpoint: Endpoint, body: CallBody): string | undefined {
+export function requestedModel(ctx: RequestContext, endpoint: Endpoint, body: CallBody): string | undefined {
   const { model } = body.value;
   const names = new Set([...namesInTarget(ctx, endpoint), ...(body.names ?? [])]);
   if (typeof model === 'string' && model !== '') names.add(model);
-  else if (model !== undefined || (names.size === 0 && !mayDoWithout(endpoint))) throw missingModel();
+  else if (model !== undefined || (names.size === 0 && !isModelOptional(endpoint))) throw missingModel();
   if (names.size > 1)
     throw llmError(
       'llm_invalid',
@@ -58,7 +58,7 @@ export function namedModel(ctx: RequestContext, endpoint: Endpoint, body: CallBo
   return [...names][0];
 }
 
-const mayDoWithout = ({ isPassthrough, defaultModel }: Endpoint): boolean =>
+const isModelOptional = ({ isPassthrough, defaultModel }: Endpoint): boolean =>
   isPassthrough === true || defaultModel !== undefined;
 
 const missingModel = (): Error =>
@@ -67,24 +67,24 @@ const missingModel = (): Error =>
 /** `/v1beta/models/x:generateContent`, `/openai/deployments/x/chat/completions`, `/engines/x/completions`. */
 const MODEL_IN_PATH = /\/(?:models?|deployments|engines)\/([^/:]+)/g;
 
-/** Names in the query, and in a path that `passthrough` opens. */
+/** Model names in the query and, for `passthrough` endpoints, in the path. */
 function namesInTarget({ path, query }: RequestContext, { isPassthrough }: Endpoint): string[] {
   const inQuery = query === '' ? [] : new URLSearchParams(query).getAll('model');
   if (!isPassthrough) return inQuery;
-  const inPath = [...path.matchAll(MODEL_IN_PATH)].map(([, name]) => decoded(name as string));
+  const inPath = [...path.matchAll(MODEL_IN_PATH)].map(([, name]) => decodeSegment(name as string));
   return [...inQuery, ...inPath];
 }
 
-const DECIDING: ReadonlySet<string> = new Set(['model', 'stream', ...TEXT_FIELDS]);
+const CHECKED_MEMBERS: ReadonlySet<string> = new Set(['model', 'stream', ...TEXT_FIELDS]);
 
 /**
- * Refuses members such as `Model`: decoders of some languages (Go's `encoding/json`) match names without case and take
- * the last of them, so that the provider could be told something else than we decided about.
+ * Rejects members such as `Model`: some decoders (Go's `encoding/json`) match names without case and use the last one, so
+ * the provider could read another value than the gateway authorized.
  */
-function refuseOtherCase({ value }: LlmBody): void {
+function rejectCaseVariants({ value }: JsonBody): void {
   for (const member of Object.keys(value)) {
     const lower = member.toLowerCase();
-    if (lower !== member && DECIDING.has(lower))
+    if (lower !== member && CHECKED_MEMBERS.has(lower))
       throw llmError(
         'llm_invalid',
         'invalid_request_body',

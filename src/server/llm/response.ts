@@ -10,33 +10,36 @@ import { checkChoices } from './guardrails/check.ts';
 import { responseTexts } from './guardrails/response-texts.ts';
 import { StreamGuard } from './guardrails/stream-guard.ts';
 import type { Webhook } from './guardrails/webhook.ts';
-import { hideKey, hideKeyInHeaders } from './key-echo.ts';
+import { redactKey, removeHeadersWithKey } from './key-redaction.ts';
 import { NonStreamingMeter, readNonStreaming } from './non-streaming-meter.ts';
 import { errorInBody } from './provider-error.ts';
-import { LlmStream, noteFrames } from './stream.ts';
+import { LlmStream, recordFrames } from './stream.ts';
 import { StreamMeter } from './stream-meter.ts';
 
-export interface AnswerOptions {
+export interface ResponseOptions {
   readonly guardrails: readonly Webhook[];
   readonly stripsUsage: boolean;
-  /** Spellings of the provider's key. */
-  readonly keyForms: readonly string[];
+  /** Encodings of the provider's key, to be redacted. */
+  readonly keyEncodings: readonly string[];
 }
 
-/** The provider's reply as the client gets it: counted, guarded, without an echoed key; else byte for byte. */
-export async function answerOf(
+/**
+ * Turns the provider's reply into the client's: meters it, runs guardrails and redacts an echoed key. Otherwise the bytes
+ * are unchanged. Throws an `AppError` if a guardrail rejects (its status) or fails (503), or the reply is invalid (502).
+ */
+export async function processResponse(
   ctx: RequestContext,
   call: LlmCall,
   reply: Reply,
-  options: AnswerOptions,
+  options: ResponseOptions,
 ): Promise<Reply> {
   const { body, headers, status } = reply;
-  hideKeyInHeaders(headers, options.keyForms);
-  call.progress = status < 200 || status > 299 ? 'refused' : 'answered';
-  if (call.progress === 'refused') return refused(ctx, call, reply, options.keyForms);
+  removeHeadersWithKey(headers, options.keyEncodings);
+  call.progress = status < 200 || status > 299 ? 'rejected' : 'responding';
+  if (call.progress === 'rejected') return rejectedReply(ctx, call, reply, options.keyEncodings);
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!(body instanceof UpstreamBody)) {
-    // The built-in model: its answer is here already.
+    // The built-in model: the response is already complete.
     if (typeof body === 'string') return answerInMemory(ctx, call, reply, body, isStream, options);
     return reply;
   }
@@ -56,19 +59,19 @@ export async function answerOf(
 }
 
 /**
- * Refuses a stream whose events guardrails cannot read. Asked before the provider is, and again when one answers
- * with a stream that nobody asked for.
+ * Throws an `AppError` (400) for a stream whose format guardrails cannot read. Checked before the call, and again if the
+ * provider responds with an unrequested stream.
  */
 export function requireGuardable({ operation }: LlmCall, guardrails: readonly Webhook[]): void {
   if (guardrails.length === 0 || (operation !== 'responses' && operation !== 'other')) return;
   throw llmError(
     'llm_invalid',
     'guardrail_unsupported',
-    'streams of this endpoint cannot be guarded: ask without `stream`',
+    'guardrails cannot check streams of this endpoint: send the request without `stream`',
   );
 }
 
-/** Recordings, images and files. */
+/** Whether a content type is neither text, JSON nor XML: audio, images, files. */
 function isBinary(contentType: string | undefined): boolean {
   return contentType !== undefined && !/^(?:text\/|[^;]*\b(?:json|xml)\b)/i.test(contentType.trim());
 }
@@ -77,7 +80,7 @@ function guardOf(
   ctx: RequestContext,
   call: LlmCall,
   body: UpstreamBody,
-  { guardrails }: AnswerOptions,
+  { guardrails }: ResponseOptions,
 ): StreamGuard | undefined {
   try {
     return streamGuard(ctx, call, guardrails);
@@ -103,7 +106,7 @@ async function answerInMemory(
   reply: Reply,
   text: string,
   isStream: boolean,
-  { guardrails, stripsUsage }: AnswerOptions,
+  { guardrails, stripsUsage }: ResponseOptions,
 ): Promise<Reply> {
   if (!isStream) {
     readNonStreaming(call, Buffer.from(text));
@@ -114,11 +117,11 @@ async function answerInMemory(
     .split(/(?<=\n\n)/)
     .map((frame) => Buffer.from(frame))
     .filter((frame) => meter.read(frame));
-  call.progress = 'whole';
+  call.progress = 'complete';
   const guard = streamGuard(ctx, call, guardrails);
   for (const frame of frames) guard?.hold(frame);
   const released = guard === undefined ? frames : await guard.release(true);
-  noteFrames(call, released);
+  recordFrames(call, released);
   return { ...reply, body: Buffer.concat(released) };
 }
 
@@ -136,12 +139,12 @@ async function guarded(
   const { contents, replaced } = responseTexts(value);
   const headers = reply.headers;
   if (contents.length === 0) return { ...reply, body: bytes };
-  // What guardrails keep from the client is not for the log either.
-  const said = call.completion;
+  // Content that guardrails withhold from the client must not be logged either.
+  const completion = call.completion;
   call.completion = undefined;
   const checked = await checkChoices(guardrails, contents, resolverFor(ctx), ctx.signal);
   if (checked.every((text, index) => text === contents[index])) {
-    call.completion = said;
+    call.completion = completion;
     return { ...reply, body: bytes };
   }
   headers.delete('content-length');
@@ -151,21 +154,21 @@ async function guarded(
 }
 
 /**
- * What a provider says that refuses a call. Errors are small, so they are read whole: for their name, which the access
- * log has, and since some providers repeat the key, which is ours and not the client's.
+ * Processes an error response. It is read completely (errors are small): for its error name, which the access log
+ * contains, and because some providers echo the gateway's key.
  */
-async function refused(
+async function rejectedReply(
   ctx: RequestContext,
   call: LlmCall,
   reply: Reply,
-  keyForms: readonly string[],
+  keyEncodings: readonly string[],
 ): Promise<Reply> {
   if (!(reply.body instanceof UpstreamBody)) {
     if (typeof reply.body === 'string') call.providerError = errorInBody(Buffer.from(reply.body));
     return reply;
   }
   const bytes = await collect(ctx, reply.body, undefined);
-  const cleaned = hideKey(bytes, keyForms);
+  const cleaned = redactKey(bytes, keyEncodings);
   call.providerError = errorInBody(cleaned);
   if (cleaned !== bytes) reply.headers.delete('content-length');
   return { ...reply, body: cleaned };
@@ -178,7 +181,7 @@ function collect(ctx: RequestContext, body: UpstreamBody, call: LlmCall | undefi
     body.consume({
       push(chunk) {
         size += chunk.length;
-        if (call !== undefined) call.saidBytes = size;
+        if (call !== undefined) call.outputBytes = size;
         if (size > LIMITS.responseBodyBytes) {
           body.discard();
           reject(
@@ -191,7 +194,7 @@ function collect(ctx: RequestContext, body: UpstreamBody, call: LlmCall | undefi
       fail: (why, isTimeout) =>
         reject(
           new AppError(isTimeout ? 'upstream_timeout' : 'upstream_invalid', {
-            message: `upstream call failed: the provider broke the response off: ${why}`,
+            message: `upstream call failed: the provider ended the response early: ${why}`,
             ...(ctx.isAbandoned ? {} : { detail: `${ctx.endpoint}: ${why}` }),
           }),
         ),

@@ -3,21 +3,21 @@ import type { LlmCall } from './call.ts';
 import { dataOf } from './frames.ts';
 import { membersOf, parseOrNothing } from './json-members.ts';
 import { errorInEvent } from './provider-error.ts';
-import { saidBytes } from './texts.ts';
+import { outputTextBytes } from './texts.ts';
 import { parseUsage } from './usage.ts';
 
 /**
- * Reads what the log wants off the events of a stream: model, usage, time of the first and last token. Looks into
- * an event's JSON only where it may hold something new, so that most cost a search for a few bytes.
+ * Reads model, usage and the times of the first and last token from the events of a stream. Parses only events that may
+ * contain new information; most events cost a search for a few bytes.
  */
 export class StreamMeter {
   readonly #ctx: RequestContext;
   readonly #call: LlmCall;
   readonly #stripsUsage: boolean;
   #count = 0;
-  /** Bytes of an event besides what it says, by the last event that was parsed. */
+  /** Bytes of the last parsed event besides its text. */
   #overhead = 0;
-  /** The last event, and the one before: an error ends a stream, and some providers send `[DONE]` behind it. */
+  /** The last two events: an error ends a stream, but some providers send `[DONE]` after it. */
   #last: Buffer | undefined;
   #before: Buffer | undefined;
 
@@ -27,19 +27,20 @@ export class StreamMeter {
     this.#stripsUsage = stripsUsage;
   }
 
-  /** Whether the event goes on to the client: one that is there only because we asked for usage does not. */
+  /** Reads an event. False if it must not be sent to the client: a usage report that only the gateway requested. */
   read(frame: Buffer): boolean {
     const call = this.#call;
     this.#before = this.#last;
     this.#last = frame;
     const elapsed = performance.now() - this.#ctx.timings.started;
     const mayReport = frame.indexOf(USAGE) !== -1 && frame.indexOf(NO_USAGE) === -1;
-    const isSample = this.#count % SAMPLE === 0 || (this.#overhead === 0 && this.#count < SAMPLE);
+    const isSample =
+      this.#count % SAMPLE_INTERVAL === 0 || (this.#overhead === 0 && this.#count < SAMPLE_INTERVAL);
     this.#count += 1;
     if (!mayReport && !isSample) {
       call.lastTokenAfter = elapsed;
       if (this.#overhead > 0)
-        call.saidBytes = (call.saidBytes ?? 0) + Math.max(0, frame.length - this.#overhead);
+        call.outputBytes = (call.outputBytes ?? 0) + Math.max(0, frame.length - this.#overhead);
       return true;
     }
     const data = dataOf(frame);
@@ -48,7 +49,7 @@ export class StreamMeter {
     call.lastTokenAfter = elapsed;
     const value = membersOf(parseOrNothing(data));
     this.#measure(frame, value);
-    // Events of `/v1/responses` carry the response, with its model and usage, inside.
+    // Events of `/v1/responses` contain the response with its model and usage.
     const source = (typeof value?.['response'] === 'object' ? value['response'] : value) as
       | Record<string, unknown>
       | undefined
@@ -60,7 +61,7 @@ export class StreamMeter {
     return !(this.#stripsUsage && Array.isArray(value?.['choices']) && value['choices'].length === 0);
   }
 
-  /** Looks whether the stream ended with an error. */
+  /** Reads an error at the end of the stream. */
   ended(): void {
     for (const frame of [this.#before, this.#last]) {
       const data = frame === undefined ? undefined : dataOf(frame);
@@ -69,17 +70,17 @@ export class StreamMeter {
     }
   }
 
-  /** What is said is counted exactly here, and by the length of the event between two samples. */
+  /** Counts the text of a parsed event exactly. Between samples it is estimated from the event length. */
   #measure(frame: Buffer, value: unknown): void {
-    const said = saidBytes(value);
-    this.#call.saidBytes = (this.#call.saidBytes ?? 0) + said;
-    if (said > 0) this.#overhead = frame.length - said;
+    const bytes = outputTextBytes(value);
+    this.#call.outputBytes = (this.#call.outputBytes ?? 0) + bytes;
+    if (bytes > 0) this.#overhead = frame.length - bytes;
   }
 }
 
-/** One event of so many is parsed only to see how much of it is text; the first ones until there is some. */
-const SAMPLE = 32;
+/** Every 32nd event is parsed to measure how much of it is text; also all of the first 32 until one has text. */
+const SAMPLE_INTERVAL = 32;
 
 const USAGE = Buffer.from('"usage"');
-// What most providers write into every event but the last.
+// Most providers send this in every event but the last.
 const NO_USAGE = Buffer.from('"usage":null');

@@ -7,13 +7,13 @@ import { type BodySink, responseSink, type UpstreamBody } from '../transport/ups
 import type { LlmCall } from './call.ts';
 import { StreamedCompletion } from './conversation.ts';
 import { errorEvent } from './errors.ts';
-import { dataOf, FrameSplitter, OversizedFrame } from './frames.ts';
+import { dataOf, FrameSplitter, OversizedFrameError } from './frames.ts';
 import type { StreamGuard } from './guardrails/stream-guard.ts';
 import type { StreamMeter } from './stream-meter.ts';
 
 /**
- * A streamed completion on its way to the client: counted, looked at by guardrails when there are any, and ended with
- * an error event when something goes wrong after it began.
+ * Relays a streamed completion to the client: meters it, runs guardrails, and ends it with an error event if it fails
+ * after it has started.
  */
 export class LlmStream {
   readonly #ctx: RequestContext;
@@ -23,8 +23,8 @@ export class LlmStream {
   readonly #guard: StreamGuard | undefined;
   readonly #frames = new FrameSplitter();
   #response: BodySink | undefined;
-  #stall: NodeJS.Timeout | undefined;
-  #work: Promise<void> = Promise.resolve();
+  #idleTimer: NodeJS.Timeout | undefined;
+  #pending: Promise<void> = Promise.resolve();
   #isDone = false;
 
   constructor(
@@ -45,20 +45,20 @@ export class LlmStream {
   attach(response: ServerResponse): void {
     response.flushHeaders();
     response.once('close', () => {
-      clearTimeout(this.#stall);
+      clearTimeout(this.#idleTimer);
       this.#isDone = true;
       this.#upstream.discard();
     });
     this.#response = responseSink(response, this.#upstream);
-    if (this.#idle > 0) this.#stall = setTimeout(() => this.#silent(), this.#idle);
+    if (this.#idle > 0) this.#idleTimer = setTimeout(() => this.#onIdle(), this.#idle);
     this.#upstream.consume({
       push: (chunk) => this.#push(chunk),
       end: () => this.#end(),
-      fail: (why) => this.#broken(why),
+      fail: (why) => this.#onUpstreamFailure(why),
     });
   }
 
-  /** How long the provider may be silent, in ms; 0 for no limit. */
+  /** Idle timeout of the provider in ms; 0 for none. Default: `LIMITS.streamIdle`. */
   get #idle(): number {
     return backendTimeouts.get(this.#ctx)?.idle ?? LIMITS.streamIdle;
   }
@@ -74,58 +74,58 @@ export class LlmStream {
     return true;
   }
 
-  /** A client that leaves makes us leave the provider, which then looks as if it had broken off. */
-  #broken(why: string): void {
-    const isOurs = this.#ctx.isAbandoned;
-    if (!isOurs) this.#locate(why);
-    const message = isOurs
-      ? 'the client left before the end of the response'
-      : 'the provider broke the stream off';
+  /** The upstream failed, or was cancelled because the client disconnected. */
+  #onUpstreamFailure(why: string): void {
+    const isCancelled = this.#ctx.isAbandoned;
+    if (!isCancelled) this.#setErrorDetail(why);
+    const message = isCancelled
+      ? 'the client disconnected before the end of the response'
+      : 'the provider ended the stream early';
     this.#abort(message, 'api_error', 'upstream_failed');
   }
 
-  #silent(): void {
-    this.#locate(`nothing more came for ${this.#idle / 1000} s`);
-    this.#abort('the provider sent nothing for too long', 'timeout_error', 'stream_idle', 'Timeout');
+  #onIdle(): void {
+    this.#setErrorDetail(`no data received for ${this.#idle / 1000} s`);
+    this.#abort('the provider stopped sending data', 'timeout_error', 'stream_idle', 'Timeout');
   }
 
-  /** Tells the log which provider it was, and why. */
-  #locate(why: string): void {
+  /** Sets the logged error detail: the provider's address and the cause. */
+  #setErrorDetail(why: string): void {
     if (!this.#isDone) this.#ctx.errorDetail ??= `${this.#ctx.endpoint}: ${why}`;
   }
 
   #push(chunk: Buffer): boolean {
     if (this.#isDone) return true;
-    this.#stall?.refresh();
+    this.#idleTimer?.refresh();
     let frames: Buffer[];
     try {
       frames = this.#frames.push(chunk);
     } catch (error) {
-      if (!(error instanceof OversizedFrame)) throw error;
+      if (!(error instanceof OversizedFrameError)) throw error;
       this.#abort(messageOf(error), 'api_error', 'upstream_failed');
       return true;
     }
-    const wanted = frames.filter((frame) => this.#meter.read(frame));
+    const forwarded = frames.filter((frame) => this.#meter.read(frame));
     const guard = this.#guard;
-    if (guard === undefined) return wanted.length === 0 || this.#write(wanted);
+    if (guard === undefined) return forwarded.length === 0 || this.#write(forwarded);
     try {
-      for (const frame of wanted) guard.hold(frame);
+      for (const frame of forwarded) guard.hold(frame);
     } catch (error) {
       this.#block(error);
       return true;
     }
     if (!guard.isFull) return true;
-    // Nothing more is taken in while webhooks think: what is held stays bounded.
-    this.#work = this.#work.then(async () => {
+    // Reading is paused while webhooks run, so that the held frames stay bounded.
+    this.#pending = this.#pending.then(async () => {
       if (await this.#release(guard, false)) this.#upstream.resume();
     });
     return false;
   }
 
-  /** Sends what guardrails let out. Whether more may come in now: a slow client asks for it later, by itself. */
+  /** Sends the frames released by guardrails. Returns whether to resume reading; a slow client resumes it later itself. */
   async #release(guard: StreamGuard, isEnd: boolean): Promise<boolean> {
     if (this.#isDone) return false;
-    this.#stall?.refresh();
+    this.#idleTimer?.refresh();
     try {
       const released = await guard.release(isEnd);
       this.#call.heldFor = Math.round(guard.longest);
@@ -136,7 +136,7 @@ export class LlmStream {
     }
   }
 
-  /** Nothing that guardrails did not let out may follow, whatever went wrong. */
+  /** Ends the stream after a guardrail rejected or failed: held frames must not be sent. */
   #block(error: unknown): void {
     if (this.#isDone) return;
     const isRejected = error instanceof AppError && error.code === 'guardrail_rejected';
@@ -147,16 +147,16 @@ export class LlmStream {
   }
 
   #write(frames: readonly Buffer[]): boolean {
-    noteFrames(this.#call, frames);
+    recordFrames(this.#call, frames);
     return this.#response?.push(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames)) ?? true;
   }
 
   #end(): void {
-    clearTimeout(this.#stall);
-    this.#call.progress = 'whole';
-    this.#work = this.#work.then(async () => {
+    clearTimeout(this.#idleTimer);
+    this.#call.progress = 'complete';
+    this.#pending = this.#pending.then(async () => {
       const tail = this.#frames.rest();
-      // An event without its empty line: readers of the standard drop it, others take it as any event.
+      // A final event without an empty line: the standard discards it, but some clients read it.
       const rest = tail.length > 0 && this.#meter.read(tail) ? tail : Buffer.alloc(0);
       this.#meter.ended();
       if (rest.length > 0 && this.#guard !== undefined) this.#guard.hold(rest);
@@ -167,11 +167,11 @@ export class LlmStream {
     });
   }
 
-  /** What was sent is sent: an event says what happened, and no `[DONE]` follows. */
+  /** Ends the stream with an error event and without `[DONE]`. */
   #abort(message: string, type: string, code: string, reason: Reason = 'UpstreamFailure'): void {
     if (this.#isDone) return;
     this.#isDone = true;
-    clearTimeout(this.#stall);
+    clearTimeout(this.#idleTimer);
     this.#ctx.error ??= message;
     this.#ctx.reason = reason;
     this.#response?.push(Buffer.from(errorEvent(message, type, code)));
@@ -180,8 +180,8 @@ export class LlmStream {
   }
 }
 
-/** Reads what events say that go to the client, where an expression of the log wants it. */
-export function noteFrames(call: LlmCall, frames: readonly Buffer[]): void {
+/** Records the output sent to the client, if log expressions read the completion. */
+export function recordFrames(call: LlmCall, frames: readonly Buffer[]): void {
   if (call.keepsCompletion !== true) return;
   call.streamed ??= new StreamedCompletion();
   for (const frame of frames) {

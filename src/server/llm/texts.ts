@@ -1,4 +1,4 @@
-/** Members that say how a message is built, not what it says: ids, kinds, addresses, and the bytes of images and files. */
+/** Members that are not text of a message: ids, types, URLs, and the bytes of images and files. */
 const STRUCTURE = new Set([
   'audio_url',
   'cache_control',
@@ -25,18 +25,18 @@ const STRUCTURE = new Set([
   'video_url',
 ]);
 
-/** Where a text stands in a JSON value: member names, and positions in lists. */
+/** The path of a text in a JSON value: member names and list indexes. */
 export type TextPath = readonly (string | number)[];
 
-/** Deeper than any message of an API; what is deeper is not looked at, so it must not pass where looking matters. */
+/** Deeper than messages of any API. Deeper values are not searched, so guardrails must reject them. */
 const MAX_DEPTH = 32;
 
-/** Thrown for a value that is nested deeper than texts are looked for. */
-export class TooDeep extends Error {}
+/** A value is nested too deeply to search for texts. */
+export class NestingError extends Error {}
 
 /**
- * Calls `visit` with every text that a part of a conversation holds, wherever it stands. `position` says under which number
- * an item of a list is known, its place by default. Throws `TooDeep`.
+ * Calls `visit` with every non-empty text in a value, at any depth up to 32. `position` maps a list item to the index used
+ * in paths; default: its index in the list. Throws `NestingError`.
  */
 export function forEachText(
   value: unknown,
@@ -49,7 +49,7 @@ export function forEachText(
     return;
   }
   if (typeof value !== 'object' || value === null) return;
-  if (path.length > MAX_DEPTH) throw new TooDeep('nested too deeply');
+  if (path.length > MAX_DEPTH) throw new NestingError('nested too deeply');
   if (Array.isArray(value)) {
     for (const [place, item] of value.entries())
       forEachText(item, visit, position, [...path, position(item, place)]);
@@ -62,7 +62,7 @@ export function forEachText(
   }
 }
 
-/** UTF-8 bytes of all texts in a value; 0 for what is too deep to be one. */
+/** UTF-8 bytes of all texts in a value. Texts after a value that is nested too deeply are not counted. */
 export function textBytes(value: unknown): number {
   let bytes = 0;
   try {
@@ -70,19 +70,19 @@ export function textBytes(value: unknown): number {
       bytes += Buffer.byteLength(text);
     });
   } catch (error) {
-    if (!(error instanceof TooDeep)) throw error;
+    if (!(error instanceof NestingError)) throw error;
   }
   return bytes;
 }
 
-/** UTF-8 bytes that a whole answer or an event of a stream says. */
-export function saidBytes(value: unknown): number {
+/** UTF-8 bytes of model output in a response or in an event of a stream. */
+export function outputTextBytes(value: unknown): number {
   const { choices, output, delta } = (value ?? {}) as Record<string, unknown>;
   if (typeof delta === 'string') return Buffer.byteLength(delta);
   return textBytes(choices ?? output);
 }
 
-/** Images, files and recordings in a conversation: what is no text. */
+/** The number of images, files and recordings in a conversation. */
 export function countMedia(value: unknown): number {
   if (!Array.isArray(value)) return 0;
   let count = 0;

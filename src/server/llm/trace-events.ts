@@ -14,7 +14,7 @@ const ROUTE_TYPES: Readonly<Record<LlmCall['operation'], LlmRouteType>> = {
   other: 'Detect',
 };
 
-/** An LLM request was understood; `text` is its body as the client sent it. */
+/** Emits a parsed LLM request. `text`: the client's body. */
 export function traceLlmRequest(observer: RequestObserver, call: LlmCall, text: string): void {
   const { provider, operation, requestModel, streaming } = call;
   const routeType = ROUTE_TYPES[operation];
@@ -30,32 +30,36 @@ export function traceLlmRequest(observer: RequestObserver, call: LlmCall, text: 
   });
 }
 
-/** A call has failed: for how long its model is left alone now, if it is. */
+/** Emits the eviction of a model after a failed call, if it is evicted now. */
 export function traceEviction(observer: RequestObserver, call: LlmCall, { info }: EndpointStats): void {
   if (info.evictedUntil === null) return;
   const details = { model: call.providerModel ?? call.requestModel, for: info.evictedUntil };
   observer.emit({ type: 'policyEvent', kind: 'llm_eviction', details }, { severity: 'warn' });
 }
 
-/** A target was chosen: who was passed over because it is left alone, and for how long that lasts; each once. */
+/** Emits the targets that were skipped because they are evicted, and for how long. Each is reported once. */
 export function traceEvictedTargets(
   { observer }: RequestContext,
   targets: readonly FailoverTarget[],
-  { chosen, tried, told }: Readonly<{ chosen: object; tried: ReadonlySet<object>; told: Set<object> }>,
+  {
+    chosen,
+    tried,
+    reported,
+  }: Readonly<{ chosen: object; tried: ReadonlySet<object>; reported: Set<object> }>,
 ): void {
   for (const target of targets) {
-    if (tried.has(target) || told.has(target)) continue;
-    told.add(target);
+    if (tried.has(target) || reported.has(target)) continue;
+    reported.add(target);
     const details = {
       model: target.model,
       for: target.stats.info.evictedUntil,
-      ...(target === chosen ? { taken: 'all the same: no target is left' } : {}),
+      ...(target === chosen ? { taken: 'used anyway: every target is evicted' } : {}),
     };
     observer?.emit({ type: 'policyEvent', kind: 'llm_left_alone', details }, { severity: 'warn' });
   }
 }
 
-/** A provider has answered: the reply before anything is done to it. */
+/** Emits the provider's reply before it is processed. */
 export function traceLlmReply(observer: RequestObserver, call: LlmCall, reply: Reply): void {
   if (observer.isBrief) return;
   observer.responseSnapshot('raw response', reply);

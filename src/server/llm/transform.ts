@@ -9,9 +9,9 @@ export interface FieldChanges {
 }
 
 /**
- * Changes the fields of a request. Every expression sees the client's own request (`lookup`), none the result of
- * another. A transformation beats an override of the same field, and one that fails removes the field; defaults fill
- * what is missing then (the specification's "Transformation", design table row 19).
+ * Changes the fields of a request. Expressions read the client's request (`lookup`), not the result of another expression.
+ * A transformation takes precedence over an override of the same field; one that fails removes the field. Defaults then
+ * set missing fields (the specification's "Transformation", design table row 19).
  */
 export function changeFields(
   body: CallBody,
@@ -27,7 +27,7 @@ export function changeFields(
   for (const [field, value] of defaults) if (!body.has(field)) body.set(field, value);
 }
 
-/** The value of an expression; undefined when it fails or has no form in JSON. */
+/** The value of an expression; undefined if it fails or cannot be represented in JSON. */
 function attempt(expression: Expression, lookup: VariableResolver): unknown {
   const value = tryEvaluate(expression, lookup);
   const hasNoJson = value instanceof Uint8Array || (typeof value === 'number' && !Number.isFinite(value));

@@ -1,4 +1,4 @@
-/** Tokens of one call, as the provider reported them. `input` and `output` include their detail counts. */
+/** Token counts of one call. `input` and `output` include the detail counts. */
 export interface Usage {
   readonly input: number;
   readonly output: number;
@@ -11,8 +11,8 @@ export interface Usage {
 
 /**
  * Reads the `usage` member of an OpenAI-style response: chat and text completions, embeddings (`prompt_tokens`), and
- * responses (`input_tokens`). Counts that are no whole numbers from zero on are taken as absent; without an input
- * or output count there is no usage.
+ * responses (`input_tokens`). Counts that are not whole numbers from 0 to 2^40 are ignored. Undefined without an input or
+ * output count.
  */
 export function parseUsage(value: unknown): Usage | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
@@ -33,11 +33,11 @@ export function parseUsage(value: unknown): Usage | undefined {
   };
 }
 
-// 2^40 tokens are more than any model takes; a number beyond is a mistake, not usage.
-const MOST = 2 ** 40;
+// 2^40 tokens exceed the context of any model, so a larger number is an error.
+const MAX_TOKENS = 2 ** 40;
 
 function count(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MOST
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_TOKENS
     ? value
     : undefined;
 }

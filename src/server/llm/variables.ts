@@ -4,55 +4,58 @@ import { type DocumentedScope, NOT_CALLED, NOT_ENDED, REQUEST_ROOTS } from '../e
 import { defined, defineVariable, type Members } from '../expressions/variable.ts';
 import { type LlmCall, llmCall } from './call.ts';
 
-/** Classes of tokens, in a cost and in its rates. */
+/** Token classes of costs and rates. */
 const TOKENS = {
-  input: { type: 'double', doc: 'For tokens read that have no line of their own here.' },
-  output: { type: 'double', doc: 'For tokens written that have no line of their own here.' },
-  cacheRead: { type: 'double', doc: "For tokens read from the provider's cache." },
-  cacheWrite: { type: 'double', doc: "For tokens written to the provider's cache." },
-  reasoning: { type: 'double', doc: 'For tokens of reasoning.' },
-  inputAudio: { type: 'double', doc: 'For tokens of recordings read.' },
-  outputAudio: { type: 'double', doc: 'For tokens of recordings made.' },
+  input: { type: 'double', doc: 'Input tokens of no other class.' },
+  output: { type: 'double', doc: 'Output tokens of no other class.' },
+  cacheRead: { type: 'double', doc: "Input tokens read from the provider's cache." },
+  cacheWrite: { type: 'double', doc: "Input tokens written to the provider's cache." },
+  reasoning: { type: 'double', doc: 'Reasoning tokens.' },
+  inputAudio: { type: 'double', doc: 'Audio input tokens.' },
+  outputAudio: { type: 'double', doc: 'Audio output tokens.' },
 } as const;
 
 const LLM = {
   type: 'map',
-  doc: 'The call of a model.',
+  doc: 'The LLM call.',
   members: {
-    streaming: { type: 'bool', doc: 'Whether the client asked for a stream.' },
-    requestModel: { type: 'string', doc: 'Model that the client asked for.' },
-    responseModel: { type: 'string', doc: 'Model that the provider says has answered.' },
+    streaming: { type: 'bool', doc: 'Whether the client requested a stream.' },
+    requestModel: { type: 'string', doc: 'Model requested by the client.' },
+    responseModel: { type: 'string', doc: 'Model named in the response.' },
     provider: { type: 'string', doc: 'Name of the provider.' },
-    inputTokens: { type: 'int', doc: 'Tokens that the model has read.' },
-    outputTokens: { type: 'int', doc: 'Tokens that the model has written.' },
-    totalTokens: { type: 'int', doc: 'The sum of both.' },
-    cachedInputTokens: { type: 'int', doc: "Tokens read from the provider's cache." },
-    cacheCreationInputTokens: { type: 'int', doc: "Tokens written to the provider's cache." },
-    reasoningTokens: { type: 'int', doc: 'Tokens of reasoning.' },
-    usageEstimated: { type: 'string', doc: 'Why the tokens are an estimate; absent when they are not.' },
-    inputAudioTokens: { type: 'int', doc: 'Tokens of recordings read.' },
-    outputAudioTokens: { type: 'int', doc: 'Tokens of recordings made.' },
-    timeToFirstToken: { type: 'double', doc: 'Seconds until the first token.' },
-    timePerOutputToken: { type: 'double', doc: 'Seconds for each token after the first.' },
-    params: { type: 'map', doc: "The client's request, as it came." },
+    inputTokens: { type: 'int', doc: 'Input tokens.' },
+    outputTokens: { type: 'int', doc: 'Output tokens.' },
+    totalTokens: { type: 'int', doc: 'Sum of input and output tokens.' },
+    cachedInputTokens: { type: 'int', doc: "Input tokens read from the provider's cache." },
+    cacheCreationInputTokens: { type: 'int', doc: "Input tokens written to the provider's cache." },
+    reasoningTokens: { type: 'int', doc: 'Reasoning tokens.' },
+    usageEstimated: {
+      type: 'string',
+      doc: 'Why the token counts are estimated; absent if they are reported.',
+    },
+    inputAudioTokens: { type: 'int', doc: 'Audio input tokens.' },
+    outputAudioTokens: { type: 'int', doc: 'Audio output tokens.' },
+    timeToFirstToken: { type: 'double', doc: 'Seconds from the request to the first token.' },
+    timePerOutputToken: { type: 'double', doc: 'Seconds per token after the first.' },
+    params: { type: 'map', doc: "The client's unchanged request." },
     cost: {
       type: 'map',
-      doc: 'Price of the call in USD.',
-      members: { total: { type: 'double', doc: 'The sum.' }, ...TOKENS },
+      doc: 'Cost of the call in USD.',
+      members: { total: { type: 'double', doc: 'Sum of all classes.' }, ...TOKENS },
     },
     prompt: {
       type: 'list',
-      doc: 'What the model was sent, after guardrails: for each message its `role` and `content`, images left out.',
+      doc: 'The prompt after guardrails: `role` and `content` of each message, without images.',
     },
     completion: {
       type: 'list',
-      doc: 'What the client was given: a text for each choice, streams put together.',
+      doc: 'The output sent to the client: one text per choice; streams are assembled.',
     },
     toolCalls: {
       type: 'list',
-      doc: 'Tools that the model asks to be called: for each its `id`, `name` and `arguments`.',
+      doc: 'Tool calls requested by the model: `id`, `name` and `arguments` of each.',
     },
-    costRates: { type: 'map', doc: 'Prices in the catalog, by class of token.', members: TOKENS },
+    costRates: { type: 'map', doc: 'Catalog prices in USD per million tokens.', members: TOKENS },
   },
   elsewhere: [
     'providerInputTokens',
@@ -73,7 +76,7 @@ export const llmVariable = defineVariable('llm', LLM, (ctx) => {
 
 export const llmRequestVariable = defineVariable(
   'llmRequest',
-  { type: 'map', doc: "The client's request to a model: its JSON, as it came." },
+  { type: 'map', doc: "The client's LLM request: its unchanged JSON body." },
   (ctx) => toCel(llmCall.get(ctx)?.request ?? null),
 );
 
@@ -109,12 +112,12 @@ function llmMembers(call: LlmCall): object {
   });
 }
 
-/** LLM transformations and the headers of request webhooks. */
+/** Expressions of LLM transformations, conditional routing and request webhooks. */
 export const llmRequestScope: DocumentedScope = {
   name: 'llmRequest',
   roots: [...REQUEST_ROOTS, 'llmRequest'],
   unavailable: { ...NOT_ENDED, ...NOT_CALLED },
-  doc: 'For each call of a model, before it is made.',
+  doc: 'Before each LLM call.',
   keys: [
     'llm.models[].transformation',
     'llm.virtualModels[].routing.conditional.targets[].when',
@@ -122,7 +125,7 @@ export const llmRequestScope: DocumentedScope = {
   ],
 };
 
-/** Health of a model: `response` is the provider's. */
+/** Expressions of model health. `response` is the provider's. */
 export const providerReplyScope: DocumentedScope = {
   name: 'providerReply',
   roots: [...REQUEST_ROOTS, 'llmRequest', 'response'],
@@ -131,15 +134,15 @@ export const providerReplyScope: DocumentedScope = {
     'response.body': 'the body of the answer is on its way',
     'response.bodyPrefix': 'the body of the answer is on its way',
   },
-  doc: 'When a provider has answered: `response` is its reply, without the body.',
+  doc: 'After the response head of a provider: `response` is its response without the body.',
   keys: ['llm.models[].health.unhealthyExpression'],
 };
 
-/** Headers of response webhooks. */
+/** Expressions of response webhooks. */
 export const llmResponseScope: DocumentedScope = {
   name: 'llmResponse',
   roots: REQUEST_ROOTS,
   unavailable: NOT_ENDED,
-  doc: 'When a model has answered, for its guardrails.',
+  doc: 'After the response of a model, for its guardrails.',
   keys: ['guardrails.response[].webhook.headers'],
 };

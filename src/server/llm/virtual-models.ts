@@ -8,10 +8,10 @@ import type { RequestContext } from '../kernel/request-context.ts';
 import { llmError } from './errors.ts';
 import { Failover, type FailoverTarget, failoverSchema } from './failover.ts';
 import type { Model } from './model.ts';
-import { bySpecificity, matchesModel } from './models.ts';
+import { bySpecificity, matchesModel } from './model-patterns.ts';
 import { llmRequestScope } from './variables.ts';
 
-const target = z.string().min(1).describe('Name of a model that an entry of `models` answers.');
+const target = z.string().min(1).describe('Model name that matches an entry of `models`.');
 
 const weightedSchema = z
   .strictObject({
@@ -19,16 +19,16 @@ const weightedSchema = z
       .array(
         z.strictObject({
           model: target,
-          weight: z.int().min(0).default(1).describe('How often it is taken, beside the others.'),
+          weight: z.int().min(0).default(1).describe('Relative frequency of the target; 0 disables it.'),
         }),
       )
       .min(1)
       .refine((targets) => targets.some(({ weight }) => weight > 0), {
-        error: 'expected a weight over zero',
+        error: 'expected at least one weight greater than 0',
       })
       .describe('Models to choose from.'),
   })
-  .describe('One of several models by chance.');
+  .describe('Selects one of several models at random, by weight.');
 
 const conditionalSchema = z
   .strictObject({
@@ -41,7 +41,7 @@ const conditionalSchema = z
             .min(1)
             .optional()
             .describe(
-              'CEL expression over the request (`llmRequest`). Without one the target is always taken.',
+              'CEL expression over the request (`llmRequest`). Without it, the target always matches.',
             ),
         }),
       )
@@ -51,11 +51,11 @@ const conditionalSchema = z
       })
       .describe('Models in the order in which they are tried.'),
   })
-  .describe('The first model whose condition holds.');
+  .describe('Selects the first model whose condition holds.');
 
 export const virtualModelSchema = z
   .strictObject({
-    name: z.string().min(1).describe('Name that clients ask for, exactly.'),
+    name: z.string().min(1).describe('Exact name requested by clients.'),
     routing: z
       .strictObject({
         weighted: weightedSchema.optional(),
@@ -65,32 +65,32 @@ export const virtualModelSchema = z
       .refine((kinds) => Object.values(kinds).filter((kind) => kind !== undefined).length === 1, {
         error: 'expected exactly one of `weighted`, `failover` and `conditional`',
       })
-      .describe('How the model is chosen.'),
+      .describe('How a model is selected.'),
   })
-  .describe('A name that stands for one of several models.');
+  .describe('A name that resolves to one of several models.');
 
-/** A model to call; `stats`, where there are any, are told how the call went. */
+/** A model to call. `stats`, if set, are updated with the outcome. */
 export interface VirtualTarget {
   readonly model: string;
   readonly stats?: FailoverTarget['stats'];
 }
 
 interface VirtualModel {
-  /** Chooses a target for one request. */
+  /** Selects a target for one request; undefined if none matches. */
   choose(ctx: RequestContext, request: Readonly<Record<string, unknown>>): VirtualTarget | undefined;
-  /** Stands in for targets that the request did not reach. */
+  /** Selects further targets if one was not reached. */
   readonly failover?: Failover;
 }
 
 export type VirtualModels = ReadonlyMap<string, VirtualModel>;
 
 /**
- * Compiles virtual models. Targets that no entry answers, and names that stand twice, are reported. `written` are the
- * names of all entries: one that is not among `models` has a problem of its own, which is no problem of its targets.
+ * Compiles virtual models. Reports targets that match no entry, and duplicate names. `configured`: names of all entries,
+ * including those that failed to compile, whose own error is reported elsewhere.
  */
 export function compileVirtualModels(
   configs: readonly z.output<typeof virtualModelSchema>[],
-  { models, written }: { readonly models: readonly Model[]; readonly written: readonly string[] },
+  { models, configured }: { readonly models: readonly Model[]; readonly configured: readonly string[] },
   context: CompileContext,
 ): VirtualModels {
   const compiled = new Map<string, VirtualModel>();
@@ -99,12 +99,12 @@ export function compileVirtualModels(
   for (const [index, { name, routing }] of configs.entries()) {
     const at = context.at(index);
     if (compiled.has(name))
-      at.at('name').report({ code: 'AGW0106', message: `two virtual models are called \`${name}\`` });
+      at.at('name').report({ code: 'AGW0106', message: `two virtual models are named \`${name}\`` });
     const { weighted, failover, conditional = { targets: [] } } = routing;
     const kind = weighted ? 'weighted' : failover ? 'failover' : 'conditional';
     const place = at.at('routing', kind, 'targets');
     for (const [position, { model }] of (weighted ?? failover ?? conditional).targets.entries()) {
-      if (written.some((entry) => matchesModel(entry, model))) continue;
+      if (configured.some((entry) => matchesModel(entry, model))) continue;
       place.at(position, 'model').report({
         code: 'AGW0107',
         message: `virtual model target \`${model}\` does not match any entry of \`models\``,
@@ -150,7 +150,7 @@ function byCondition(
   };
 }
 
-/** A condition that fails does not hold. */
+/** Whether a condition holds. One that fails to evaluate counts as false. */
 function holds(when: Expression, lookup: ReturnType<typeof resolverFor>): boolean {
   try {
     return when.evaluate(lookup) === true;
@@ -160,7 +160,7 @@ function holds(when: Expression, lookup: ReturnType<typeof resolverFor>): boolea
   }
 }
 
-/** What a request for a virtual model is for. Throws an `AppError` (400) when no target matches it. */
+/** Selects the target of a virtual model for a request. Throws an `AppError` (400) if none matches. */
 export function chooseTarget(
   virtual: VirtualModel,
   ctx: RequestContext,

@@ -176,7 +176,7 @@ test('a provider that dies in mid-stream ends each stream with an error event', 
   expect(line).toMatchObject({
     reason: 'UpstreamFailure',
     'gw.ai.usage.estimated':
-      'the response ended before the provider reported usage: the provider broke the stream off',
+      'the response ended before the provider reported usage: the provider ended the stream early',
   });
 });
 

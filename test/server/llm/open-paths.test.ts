@@ -499,7 +499,7 @@ describe('`passthrough` of a model', () => {
       { name: '*', provider: 'echo', passthrough: [{ path: '/v1/files', methods: ['GET'] }] },
     ]);
     expect(errorOf(await send(`${gate.url}/v1/files`)).message).toContain(
-      'the echo model has no GET /v1/files',
+      'the echo model does not support GET /v1/files',
     );
     expect((await chat(gate)).text).toContain('Hi');
   });

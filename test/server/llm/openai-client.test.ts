@@ -84,8 +84,14 @@ describe('the official OpenAI client', () => {
   });
 
   test.each([
-    ['/responses', { input: 'x' }, 404, 'unknown_url', /echo model has no POST .*: it answers \/v1\/chat/],
-    ['/rerank', {}, 404, 'unknown_url', /echo model has no POST \/v1\/rerank/],
+    [
+      '/responses',
+      { input: 'x' },
+      404,
+      'unknown_url',
+      /echo model does not support POST .*: it supports \/v1\/chat/,
+    ],
+    ['/rerank', {}, 404, 'unknown_url', /echo model does not support POST \/v1\/rerank/],
     ['/chat/completions', {}, 400, 'missing_required_parameter', /'messages'/],
     ['/chat/completions', { messages: 'x' }, 400, 'invalid_type', /'messages'.* list/],
     ['/chat/completions', { messages: ['x'] }, 400, 'invalid_type', /'messages'.* list/],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LlmBody } from '../../../src/server/llm/body.ts';
+import { JsonBody } from '../../../src/server/llm/json-body.ts';
 import {
   answering,
   bodyOf,
@@ -74,7 +74,7 @@ describe('LLM request bodies', () => {
     fc.assert(
       fc.property(members, (list) => {
         const body = text(list);
-        expect(LlmBody.parse(Buffer.from(body)).toString()).toBe(body);
+        expect(JsonBody.parse(Buffer.from(body)).toString()).toBe(body);
       }),
     );
   });
@@ -86,7 +86,7 @@ describe('LLM request bodies', () => {
         fc.array(fc.constantFrom('seed', 'tools', 'user', 'new')),
         members,
         (list, removed, set) => {
-          const body = LlmBody.parse(Buffer.from(text(list)));
+          const body = JsonBody.parse(Buffer.from(text(list)));
           for (const key of removed) body.remove(key);
           const fresh = set.filter(({ key }) => key === 'max_tokens' || key === 'constructor');
           for (const { key } of fresh) body.set(key, 'fresh');
@@ -131,7 +131,7 @@ describe('refused LLM requests', () => {
       expect([status, JSON.parse(text).error]).toEqual([
         404,
         {
-          message: `there is nothing at GET ${path}: send a POST with a \`model\`, such as /v1/chat/completions; GET /v1/models lists the models`,
+          message: `unknown endpoint GET ${path}: send a POST with a \`model\`, such as /v1/chat/completions; GET /v1/models lists the models`,
           type: 'invalid_request_error',
           code: 'unknown_url',
         },
@@ -183,15 +183,15 @@ describe('refused models in the access log', () => {
   const KNOWN = 'acme-mini, acme-large, m0, m1, m2, m3, m4, m5, m6, m7, and 2 more';
 
   test.each([
-    ['that nobody has', 'all', 'gpt-x', `no model is called "gpt-x"; there are: ${KNOWN}`],
+    ['that nobody has', 'all', 'gpt-x', `unknown model "gpt-x"; available: ${KNOWN}`],
     [
       'whose name is long and odd',
       'all',
       `"\n${'x'.repeat(5_000)}`,
-      `no model is called "\\"\\n${'x'.repeat(98)}…"; there are: ${KNOWN}`,
+      `unknown model "\\"\\n${'x'.repeat(98)}…"; available: ${KNOWN}`,
     ],
-    ['of others', 'one', 'm1', 'the API key is not for the model "m1", but for: acme-*, mini'],
-    ['when there is none', 'none', 'm1', 'the API key is not for the model "m1", but for: none'],
+    ['of others', 'one', 'm1', 'the API key does not allow the model "m1"; allowed: acme-*, mini'],
+    ['when there is none', 'none', 'm1', 'the API key does not allow the model "m1"; allowed: none'],
   ])(
     'the access log names a refused model %s, and the available models',
     async (_which, key, model, detail) => {

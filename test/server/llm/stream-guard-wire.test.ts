@@ -77,7 +77,9 @@ describe('guarded streams over HTTP', () => {
     expect(text).toBe(
       'data: {"error":{"message":"Content blocked by guardrail policy","type":"guardrail_blocked","code":"guardrail_intervention"}}\n\n',
     );
-    expect((await served.accessLine(1))['error.detail']).toBe(`${hook.address}: the webhook answered 500`);
+    expect((await served.accessLine(1))['error.detail']).toBe(
+      `${hook.address}: the webhook responded with 500`,
+    );
   });
 
   test('a guarded stream of a client that does not read applies back-pressure to the provider', async () => {

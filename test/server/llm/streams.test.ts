@@ -214,7 +214,7 @@ describe('LLM streams', () => {
     await until(() => text.includes('last'));
     response.destroy();
     const line = await served.accessLine(1);
-    expect(line['gw.ai.usage.estimated']).toBe('the client left before the provider reported usage');
+    expect(line['gw.ai.usage.estimated']).toBe('the client disconnected before the provider reported usage');
     expect(line['gen_ai.usage.input_tokens']).toBe(kind.startsWith('with') ? '9' : '1');
     expect(Number(line['gen_ai.usage.output_tokens'])).toBeGreaterThanOrEqual(195);
     expect(Number(line['gen_ai.usage.output_tokens'])).toBeLessThanOrEqual(210);
@@ -309,7 +309,7 @@ describe('responses in place of a stream', () => {
     expect(await served.accessLine(1)).toMatchObject({
       'gen_ai.usage.input_tokens': '1100',
       'gen_ai.usage.output_tokens': '0',
-      'gw.ai.usage.estimated': 'the client left before the provider reported usage',
+      'gw.ai.usage.estimated': 'the client disconnected before the provider reported usage',
     });
   });
 

@@ -77,7 +77,7 @@ describe('a virtual model', () => {
       [{ name: 'v', routing: conditional({ model: 'x' }, { model: 'x', when: 'true' }) }],
       'to be the last',
     ],
-    ['only weights of zero', [{ name: 'v', routing: weighted({ model: 'x', weight: 0 }) }], 'over zero'],
+    ['only weights of zero', [{ name: 'v', routing: weighted({ model: 'x', weight: 0 }) }], 'greater than 0'],
     [
       'one name twice',
       [

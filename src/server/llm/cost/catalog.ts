@@ -18,7 +18,7 @@ const rate = z
   .string()
   .transform((text) => parseRate(text))
   .refine((value) => value !== undefined, {
-    error: 'expected USD per million tokens as text, such as "0.20", with at most six decimals',
+    error: 'expected USD per million tokens as a string such as "0.20", with at most six decimals',
   })
   .transform((value) => value as bigint);
 const ratesSchema = z.strictObject(
@@ -38,7 +38,7 @@ const modelSchema = z
     ({ tiers }) =>
       tiers.every((tier, index) => index === 0 || tier.contextOver > (tiers[index - 1]?.contextOver ?? 0)),
     {
-      error: 'expected tiers with rising `contextOver`',
+      error: 'expected tiers in ascending order of `contextOver`',
     },
   );
 
@@ -49,7 +49,7 @@ export const catalogSchema = z.strictObject({
 
 export type CatalogDocument = z.output<typeof catalogSchema>;
 
-/** A catalog as it stands in a file: rates are decimal texts. */
+/** A catalog as written to a file, with rates as decimal strings. */
 export interface CatalogText {
   readonly providers: Record<string, { readonly models: Readonly<Record<string, PriceTexts>> }>;
 }
@@ -62,7 +62,7 @@ export type RateTexts = { readonly [Kind in RateKind]?: string };
 type ModelPrices = z.output<typeof modelSchema>;
 type Rates = { readonly [Kind in RateKind]?: bigint | undefined };
 
-/** Prices of all catalogs of a configuration; later ones add to and replace earlier ones, rate by rate. */
+/** The merged catalogs of a configuration. Rates of later catalogs override those of earlier ones. */
 export class PriceCatalog {
   readonly #models = new Map<string, ModelPrices>();
   readonly #isEmpty: boolean;
@@ -85,7 +85,7 @@ export class PriceCatalog {
     });
   }
 
-  /** What a call cost: by the model that answered, or else the one that was asked for. */
+  /** The cost of a call, by the first of `models` that has prices. Never throws: `status` tells why there is no price. */
   price(provider: string, models: readonly (string | undefined)[], usage: Usage | undefined): CostOutcome {
     if (this.#isEmpty) return { status: 'NoCatalog', reason: 'config.modelCatalog is not set' };
     const names = [...new Set(models.filter((model) => model !== undefined))];
@@ -95,7 +95,7 @@ export class PriceCatalog {
     if (prices === undefined)
       return { status: 'Missing', reason: `no prices for ${provider} ${names.join(' or ')}` };
     if (usage === undefined)
-      return { status: 'Unpriced', reason: 'the provider did no work: it was not asked, or refused' };
+      return { status: 'Unpriced', reason: 'no tokens were used: the request was not sent or was rejected' };
     const rates = ratesFor(prices, usage);
     if (Object.values(rates).every((value) => value === undefined))
       return { status: 'Unpriced', reason: 'the catalog has no rates for the model' };
@@ -105,7 +105,7 @@ export class PriceCatalog {
 
 const key = (provider: string, model: string): string => `${provider}\n${model}`;
 
-/** The rates of the highest tier that the context reaches, over the base rates. */
+/** The base rates, overridden by those of the highest tier that the input exceeds. */
 function ratesFor({ rates = {}, tiers }: ModelPrices, { input }: Usage): Rates {
   const tier = tiers.findLast(({ contextOver }) => input > contextOver);
   const overlay = Object.fromEntries(
@@ -115,8 +115,8 @@ function ratesFor({ rates = {}, tiers }: ModelPrices, { input }: Usage): Rates {
 }
 
 /**
- * Cached and audio tokens are part of the input count, reasoning and audio of the output count (the convention of
- * OpenAI-compatible providers). A class without a rate of its own is billed as ordinary input or output.
+ * Cached and audio tokens are included in the input count, reasoning and audio tokens in the output count (the convention
+ * of OpenAI-compatible providers). A token class without its own rate is billed as plain input or output.
  */
 function outcome(rates: Rates, usage: Usage): CostOutcome {
   const cacheRead = rates.cacheRead === undefined ? 0 : (usage.cachedInput ?? 0);

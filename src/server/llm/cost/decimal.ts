@@ -3,7 +3,7 @@ const RATE_DECIMALS = 6;
 /** A rate in millionths of a USD per million tokens, times tokens, is a cost in 10^-12 USD. */
 const COST_DECIMALS = 12;
 
-/** A decimal text such as `0.20`, exact, as a whole number of millionths. Undefined when it is anything else. */
+/** Parses a decimal string such as `0.20` to a whole number of millionths. Undefined if it is not a valid rate. */
 export function parseRate(text: string): bigint | undefined {
   const match = /^(\d{1,12})(?:\.(\d{1,6}))?$/.exec(text);
   if (match === null) return undefined;
@@ -11,8 +11,8 @@ export function parseRate(text: string): bigint | undefined {
 }
 
 /**
- * A rate from a number, as the text that `parseRate` reads. A number stands for the shortest decimal that it is printed
- * as, `0.1` for 0.1; more than six decimals are rounded. Undefined when it is negative or too large for a rate.
+ * Formats a number as a rate for `parseRate`, rounded to six decimals. `isExact` is false if that changed the value.
+ * Undefined if the number is negative, not finite, or at least 10^12.
  */
 export function roundedRate(value: number): { text: string; isExact: boolean } | undefined {
   if (!Number.isFinite(value) || value < 0 || value >= 1e12) return undefined;
@@ -25,7 +25,7 @@ export function rateToNumber(rate: bigint): number {
   return Number(rate) / 10 ** RATE_DECIMALS;
 }
 
-/** A cost in 10^-12 USD as a decimal text without exponent or superfluous zeros. */
+/** Formats a cost in 10^-12 USD as a decimal string in USD, without exponent or trailing zeros. */
 export function costToText(cost: bigint): string {
   const digits = cost.toString().padStart(COST_DECIMALS + 1, '0');
   const fraction = digits.slice(-COST_DECIMALS).replace(/0+$/, '');
@@ -33,7 +33,7 @@ export function costToText(cost: bigint): string {
   return fraction === '' ? whole : `${whole}.${fraction}`;
 }
 
-/** A cost in 10^-12 USD as a number, for expressions. */
+/** Converts a cost in 10^-12 USD to a number in USD, for expressions. */
 export function costToNumber(cost: bigint): number {
   return Number(costToText(cost));
 }

@@ -6,17 +6,19 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { type CatalogDocument, catalogSchema, PriceCatalog } from './catalog.ts';
 
-/** A price catalog: a file, or inline as JSON text or as an object. */
+/** A reference to a price catalog: a file, or inline as JSON text or an object. */
 export const catalogReferenceSchema = z.union([
   z.strictObject({
-    file: z.string().min(1).describe('JSON file with a catalog.'),
+    file: z.string().min(1).describe('JSON file that contains the catalog.'),
   }),
   z.strictObject({
-    inline: z.union([z.string().min(1), z.record(z.string(), z.json())]).describe('The catalog itself.'),
+    inline: z
+      .union([z.string().min(1), z.record(z.string(), z.json())])
+      .describe('The catalog, as JSON text or an object.'),
   }),
 ]);
 
-/** Reads every catalog of a configuration. One that cannot be used is reported and left out. */
+/** Loads every catalog of a configuration. An unreadable or invalid one is reported and skipped. */
 export function loadCatalogs(
   references: readonly z.output<typeof catalogReferenceSchema>[],
   context: CompileContext,

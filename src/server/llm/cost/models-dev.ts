@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { type CatalogText, catalogSchema, type RateTexts } from './catalog.ts';
 import { roundedRate } from './decimal.ts';
 
-// The list of models that https://models.dev/api.json publishes, as far as prices need it. Costs are numbers: USD per
-// million tokens. Members that are not named here are ignored: the list gains some every few months.
+// The part of https://models.dev/api.json that prices need. Costs are numbers in USD per million tokens. Unknown members
+// are ignored: the list gains some every few months.
 
 const costSchema = z.record(z.string(), z.unknown());
 const listSchema = z.record(
@@ -24,7 +24,7 @@ const RATE_NAMES = {
   output_audio: 'outputAudio',
 } as const;
 
-/** Providers of the list that a gateway calls by another name. */
+/** Providers whose id in the list differs from their name in the gateway. */
 const RENAMED: Readonly<Record<string, string>> = {
   'amazon-bedrock': 'aws.bedrock',
   google: 'gcp.gemini',
@@ -49,26 +49,26 @@ const SAME_NAME = [
   'xai',
 ];
 
-/** Providers of the list that are imported when none are named. */
+/** Providers imported by default. */
 const KNOWN: ReadonlySet<string> = new Set([...Object.keys(RENAMED), ...SAME_NAME]);
 
 export interface ImportOptions {
-  /** Providers to take, by their id in the list or their name here; every one that a gateway knows when absent. */
+  /** Providers to import, by their id in the list or their name in the gateway. Default: all that the gateway knows. */
   readonly providers?: readonly string[];
-  /** Also models that their provider has deprecated. */
+  /** Whether to import models that their provider has deprecated. */
   readonly includeDeprecated: boolean;
 }
 
 export interface ImportedCatalog {
   readonly catalog: CatalogText;
-  /** What was left out or changed, a line each. */
+  /** Skipped models and rounded prices, one line each. */
   readonly warnings: readonly string[];
 }
 
-/** The list cannot be imported; the message says why and the hint what to do. */
+/** The list cannot be imported. The message gives the reason, `hint` a fix. */
 export class ImportError extends Error {
   readonly hint: string | undefined;
-  /** Whether the input cannot be read at all, or says nothing that was wanted. */
+  /** True if the input is not a list of models or lacks a requested provider; false if it has no usable price. */
   readonly isUnreadable: boolean;
 
   constructor(message: string, isUnreadable: boolean, hint?: string) {
@@ -80,16 +80,15 @@ export class ImportError extends Error {
 }
 
 /**
- * Turns a list of models in the format of models.dev, parsed, into a catalog that `config.modelCatalog` loads.
- * A model with a price that has no exact meaning here is left out with a warning: a wrong price is worse than none.
- * Throws `ImportError`.
+ * Converts a parsed models.dev list to a catalog for `config.modelCatalog`. A model with a price that cannot be
+ * represented is skipped with a warning: a wrong price is worse than none. Throws `ImportError`.
  */
 export function importModelsDev(list: unknown, options: ImportOptions): ImportedCatalog {
   const parsed = listSchema.safeParse(list);
   if (!parsed.success) throw notAList(list, parsed.error);
   const warnings: string[] = [];
   const providers: CatalogText['providers'] = {};
-  for (const [id, { models }] of wanted(parsed.data, options)) {
+  for (const [id, { models }] of selectProviders(parsed.data, options)) {
     const name = RENAMED[id] ?? id;
     const entries = sorted(models).flatMap(([model, { status, cost }]) => {
       if (cost === undefined || (status === 'deprecated' && !options.includeDeprecated)) return [];
@@ -121,7 +120,7 @@ function notAList(list: unknown, { issues: [issue] }: z.ZodError): ImportError {
 
 type Provider = z.output<typeof listSchema>[string];
 
-function wanted(
+function selectProviders(
   list: Readonly<Record<string, Provider>>,
   { providers }: ImportOptions,
 ): [string, Provider][] {
@@ -138,14 +137,14 @@ function wanted(
   return all.filter(([id]) => providers.some((name) => isNamed(name, id)));
 }
 
-/** In an order that does not depend on the source's, so that two imports can be compared. */
+/** Entries sorted by name, so that two imports can be compared. */
 function sorted<T>(record: Readonly<Record<string, T>>): [string, T][] {
   return Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 type Prices = CatalogText['providers'][string]['models'][string];
 
-/** The prices of one model; undefined, with a warning, when one of them cannot be kept as it is. */
+/** The prices of one model; undefined if it has none, or (with a warning) if one cannot be represented. */
 function pricesOf(cost: Costs, where: string, warnings: string[]): Prices | undefined {
   const rates = ratesOf(cost, `${where}: cost`, warnings);
   const tiers = tiersOf(cost, where, warnings);
@@ -161,7 +160,7 @@ function ratesOf(cost: Costs, where: string, warnings: string[]): RateTexts | un
     if (value === undefined || value === null) continue;
     const rate = typeof value === 'number' ? roundedRate(value) : undefined;
     if (rate === undefined) {
-      warnings.push(`${where}.${member} is ${JSON.stringify(value)}, not a price: the model is left out`);
+      warnings.push(`${where}.${member} is ${JSON.stringify(value)}, not a price: the model is skipped`);
       return undefined;
     }
     if (!rate.isExact)
@@ -175,7 +174,7 @@ const tierSchema = z.object({
   tier: z.object({ type: z.literal('context'), size: z.int().min(0) }),
 });
 
-/** Newer lists have `tiers`; older ones one price for more than 200,000 tokens, which newer ones repeat. */
+/** Newer lists have `tiers`. Older ones have one price for more than 200,000 tokens, which newer ones repeat. */
 function tiersOf(cost: Costs, where: string, warnings: string[]): Prices['tiers'] | undefined {
   const { tiers, context_over_200k: over200k } = cost;
   const given = Array.isArray(tiers)
@@ -189,7 +188,7 @@ function tiersOf(cost: Costs, where: string, warnings: string[]): Prices['tiers'
     const contextOver = parsed.data?.tier.size;
     if (contextOver === undefined || read.some((other) => other.contextOver === contextOver)) {
       warnings.push(
-        `${where}: cost.tiers.${index} is not one more tier by context length: the model is left out`,
+        `${where}: cost.tiers.${index} is not a distinct tier by context length: the model is skipped`,
       );
       return undefined;
     }

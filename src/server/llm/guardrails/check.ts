@@ -1,18 +1,18 @@
 import { AppError } from '../../../core/errors.ts';
 import type { VariableResolver } from '../../kernel/expression.ts';
 import { llmError } from '../errors.ts';
-import { GuardrailFailure, type Phase } from './verdict.ts';
+import { GuardrailError, type Phase } from './verdict.ts';
 import type { Webhook } from './webhook.ts';
 
-/** A flat message or choice as webhooks see it. */
+/** A message or choice as sent to webhooks: one role, one text. */
 export interface GuardedText {
   readonly role: string;
   readonly content: string;
 }
 
 /**
- * Asks webhooks one after the other; each sees what the one before left. Returns the texts, changed or not. Throws an
- * `AppError` when one rejects (its own status and body) or fails (503).
+ * Runs webhooks in order; each receives the texts left by the previous one. Returns the texts, masked or not. Throws an
+ * `AppError` if a webhook rejects (with its status and body) or fails (503).
  */
 export async function checkMessages(
   webhooks: readonly Webhook[],
@@ -31,7 +31,7 @@ export async function checkMessages(
   );
 }
 
-/** The same for what a model said, one text per choice. A mask must say as many choices as it was asked about. */
+/** As `checkMessages`, for model output with one text per choice. A mask must have the same number of choices (else 503). */
 export async function checkChoices(
   webhooks: readonly Webhook[],
   contents: readonly string[],
@@ -48,7 +48,8 @@ export async function checkChoices(
     (item) => (item as { message?: unknown } | null)?.message,
     'response',
   );
-  if (checked.length !== contents.length) throw failed('response', 'the mask has another number of choices');
+  if (checked.length !== contents.length)
+    throw failed('response', 'the mask has a different number of choices');
   return checked.map(({ content }) => content);
 }
 
@@ -69,12 +70,12 @@ async function run(
       if (verdict.kind === 'reject') throw rejected(verdict.status, verdict.body);
       if (verdict.kind === 'mask') current = verdict.items.map((item) => guardedText(unwrap(item)));
     } catch (error) {
-      if (error instanceof GuardrailFailure) {
+      if (error instanceof GuardrailError) {
         lookup.observed?.observer.guardrail(phase, 'failed', webhook.place, error.message);
         throw failed(phase, `${webhook.address}: ${error.message}`);
       }
-      // The client left while the webhook thought: nobody is told, the log says why the call went no further.
-      if (signal.aborted) throw failed(phase, 'the client left');
+      // The client disconnected during the check: the error is only for the log.
+      if (signal.aborted) throw failed(phase, 'the client disconnected');
       throw error;
     }
   }
@@ -84,11 +85,11 @@ async function run(
 function guardedText(item: unknown): GuardedText {
   const { role, content } = (item ?? {}) as { role?: unknown; content?: unknown };
   if (typeof role !== 'string' || typeof content !== 'string')
-    throw new GuardrailFailure('the mask has an item without `role` and `content`');
+    throw new GuardrailError('the mask has an item without `role` and `content`');
   return { role, content };
 }
 
-/** 503: nothing passes that was not looked at. `detail` is for the log. */
+/** 503: content that was not checked must not pass. `detail` is for the log. */
 export function failed(phase: Phase, detail: string): AppError {
   return llmError(
     'guardrail_failed',
@@ -98,7 +99,7 @@ export function failed(phase: Phase, detail: string): AppError {
   );
 }
 
-/** Status and body are the webhook's; the body goes out as plain text, whatever it looks like. */
+/** The webhook's rejection. The body is always sent as plain text, so that browsers do not render it. */
 function rejected(status: number, body: string): AppError {
   return new AppError('guardrail_rejected', {
     status,

@@ -10,13 +10,11 @@ export const guardrailsSchema = z
     request: z
       .array(itemSchema)
       .default([])
-      .describe('Guardrails on what the client sends, in order; each sees what the one before left.'),
+      .describe('Guardrails for requests, in order. Each receives the texts left by the previous one.'),
     response: z
       .array(itemSchema)
       .default([])
-      .describe(
-        'Guardrails on what the model says, in order. Streams are held back until they were looked at.',
-      ),
+      .describe('Guardrails for responses, in order. Streams are held back until they are checked.'),
   })
   .describe('Checks of requests and responses by webhooks.');
 

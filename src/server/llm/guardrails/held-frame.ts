@@ -1,33 +1,33 @@
 import { dataOf } from '../frames.ts';
 import { membersOf, parseOrNothing } from '../json-members.ts';
-import { forEachText, type TextPath, TooDeep } from '../texts.ts';
+import { forEachText, NestingError, type TextPath } from '../texts.ts';
 import { failed } from './check.ts';
 import { dropLogprobs } from './item-texts.ts';
 
 type Json = Record<string | number, unknown>;
 
 /**
- * One of the texts that a stream builds up, event by event: the content of a choice, its reasoning, the arguments of one
- * of its tool calls. As text: the number of the choice and the path in it.
+ * Identifies one of the texts that a stream assembles event by event: the content of a choice, its reasoning, or the
+ * arguments of a tool call. JSON text of the choice index and the path within the choice.
  */
 export type Channel = string;
 
-/** An event of a stream that waits for guardrails. */
+/** An event of a stream, held back for guardrails. */
 export interface HeldFrame {
   readonly bytes: Buffer;
-  /** The event's JSON; undefined when it is none. */
+  /** The parsed event; undefined if it is not JSON. */
   readonly value: Json | undefined;
-  /** Text by channel; empty when the event says nothing. */
+  /** Text by channel; empty if the event contains no text. */
   readonly texts: ReadonlyMap<Channel, string>;
-  /** Choices that it is about. */
+  /** Indexes of its choices. */
   readonly choices: readonly number[];
-  /** Whether it ends a choice or the stream, so that nothing may come after it. */
+  /** Whether it ends a choice or the stream, so that no later text may be sent after it. */
   readonly isLast: boolean;
-  /** A comment: readers ignore it, so it need not wait. */
+  /** A comment, which readers ignore. It need not be held. */
   readonly isComment: boolean;
 }
 
-/** Reads an event as it came. Throws an `AppError` (503) for what is nested too deeply to be looked at. */
+/** Parses an event. Throws an `AppError` (503) if it is nested too deeply to check. */
 export function readFrame(bytes: Buffer): HeldFrame {
   const data = dataOf(bytes);
   if (data === undefined)
@@ -35,14 +35,14 @@ export function readFrame(bytes: Buffer): HeldFrame {
   return withValue(bytes, data === '[DONE]' ? undefined : membersOf(parseOrNothing(data)));
 }
 
-/** The choice that a channel belongs to. */
+/** The index of the choice that a channel belongs to. */
 export function choiceOf(channel: Channel): number {
   return Number.parseInt(channel.slice(1), 10);
 }
 
 /**
- * The same event with other texts: each channel's in pieces small enough that the overlap can be kept to within one. What
- * introduces a text (the id and name of a tool call) comes before it, the reason of the end after it.
+ * Splits an event into events with masked texts, in pieces of at most 64 characters, so that the guardrail overlap can be
+ * kept at that granularity. Ids and names of tool calls are sent before the texts, `finish_reason` after them.
  */
 export function maskedFrames(frame: HeldFrame, masked: ReadonlyMap<Channel, string>): HeldFrame[] {
   const { value, texts } = frame;
@@ -51,7 +51,7 @@ export function maskedFrames(frame: HeldFrame, masked: ReadonlyMap<Channel, stri
   const pieces = [...masked].flatMap(([channel, text]) =>
     (text.match(/[\s\S]{1,64}/gu) ?? []).map((piece) => textFrame(value, channel, piece)),
   );
-  const introduces = rest.filter(says);
+  const introduces = rest.filter(hasContent);
   const ends = rest.filter(({ finish_reason: reason }) => (reason ?? null) !== null);
   return [
     ...(introduces.length === 0
@@ -86,7 +86,7 @@ function visitTexts(choice: Json, visit: (text: string, path: TextPath) => void)
   try {
     forEachText(choice, visit, indexOf);
   } catch (error) {
-    if (error instanceof TooDeep) throw failed('response', 'a text is nested too deeply');
+    if (error instanceof NestingError) throw failed('response', 'a text is nested too deeply');
     throw error;
   }
 }
@@ -98,7 +98,7 @@ function choicesOf(value: Json | undefined): Json[] {
     : [];
 }
 
-/** Events hold parts of a list, of choices or of tool calls, and say in `index` which. */
+/** The position of a choice or tool call in its list: events contain parts of lists, identified by `index`. */
 function indexOf(item: unknown, position: number): number {
   const index = (item as { index?: unknown } | null)?.index;
   return typeof index === 'number' && Number.isInteger(index) && index >= 0 && index < MAX_INDEX
@@ -106,20 +106,21 @@ function indexOf(item: unknown, position: number): number {
     : position;
 }
 
-// More choices and tool calls than any provider offers.
+// More than any provider allows.
 const MAX_INDEX = 1_024;
 
 const frameOf = (value: Json): HeldFrame =>
   withValue(Buffer.from(`data: ${JSON.stringify(value)}\n\n`), value);
 
-/** An event with this text of one channel and nothing else. */
+/** An event with only this text of one channel. */
 function textFrame(value: Json, channel: Channel, text: string): HeldFrame {
   const [index, ...path] = JSON.parse(channel) as [number, ...TextPath];
   const choice = choicesOf(value).find((candidate, position) => indexOf(candidate, position) === index);
-  const said = nested(path, text) as Json;
+  const member = nested(path, text) as Json;
   const { role } = (choice?.['delta'] ?? {}) as Json;
-  if (role !== undefined && typeof said['delta'] === 'object') said['delta'] = { role, ...said['delta'] };
-  return frameOf({ ...value, choices: [{ index, ...said, finish_reason: null }] });
+  if (role !== undefined && typeof member['delta'] === 'object')
+    member['delta'] = { role, ...member['delta'] };
+  return frameOf({ ...value, choices: [{ index, ...member, finish_reason: null }] });
 }
 
 function nested([step, ...rest]: TextPath, text: string): unknown {
@@ -129,7 +130,7 @@ function nested([step, ...rest]: TextPath, text: string): unknown {
   return [typeof inner === 'object' ? { index: step, ...inner } : inner];
 }
 
-/** A choice's part of an event with everything that is no text: ids and names of tool calls, the reason of the end. */
+/** A choice without its texts: ids and names of tool calls, and `finish_reason`. */
 function withoutTexts(choice: Json): Json {
   const copy = structuredClone(choice);
   const paths: TextPath[] = [];
@@ -144,14 +145,14 @@ function withoutTexts(choice: Json): Json {
   return copy;
 }
 
-/** Whether something is left in a choice that a client wants to know. */
-function says({ index: _index, finish_reason: _reason, logprobs: _logprobs, ...rest }: Json): boolean {
-  const isWanted = (value: unknown, key: string): boolean => {
+/** Whether a choice without texts still contains anything that the client needs. */
+function hasContent({ index: _index, finish_reason: _reason, logprobs: _logprobs, ...rest }: Json): boolean {
+  const isRelevant = (value: unknown, key: string): boolean => {
     if (key === 'role' || key === 'index' || value === null || value === '') return false;
     if (typeof value !== 'object') return true;
-    return Object.entries(value as object).some(([inner, member]) => isWanted(member, inner));
+    return Object.entries(value as object).some(([inner, member]) => isRelevant(member, inner));
   };
-  return isWanted(rest, '');
+  return isRelevant(rest, '');
 }
 
 function endOf(choice: Json): Json {

@@ -6,11 +6,11 @@ interface Extra {
 }
 
 /**
- * The texts of one message, choice or output item: its content first, then everything else in it that is text, such as
- * arguments of tool calls, refusals and reasoning. Throws `TooDeep`.
+ * The texts of one message, choice or output item: its content first, then all other texts in it, such as tool-call
+ * arguments, refusals and reasoning. The constructor throws `NestingError`.
  */
 export class ItemTexts {
-  /** The content, also when it is empty, and the other texts. */
+  /** The content (possibly empty), then the other texts. */
   readonly texts: readonly string[];
   readonly #item: unknown;
   readonly #contentPath: TextPath;
@@ -27,13 +27,13 @@ export class ItemTexts {
     this.texts = [flatContent(at(item, contentPath)), ...extras.map(({ text }) => text)];
   }
 
-  /** The item with other texts in their places; ids, names and images stay. */
+  /** The item with each text replaced; ids, names and images are kept. `masked` corresponds to `texts`. */
   replaced(masked: readonly string[]): unknown {
     if (masked.every((text, index) => text === this.texts[index])) return this.#item;
     const copy = { root: structuredClone(this.#item) };
     const [content = '', ...others] = masked;
     for (const [index, { path }] of this.#extras.entries()) set(copy, path, others[index] ?? '');
-    // Last, because it may take parts away, and places are counted with them.
+    // Last, because it may remove parts, which would invalidate the paths.
     const path = this.#contentPath;
     if (content !== this.texts[0]) set(copy, path, withContent(at(copy.root, path), content));
     dropLogprobs(copy.root);
@@ -55,7 +55,7 @@ function at(value: unknown, path: TextPath): unknown {
   );
 }
 
-/** Members on the way that are missing are made: a message may have had no content. */
+/** Sets a value. Missing members on the path are created: a message may have had no content. */
 function set(copy: { root: unknown }, path: TextPath, text: unknown): void {
   let inner: Record<string | number, unknown> = copy as Record<string, unknown>;
   let last: string | number = 'root';
@@ -67,12 +67,12 @@ function set(copy: { root: unknown }, path: TextPath, text: unknown): void {
   inner[last] = text;
 }
 
-/** The probabilities of tokens spell the text once more. */
+/** Removes token probabilities, which repeat the text. */
 export function dropLogprobs(item: unknown): void {
   if (typeof item === 'object' && item !== null && 'logprobs' in item) item.logprobs = null;
 }
 
-/** Text parts joined by a space; parts that are no text are not sent. */
+/** The text parts, joined by a space. Other parts are not sent to webhooks. */
 export function flatContent(content: unknown): string {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
@@ -87,7 +87,7 @@ function partText(part: unknown): string {
   return typeof text === 'string' ? text : '';
 }
 
-/** The masked text stands for all text parts: it takes the place of the first, the others go. */
+/** Replaces the first text part by the masked text and removes the other text parts. */
 function withContent(content: unknown, masked: string): unknown {
   if (!Array.isArray(content)) return masked;
   let isPlaced = false;

@@ -1,17 +1,17 @@
 import type { CallBody } from '../call-body.ts';
 import { llmError } from '../errors.ts';
-import { TooDeep } from '../texts.ts';
+import { NestingError } from '../texts.ts';
 import { failed, type GuardedText } from './check.ts';
 import { ItemTexts } from './item-texts.ts';
 
-/** What a request says, flat, and the way to put changed texts back where they came from. */
+/** The texts of a request as a flat list, and a function to replace them. */
 export interface RequestTexts {
   readonly texts: readonly GuardedText[];
-  /** Puts masked texts back. Ids, names of tools and images stay, as long as the number of texts is the same. */
+  /** Replaces the texts. Ids, tool names and images are kept if the number of texts is unchanged. Throws an `AppError` (503). */
   replace(masked: readonly GuardedText[]): void;
 }
 
-/** Where the APIs have what a model is told: chats, text completions, responses, embeddings, messages, rankings. */
+/** Fields that carry prompts: chat, text completions, responses, embeddings, messages, reranking. */
 export const TEXT_FIELDS = [
   'messages',
   'prompt',
@@ -24,8 +24,8 @@ export const TEXT_FIELDS = [
 ] as const;
 
 /**
- * The texts of every field that a provider may read, whatever the path: which of them it reads is its choice. Throws an
- * `AppError`: 400 for what cannot be shown to a guardrail, and `replace` 503 for a mask that has no place.
+ * The texts of every field in `TEXT_FIELDS`, whatever the path: a provider may read any of them. Throws an `AppError`
+ * (400) for a format that guardrails cannot read.
  */
 export function requestTexts(body: CallBody): RequestTexts {
   if (!body.isReadable) throw unreadable();
@@ -50,7 +50,7 @@ function partOf(body: CallBody, field: (typeof TEXT_FIELDS)[number]): RequestTex
   const value = body.get(field);
   if (typeof value === 'string') return single(body, field, value);
   if (Array.isArray(value)) return list(body, field, value as unknown[]);
-  // Whatever a provider may make of it: no API has a number or an object there.
+  // No API defines a number or an object here, but a provider might interpret it.
   if (value !== undefined && value !== null) throw unsupported(field);
   return undefined;
 }
@@ -64,9 +64,9 @@ function single(body: CallBody, field: string, content: string): RequestTexts {
 
 function list(body: CallBody, field: string, items: readonly unknown[]): RequestTexts {
   const found = items.map((item) => itemTexts(field, item));
-  const texts = found.flatMap(({ texts: said }, index) => {
+  const texts = found.flatMap(({ texts: contents }, index) => {
     const role = roleOf(items[index], field);
-    return said.map((content): GuardedText => ({ role, content }));
+    return contents.map((content): GuardedText => ({ role, content }));
   });
   return {
     texts,
@@ -81,7 +81,7 @@ function list(body: CallBody, field: string, items: readonly unknown[]): Request
         body.set(field, replaced);
         return;
       }
-      // A webhook may add or drop messages, unless there are texts besides them that it cannot tell apart.
+      // A webhook may add or remove messages only if every message is exactly one text.
       if (texts.length !== items.length) throw misplaced();
       body.set(field, masked);
     },
@@ -89,13 +89,13 @@ function list(body: CallBody, field: string, items: readonly unknown[]): Request
 }
 
 function itemTexts(field: string, item: unknown): ItemTexts {
-  // Numbers of tokens say what a text does, and no guardrail can read them.
+  // Token numbers encode text that guardrails cannot read.
   if (typeof item !== 'string' && (typeof item !== 'object' || item === null || Array.isArray(item)))
     throw unsupported(field);
   try {
     return new ItemTexts(item, typeof item === 'string' ? [] : ['content']);
   } catch (error) {
-    if (error instanceof TooDeep) throw unsupported(field);
+    if (error instanceof NestingError) throw unsupported(field);
     throw error;
   }
 }
@@ -111,7 +111,7 @@ function unsupported(field: string): Error {
   return llmError(
     'llm_invalid',
     'guardrail_unsupported',
-    `\`${field}\` is in a form that guardrails cannot read: send text, or a list of texts or messages`,
+    `\`${field}\` has a format that guardrails cannot read: send text, or a list of texts or messages`,
   );
 }
 
@@ -119,7 +119,7 @@ const unreadable = (): Error =>
   llmError(
     'llm_invalid',
     'guardrail_unsupported',
-    'the body is in a form that guardrails cannot read: send JSON or a form',
+    'the body has a format that guardrails cannot read: send JSON or a form',
   );
 
-const misplaced = (): Error => failed('request', 'the mask has another number of texts than the request');
+const misplaced = (): Error => failed('request', 'the mask has a different number of texts than the request');

@@ -1,8 +1,8 @@
-import { TooDeep } from '../texts.ts';
+import { NestingError } from '../texts.ts';
 import { failed } from './check.ts';
 import { ItemTexts } from './item-texts.ts';
 
-/** What a whole response says, the content of each choice and its other texts, and the response with others instead. */
+/** The texts of a non-streaming response, per choice content first, and a function that returns it with other texts. */
 export interface ResponseTexts {
   readonly contents: readonly string[];
   replaced(masked: readonly string[]): unknown;
@@ -11,8 +11,8 @@ export interface ResponseTexts {
 type Json = Record<string, unknown>;
 
 /**
- * The texts of a chat or text completion (`choices`), or of a response (`output`). Embeddings say nothing. Throws an
- * `AppError` (503) for what is nested too deeply to be looked at.
+ * The texts of a chat or text completion (`choices`) or of a response (`output`). Embeddings have none. Throws an
+ * `AppError` (503) if the response is nested too deeply to check.
  */
 export function responseTexts(response: unknown): ResponseTexts {
   const value = (typeof response === 'object' && response !== null ? response : {}) as Json;
@@ -34,7 +34,7 @@ function itemsOf(value: Json, member: 'choices' | 'output', items: readonly unkn
         from += item.texts.length;
         return item.replaced(own);
       });
-      // What some providers give besides, the text of all items in one.
+      // Some providers repeat the text of all items here.
       const { output_text: _text, ...rest } = value;
       return { ...rest, [member]: replaced };
     },
@@ -47,7 +47,7 @@ function textsOf(item: unknown, member: 'choices' | 'output'): ItemTexts {
     const isText = typeof (item as { text?: unknown } | null)?.text === 'string';
     return new ItemTexts(item, isText ? ['text'] : ['message', 'content']);
   } catch (error) {
-    if (error instanceof TooDeep) throw failed('response', 'a text is nested too deeply');
+    if (error instanceof NestingError) throw failed('response', 'a text is nested too deeply');
     throw error;
   }
 }

@@ -1,35 +1,35 @@
 import { LIMITS } from '../../../core/limits.ts';
 import { type Channel, choiceOf, type HeldFrame, maskedFrames, readFrame } from './held-frame.ts';
 
-/** Checks the texts of all channels together; returns them, changed or not, or throws. */
+/** Checks the texts of all channels together. Returns them, masked or not; throws if a guardrail rejects or fails. */
 export type CheckContents = (contents: readonly string[]) => Promise<readonly string[]>;
 
 /**
- * Holds the events of a stream back until guardrails have seen their text. What is released was seen together with
- * at least `LIMITS.guardrailOverlap` characters after it, so that no secret passes because it was split over events.
+ * Holds back the events of a stream until guardrails have checked their text. Released text was checked together with at
+ * least `LIMITS.guardrailOverlap` characters after it, so that a secret split over events is detected.
  */
 export class StreamGuard {
   readonly #check: CheckContents;
   #held: HeldFrame[] = [];
   #bytes = 0;
   #heldSince = 0;
-  /** What was checked last, as it stood afterwards: asking again about the same text tells nothing new. */
+  /** The held texts after the last check. Unchanged texts are not checked again. */
   #checked: ReadonlyMap<Channel, string> = new Map();
-  /** The longest that an event waited, in ms. */
+  /** The longest time an event was held, in ms. */
   longest = 0;
 
   constructor(check: CheckContents) {
     this.#check = check;
   }
 
-  /** Throws an `AppError` (503) for an event that cannot be looked at. */
+  /** Adds an event. Throws an `AppError` (503) if it is nested too deeply to check. */
   hold(bytes: Buffer): void {
     if (this.#held.length === 0) this.#heldSince = performance.now();
     this.#held.push(readFrame(bytes));
     this.#bytes += bytes.length;
   }
 
-  /** Whether so much is held that it should be checked now. */
+  /** Whether the held bytes or texts reached the limit at which they must be checked. */
   get isFull(): boolean {
     return (
       this.#bytes > LIMITS.guardrailHeldBytes ||
@@ -37,7 +37,7 @@ export class StreamGuard {
     );
   }
 
-  /** Checks what is held and returns what may go out: all of it at the end of the stream, else all but the overlap. */
+  /** Checks the held events and returns those that may be sent: all at the end of the stream, otherwise all but the overlap. */
   async release(isEnd: boolean): Promise<Buffer[]> {
     const contents = this.#contents();
     if ([...contents].some(([channel, text]) => text !== this.#checked.get(channel))) {
@@ -57,7 +57,7 @@ export class StreamGuard {
     return released.map(({ bytes }) => bytes);
   }
 
-  /** The held text of each channel, in the order in which they begin. */
+  /** The held text of each channel, in order of first appearance. */
   #contents(): Map<Channel, string> {
     const contents = new Map<Channel, string>();
     for (const { texts } of this.#held)
@@ -66,9 +66,9 @@ export class StreamGuard {
   }
 
   /**
-   * Takes out the events that can go while every channel keeps the overlap behind. A text never passes another part of
-   * itself or the end of its choice; it may pass another text, because clients collect them apart, and a long tool call
-   * after a short content would be held whole otherwise.
+   * Removes and returns the events that can be sent while the overlap of every channel stays held. Events of one channel
+   * and the end of its choice keep their order. Different channels may overtake each other, because clients assemble them
+   * separately; otherwise a long tool call after a short content would be held completely.
    */
   #takeReleasable(): HeldFrame[] {
     const room = new Map<Channel, number>();
@@ -84,10 +84,10 @@ export class StreamGuard {
         room.set(channel, left);
         if (left < 0) waiting.add(channel);
       }
-      const isHeldUp = [...texts.keys()].some((channel) => waiting.has(channel));
+      const isBlocked = [...texts.keys()].some((channel) => waiting.has(channel));
       const isAfterHeld =
         choices.length === 0 ? kept.length > 0 : choices.some((index) => waitingChoices.has(index));
-      const waits = isHeldUp || (isLast && isAfterHeld && !isComment);
+      const waits = isBlocked || (isLast && isAfterHeld && !isComment);
       if (waits) {
         for (const channel of texts.keys()) {
           waiting.add(channel);
@@ -101,7 +101,7 @@ export class StreamGuard {
     return released;
   }
 
-  /** Puts masked texts in: each channel's in place of its first event, none into its others. */
+  /** Inserts masked texts: each channel's text replaces its first event; its other events become empty. */
   #replace(masked: ReadonlyMap<Channel, string>): void {
     const placed = new Set<Channel>();
     this.#held = this.#held.flatMap((frame) => {

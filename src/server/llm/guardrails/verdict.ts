@@ -5,16 +5,16 @@ import { members } from '../../kernel/json-text.ts';
 
 export type Phase = 'request' | 'response';
 
-/** What a guardrail says of a text. */
+/** The decision of a guardrail. */
 export type Verdict =
   | { readonly kind: 'pass' }
   | { readonly kind: 'mask'; readonly items: readonly unknown[] }
   | { readonly kind: 'reject'; readonly status: number; readonly body: string };
 
-/** The webhook could not be asked, or did not answer as agreed, and the configuration says that nothing passes then. */
-export class GuardrailFailure extends Error {}
+/** The webhook could not be reached or sent an invalid response. With `failClosed`, the request is rejected. */
+export class GuardrailError extends Error {}
 
-/** Where a phase has its texts, in what a webhook gets and in a mask. */
+/** The member that holds the texts, in webhook requests and in masks. */
 export const memberOf = (phase: Phase): 'messages' | 'choices' =>
   phase === 'request' ? 'messages' : 'choices';
 
@@ -29,8 +29,8 @@ const maskSchemas = {
 };
 
 /**
- * Reads a verdict. Verdicts have no tag and are told apart by their members, so whatever is none of the three exactly is
- * a failure: a misspelt rejection must not pass. Throws `GuardrailFailure`.
+ * Parses a verdict. Verdicts have no tag and are distinguished by their members, so anything that does not match one of
+ * the three exactly is an error: a misspelt rejection must not pass. Throws `GuardrailError`.
  */
 export function parseVerdict(bytes: Buffer, phase: Phase): Verdict {
   const action = actionOf(bytes);
@@ -44,7 +44,7 @@ export function parseVerdict(bytes: Buffer, phase: Phase): Verdict {
     };
   const { data: mask } = maskSchemas[phase].safeParse(action);
   if (mask !== undefined) return { kind: 'mask', items: Object.values(mask.body)[0] as unknown[] };
-  throw new GuardrailFailure('the `action` of the webhook is neither pass, mask nor reject');
+  throw new GuardrailError('the `action` of the webhook is neither pass, mask nor reject');
 }
 
 function actionOf(bytes: Buffer): object {
@@ -53,17 +53,17 @@ function actionOf(bytes: Buffer): object {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new GuardrailFailure('the webhook did not answer with JSON');
+    throw new GuardrailError('the webhook response is not JSON');
   }
   if (!isObject(value) || !isObject(value['action']))
-    throw new GuardrailFailure('the answer of the webhook has no `action` object');
+    throw new GuardrailError('the webhook response has no `action` object');
   if (Object.keys(value).length > 1)
-    throw new GuardrailFailure('the answer of the webhook has more than an `action`');
+    throw new GuardrailError('the webhook response has members besides `action`');
   const outer = members(text);
   const inner = members(text, outer[0]?.[1].start);
-  // Of two equal members the last is in the value, so that there are fewer: which one was meant is anybody's guess.
+  // `JSON.parse` keeps the last of duplicate members, so the counts differ. Which one was meant is unknown.
   if (outer.length !== 1 || inner.length !== Object.keys(value['action']).length)
-    throw new GuardrailFailure('the answer of the webhook has a member twice');
+    throw new GuardrailError('the webhook response has a duplicate member');
   return value['action'];
 }
 

@@ -12,7 +12,7 @@ import { createUpstream, type Upstream } from '../../transport/upstream.ts';
 import { explainUpstreamError } from '../../transport/upstream-error.ts';
 import type { UpstreamRequest } from '../../transport/upstream-request.ts';
 import { llmRequestScope, llmResponseScope } from '../variables.ts';
-import { GuardrailFailure, memberOf, type Phase, parseVerdict, type Verdict } from './verdict.ts';
+import { GuardrailError, memberOf, type Phase, parseVerdict, type Verdict } from './verdict.ts';
 
 const PSEUDO = [':path', ':method', ':authority'];
 const headerName = z.string().refine((name) => PSEUDO.includes(name) || isSettableHeader(name), {
@@ -30,20 +30,25 @@ export const webhookSchema = z
       .record(headerName, z.string().min(1))
       .default({})
       .describe(
-        "Headers of the call, as CEL expressions over the client's request; `:path`, `:method` and `:authority` change the call itself. One that fails is left out; a literal path is a quoted text.",
+        "Headers of the webhook call, as CEL expressions over the client's request. `:path`, `:method` and `:authority` change the call itself; write a literal path as a quoted CEL string. A header whose expression fails is omitted.",
       ),
     failureMode: z
       .enum(['failClosed', 'failOpen'])
       .default('failClosed')
-      .describe('What happens when the webhook cannot be asked: 503, or the call goes on.'),
+      .describe(
+        'What happens if the webhook fails: `failClosed` rejects the request with 503, `failOpen` continues.',
+      ),
   })
-  .describe('Asks a server whether a text may pass.');
+  .describe('A server that checks texts.');
 
 export interface Webhook {
   readonly place: TracePlace;
   /** `host:port` or `unix:path`, for logs. */
   readonly address: string;
-  /** `items` are messages in the request phase and choices in the response phase. Throws `GuardrailFailure`. */
+  /**
+   * Checks messages (request phase) or choices (response phase). Takes at most `LIMITS.guardrailTimeout` ms. Throws
+   * `GuardrailError` if the webhook fails and `failureMode` is `failClosed`.
+   */
   check(items: readonly unknown[], lookup: VariableResolver, signal: AbortSignal): Promise<Verdict>;
   close(): Promise<void>;
 }
@@ -94,23 +99,23 @@ export function compileWebhook(
         return verdict;
       } catch (error) {
         if (signal.aborted) throw error;
-        const problem = error instanceof GuardrailFailure ? error.message : explainUpstreamError(error);
+        const problem = error instanceof GuardrailError ? error.message : explainUpstreamError(error);
         count(failureMode === 'failOpen' ? 'FailOpen' : 'Reject');
         if (failureMode === 'failOpen') {
           lookup.observed?.observer.guardrail(
             phase,
             'failed',
             origin,
-            `${problem}; the call goes on (failOpen)`,
+            `${problem}; the call continues (failOpen)`,
           );
-          context.log.warn('llm::guardrail', 'a webhook failed; the call goes on (failOpen)', {
+          context.log.warn('llm::guardrail', 'a webhook failed; the call continues (failOpen)', {
             phase,
             webhook: upstream.address,
             problem,
           });
           return { kind: 'pass' };
         }
-        throw new GuardrailFailure(problem);
+        throw new GuardrailError(problem);
       }
     },
     close: () => upstream.close(),
@@ -149,7 +154,7 @@ function requestOf(
   return { method, path, headers: headers.raw };
 }
 
-/** Two slashes at the start would be read as a host by some servers. */
+/** Some servers read two leading slashes as the start of a host. */
 const isPath = (value: string): boolean => /^\/(?!\/)[\x21-\x7e]*$/.test(value) && !value.includes('#');
 
 function textOf(expression: Expression, lookup: VariableResolver): string | undefined {
@@ -170,13 +175,13 @@ async function send(
   const both = AbortSignal.any([timeout, signal]);
   try {
     const request = { method, path, headers, span, body: JSON.stringify({ body }), signal: both };
-    return await answerTo(upstream, request, tracer);
+    return await responseTo(upstream, request, tracer);
   } catch (error) {
-    throw timeout.aborted ? new GuardrailFailure('the webhook did not answer in time') : error;
+    throw timeout.aborted ? new GuardrailError('the webhook timed out') : error;
   }
 }
 
-async function answerTo(
+async function responseTo(
   upstream: Upstream,
   request: UpstreamRequest,
   tracer: RequestObserver | undefined,
@@ -188,10 +193,10 @@ async function answerTo(
   for await (const chunk of response.body) {
     size += (chunk as Buffer).length;
     if (size > LIMITS.guardrailBody)
-      throw new GuardrailFailure(`the webhook answered with more than ${LIMITS.guardrailBody} bytes`);
+      throw new GuardrailError(`the webhook response exceeds ${LIMITS.guardrailBody} bytes`);
     chunks.push(chunk as Buffer);
   }
   if (response.statusCode < 200 || response.statusCode > 299)
-    throw new GuardrailFailure(`the webhook answered ${response.statusCode}`);
+    throw new GuardrailError(`the webhook responded with ${response.statusCode}`);
   return Buffer.concat(chunks);
 }

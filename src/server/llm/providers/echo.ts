@@ -8,8 +8,8 @@ import { defineProvider } from './provider.ts';
 type Body = Readonly<Record<string, unknown>>;
 
 /**
- * A model that says what it was told, without a key or a network: for trying things out. Words count as tokens. Has chat
- * and text completions, also as streams, and embeddings; refuses the rest as the OpenAI API does.
+ * A built-in model for tests and demos that repeats its prompt, without a key or a network. Words count as tokens. Supports
+ * chat and text completions, with streaming, and embeddings; other calls return 404 as the OpenAI API does.
  */
 export const echo = defineProvider({
   key: 'echo',
@@ -28,11 +28,15 @@ function answer(ctx: RequestContext, { operation, streaming }: LlmCall, body: Bo
     case 'embeddings':
       return missing(body, 'input') ?? embeddings(body);
     default:
-      return refusal(404, 'unknown_url', `the echo model has no ${ctx.method} ${ctx.path}: ${ENDPOINTS}`);
+      return refusal(
+        404,
+        'unknown_url',
+        `the echo model does not support ${ctx.method} ${ctx.path}: ${ENDPOINTS}`,
+      );
   }
 }
 
-const ENDPOINTS = 'it answers /v1/chat/completions, /v1/completions and /v1/embeddings';
+const ENDPOINTS = 'it supports /v1/chat/completions, /v1/completions and /v1/embeddings';
 
 function missing(body: Body, name: string): Reply | undefined {
   const value = body[name];
@@ -42,7 +46,7 @@ function missing(body: Body, name: string): Reply | undefined {
     : undefined;
 }
 
-/** Returned, not thrown: a model that was asked wrongly is not unwell. */
+/** Returned, not thrown: an invalid request must not count as a failure of the model. */
 function refusal(status: number, code: string, message: string): Reply {
   const { type, text } = envelope(message, 'invalid_request_error', code);
   return { status, headers: new HeaderList(['content-type', type]), body: text };
@@ -63,7 +67,7 @@ function chat(body: Body, streaming: boolean): Reply {
       "Invalid type for 'messages': expected a list with at least one message.",
     );
   const { content } = messages.at(-1) as { content?: unknown };
-  const spoken = [speak(textOf(content ?? ''), body['max_completion_tokens'] ?? body['max_tokens'])];
+  const outputs = [echoWords(textOf(content ?? ''), body['max_completion_tokens'] ?? body['max_tokens'])];
   const head = { id: `chatcmpl-${randomUUID()}`, ...stamp(body) };
   if (streaming) {
     const shape = {
@@ -72,41 +76,41 @@ function chat(body: Body, streaming: boolean): Reply {
       }),
       end: { delta: {} },
     };
-    return streamed({ ...head, object: 'chat.completion.chunk' }, spoken, shape, body);
+    return streamed({ ...head, object: 'chat.completion.chunk' }, outputs, shape, body);
   }
-  const choices = spoken.map(({ said, finish }, index) => ({
+  const choices = outputs.map(({ words, finish }, index) => ({
     index,
-    message: { role: 'assistant', content: said.join(' ') },
+    message: { role: 'assistant', content: words.join(' ') },
     finish_reason: finish,
   }));
-  return json({ ...head, object: 'chat.completion', choices, usage: usageOf(spoken) });
+  return json({ ...head, object: 'chat.completion', choices, usage: usageOf(outputs) });
 }
 
 /** One choice for each prompt of a list. */
 function textCompletion(body: Body, streaming: boolean): Reply {
-  const spoken = textsOf(body['prompt']).map((prompt) => speak(prompt, body['max_tokens']));
+  const outputs = textsOf(body['prompt']).map((prompt) => echoWords(prompt, body['max_tokens']));
   const head = { id: `cmpl-${randomUUID()}`, object: 'text_completion', ...stamp(body) };
   if (streaming) {
     const shape = {
       word: (text: string) => ({ text, logprobs: null }),
       end: { text: '', logprobs: null },
     };
-    return streamed(head, spoken, shape, body);
+    return streamed(head, outputs, shape, body);
   }
-  const choices = spoken.map(({ said, finish }, index) => ({
-    text: said.join(' '),
+  const choices = outputs.map(({ words, finish }, index) => ({
+    text: words.join(' '),
     index,
     logprobs: null,
     finish_reason: finish,
   }));
-  return json({ ...head, choices, usage: usageOf(spoken) });
+  return json({ ...head, choices, usage: usageOf(outputs) });
 }
 
 /** One embedding for each text of a list. */
 function embeddings(body: Body): Reply {
   const texts = textsOf(body['input']);
   const tokens = texts.reduce((sum, text) => sum + wordsOf(text).length, 0);
-  // What the official clients ask for unless they are told otherwise.
+  // The default of the official clients.
   const isPacked = body['encoding_format'] === 'base64';
   const data = texts.map((text, index) => ({
     object: 'embedding',
@@ -117,12 +121,12 @@ function embeddings(body: Body): Reply {
   return json({ object: 'list', data, model: String(body['model']), usage });
 }
 
-/** Three numbers that depend on the text alone; enough to see that embeddings arrive. */
+/** Three numbers that depend only on the text: enough to see that embeddings work. */
 function embedding(text: string): number[] {
   return [text.length / 100, text.split(' ').length / 10, (text.codePointAt(0) ?? 0) / 1000];
 }
 
-/** Base64 of 32-bit numbers, the lowest byte first. */
+/** Base64 of little-endian 32-bit floats. */
 function packed(numbers: readonly number[]): string {
   const bytes = Buffer.alloc(numbers.length * 4);
   for (const [index, number] of numbers.entries()) bytes.writeFloatLE(number, index * 4);
@@ -131,7 +135,7 @@ function packed(numbers: readonly number[]): string {
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
-/** A text or several; tokens, which are numbers, count as one text. */
+/** One or several texts. A list of token numbers counts as one text. */
 function textsOf(value: unknown): string[] {
   const isList = Array.isArray(value) && value.length > 0 && typeof value[0] !== 'number';
   return isList ? (value as unknown[]).map(textOf) : [textOf(value)];
@@ -139,22 +143,22 @@ function textsOf(value: unknown): string[] {
 
 const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '');
 
-/** What is said to one prompt. */
-interface Spoken {
-  readonly heard: number;
-  readonly said: readonly string[];
+/** The output for one prompt, in words. */
+interface EchoOutput {
+  readonly promptWords: number;
+  readonly words: readonly string[];
   readonly finish: 'stop' | 'length';
 }
 
-function speak(prompt: string, limit: unknown): Spoken {
-  const words = wordsOf(prompt);
-  const said = typeof limit === 'number' ? words.slice(0, Math.max(0, limit)) : words;
-  return { heard: words.length, said, finish: said.length < words.length ? 'length' : 'stop' };
+function echoWords(prompt: string, limit: unknown): EchoOutput {
+  const all = wordsOf(prompt);
+  const words = typeof limit === 'number' ? all.slice(0, Math.max(0, limit)) : all;
+  return { promptWords: all.length, words, finish: words.length < all.length ? 'length' : 'stop' };
 }
 
-function usageOf(spoken: readonly Spoken[]): object {
-  const prompt = spoken.reduce((sum, { heard }) => sum + heard, 0);
-  const completion = spoken.reduce((sum, { said }) => sum + said.length, 0);
+function usageOf(outputs: readonly EchoOutput[]): object {
+  const prompt = outputs.reduce((sum, { promptWords }) => sum + promptWords, 0);
+  const completion = outputs.reduce((sum, { words }) => sum + words.length, 0);
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }
 
@@ -171,22 +175,22 @@ function json(value: object): Reply {
   };
 }
 
-/** How a choice says a word, and that there are no more. */
+/** The stream format of a choice: an event for a word, and the final event. */
 interface Shape {
   word(text: string, isFirst: boolean): object;
   readonly end: object;
 }
 
-function streamed(head: object, spoken: readonly Spoken[], { word, end }: Shape, body: Body): Reply {
+function streamed(head: object, outputs: readonly EchoOutput[], { word, end }: Shape, body: Body): Reply {
   const event = (choices: readonly object[], more: object = {}): string =>
     `data: ${JSON.stringify({ ...head, choices, ...more })}\n\n`;
-  const choices = spoken.flatMap(({ said, finish }, index) => [
-    ...said.map((text, at) =>
+  const choices = outputs.flatMap(({ words, finish }, index) => [
+    ...words.map((text, at) =>
       event([{ index, ...word(at === 0 ? text : ` ${text}`, at === 0), finish_reason: null }]),
     ),
     event([{ index, ...end, finish_reason: finish }]),
   ]);
-  const counted = wantsUsage(body) ? event([], { usage: usageOf(spoken) }) : '';
+  const counted = wantsUsage(body) ? event([], { usage: usageOf(outputs) }) : '';
   return {
     status: 200,
     headers: new HeaderList(['content-type', 'text/event-stream']),

@@ -1,12 +1,11 @@
 import { echo } from './echo.ts';
-import { oaiCompat } from './oai-compat.ts';
-import { presets } from './presets.ts';
+import { oaiCompat, presets } from './openai-compatible.ts';
 import type { ProviderKind } from './provider.ts';
 
-/** Every kind of provider by its name in `provider:`; aliases are names of their own. */
+/** Every kind of provider. */
 export const providerKinds: readonly ProviderKind[] = [oaiCompat, echo, ...presets];
 
-/** The kind of that name or alias, without case. */
+/** The provider kind with this name or alias, compared without case; undefined if there is none. */
 export function findProvider(name: string): ProviderKind | undefined {
   const lower = name.toLowerCase();
   return providerKinds.find(({ key, aliases }) =>
@@ -14,7 +13,7 @@ export function findProvider(name: string): ProviderKind | undefined {
   );
 }
 
-/** Every name that `provider:` may have, in one spelling each. */
+/** Every accepted value of `provider:`, names and aliases. */
 export const providerNames: readonly string[] = providerKinds.flatMap(({ key, aliases }) => [
   key,
   ...aliases,

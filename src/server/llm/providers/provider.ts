@@ -1,16 +1,16 @@
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { LlmCall } from '../call.ts';
 
-/** A kind of LLM provider. All speak the OpenAI wire format; they differ in where they are. */
+/** A kind of LLM provider. All use the OpenAI wire format; they differ in their address. */
 export interface ProviderKind {
   readonly key: string;
-  /** Other names that configurations use for it. */
+  /** Alternative names in configurations. */
   readonly aliases: readonly string[];
   /** Name in telemetry and price catalogs. */
   readonly telemetryName: string;
-  /** Origin and path prefix of its API, when the configuration has no `baseUrl`; undefined when it must have one. */
+  /** Default of `baseUrl`: origin and path prefix of the API. Undefined: the configuration must set one. */
   readonly baseUrl: string | undefined;
-  /** Answers here instead of over the network. */
+  /** Generates the response locally instead of calling a server. */
   readonly answer?: (ctx: RequestContext, call: LlmCall, body: Readonly<Record<string, unknown>>) => Reply;
 }
 

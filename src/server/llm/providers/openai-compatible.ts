@@ -1,6 +1,15 @@
 import { defineProvider, type ProviderKind } from './provider.ts';
 
-/** Hosts with an OpenAI-compatible API, so that a configuration need not know their addresses. */
+/** Any server with the OpenAI API. Default base URL: that of OpenAI. */
+export const oaiCompat = defineProvider({
+  key: 'oaiCompat',
+  aliases: ['openAI'],
+  // The name used by dashboards and price catalogs.
+  telemetryName: 'openai',
+  baseUrl: 'https://api.openai.com/v1',
+});
+
+/** Base URLs of hosted providers with an OpenAI-compatible API. */
 const BASE_URLS: Readonly<Record<string, string>> = {
   baseten: 'https://inference.baseten.co/v1',
   cerebras: 'https://api.cerebras.ai/v1',
@@ -17,6 +26,7 @@ const BASE_URLS: Readonly<Record<string, string>> = {
   xai: 'https://api.x.ai/v1',
 };
 
+/** A provider kind for each of `BASE_URLS`, named by its key. */
 export const presets: readonly ProviderKind[] = Object.entries(BASE_URLS).map(([key, baseUrl]) =>
   defineProvider({ key, aliases: [], telemetryName: key, baseUrl }),
 );

@@ -4,19 +4,19 @@ import type { RequestContext } from '../kernel/request-context.ts';
 import { refusedModel } from './call.ts';
 import { llmError } from './errors.ts';
 
-// The texts for clients are fixed, and names are none of their business: which models there are is for the log.
+// The client messages are fixed and contain no model names, because those may be confidential. The log has the details.
 
-/** 404: nothing is called that. `listed` are the names that there are. */
+/** 404: the model does not exist. `listed`: existing names, for the log. */
 export function unknownModel(ctx: RequestContext, requested: string, listed: readonly string[]): AppError {
   refusedModel.set(ctx, shown(requested));
-  const detail = `no model is called ${JSON.stringify(shown(requested))}; there are: ${namesOf(listed)}`;
+  const detail = `unknown model ${JSON.stringify(shown(requested))}; available: ${namesOf(listed)}`;
   return llmError('llm_not_found', 'model_not_found', 'Model not found', detail);
 }
 
-/** 403: the caller's API key is not for that model, but for those that `allowed` names. */
+/** 403: the caller's API key does not allow the model. `allowed`: allowed patterns, for the log. */
 export function forbiddenModel(ctx: RequestContext, requested: string, allowed: readonly string[]): AppError {
   refusedModel.set(ctx, shown(requested));
-  const detail = `the API key is not for the model ${JSON.stringify(shown(requested))}, but for: ${namesOf(allowed)}`;
+  const detail = `the API key does not allow the model ${JSON.stringify(shown(requested))}; allowed: ${namesOf(allowed)}`;
   return llmError('llm_forbidden', 'model_not_allowed', 'Model is not allowed for this API key', detail);
 }
 

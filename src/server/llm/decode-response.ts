@@ -5,11 +5,11 @@ import type { UpstreamBody } from '../transport/upstream-body.ts';
 import { llmError } from './errors.ts';
 
 /**
- * The body of a provider's answer without compression: some compress although they were told not to. A compressed one
- * could pass neither the meter, nor guardrails, nor the search for the key. Corrects the headers. Throws an `AppError`
- * (502) for an encoding that is not known, or a body that does not begin as its encoding says.
+ * Decompresses a provider's response and corrects its headers. Some providers compress despite `accept-encoding: identity`,
+ * but metering, guardrails and key redaction need the plain bytes. Throws an `AppError` (502) for an unknown encoding or
+ * a body that does not match it.
  */
-export async function decodedAnswer(
+export async function decodeResponse(
   ctx: RequestContext,
   headers: HeaderList,
   body: UpstreamBody,
@@ -18,12 +18,12 @@ export async function decodedAnswer(
   if (coding === '' || coding === 'identity') return body;
   if (!isDecodable(coding)) {
     body.discard();
-    throw undecodable(ctx, `the answer has the content-encoding \`${coding.slice(0, 100)}\``);
+    throw undecodable(ctx, `the response has the content-encoding \`${coding.slice(0, 100)}\``);
   }
   headers.delete('content-encoding');
   headers.delete('content-length');
   const decoded = new DecodedBody(body, coding);
-  // The head of a stream goes to the client at once: nothing may come behind it for long.
+  // The head of a stream is sent immediately, so the first bytes of the body are not awaited.
   const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
   if (!isStream) await decoded.started;
   if (decoded.failed !== undefined) throw undecodable(ctx, decoded.failed);

@@ -8,10 +8,10 @@ import { llmError } from './errors.ts';
 type Member = readonly [key: string, value: Span];
 
 /**
- * A JSON request body that keeps its text: numbers, order and unknown members reach the provider as the client
- * wrote them; only members that somebody set or removed change.
+ * A JSON request body that preserves its text: numbers, member order and unknown members reach the provider as the
+ * client wrote them. Only members that are set or removed change.
  */
-export class LlmBody implements CallBody {
+export class JsonBody implements CallBody {
   readonly isReadable = true;
   readonly contentType = undefined;
   readonly files = 0;
@@ -20,14 +20,17 @@ export class LlmBody implements CallBody {
   readonly #members: readonly Member[];
   readonly #changes = new Map<string, string | undefined>();
 
-  private constructor(text: string, value: LlmBody['value'], present: readonly Member[]) {
+  private constructor(text: string, value: JsonBody['value'], present: readonly Member[]) {
     this.#text = text;
     this.value = value;
     this.#members = present;
   }
 
-  /** Throws an `AppError` with an OpenAI-style body when the bytes are no JSON object with unambiguous members. */
-  static parse(bytes: Buffer): LlmBody {
+  /**
+   * Parses a body. Throws an `AppError` (400, OpenAI format) unless it is a UTF-8 JSON object without duplicate members,
+   * within `LIMITS.jsonDepth` and `LIMITS.jsonKeys`.
+   */
+  static parse(bytes: Buffer): JsonBody {
     const invalid = (why: string): Error =>
       llmError('llm_invalid', 'invalid_request_body', `LLM request body must be valid JSON: ${why}`);
     if (!isUtf8(bytes)) throw invalid('it is not UTF-8');
@@ -43,18 +46,18 @@ export class LlmBody implements CallBody {
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       throw invalid('it is not an object');
-    // A guardrail would read the last of two equal members, and the provider perhaps the first.
+    // Of duplicate members a guardrail would read the last, but the provider perhaps the first.
     const repeated = repeatedMember(text, value, structure);
-    if (repeated !== undefined) throw invalid(`the member ${shownName(repeated)} stands twice in one object`);
-    return new LlmBody(text, value as Record<string, unknown>, members(text));
+    if (repeated !== undefined) throw invalid(`duplicate member ${shownName(repeated)} in one object`);
+    return new JsonBody(text, value as Record<string, unknown>, members(text));
   }
 
-  /** The same request without the changes so far. */
-  unchanged(): LlmBody {
-    return new LlmBody(this.#text, this.value, this.#members);
+  /** The request without changes. */
+  original(): JsonBody {
+    return new JsonBody(this.#text, this.value, this.#members);
   }
 
-  /** The value of a member after the changes so far; undefined when it is absent. */
+  /** The current value of a member; undefined if it is absent. */
   get(key: string): unknown {
     if (!this.#changes.has(key)) return this.value[key];
     const changed = this.#changes.get(key);
@@ -77,32 +80,32 @@ export class LlmBody implements CallBody {
     return this.toString();
   }
 
-  /** The text with the changes applied; the client's own when there are none. */
+  /** The text with all changes applied; without changes, the client's text. */
   toString(): string {
     if (this.#changes.size === 0) return this.#text;
     const present = this.#members;
     const edits: Edit[] = [];
-    const kept = new Set(this.#changes.keys());
+    const added = new Set(this.#changes.keys());
     for (const [key, span] of present) {
       if (!this.#changes.has(key)) continue;
-      kept.delete(key);
+      added.delete(key);
       const text = this.#changes.get(key);
       if (text !== undefined) edits.push({ ...span, text });
     }
     if (this.#removedCount() > 0) {
-      const marked = present.map(([key, span]) => ({ span, goes: this.#isRemoved(key) }));
+      const marked = present.map(([key, span]) => ({ span, isRemoved: this.#isRemoved(key) }));
       edits.push(...removals(this.#text, marked));
     }
     const changed = edits.length === 0 ? this.#text : edit(this.#text, edits);
-    const added = [...kept].flatMap((key) => {
+    const insertions = [...added].flatMap((key) => {
       const text = this.#changes.get(key);
       return text === undefined ? [] : [`${JSON.stringify(key)}:${text}`];
     });
     const remaining = present.length - this.#removedCount();
-    return insertMembers(changed, added, remaining === 0);
+    return insertMembers(changed, insertions, remaining === 0);
   }
 
-  /** Members of the text that go. */
+  /** The number of removed members of the text. */
   #removedCount(): number {
     let count = 0;
     for (const [key] of this.#members) if (this.#isRemoved(key)) count += 1;
@@ -114,11 +117,14 @@ export class LlmBody implements CallBody {
   }
 }
 
-/** Cuts members out, each with one comma; what stays keeps its spelling, keys and spaces included. */
-function removals(text: string, present: readonly { readonly span: Span; readonly goes: boolean }[]): Edit[] {
+/** Edits that remove members, each with one comma. The rest keeps its spelling, including keys and spaces. */
+function removals(
+  text: string,
+  present: readonly { readonly span: Span; readonly isRemoved: boolean }[],
+): Edit[] {
   const edits: Edit[] = [];
-  const firstKept = present.findIndex(({ goes }) => !goes);
-  // Those before the first one that stays take the comma after them, the others the comma before.
+  const firstKept = present.findIndex(({ isRemoved }) => !isRemoved);
+  // Members before the first kept one are removed with the comma after them, others with the comma before.
   const leading = firstKept === -1 ? present.length : firstKept;
   const lastLeading = present[leading - 1];
   if (lastLeading !== undefined) {
@@ -126,8 +132,8 @@ function removals(text: string, present: readonly { readonly span: Span; readonl
     const end = firstKept === -1 ? after : text.indexOf(',', after) + 1;
     edits.push({ start: text.indexOf('{') + 1, end, text: '' });
   }
-  for (const [index, { span, goes }] of present.entries()) {
-    if (!goes || index < leading) continue;
+  for (const [index, { span, isRemoved }] of present.entries()) {
+    if (!isRemoved || index < leading) continue;
     edits.push({ start: (present[index - 1] as { span: Span }).span.end, end: span.end, text: '' });
   }
   return edits;

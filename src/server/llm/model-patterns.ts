@@ -5,7 +5,7 @@ export function matchesModel(pattern: string, name: string): boolean {
   return pattern === name;
 }
 
-/** What is wrong with a pattern, or undefined. */
+/** The error message for an invalid pattern; undefined for a valid one. */
 export function patternProblem(pattern: string): string | undefined {
   const stars = pattern.split('*').length - 1;
   if (stars > 1) return `model name wildcard may only appear once: \`${pattern}\``;
@@ -15,12 +15,12 @@ export function patternProblem(pattern: string): string | undefined {
   return undefined;
 }
 
-/** Models in the order in which they are tried: most characters besides the wildcard first, then as configured. */
+/** Sorts models by descending specificity; ties keep the configured order. */
 export function bySpecificity<M extends { readonly name: string }>(models: readonly M[]): M[] {
-  return models.toSorted((a, b) => weightOf(b.name) - weightOf(a.name));
+  return models.toSorted((a, b) => specificityOf(b.name) - specificityOf(a.name));
 }
 
-/** How specific a pattern is: its characters besides the wildcard. */
-export function weightOf(name: string): number {
+/** The specificity of a pattern: the number of its characters besides the wildcard. */
+export function specificityOf(name: string): number {
   return name.replace('*', '').length;
 }
