@@ -89,7 +89,7 @@ describe('provider redirects', () => {
       expect(errorOf(reply)).toMatchObject({ type: 'api_error', code: 'upstream_failed' });
       expect(reply.text).not.toContain('elsewhere');
       const line = await gate.accessLine(1);
-      expect(line['error.detail']).toContain(`${provider.address}: the provider answered ${status}`);
+      expect(line['error.detail']).toContain(`${provider.address}: the provider responded with ${status}`);
       expect(line['error.detail']).toContain('http://elsewhere.example');
       expect(JSON.stringify(line)).not.toContain('t0ps3cret');
       expect(provider.received).toHaveLength(1);

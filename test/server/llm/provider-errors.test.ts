@@ -159,7 +159,7 @@ describe('provider streams that end with an error', () => {
     // Every byte is forwarded, so the client gets the provider's error.
     expect(await chat(served, STREAM)).toMatchObject({ status: 200, text: events.join('') });
     const line = await served.accessLine(1);
-    expect(line['error']).toBe('the provider answered with an error');
+    expect(line['error']).toBe('the provider responded with an error');
     expect(line['error.type']).toBe(name);
     expect(line['reason']).toBe('UpstreamFailure');
     // The text that was sent is charged, an error alone is not.
@@ -196,7 +196,7 @@ test.each([
   const line = await served.accessLine(1);
   expect(line).toMatchObject({
     'http.status': '200',
-    error: 'the provider answered with an error',
+    error: 'the provider responded with an error',
     'error.type': 'overloaded',
   });
   expect(line).not.toHaveProperty('gen_ai.usage.input_tokens');
