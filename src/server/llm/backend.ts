@@ -281,7 +281,9 @@ async function callModel(
 /** Form fields are strings. */
 const isStream = (value: unknown): boolean => value === true || value === 'true';
 
-/** The most specific matching model. Internal models only match as targets. Throws an `AppError` (404) if there is none. */
+/**
+ * The most specific matching model. Internal models only match as targets. Throws an `AppError` (404) if there is none.
+ */
 function chooseModel(
   ctx: RequestContext,
   { models, listed }: LlmRuntime,

@@ -98,7 +98,8 @@ async function sendToProvider(
     headers: headers.raw,
     body: bytes,
     client: ctx,
-    // Streams have their own idle timer, which ends them with an event. This one covers other responses to a stream request.
+    // Streams have their own idle timer, which ends them with an event. This one covers other responses to a stream
+    // request.
     bodyIdle: (timeouts?.idle ?? LIMITS.streamIdle) * (body.get('stream') === true ? 2 : 1),
     ...(timeouts?.request === undefined ? {} : { timeout: timeouts.request }),
   });
@@ -114,8 +115,9 @@ async function sendToProvider(
 }
 
 /**
- * Rejects a redirect with an `AppError` (502). Following it would send the body and the provider's key to another origin;
- * forwarding it would send the client there with its own key. The log names the target origin, to correct `baseUrl`.
+ * Rejects a redirect with an `AppError` (502). Following it would send the body and the provider's key to another
+ * origin; forwarding it would send the client there with its own key. The log names the target origin, to correct
+ * `baseUrl`.
  */
 function rejectRedirect(
   { endpoint }: RequestContext,

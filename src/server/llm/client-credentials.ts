@@ -21,8 +21,8 @@ const CREDENTIAL = /(?:^|-)auth(?:orization)?$/;
 const PARAMETERS: ReadonlySet<string> = new Set(['key', 'api_key', 'api-key', 'apikey', 'access_token']);
 
 /**
- * Removes the client's credentials from a request that carries the gateway's key. Headers set by a policy are kept, such
- * as the `openai-organization` of the key.
+ * Removes the client's credentials from a request that carries the gateway's key. Headers set by a policy are kept,
+ * such as the `openai-organization` of the key.
  */
 export function dropCredentials({ raw }: HeaderList, request: IncomingMessage): void {
   for (let at = raw.length - 2; at >= 0; at -= 2) {

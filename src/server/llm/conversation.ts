@@ -116,7 +116,7 @@ export class StreamedCompletion {
     const { type, choices, delta } = event;
     if (Array.isArray(choices)) for (const choice of choices) this.#choice(membersOf(choice) ?? {});
     else if (type === 'response.completed') this.#whole = completionOf(event['response']);
-    else if (type === 'response.output_text.delta') this.#say(0, delta);
+    else if (type === 'response.output_text.delta') this.#append(0, delta);
     else if (type === 'content_block_start') this.#block(event, membersOf(event['content_block']) ?? {});
     else if (type === 'content_block_delta') this.#block(event, membersOf(delta) ?? {});
   }
@@ -135,7 +135,7 @@ export class StreamedCompletion {
   #choice(choice: Readonly<Record<string, unknown>>): void {
     const index = typeof choice['index'] === 'number' ? choice['index'] : 0;
     const delta = membersOf(choice['delta']) ?? {};
-    this.#say(index, delta['content'] ?? choice['text']);
+    this.#append(index, delta['content'] ?? choice['text']);
     const calls = delta['tool_calls'];
     if (!Array.isArray(calls)) return;
     for (const call of calls as unknown[]) {
@@ -147,27 +147,27 @@ export class StreamedCompletion {
 
   /** Content blocks of `/v1/messages`: texts, and tool calls whose input is split over events. */
   #block(event: Readonly<Record<string, unknown>>, block: Readonly<Record<string, unknown>>): void {
-    this.#say(0, block['text']);
+    this.#append(0, block['text']);
     if (block['type'] === 'tool_use' || block['type'] === 'input_json_delta')
       this.#call(String(event['index']), block['id'], block['name'], block['partial_json']);
   }
 
-  #say(index: number, text: unknown): void {
+  #append(index: number, text: unknown): void {
     if (typeof text !== 'string' || this.#left <= 0) return;
-    this.#texts.set(index, (this.#texts.get(index) ?? '') + this.#take(text));
+    this.#texts.set(index, (this.#texts.get(index) ?? '') + this.#cut(text));
   }
 
   #call(key: string, id: unknown, name: unknown, written: unknown): void {
     if (this.#left <= 0) return;
     this.#left -= 1;
     const call: StreamedCall = this.#calls.get(key) ?? { written: '' };
-    if (typeof id === 'string') call.id ??= this.#take(id);
-    if (typeof name === 'string') call.name ??= this.#take(name);
-    if (typeof written === 'string') call.written += this.#take(written);
+    if (typeof id === 'string') call.id ??= this.#cut(id);
+    if (typeof name === 'string') call.name ??= this.#cut(name);
+    if (typeof written === 'string') call.written += this.#cut(written);
     this.#calls.set(key, call);
   }
 
-  #take(text: string): string {
+  #cut(text: string): string {
     const kept = text.slice(0, Math.max(0, this.#left));
     // Every entry counts, so that empty texts are bounded too.
     this.#left -= kept.length + 1;

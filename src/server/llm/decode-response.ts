@@ -5,9 +5,9 @@ import type { UpstreamBody } from '../transport/upstream-body.ts';
 import { llmError } from './errors.ts';
 
 /**
- * Decompresses a provider's response and corrects its headers. Some providers compress despite `accept-encoding: identity`,
- * but metering, guardrails and key redaction need the plain bytes. Throws an `AppError` (502) for an unknown encoding or
- * a body that does not match it.
+ * Decompresses a provider's response and corrects its headers. Some providers compress despite `accept-encoding:
+ * identity`, but metering, guardrails and key redaction need the plain bytes. Throws an `AppError` (502) for an unknown
+ * encoding or a body that does not match it.
  */
 export async function decodeResponse(
   ctx: RequestContext,

@@ -96,7 +96,10 @@ export class EndpointStats {
     return false;
   }
 
-  /** Expected waiting time, without a unit: only for comparing endpoints. Low for an unused endpoint, so that it is tried. */
+  /**
+   * Expected waiting time, without a unit: only for comparing endpoints. Low for an unused endpoint, so that it is
+   * tried.
+   */
   get cost(): number {
     return ((this.#latency + 1) * (this.#pending + 1)) / Math.max(this.#health, 0.05);
   }

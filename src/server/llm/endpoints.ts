@@ -15,8 +15,8 @@ export interface Endpoint {
 }
 
 /**
- * Calls that are allowed by default, all of them POST, by their path without `/v1`. Other endpoints could expose data of
- * the provider account: files, stored responses, fine-tuning jobs, API keys.
+ * Calls that are allowed by default, all of them POST, by their path without `/v1`. Other endpoints could expose data
+ * of the provider account: files, stored responses, fine-tuning jobs, API keys.
  */
 const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map<string, Endpoint>([
   ['/chat/completions', { operation: 'chat' }],
@@ -75,8 +75,8 @@ const VERSION = /^\/v\d+[a-z0-9]{0,8}(?=\/)/;
 const COMPATIBILITY = '/compatibility/v1';
 
 /**
- * Maps a client path to the provider's path. `/v1` maps to the path of the base URL; another version replaces the version
- * at the end of the base URL.
+ * Maps a client path to the provider's path. `/v1` maps to the path of the base URL; another version replaces the
+ * version at the end of the base URL.
  */
 export function pathAtProvider(basePath: string, path: string): string {
   const version = VERSION.exec(path)?.[0];

@@ -29,8 +29,8 @@ export function finalizeUsage(ctx: RequestContext, call: LlmCall, catalog: Price
 }
 
 /**
- * A provider charges for a call even if its usage report does not reach the gateway. A client that disconnects before the
- * report, or requests none, is charged for the bytes seen (docs/decisions/0005).
+ * A provider charges for a call even if its usage report does not reach the gateway. A client that disconnects before
+ * the report, or requests none, is charged for the bytes seen (docs/decisions/0005).
  */
 function completeUsage(ctx: RequestContext, call: LlmCall): void {
   const { usage, progress } = call;

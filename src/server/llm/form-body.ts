@@ -14,8 +14,8 @@ type Part = readonly [name: string, value: string | FilePart];
 
 /**
  * A form (RFC 7578), which carries the files of audio and image calls. The provider receives a newly encoded form:
- * multipart parsers disagree, so the provider could read another model name from the client's bytes than the gateway did
- * (docs/decisions/0022).
+ * multipart parsers disagree, so the provider could read another model name from the client's bytes than the gateway
+ * did (docs/decisions/0022).
  */
 export class FormBody implements CallBody {
   readonly value: Readonly<Record<string, unknown>>;

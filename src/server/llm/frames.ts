@@ -5,7 +5,9 @@ const CR = 13;
 const LF = 10;
 const EMPTY_LINE = Buffer.from('\n\n');
 
-/** An event exceeds `LIMITS.streamFrameBytes`. Real events are smaller, and buffering it would need unbounded memory. */
+/**
+ * An event exceeds `LIMITS.streamFrameBytes`. Real events are smaller, and buffering it would need unbounded memory.
+ */
 export class OversizedFrameError extends Error {}
 
 /**

@@ -98,7 +98,8 @@ function retryAfter(headers: HeaderList): number | undefined {
     const text = headers.get(`x-ratelimit-reset${suffix}`);
     return text === undefined ? [] : (resetIn(text) ?? []);
   });
-  // The headers do not tell which limit was hit. Too short a wait is corrected by the next failure, too long a one is not.
+  // The headers do not tell which limit was hit. Too short a wait is corrected by the next failure, too long a one is
+  // not.
   return resets.length === 0 ? undefined : Math.min(...resets);
 }
 

@@ -27,8 +27,8 @@ export class JsonBody implements CallBody {
   }
 
   /**
-   * Parses a body. Throws an `AppError` (400, OpenAI format) unless it is a UTF-8 JSON object without duplicate members,
-   * within `LIMITS.jsonDepth` and `LIMITS.jsonKeys`.
+   * Parses a body. Throws an `AppError` (400, OpenAI format) unless it is a UTF-8 JSON object without duplicate
+   * members, within `LIMITS.jsonDepth` and `LIMITS.jsonKeys`.
    */
   static parse(bytes: Buffer): JsonBody {
     const invalid = (why: string): Error =>

@@ -22,7 +22,9 @@ import { llmRequestScope } from './variables.ts';
 /** The specification: "Up to 64 transformations per policy". */
 const MAX_TRANSFORMATIONS = 64;
 
-/** Credentials in `baseUrl` are rejected, because they would not be sent: requests use its host and path, and `apiKey`. */
+/**
+ * Credentials in `baseUrl` are rejected, because they would not be sent: requests use its host and path, and `apiKey`.
+ */
 const hasUserinfo = (url: string): boolean => /^[a-z]+:\/\/[^/?#]*@/i.test(url);
 
 const paramsSchema = z

@@ -37,7 +37,9 @@ export class NonStreamingMeter {
   }
 }
 
-/** Reads model, usage and errors of a complete response into the call. Returns the parsed JSON; undefined if invalid. */
+/**
+ * Reads model, usage and errors of a complete response into the call. Returns the parsed JSON; undefined if invalid.
+ */
 export function readNonStreaming(call: LlmCall, bytes: Buffer): unknown {
   let value: { model?: unknown; usage?: unknown; error?: unknown } | null;
   try {

@@ -7,7 +7,10 @@ import { FormBody } from './form-body.ts';
 import { TEXT_FIELDS } from './guardrails/request-texts.ts';
 import { JsonBody } from './json-body.ts';
 
-/** Reads the body of a call, up to `limit` bytes. Throws an `AppError` in the OpenAI format: 413 if larger, 400 if invalid. */
+/**
+ * Reads the body of a call, up to `limit` bytes. Throws an `AppError` in the OpenAI format: 413 if larger, 400 if
+ * invalid.
+ */
 export async function readRequest(ctx: RequestContext, endpoint: Endpoint, limit: number): Promise<CallBody> {
   const bytes = await readBytes(ctx, limit);
   const contentType = ctx.headers.get('content-type') ?? '';
@@ -41,8 +44,9 @@ function isJson(bytes: Buffer, contentType: string): boolean {
 }
 
 /**
- * The model that a request names; undefined if it names none and the endpoint does not require one. Throws an `AppError`
- * (400) if a required model is missing, or if several are named: the provider could use another one than was authorized.
+ * The model that a request names; undefined if it names none and the endpoint does not require one. Throws an
+ * `AppError` (400) if a required model is missing, or if several are named: the provider could use another one than was
+ * authorized.
  */
 export function requestedModel(ctx: RequestContext, endpoint: Endpoint, body: CallBody): string | undefined {
   const { model } = body.value;
@@ -78,8 +82,8 @@ function namesInTarget({ path, query }: RequestContext, { isPassthrough }: Endpo
 const CHECKED_MEMBERS: ReadonlySet<string> = new Set(['model', 'stream', ...TEXT_FIELDS]);
 
 /**
- * Rejects members such as `Model`: some decoders (Go's `encoding/json`) match names without case and use the last one, so
- * the provider could read another value than the gateway authorized.
+ * Rejects members such as `Model`: some decoders (Go's `encoding/json`) match names without case and use the last one,
+ * so the provider could read another value than the gateway authorized.
  */
 function rejectCaseVariants({ value }: JsonBody): void {
   for (const member of Object.keys(value)) {

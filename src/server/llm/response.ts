@@ -24,8 +24,9 @@ export interface ResponseOptions {
 }
 
 /**
- * Turns the provider's reply into the client's: meters it, runs guardrails and redacts an echoed key. Otherwise the bytes
- * are unchanged. Throws an `AppError` if a guardrail rejects (its status) or fails (503), or the reply is invalid (502).
+ * Turns the provider's reply into the client's: meters it, runs guardrails and redacts an echoed key. Otherwise the
+ * bytes are unchanged. Throws an `AppError` if a guardrail rejects (its status) or fails (503), or the reply is invalid
+ * (502).
  */
 export async function processResponse(
   ctx: RequestContext,
@@ -59,8 +60,8 @@ export async function processResponse(
 }
 
 /**
- * Throws an `AppError` (400) for a stream whose format guardrails cannot read. Checked before the call, and again if the
- * provider responds with an unrequested stream.
+ * Throws an `AppError` (400) for a stream whose format guardrails cannot read. Checked before the call, and again if
+ * the provider responds with an unrequested stream.
  */
 export function requireGuardable({ operation }: LlmCall, guardrails: readonly Webhook[]): void {
   if (guardrails.length === 0 || (operation !== 'responses' && operation !== 'other')) return;

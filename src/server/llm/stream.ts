@@ -122,7 +122,9 @@ export class LlmStream {
     return false;
   }
 
-  /** Sends the frames released by guardrails. Returns whether to resume reading; a slow client resumes it later itself. */
+  /**
+   * Sends the frames released by guardrails. Returns whether to resume reading; a slow client resumes it later itself.
+   */
   async #release(guard: StreamGuard, isEnd: boolean): Promise<boolean> {
     if (this.#isDone) return false;
     this.#idleTimer?.refresh();

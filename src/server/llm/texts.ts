@@ -35,8 +35,8 @@ const MAX_DEPTH = 32;
 export class NestingError extends Error {}
 
 /**
- * Calls `visit` with every non-empty text in a value, at any depth up to 32. `position` maps a list item to the index used
- * in paths; default: its index in the list. Throws `NestingError`.
+ * Calls `visit` with every non-empty text in a value, at any depth up to 32. `position` maps a list item to the index
+ * used in paths; default: its index in the list. Throws `NestingError`.
  */
 export function forEachText(
   value: unknown,

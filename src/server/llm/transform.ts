@@ -9,9 +9,9 @@ export interface FieldChanges {
 }
 
 /**
- * Changes the fields of a request. Expressions read the client's request (`lookup`), not the result of another expression.
- * A transformation takes precedence over an override of the same field; one that fails removes the field. Defaults then
- * set missing fields (the specification's "Transformation", design table row 19).
+ * Changes the fields of a request. Expressions read the client's request (`lookup`), not the result of another
+ * expression. A transformation takes precedence over an override of the same field; one that fails removes the field.
+ * Defaults then set missing fields (the specification's "Transformation", design table row 19).
  */
 export function changeFields(
   body: CallBody,

@@ -9,9 +9,9 @@ interface Entry {
 }
 
 /**
- * Warns about entries of `models` that are never selected, because another entry or pattern matches all of their requests.
- * Reports an error if a public model and a virtual model have the same name: the virtual one would always be used, and
- * the model list would contain the name twice.
+ * Warns about entries of `models` that are never selected, because another entry or pattern matches all of their
+ * requests. Reports an error if a public model and a virtual model have the same name: the virtual one would always be
+ * used, and the model list would contain the name twice.
  */
 export function reportUnreachableModels(
   models: readonly Entry[],

@@ -11,8 +11,8 @@ export interface Usage {
 
 /**
  * Reads the `usage` member of an OpenAI-style response: chat and text completions, embeddings (`prompt_tokens`), and
- * responses (`input_tokens`). Counts that are not whole numbers from 0 to 2^40 are ignored. Undefined without an input or
- * output count.
+ * responses (`input_tokens`). Counts that are not whole numbers from 0 to 2^40 are ignored. Undefined without an input
+ * or output count.
  */
 export function parseUsage(value: unknown): Usage | undefined {
   if (typeof value !== 'object' || value === null) return undefined;

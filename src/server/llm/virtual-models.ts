@@ -85,8 +85,8 @@ interface VirtualModel {
 export type VirtualModels = ReadonlyMap<string, VirtualModel>;
 
 /**
- * Compiles virtual models. Reports targets that match no entry, and duplicate names. `configured`: names of all entries,
- * including those that failed to compile, whose own error is reported elsewhere.
+ * Compiles virtual models. Reports targets that match no entry, and duplicate names. `configured`: names of all
+ * entries, including those that failed to compile, whose own error is reported elsewhere.
  */
 export function compileVirtualModels(
   configs: readonly z.output<typeof virtualModelSchema>[],

@@ -23,7 +23,9 @@ export type RequestFinishedListener = (fields: readonly Field[], ctx: RequestCon
 export interface AccessLogOptions {
   readonly sink: LineSink;
   readonly format: LogFormat;
-  /** The access log is the target `request` at level info. At debug, lines also carry connection and request numbers. */
+  /**
+   * The access log is the target `request` at level info. At debug, lines also carry connection and request numbers.
+   */
   readonly directives: LogDirectives;
 }
 
@@ -45,8 +47,8 @@ export class AccessLog {
   }
 
   /**
-   * Writes the line of a finished request, if the log level and `policy` allow it, and notifies listeners. `status` is 0
-   * if the client disconnected before the response began (logged as 499). Returns the built-in fields; undefined if
+   * Writes the line of a finished request, if the log level and `policy` allow it, and notifies listeners. `status` is
+   * 0 if the client disconnected before the response began (logged as 499). Returns the built-in fields; undefined if
    * nothing needed them (no line, no listener, `needsFields` false), because they are then not computed.
    */
   ended(
@@ -133,7 +135,9 @@ function jsonLine(fields: readonly Field[]): string {
   return `${escapeInJson(JSON.stringify(line))}\n`;
 }
 
-/** Unquoted, to keep lines greppable, unless a space or quote in the value could be read as the start of another field. */
+/**
+ * Unquoted, to keep lines greppable, unless a space or quote in the value could be read as the start of another field.
+ */
 function quoteIfNeeded(value: string): string {
   return value === '' || /[ "]/.test(value) ? quote(value) : truncate(value);
 }

@@ -16,7 +16,9 @@ export class Readiness {
   }
 }
 
-/** Handles GET `/healthz/ready`: 200 `ready`, or 500 with the unfinished tasks. Other paths: 404; other methods: 405. */
+/**
+ * Handles GET `/healthz/ready`: 200 `ready`, or 500 with the unfinished tasks. Other paths: 404; other methods: 405.
+ */
 export function readinessHandler(
   readiness: Readiness,
 ): (request: IncomingMessage, response: ServerResponse) => void {

@@ -29,8 +29,8 @@ export type TraceOpening =
 
 /**
  * Opens the stream behind `/debug/trace`: `: ready`, one `data:` frame per event, and `: keepalive` every
- * `LIMITS.traceKeepalive` ms while nothing is queued. It ends after the traced request, including its body and access-log
- * line. The subscriber is registered before this function returns.
+ * `LIMITS.traceKeepalive` ms while nothing is queued. It ends after the traced request, including its body and
+ * access-log line. The subscriber is registered before this function returns.
  *
  * Usage with fastify (a client that disconnects destroys the stream, which cancels the subscription):
  *

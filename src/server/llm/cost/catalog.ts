@@ -85,7 +85,9 @@ export class PriceCatalog {
     });
   }
 
-  /** The cost of a call, by the first of `models` that has prices. Never throws: `status` tells why there is no price. */
+  /**
+   * The cost of a call, by the first of `models` that has prices. Never throws: `status` tells why there is no price.
+   */
   price(provider: string, models: readonly (string | undefined)[], usage: Usage | undefined): CostOutcome {
     if (this.#isEmpty) return { status: 'NoCatalog', reason: 'config.modelCatalog is not set' };
     const names = [...new Set(models.filter((model) => model !== undefined))];
@@ -115,8 +117,8 @@ function ratesFor({ rates = {}, tiers }: ModelPrices, { input }: Usage): Rates {
 }
 
 /**
- * Cached and audio tokens are included in the input count, reasoning and audio tokens in the output count (the convention
- * of OpenAI-compatible providers). A token class without its own rate is billed as plain input or output.
+ * Cached and audio tokens are included in the input count, reasoning and audio tokens in the output count (the
+ * convention of OpenAI-compatible providers). A token class without its own rate is billed as plain input or output.
  */
 function outcome(rates: Rates, usage: Usage): CostOutcome {
   const cacheRead = rates.cacheRead === undefined ? 0 : (usage.cachedInput ?? 0);

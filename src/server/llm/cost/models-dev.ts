@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { type CatalogText, catalogSchema, type RateTexts } from './catalog.ts';
 import { roundedRate } from './decimal.ts';
 
-// The part of https://models.dev/api.json that prices need. Costs are numbers in USD per million tokens. Unknown members
-// are ignored: the list gains some every few months.
+// The part of https://models.dev/api.json that prices need. Costs are numbers in USD per million tokens. Unknown
+// members are ignored: the list gains some every few months.
 
 const costSchema = z.record(z.string(), z.unknown());
 const listSchema = z.record(

@@ -31,7 +31,10 @@ export async function checkMessages(
   );
 }
 
-/** As `checkMessages`, for model output with one text per choice. A mask must have the same number of choices (else 503). */
+/**
+ * As `checkMessages`, for model output with one text per choice. A mask must have the same number of choices (else
+ * 503).
+ */
 export async function checkChoices(
   webhooks: readonly Webhook[],
   contents: readonly string[],

@@ -41,8 +41,8 @@ export function choiceOf(channel: Channel): number {
 }
 
 /**
- * Splits an event into events with masked texts, in pieces of at most 64 characters, so that the guardrail overlap can be
- * kept at that granularity. Ids and names of tool calls are sent before the texts, `finish_reason` after them.
+ * Splits an event into events with masked texts, in pieces of at most 64 characters, so that the guardrail overlap can
+ * be kept at that granularity. Ids and names of tool calls are sent before the texts, `finish_reason` after them.
  */
 export function maskedFrames(frame: HeldFrame, masked: ReadonlyMap<Channel, string>): HeldFrame[] {
   const { value, texts } = frame;

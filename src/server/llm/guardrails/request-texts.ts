@@ -7,7 +7,10 @@ import { ItemTexts } from './item-texts.ts';
 /** The texts of a request as a flat list, and a function to replace them. */
 export interface RequestTexts {
   readonly texts: readonly GuardedText[];
-  /** Replaces the texts. Ids, tool names and images are kept if the number of texts is unchanged. Throws an `AppError` (503). */
+  /**
+   * Replaces the texts. Ids, tool names and images are kept if the number of texts is unchanged. Throws an `AppError`
+   * (503).
+   */
   replace(masked: readonly GuardedText[]): void;
 }
 

@@ -5,8 +5,8 @@ import { type Channel, choiceOf, type HeldFrame, maskedFrames, readFrame } from 
 export type CheckContents = (contents: readonly string[]) => Promise<readonly string[]>;
 
 /**
- * Holds back the events of a stream until guardrails have checked their text. Released text was checked together with at
- * least `LIMITS.guardrailOverlap` characters after it, so that a secret split over events is detected.
+ * Holds back the events of a stream until guardrails have checked their text. Released text was checked together with
+ * at least `LIMITS.guardrailOverlap` characters after it, so that a secret split over events is detected.
  */
 export class StreamGuard {
   readonly #check: CheckContents;
@@ -37,7 +37,10 @@ export class StreamGuard {
     );
   }
 
-  /** Checks the held events and returns those that may be sent: all at the end of the stream, otherwise all but the overlap. */
+  /**
+   * Checks the held events and returns those that may be sent: all at the end of the stream, otherwise all but the
+   * overlap.
+   */
   async release(isEnd: boolean): Promise<Buffer[]> {
     const contents = this.#contents();
     if ([...contents].some(([channel, text]) => text !== this.#checked.get(channel))) {
@@ -66,9 +69,9 @@ export class StreamGuard {
   }
 
   /**
-   * Removes and returns the events that can be sent while the overlap of every channel stays held. Events of one channel
-   * and the end of its choice keep their order. Different channels may overtake each other, because clients assemble them
-   * separately; otherwise a long tool call after a short content would be held completely.
+   * Removes and returns the events that can be sent while the overlap of every channel stays held. Events of one
+   * channel and the end of its choice keep their order. Different channels may overtake each other, because clients
+   * assemble them separately; otherwise a long tool call after a short content would be held completely.
    */
   #takeReleasable(): HeldFrame[] {
     const room = new Map<Channel, number>();

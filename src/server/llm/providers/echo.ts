@@ -8,8 +8,8 @@ import { defineProvider } from './provider.ts';
 type Body = Readonly<Record<string, unknown>>;
 
 /**
- * A built-in model for tests and demos that repeats its prompt, without a key or a network. Words count as tokens. Supports
- * chat and text completions, with streaming, and embeddings; other calls return 404 as the OpenAI API does.
+ * A built-in model for tests and demos that repeats its prompt, without a key or a network. Words count as tokens.
+ * Supports chat and text completions, with streaming, and embeddings; other calls return 404 as the OpenAI API does.
  */
 export const echo = defineProvider({
   key: 'echo',

@@ -42,8 +42,8 @@ export function createRegistry(metrics: readonly SampledMetric[]): Registry {
 type Source = () => MetricValues | undefined | Promise<MetricValues | undefined>;
 
 /**
- * Renders metrics as OpenMetrics text, which the classic Prometheus text parser also accepts. Metrics without values are
- * omitted. A full histogram has 34,000 lines, so the event loop gets a turn after each metric.
+ * Renders metrics as OpenMetrics text, which the classic Prometheus text parser also accepts. Metrics without values
+ * are omitted. A full histogram has 34,000 lines, so the event loop gets a turn after each metric.
  */
 export async function renderMetrics(sources: readonly Source[]): Promise<string> {
   const { AggregatorRegistry, Registry } = promClient();

@@ -2,9 +2,9 @@ import { LIMITS } from '../../../core/limits.ts';
 import { OVERFLOW, UNKNOWN } from './family.ts';
 
 /**
- * Bounds a label whose values are chosen by clients or providers: names of models, tools, resources. `listed` values are
- * always accepted. Any other new value is accepted only if the request succeeded, so that clients cannot exhaust the
- * limit with invented names, and only up to `LIMITS.metricLabelValues` values.
+ * Bounds a label whose values are chosen by clients or providers: names of models, tools, resources. `listed` values
+ * are always accepted. Any other new value is accepted only if the request succeeded, so that clients cannot exhaust
+ * the limit with invented names, and only up to `LIMITS.metricLabelValues` values.
  */
 export class LabelValues {
   readonly #known = new Set<string>();

@@ -191,7 +191,9 @@ export class BindMetrics {
     this.#sent.inc(sent);
   }
 
-  /** Records a finished request. `status` is 0 if no response was sent; `bodyBytes` is the size of the response body. */
+  /**
+   * Records a finished request. `status` is 0 if no response was sent; `bodyBytes` is the size of the response body.
+   */
   ended(ctx: RequestContext, status: number, bodyBytes: number): void {
     const seconds = (performance.now() - ctx.timings.started) / 1000;
     const route = this.#route(ctx.route ?? UNKNOWN, this.#metrics.custom(ctx));

@@ -11,8 +11,8 @@ import type { Field } from '../request-fields.ts';
 import { llmAttributes, type MutableAttributes, mcpAttributes, seconds, set } from './genai-attributes.ts';
 
 /**
- * Access-log fields and the span attributes that replace them, by OpenTelemetry's semantic conventions (HTTP 1.45; GenAI
- * from its own repository). `[]`: the span itself carries the information. All other fields keep their names.
+ * Access-log fields and the span attributes that replace them, by OpenTelemetry's semantic conventions (HTTP 1.45;
+ * GenAI from its own repository). `[]`: the span itself carries the information. All other fields keep their names.
  */
 const CONVENTIONS: Readonly<Record<string, readonly string[]>> = {
   'src.addr': ['client.address', 'network.peer.address', 'network.peer.port'],
@@ -34,7 +34,9 @@ const CONVENTIONS: Readonly<Record<string, readonly string[]>> = {
   'mcp.error.message': [],
 };
 
-/** The attributes that `name` refers to in a configuration: those replacing the access-log field, or the name itself. */
+/**
+ * The attributes that `name` refers to in a configuration: those replacing the access-log field, or the name itself.
+ */
 export const attributesNamed = (name: string): readonly string[] => CONVENTIONS[name] ?? [name];
 
 /** Span attributes of a finished request: its access-log fields and those required by the semantic conventions. */
@@ -131,8 +133,8 @@ export interface Failure {
 }
 
 /**
- * The failure of a request; undefined if it succeeded. By the semantic conventions, a server span is not an error if the
- * client caused it (4xx, or a disconnect), and the description does not repeat the status.
+ * The failure of a request; undefined if it succeeded. By the semantic conventions, a server span is not an error if
+ * the client caused it (4xx, or a disconnect), and the description does not repeat the status.
  */
 export function failureOf(ctx: RequestContext): Failure | undefined {
   const { reply, error, reason } = ctx;

@@ -79,7 +79,9 @@ function placesOf(policies: readonly Policy[]): Record<string, TracePlace> {
   );
 }
 
-/** Runs the response phase of the entered policies and emits a snapshot after each one that changed the response head. */
+/**
+ * Runs the response phase of the entered policies and emits a snapshot after each one that changed the response head.
+ */
 export function traceResponse(
   tracer: Tracer,
   ctx: RequestContext,

@@ -20,9 +20,9 @@ const SECRET_MEMBER =
   /^(?:password|passwd|secret|client[-_]?secret|api[-_]?key|(?:access|refresh|id)[-_]?token|raw[-_]?token|private[-_]?key|credentials?)$/i;
 
 /**
- * Converts an expression value to bounded JSON: strings are cut to `LIMITS.traceTextLength` characters and the remaining
- * budget, credentials redacted by member name, bytes encoded as base64. Undefined for a value that JSON cannot represent.
- * `names`: additional header names that hold credentials.
+ * Converts an expression value to bounded JSON: strings are cut to `LIMITS.traceTextLength` characters and the
+ * remaining budget, credentials redacted by member name, bytes encoded as base64. Undefined for a value that JSON
+ * cannot represent. `names`: additional header names that hold credentials.
  */
 export function toTraceJson(
   value: unknown,

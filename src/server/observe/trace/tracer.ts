@@ -215,7 +215,9 @@ export class Tracer {
     return since;
   }
 
-  /** Takes the body sent to the backend: emitted immediately for a stream, which has ended, else when the call starts. */
+  /**
+   * Takes the body sent to the backend: emitted immediately for a stream, which has ended, else when the call starts.
+   */
   uploaded(tap: BodyTap, isStream: boolean): void {
     if (tap.isEmpty) return;
     if (isStream) this.body('final request', tap.bytes, tap.truncated);
