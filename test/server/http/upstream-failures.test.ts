@@ -131,7 +131,7 @@ describe.each([
     'an authorization service',
     (host: string) => modelsGateway([ECHO], { policies: askPolicy(host) }, RECORDED),
     'the authorization service could not be reached: ',
-    'response timeout',
+    'timed out',
   ],
   [
     'a webhook of a guardrail',
