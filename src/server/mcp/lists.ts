@@ -100,7 +100,7 @@ export async function listTarget(
   try {
     return await listPages(connection, call, method, list);
   } catch (error) {
-    // Capabilities are unknown in a resumed session, so a server without the list may have been asked for it.
+    // Capabilities are unknown in a resumed session, so the request may reach a server without the list.
     if (error instanceof RpcError && error.code === RPC.methodNotFound) return [];
     const { rpc } = connection;
     if (!(error instanceof UpstreamSessionLost) || rpc === undefined || call.session.isResumed) throw error;

@@ -149,13 +149,13 @@ export class SessionStore {
    * id, whatever the reason: clients then initialize a new session, and learn nothing about sessions of others.
    */
   async find(id: string, principal: string | undefined): Promise<Session> {
-    const session = this.#known(id) ?? (await this.#resume(id));
+    const session = this.#find(id) ?? (await this.#resume(id));
     if (session.owner !== ownerOf(principal)) throw notFound('it belongs to another caller');
     session.lastUsed = performance.now();
     return session;
   }
 
-  #known(id: string): Session | undefined {
+  #find(id: string): Session | undefined {
     const own = this.#sessions.get(id);
     if (own !== undefined) return own;
     for (const store of this.#previous) {
@@ -277,7 +277,7 @@ export class SessionStore {
       }),
     );
     // Another request may have resumed or ended it meanwhile.
-    const existing = this.#known(id);
+    const existing = this.#find(id);
     if (existing !== undefined) return existing;
     if (this.#ended.has(id)) throw notFound('it has ended');
     this.#sessions.set(id, session);

@@ -177,10 +177,10 @@ export class SharedChannel implements Channel {
 
   /** Answers with the server's response to the gateway's `initialize`, in a revision that the client supports. */
   #answerInitialize(text: string, id: number): void {
-    const asked = String(parseMessage(text, TARGET_BOUNDS).params['protocolVersion']);
+    const requested = String(parseMessage(text, TARGET_BOUNDS).params['protocolVersion']);
     this.#process.initialized.then(
       (message) => {
-        if (!this.#isClosed) this.events.message(withId(forSession(message, asked), String(id)), id);
+        if (!this.#isClosed) this.events.message(withId(forSession(message, requested), String(id)), id);
       },
       // `processExited` has already reported the failure.
       () => undefined,
@@ -189,7 +189,7 @@ export class SharedChannel implements Channel {
 }
 
 /** The `initialize` response for one session: negotiated revision, without hidden capabilities. */
-function forSession(message: RpcMessage, asked: string): RpcMessage {
+function forSession(message: RpcMessage, requested: string): RpcMessage {
   const { text } = message;
   const result = message.result as { protocolVersion: string; capabilities?: Record<string, unknown> };
   const version = valueAt(text, ['result', 'protocolVersion']);
@@ -199,7 +199,7 @@ function forSession(message: RpcMessage, asked: string): RpcMessage {
     edit(text, [
       ...(version === undefined
         ? []
-        : [{ ...version, text: JSON.stringify(lowestRevision([asked, result.protocolVersion])) }]),
+        : [{ ...version, text: JSON.stringify(lowestRevision([requested, result.protocolVersion])) }]),
       ...(capabilities === undefined
         ? []
         : [{ ...capabilities, text: JSON.stringify(Object.fromEntries(kept)) }]),

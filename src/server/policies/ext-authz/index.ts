@@ -33,7 +33,7 @@ export const extAuthz = definePolicy({
   compile(config, context) {
     const plan = compilePlan(config, context);
     if (plan === undefined) return {};
-    return { request: (ctx) => ask(ctx, plan), close: () => plan.upstream.close() };
+    return { request: (ctx) => authorize(ctx, plan), close: () => plan.upstream.close() };
   },
 });
 
@@ -48,7 +48,7 @@ interface Answer {
  * Calls the service for a request. Returns undefined if it is allowed, or the reply for the client. Throws
  * `ext_authz_failed` if it is denied with a fixed response, or the call fails and `failureMode` denies.
  */
-async function ask(ctx: RequestContext, plan: Plan): Promise<Reply | undefined> {
+async function authorize(ctx: RequestContext, plan: Plan): Promise<Reply | undefined> {
   const path = requestPath(ctx, plan);
   const authority = requestAuthority(ctx, plan);
   const since = ctx.observer?.now ?? 0;
