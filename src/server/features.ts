@@ -36,30 +36,30 @@ import { urlRewrite } from './policies/url-rewrite.ts';
 import { host } from './transport/host-backend.ts';
 
 /**
- * Every policy, in the order of the request phase; the response phase is the reverse. Adding a policy is its
+ * All policies, in the order of the request phase; the response phase runs in reverse order. To add a policy, add its
  * file and one line here.
  */
 export const policyKinds = [
-  timeout, // bounds everything below
-  cors, // preflights carry no credentials, and a browser must be able to read a refusal
-  responseHeaderModifier, // acts on responses only: entered early, so that refusals are changed too
-  mcpAuthentication, // who is it: sets jwt.*; answers the discovery paths before anything else is asked of a client
-  apiKey, // who is it: sets apiKey.*
-  extAuthz, // may send what is known so far; sets extauthz.*, which rules may read
-  authorization, // rules on the request and everything above
-  csrf, // a browser's word on where a request comes from
-  localRateLimit, // only requests that may pass use up a limit
-  mcpAuthorization, // rules on single items, asked by the MCP backend
-  requestHeaderModifier, // after all rules, so that they see what the client sent
-  urlRewrite, // as above; rules see the host that the client asked for
-  requestRedirect, // in place of a backend
-  directResponse, // in place of a backend
+  timeout, // limits everything below
+  cors, // preflight requests have no credentials, and browsers must be able to read error responses
+  responseHeaderModifier, // changes responses only; entered early, so that error responses are changed too
+  mcpAuthentication, // sets jwt.*; answers the discovery paths, which need no credentials
+  apiKey, // sets apiKey.*
+  extAuthz, // can send the variables above; sets extauthz.*, which rules can read
+  authorization, // rules can read the request and everything above
+  csrf, // checks the Origin that browsers send
+  localRateLimit, // only allowed requests count towards a limit
+  mcpAuthorization, // rules for single items, which the MCP backend evaluates
+  requestHeaderModifier, // after all rules, which therefore see what the client sent
+  urlRewrite, // likewise: rules see the client's host
+  requestRedirect, // instead of a backend
+  directResponse, // instead of a backend
 ] as const satisfies readonly PolicyKind[];
 
-/** Every kind of backend; each entry of `backends[]` has exactly one of these keys. */
+/** All kinds of backends. Each entry of `backends[]` has exactly one of these keys. */
 export const backendKinds = [mcp, llm, host] as const;
 
-/** Every kind of place that takes expressions, in the order of agctl-expressions(7). */
+/** All scopes of expressions, in the order of agctl-expressions(7). */
 export const expressionScopes = [
   requestScope,
   samplingScope,
@@ -72,7 +72,7 @@ export const expressionScopes = [
   logScope,
 ] as const;
 
-// In the order of agctl-expressions(7). Expressions may use a variable once it is registered here.
+// In the order of agctl-expressions(7).
 registerVariables([
   requestVariable,
   sourceVariable,

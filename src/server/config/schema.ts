@@ -62,14 +62,14 @@ const routeFields = {
   backends: z
     .array(backendSchema)
     .default([])
-    .describe('What answers: one backend, or several that share requests by weight.'),
+    .describe('Backends of the route: one, or several that share requests by weight.'),
 };
 
 const foreignNames = { match: 'matches' };
 
 export const routeSchema = z
   .strictObject(routeFields)
-  .describe('Where requests of one kind go.')
+  .describe('A route: matching requests, their policies and their backends.')
   .meta({ foreignNames });
 
 const attachedRouteSchema = z
@@ -96,7 +96,7 @@ const gatewaySchema = z
   })
   .describe('A port that the gateway listens on.');
 
-/** Address of a server of the process, as text that `parseListenAddress` reads. */
+/** Address of a server of the process, in the format of `parseListenAddress`. */
 const listenAddressSchema = z
   .string()
   .refine((text) => parseListenAddress(text) !== undefined, { error: LISTEN_ADDRESS_FORMS });
@@ -110,7 +110,7 @@ const directives = z.string().superRefine((text, check) => {
   }
 });
 
-/** Log levels as one text of directives. */
+/** Log levels, as one string of directives. */
 const logLevelSchema = z
   .union([directives, z.array(directives).min(1)])
   .transform((value) => [value].flat().join(','))
@@ -125,17 +125,17 @@ const requestValidationSchema = z
       .enum(PATH_MODES)
       .default('merge')
       .describe(
-        'Paths that servers read in different ways. `merge` makes repeated slashes one and refuses encoded slashes (but in the id of `/v1/models/{id}`) and backslashes with 400; `reject` refuses repeated slashes and `;`, too; `keep` allows all of these, as sent. Dot segments and control characters are always refused.',
+        'Handling of paths that servers interpret differently. `merge` merges repeated slashes and rejects encoded slashes (except in the id of `/v1/models/{id}`) and backslashes with status 400; `reject` also rejects repeated slashes and `;`; `keep` forwards all of these unchanged. Dot segments and control characters are always rejected.',
       ),
     headersWithUnderscores: z
       .enum(UNDERSCORE_MODES)
       .default('drop')
       .describe(
-        'Request headers with an underscore in their name, which some servers take for a hyphen: removed before any policy, refused with 400, or kept.',
+        'Handling of request headers with an underscore in their name, which some servers treat like a hyphen: `drop` removes them before any policy, `reject` rejects the request with status 400, `allow` keeps them.',
       ),
   })
   .prefault({})
-  .describe('What is made of request paths and headers before routes and policies see them.');
+  .describe('Validation of request paths and headers before routing and policies.');
 
 const processSchema = z
   .strictObject({
@@ -148,7 +148,7 @@ const processSchema = z
       .array(z.string().regex(/^[A-Za-z0-9._-]+$/, { error: 'expected a host name, without a port' }))
       .default([])
       .describe(
-        'Host names under which the admin server may be reached, beside `localhost` and addresses. Others are refused, so that no web page gets to it under a name of its own.',
+        'Host names of the admin server, in addition to `localhost` and IP addresses. Requests with other Host headers are rejected, which protects against DNS rebinding by web pages.',
       ),
     logging: z
       .strictObject({
@@ -177,7 +177,7 @@ const processSchema = z
           .optional()
           .meta({ secret: true })
           .describe(
-            'Key that session ids are encrypted with. With the same key, other processes can continue sessions.',
+            'Key for the encryption of session ids. Processes with the same key can continue sessions of each other.',
           ),
       })
       .prefault({})
@@ -191,18 +191,18 @@ const processSchema = z
           .int()
           .min(1)
           .default(LIMITS.sessions)
-          .describe('Sessions at once; more are refused with 503.'),
+          .describe('Maximum number of sessions; further ones are rejected with status 503.'),
         maxChildren: z
           .int()
           .min(1)
           .default(LIMITS.children)
 
           .describe(
-            'Child processes of stdio targets at once. At the limit, the session that was idle for longest is ended to make room; new ones are refused with 503 while none is idle.',
+            'Maximum number of child processes of stdio targets. At the limit, the session that has been idle for the longest time is ended; if none is idle, new sessions are rejected with status 503.',
           ),
       })
       .prefault({})
-      .describe('Bounds of MCP sessions.'),
+      .describe('Limits of MCP sessions.'),
     http: requestValidationSchema,
     modelCatalog: z
       .array(catalogReferenceSchema)
@@ -210,9 +210,9 @@ const processSchema = z
       .describe('Price catalogs, for the cost of LLM calls. Later ones add to and replace earlier ones.'),
     connectionTerminationDeadline: durationSchema
       .prefault(durationText(LIMITS.drain))
-      .describe('How long open requests may go on after a stop was asked for.'),
+      .describe('How long open requests may take to finish after a shutdown has started.'),
   })
-  .describe('Settings of the process. Read at start.');
+  .describe('Settings of the process, read at startup.');
 
 /** The short forms have no address of their own. */
 const elsewhere = (key: string, ownPort: number) => ({
@@ -265,13 +265,13 @@ const frontendSchema = z
           .max(64 * 1024 * 1024)
           .default(LIMITS.requestBodyBytes)
           .describe(
-            'Bytes of a body that expressions may read. Of a larger one, only the beginning is there (`bodyPrefix`). A call to an `llm` backend with a larger body gets 413.',
+            'Bytes of a body that expressions can read. Of a larger body, only the beginning is available (`bodyPrefix`). A call to an `llm` backend with a larger body is rejected with status 413.',
           ),
       })
       .prefault({})
-      .describe('Bounds of HTTP.'),
+      .describe('Limits of HTTP.'),
   })
-  .describe('What applies to every request, before routing and after the response.');
+  .describe('Settings for every request, before routing and after the response.');
 
 export const configSchema = z
   .strictObject({

@@ -5,7 +5,7 @@ import type { Config } from '../../config/schema.ts';
 import { portKey } from '../port.ts';
 import type { Runtime } from '../runtime.ts';
 
-/** What a reload has changed, as fields of a log line; empty when nothing. */
+/** The changes of a reload as fields of a log line; empty if nothing has changed. */
 export function changesBetween(before: Runtime, after: Runtime): Record<string, string> {
   const [oldRoutes, newRoutes] = [routesOf(before), routesOf(after)];
   const [oldPorts, newPorts] = [portsOf(before), portsOf(after)];
@@ -35,13 +35,12 @@ export function changesBetween(before: Runtime, after: Runtime): Record<string, 
 }
 
 /**
- * Settings of the process that the file has and the running gateway has not, such as `config.logging.level`: they are
- * read at start only.
+ * Paths of changed process settings, such as `config.logging.level`, which take effect only after a restart.
  */
 export function needRestart(active: Config, loaded: Config): string[] {
-  const { modelCatalog: _old, ...now } = active.config;
-  const { modelCatalog: _new, ...wanted } = loaded.config;
-  return differences(now, wanted, 'config');
+  const { modelCatalog: _old, ...current } = active.config;
+  const { modelCatalog: _new, ...changed } = loaded.config;
+  return differences(current, changed, 'config');
 }
 
 function differences(a: unknown, b: unknown, path: string): string[] {

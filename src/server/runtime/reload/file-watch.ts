@@ -6,78 +6,78 @@ import type { Log } from '../../../core/log.ts';
 import { foldersToWatch } from './links.ts';
 
 /**
- * Tells when files have changed, and that they are quiet again. Watches their folders, so that it does not matter how
- * a file is written: in place, renamed over, deleted and made again, or by a link that now leads elsewhere. Events
- * only say when to look; a look now and then finds what no event told, as on network file systems.
+ * Reports changed files once they have not changed for `LIMITS.reloadQuiet`. Watches their folders, so it does not matter
+ * how a file is written: in place, by renaming, by deleting and creating it, or by changing a symbolic link. Events only
+ * trigger a check; polling every `LIMITS.watchPoll` finds changes without events, as on network file systems.
  */
 export class FileWatch {
   readonly #log: Log;
   readonly #changed: (files: readonly string[]) => void;
-  /** Each file with what it was at the last look. */
+  /** Signature of each file at the last check. */
   readonly #files = new Map<string, string>();
   readonly #watchers = new Map<string, FSWatcher>();
   readonly #poll: NodeJS.Timeout;
-  #soon: NodeJS.Timeout | undefined;
+  #checkTimer: NodeJS.Timeout | undefined;
   #quiet: NodeJS.Timeout | undefined;
   #dirty = new Set<string>();
   #dirtySince = 0;
-  #looking: Promise<void> | undefined;
-  #isWanted = false;
+  #checking: Promise<void> | undefined;
+  #isCheckRequested = false;
   #isClosed = false;
   #hasWarned = false;
 
   constructor(log: Log, changed: (files: readonly string[]) => void) {
     this.#log = log;
     this.#changed = changed;
-    this.#poll = setInterval(() => void this.#look(), LIMITS.watchPoll).unref();
+    this.#poll = setInterval(() => void this.#check(), LIMITS.watchPoll).unref();
   }
 
-  /** Watches these files, absolute, and no others. Resolves when it does. */
+  /** Replaces the set of watched files (absolute paths). Resolves once they are watched. */
   async set(files: readonly string[]): Promise<void> {
     for (const file of this.#files.keys()) if (!files.includes(file)) this.#files.delete(file);
     for (const file of files) if (!this.#files.has(file)) this.#files.set(file, await signatureOf(file));
-    await this.#look();
+    await this.#check();
   }
 
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#poll);
-    clearTimeout(this.#soon);
+    clearTimeout(this.#checkTimer);
     clearTimeout(this.#quiet);
     for (const watcher of this.#watchers.values()) watcher.close();
     this.#watchers.clear();
   }
 
-  /** Something happened in a folder, perhaps to another file: a folder of logs must not keep us busy. */
+  /** Called for any event in a watched folder. Debounced, because other files there, such as logs, may change constantly. */
   #event(): void {
-    this.#soon ??= setTimeout(() => {
-      this.#soon = undefined;
-      void this.#look();
+    this.#checkTimer ??= setTimeout(() => {
+      this.#checkTimer = undefined;
+      void this.#check();
     }, LIMITS.watchEvents);
   }
 
-  /** One at a time; who comes during a look gets another after it. */
-  #look(): Promise<void> {
-    this.#isWanted = true;
-    this.#looking ??= this.#lookWhileWanted().finally(() => {
-      this.#looking = undefined;
+  /** Runs one check at a time. A request during a check starts another one after it. */
+  #check(): Promise<void> {
+    this.#isCheckRequested = true;
+    this.#checking ??= this.#checkWhileRequested().finally(() => {
+      this.#checking = undefined;
     });
-    return this.#looking;
+    return this.#checking;
   }
 
-  async #lookWhileWanted(): Promise<void> {
-    while (this.#isWanted && !this.#isClosed) {
-      this.#isWanted = false;
-      await this.#lookNow();
+  async #checkWhileRequested(): Promise<void> {
+    while (this.#isCheckRequested && !this.#isClosed) {
+      this.#isCheckRequested = false;
+      await this.#checkNow();
     }
   }
 
-  async #lookNow(): Promise<void> {
+  async #checkNow(): Promise<void> {
     const folders = new Map<string, string>();
     for (const file of this.#files.keys())
       for (const folder of await foldersToWatch(file)) {
         const { dev, ino } = (await stat(folder).catch(() => undefined)) ?? {};
-        // A folder that was deleted and made again is another one.
+        // A folder that was deleted and created again needs a new watcher.
         if (ino !== undefined) folders.set(`${folder}\u0000${dev} ${ino}`, folder);
       }
     if (this.#isClosed) return;
@@ -99,14 +99,14 @@ export class FileWatch {
     this.#dirty.add(file);
     clearTimeout(this.#quiet);
     const wait = Math.min(LIMITS.reloadQuiet, Math.max(0, this.#dirtySince + LIMITS.reloadLongest - now));
-    this.#quiet = setTimeout(() => void this.#tell(), wait);
+    this.#quiet = setTimeout(() => void this.#notify(), wait);
   }
 
-  async #tell(): Promise<void> {
-    // What came in the last moment, of which the event is still to be looked at, begins the wait again.
+  async #notify(): Promise<void> {
+    // A change whose event has not been checked yet restarts the wait.
     const since = performance.now() - this.#dirtySince;
     const timer = this.#quiet;
-    if (since < LIMITS.reloadLongest) await this.#look();
+    if (since < LIMITS.reloadLongest) await this.#check();
     if (this.#isClosed || this.#quiet !== timer) return;
     const files = [...this.#dirty];
     this.#dirty = new Set();
@@ -134,7 +134,7 @@ export class FileWatch {
   }
 }
 
-/** Another text for every other file or content; for a file that is not there, too. */
+/** Identifies a version of a file: changes when the file is written, replaced, deleted or created. */
 async function signatureOf(file: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });

@@ -3,13 +3,13 @@ import { dirname, join, parse, resolve, sep } from 'node:path';
 import { LIMITS } from '../../../core/limits.ts';
 
 /**
- * Folders in which a change can make the path lead to another file: that of the file, and that of every symbolic link
- * on the way to it. At most `LIMITS.watchedFolders`.
+ * Folders in which a change can make the path refer to another file: that of the file, and those of all symbolic links on
+ * its path. At most `LIMITS.watchedFolders` (40).
  */
 export async function foldersToWatch(file: string): Promise<ReadonlySet<string>> {
   const folders = new Set<string>();
   let target = file;
-  // Links may lead round in a circle.
+  // Links may form a cycle.
   for (let links = 0; links < LIMITS.watchedFolders; links++) {
     const link = await firstLink(target);
     folders.add(dirname(link?.path ?? target));
@@ -19,7 +19,7 @@ export async function foldersToWatch(file: string): Promise<ReadonlySet<string>>
   return folders;
 }
 
-/** The first part of a path that is a symbolic link, and where the path leads with that followed. */
+/** The first symbolic link on a path, and the path with this link resolved. */
 async function firstLink(path: string): Promise<{ path: string; target: string } | undefined> {
   const { root } = parse(path);
   const parts = path.slice(root.length).split(sep);
@@ -29,8 +29,8 @@ async function firstLink(path: string): Promise<{ path: string; target: string }
     const stat = await lstat(at).catch(() => undefined);
     if (stat === undefined) return undefined;
     if (!stat.isSymbolicLink()) continue;
-    const leads = resolve(dirname(at), await readlink(at).catch(() => part));
-    return { path: at, target: join(leads, ...parts.slice(index + 1)) };
+    const linkTarget = resolve(dirname(at), await readlink(at).catch(() => part));
+    return { path: at, target: join(linkTarget, ...parts.slice(index + 1)) };
   }
   return undefined;
 }

@@ -16,11 +16,12 @@ import { changesBetween, needRestart } from './changes.ts';
 import { FileWatch } from './file-watch.ts';
 
 export interface LiveConfigOptions {
-  /** What serves at first. */
+  /** The configuration at start. */
   readonly served: CurrentConfig;
   readonly gateway: Gateway;
-  /** The file, absolute, and as people named it. */
+  /** Absolute path of the file. */
   readonly path: string;
+  /** The file as it was named on the command line, for messages. */
   readonly file: string;
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -30,16 +31,15 @@ export interface LiveConfigOptions {
 const SCOPE = 'agctl::reload';
 
 /**
- * The configuration of a running gateway: reads the file again when asked to or when it has changed, and has the gateway
- * serve it. With a mistake in it nothing changes: the log says what and where, and `gw_config_synchronized` is 0 until
- * a reload succeeds.
+ * The configuration of a running gateway. Reloads the file on request or after a change. If the file has an error, the
+ * gateway keeps its configuration, the problems are logged, and `gw_config_synchronized` is 0 until a reload succeeds.
  */
 export class LiveConfig {
   readonly #options: LiveConfigOptions;
   #served: CurrentConfig;
-  /** As it was last read, whether it could be used or not. */
+  /** Text of the file as it was last read, whether it was valid or not. */
   #text: string | undefined;
-  /** Other files that a reload depends on: also those that made the last one fail. */
+  /** Other files that a reload depends on, including those that made the last one fail. */
   #compiledFrom: readonly string[];
   #state: Omit<ReloadState, 'isWatching' | 'isSynchronized'> = {
     servingSince: Date.now(),
@@ -48,7 +48,7 @@ export class LiveConfig {
   };
   #restartWarning = '';
   #watch: FileWatch | undefined;
-  /** Reloads happen one after the other. */
+  /** Reloads run one after the other. */
   #last: Promise<unknown> = Promise.resolve();
   #waiting: { isForced: boolean; done: Promise<boolean> } | undefined;
   #isClosed = false;
@@ -72,20 +72,20 @@ export class LiveConfig {
     };
   }
 
-  /** Begins to watch the file, and the files that it names. Resolves when it does. */
+  /** Starts watching the file and the files that it refers to. Resolves once they are watched. */
   async watch(): Promise<void> {
     this.#watch = new FileWatch(this.#options.log, (files) => this.#filesChanged(files));
     await this.#watchFiles();
-    // It may have changed between start and now.
+    // The file may have changed since the start.
     await this.#enqueue(false);
   }
 
-  /** Reads the file again, also when it has not changed. Resolves to whether what serves is the file now. */
+  /** Reloads the file even if it has not changed. Resolves to whether it is now the active configuration. */
   reload(): Promise<boolean> {
     return this.#enqueue(true);
   }
 
-  /** Ends what is under way, and does no more. */
+  /** Stops watching and waits for a running reload. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#watch?.close();
@@ -101,7 +101,7 @@ export class LiveConfig {
     else if (files.includes(path)) void this.#enqueue(false);
   }
 
-  /** Who asks while another one still waits gets that one: a storm of signals is two reloads. */
+  /** Requests while a reload is queued share that reload: many signals at once cause at most two reloads. */
   #enqueue(isForced: boolean): Promise<boolean> {
     if (this.#waiting !== undefined) {
       this.#waiting.isForced ||= isForced;
@@ -114,7 +114,7 @@ export class LiveConfig {
         return this.#load(waiting.isForced);
       })
       .catch((error: unknown) => {
-        // A mistake of ours: what serves goes on.
+        // A bug: the active configuration stays in effect.
         const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
         this.#failed([], `internal error: ${text}`);
         return false;
@@ -137,13 +137,13 @@ export class LiveConfig {
       this.#text = undefined;
       return false;
     }
-    // Touched, or written as it was.
+    // The file was touched or written without changes.
     if (text === this.#text && !isForced) {
-      this.#options.log.debug(SCOPE, 'the file is as it was: nothing to do', { file });
+      this.#options.log.debug(SCOPE, 'the file has not changed', { file });
       return this.state.isSynchronized;
     }
     this.#text = text;
-    // An editor or a script that is about to write: a gateway without ports is not what anybody meant.
+    // An editor or script is probably still writing: a gateway without ports is not intended.
     if (text.trim() === '') {
       this.#failed([], `${file} is empty`);
       return false;
@@ -154,7 +154,7 @@ export class LiveConfig {
       this.#failed(await findProblems(loaded, { folder, env }), '', source);
       return false;
     }
-    // Checking and compiling take their time, and requests wait meanwhile: not for both at once.
+    // Validating and compiling block the event loop: requests are handled in between.
     await new Promise((resolve) => setImmediate(resolve));
     const done = await this.#serve({ config, source, diagnostics }, started);
     if (done) {
@@ -184,7 +184,7 @@ export class LiveConfig {
       this.#failed(all, '', source);
       return false;
     }
-    // Said before the first request meets it: the gateway changes over in this turn when it has no port to open.
+    // If there is no port to open, the gateway switches in this event-loop turn, before the next request.
     try {
       await gateway.reload(runtime);
     } catch (error) {
@@ -211,11 +211,11 @@ export class LiveConfig {
       log.warn(SCOPE, redactor.text(renderConcise([each])));
     const fields = restart.join(', ');
     if (fields !== '' && fields !== this.#restartWarning)
-      log.warn(SCOPE, 'some settings are read at start only: a restart applies them', { settings: fields });
+      log.warn(SCOPE, 'some settings are read only at startup: restart to apply them', { settings: fields });
     this.#restartWarning = fields;
   }
 
-  /** Nothing has changed: says why. */
+  /** Logs why a reload failed. The active configuration is unchanged. */
   #failed(diagnostics: readonly Diagnostic[], problem: string, source?: YamlSource): void {
     const { log, env, gateway } = this.#options;
     const redactor = redactorOf(source ?? this.#served.source, env);
@@ -227,7 +227,7 @@ export class LiveConfig {
       problems: Math.max(1, errors.length),
       ...Object.fromEntries(more.map((text, index) => [`problem.${index + 2}`, text])),
     });
-    // Whoever asks knows the secrets of what serves only.
+    // The redactor that is used when the state is shown knows only the secrets of the active configuration.
     const shown =
       errors.length > 0 ? (redactor.value(diagnostics) as Diagnostic[]) : [this.#fileProblem(problem)];
     this.#state = { ...this.#state, failure: { at: Date.now(), diagnostics: shown } };
