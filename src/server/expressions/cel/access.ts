@@ -27,7 +27,7 @@ const TYPES: ReadonlyMap<string, CelType> = new Map(
   ].map((name) => [name, new CelType(name)]),
 );
 
-/** `a.b.c` as written, or undefined when anything but plain names is in it. */
+/** The dotted path `a.b.c` of a node, or undefined if it contains anything but plain names. */
 export function dottedName(node: Node): string | undefined {
   if (node.kind === 'name') return node.name;
   if (node.kind !== 'member' || node.optional) return undefined;
@@ -73,7 +73,7 @@ export function compileAccess(node: Access, scope: Scope | undefined, c: Compila
   return indexReader(target, c.compile(node.index, scope), node.optional);
 }
 
-/** What stands before the last dot or bracket. Notes the whole path when it is known, so that its root is not. */
+/** Compiles the operand of a member access. Records the whole path if it is known, instead of only its root. */
 export function compileTarget(node: Access, scope: Scope | undefined, c: Compilation): Step {
   const path = staticPath(node, scope, c);
   if (path === undefined) return c.compile(node.target, scope);
@@ -81,7 +81,7 @@ export function compileTarget(node: Access, scope: Scope | undefined, c: Compila
   return compilePrefix(node.target, scope, c);
 }
 
-/** Compiles the inner part of a path that has been noted already. */
+/** Compiles the operand of a path that is already recorded. */
 function compilePrefix(node: Node, scope: Scope | undefined, c: Compilation): Step {
   c.nodes++;
   if (node.kind === 'name') return c.root(node.name);
@@ -95,7 +95,7 @@ function compilePrefix(node: Node, scope: Scope | undefined, c: Compilation): St
   );
 }
 
-/** The names from a root variable to this member, or undefined when it does not start at one or is computed. */
+/** The names from a root variable to this member, or undefined if it has no root variable or is computed. */
 export function staticPath(node: Node, scope: Scope | undefined, c: Compilation): string[] | undefined {
   if (node.kind === 'name') {
     return findLocal(scope, node.name) === undefined && c.variables.has(node.name) ? [node.name] : undefined;
@@ -127,7 +127,7 @@ function checkMember(node: Access, path: readonly string[], name: string): void 
   );
 }
 
-/** Names with dots that mean one thing: `google.protobuf.Timestamp`, or a variable that is declared so. */
+/** Qualified names: `google.protobuf.Timestamp`, or a variable that is declared with dots. */
 function compileQualified(node: Access, scope: Scope | undefined, c: Compilation): Step | undefined {
   const name = dottedName(node);
   if (name === undefined || findLocal(scope, name.slice(0, name.indexOf('.'))) !== undefined)
@@ -170,7 +170,7 @@ function readOptional(value: Value, read: Read): CelOptional {
   return throughOptional(value instanceof CelOptional ? value : new CelOptional(value), read);
 }
 
-/** `has(a.b)`: whether the last step of a path finds something. What is before it must exist. */
+/** `has(a.b)`: whether the last member of a path exists. The members before it must exist. */
 export function compileHas(node: NodeOf<'call'>, scope: Scope | undefined, c: Compilation): Step {
   const [access] = node.args;
   if (access?.kind !== 'member' && access?.kind !== 'index') {

@@ -17,7 +17,7 @@ const NAMESPACES: ReadonlySet<string> = new Set(
   NAMES.filter((name) => name.indexOf('.') > 0).map((name) => name.slice(0, name.indexOf('.'))),
 );
 
-/** A function, method or macro call. Throws `CelSyntaxError` AGW0203 for one that does not exist. */
+/** Compiles a function, method or macro call. Throws `CelSyntaxError` AGW0203 if it does not exist. */
 export function compileCall(call: Call, scope: Scope | undefined, c: Compilation): Step {
   const key = lookupKey(call, scope, c);
   const macro = MACROS.get(key);
@@ -32,7 +32,7 @@ export function compileCall(call: Call, scope: Scope | undefined, c: Compilation
   return callStep(dispatch(call.name, fitting), [c.compile(call.target, scope), ...args]);
 }
 
-/** `size`, `.size` or `math.abs`: a namespace is a name that nothing else claims. */
+/** The key of a function: `size`, `.size` or `math.abs`. A name that is not a variable is a namespace. */
 function lookupKey(call: Call, scope: Scope | undefined, c: Compilation): string {
   if (call.target === undefined) return call.name;
   const space = dottedName(call.target);
@@ -76,7 +76,7 @@ function dispatch(name: string, candidates: readonly FunctionDefinition[]): (...
   };
 }
 
-// A pattern that stands in the expression is checked when it is loaded, not when a request comes.
+// A literal pattern is checked when the expression is compiled, not when it is evaluated.
 function checkPattern(call: Call, key: string): void {
   if (key !== '.matches' && key !== '.regexReplace') return;
   const [source] = call.args;

@@ -8,7 +8,7 @@ import { CelOptional, type Value } from './values.ts';
  * sees the string.
  */
 
-/** Variables whose members are claims, or stand for them: a token's, a key's, an authorization service's. */
+/** Variables whose members are claims or similar: of a token, a key, or an authorization service. */
 const CLAIM_ROOTS: ReadonlySet<string> = new Set(['jwt', 'apiKey', 'extauthz']);
 
 /** Names that macros bind, innermost first. */
@@ -21,7 +21,7 @@ interface Local {
 
 type Kind = 'claim' | 'item' | undefined;
 
-/** The tree in which each claim on the right of `in` is an `asList` node. */
+/** Returns a tree in which each claim on the right side of `in` is wrapped in an `asList` node. */
 export function withClaimLists(node: Node, locals?: Local): Node {
   const inside = (child: Node): Node => withClaimLists(child, locals);
   if (node.kind === 'call') return inCall(node, locals);
@@ -71,7 +71,7 @@ function kindOf(node: Node, locals: Local | undefined): Kind {
   }
 }
 
-/** Calls that give one of their arguments. */
+/** Calls that return one of their arguments. */
 function isFallback({ target, name }: NodeOf<'call'>): boolean {
   return target === undefined
     ? name === 'default' || name === 'coalesce'

@@ -3,7 +3,7 @@ import { type CelProblemCode, CelSyntaxError } from './errors.ts';
 import type { Node } from './syntax.ts';
 import { toCel, type Value } from './values.ts';
 
-/** What one evaluation works on: a place for each root and each local name, filled when first read. */
+/** State of one evaluation: a slot for each root variable and each local name, set when first read. */
 export interface Frame {
   readonly slots: (Value | undefined)[];
   readonly lookup: (root: string) => unknown;
@@ -28,13 +28,13 @@ type Compile = (node: Node, scope: Scope | undefined, compilation: Compilation) 
 
 /** State of compiling one expression: what it reads, and how many slots it needs. */
 export class Compilation {
-  /** Names of the variables that the place has. */
+  /** Names of the available root variables. */
   readonly variables: ReadonlySet<string>;
-  /** Dotted paths that are read, from the root on; a root alone stands for all of it. */
+  /** Dotted paths that are read, starting with the root variable. A root alone means the whole variable. */
   readonly paths = new Map<string, Span>();
   readonly roots = new Map<string, number>();
   slots = 0;
-  /** Nodes compiled so far. The difference around a loop body is what one turn costs. */
+  /** Number of nodes compiled so far. The difference around a loop body is the cost of one iteration. */
   nodes = 0;
   readonly #compile: Compile;
 
@@ -48,17 +48,17 @@ export class Compilation {
     return this.#compile(node, scope, this);
   }
 
-  /** Compiles a part that runs once per item, and says how many steps a turn takes. */
+  /** Compiles a node that is evaluated once per item. Also returns the number of steps of an iteration. */
   compileLoop(node: Node, scope: Scope | undefined): { step: Step; weight: number } {
     const before = this.nodes;
     const step = this.compile(node, scope);
     return { step, weight: this.nodes - before + 1 };
   }
 
-  /** Where `in` stands before something that is certainly a text, so that it always fails. */
+  /** Uses of `in` on a value that is always a string; these always fail. */
   readonly inOnStrings: Span[] = [];
 
-  /** Notes that a path is read; where it is read first is remembered. */
+  /** Records that a path is read, with its first position. */
   note(path: string, span: Span): void {
     if (!this.paths.has(path)) this.paths.set(path, { start: span.start, end: span.end });
   }
@@ -67,7 +67,7 @@ export class Compilation {
     return { name, slot: this.slots++, outer };
   }
 
-  /** Reading of a root variable, without noting what of it is read. */
+  /** Compiles the access to a root variable, without recording what is read. */
   root(name: string): Step {
     let slot = this.roots.get(name);
     if (slot === undefined) {

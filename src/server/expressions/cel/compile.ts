@@ -12,12 +12,12 @@ import { nonBooleanType, STRING } from './non-boolean-type.ts';
 import type { BinaryOperator, Node, NodeOf } from './syntax.ts';
 import { type MapKey, typeName, Uint, type Value } from './values.ts';
 
-/** A compiled expression before it is wrapped for use. */
+/** A compiled expression, before `compileExpression` adds its `evaluate` method. */
 export interface Program {
   readonly step: Step;
   readonly slots: number;
   readonly roots: ReadonlySet<string>;
-  /** Dotted paths that are read, with where each is read first. */
+  /** Dotted paths that are read, each with its first position. */
   readonly paths: ReadonlyMap<string, Span>;
   readonly inOnStrings: readonly Span[];
 }
@@ -74,7 +74,7 @@ function compileNode(node: Node, scope: Scope | undefined, c: Compilation): Step
   }
 }
 
-/** Whether a node certainly gives a text: written as one, declared as one, or made by a function that gives nothing else. */
+/** Whether the value of a node is always a string: a literal, a declared string, or the result of a string function. */
 function isText(node: Node, scope: Scope | undefined, c: Compilation): boolean {
   if (node.kind === 'literal') return typeof node.value === 'string';
   if (node.kind === 'call') return nonBooleanType(node) === STRING;

@@ -1,11 +1,11 @@
-/** A variable or a member of one: what `agctl-expressions(7)` says of it, and what a typo is measured against. */
+/** Declaration of a variable or member, for `agctl-expressions(7)` and for detecting misspelled names. */
 export interface Declaration {
   readonly type: ValueType;
   /** Its meaning in one line; `backticks` mark code. */
   readonly doc: string;
-  /** The members it may have. Absent where they come from a client, a token, the file or another service. */
+  /** Its possible members. Undefined if they come from a client, a token, the configuration or another service. */
   readonly members?: Readonly<Record<string, Declaration>>;
-  /** Members that configurations made for other gateways may name: accepted, and never set by this one. */
+  /** Members of other gateways that configurations may use: accepted, but never set. */
   readonly elsewhere?: readonly string[];
 }
 
@@ -21,12 +21,12 @@ export type ValueType =
   | 'any'
   | 'string or bytes';
 
-/** Root variables of other gateways. No scope has them, and a message can say so. */
+/** Root variables of other gateways. No scope has them; they are known for error messages. */
 const ELSEWHERE = ['destination', 'extproc', 'mcpGuardrails', 'metadata', 'basicAuth', 'env'] as const;
 
 const declared = new Map<string, Declaration>();
 
-/** Declares a root variable: its name is then known to messages, and its members to the check for typos. */
+/** Declares a root variable, for messages and for detecting misspelled members. */
 export function declareRoot(name: string, declaration: Declaration): void {
   declared.set(name, declaration);
 }
@@ -36,7 +36,7 @@ export function declaredRoots(): readonly (readonly [string, Declaration])[] {
   return [...declared];
 }
 
-/** All names of roots that a message may speak of. */
+/** All names of root variables that messages can mention. */
 export function rootNames(): readonly string[] {
   return [...declared.keys(), ...ELSEWHERE];
 }
@@ -51,7 +51,7 @@ export function declarationOf([root = '', ...path]: readonly string[]): Declarat
   return found;
 }
 
-/** The member at the beginning of a path that this gateway never sets; undefined when there is none. */
+/** The first member of a path that this gateway never sets; undefined if there is none. */
 export function foreignMember(path: readonly string[]): string | undefined {
   for (let length = 1; length < path.length; length++) {
     const name = path[length] as string;

@@ -1,4 +1,4 @@
-/** Codes of the problems that are found when an expression is compiled: see `core/diagnostic.ts`. */
+/** Codes of compile-time problems of expressions; see `core/diagnostic.ts`. */
 export type CelProblemCode = 'AGW0201' | 'AGW0202' | 'AGW0203' | 'AGW0204';
 
 interface CelProblem {
@@ -32,7 +32,7 @@ export class CelSyntaxError extends Error {
   }
 }
 
-/** Why an evaluation gave no value. */
+/** Why an evaluation failed. */
 export type Reason =
   | 'no_such_key'
   | 'no_such_overload'
@@ -46,8 +46,8 @@ export type Reason =
   | 'internal';
 
 /**
- * An evaluation that gave no value. The message may go to logs and traces: it names operators, functions and literal
- * keys of the expression, never a value of a variable.
+ * A failed evaluation. The message may be written to logs and traces: it can contain operators, functions and literal
+ * keys of the expression, but never a value of a variable.
  */
 export class CelEvaluationError extends Error {
   readonly reason: Reason;

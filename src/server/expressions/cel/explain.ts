@@ -7,7 +7,7 @@ import { operandsOf } from './operands.ts';
 import { fromCel } from './results.ts';
 import type { Node } from './syntax.ts';
 
-/** A part of an expression, `source.slice(start, end)`, and what it gives on its own. */
+/** A subexpression, `source.slice(start, end)`, and the outcome of evaluating it alone. */
 export interface ExplainedPart {
   readonly start: number;
   readonly end: number;
@@ -15,9 +15,9 @@ export interface ExplainedPart {
 }
 
 /**
- * What the parts of an expression give, in the order of the text: paths, calls and comparisons, without literals and
- * without the expression itself. Parts that mean nothing on their own, such as the body of a macro, are left out, and
- * so is what is over `limit`. Each part is evaluated by itself: for people who look, never for requests at large.
+ * Evaluates the subexpressions of an expression, in the order of the source: paths, calls and comparisons, but not
+ * literals and the expression itself. Omits those that cannot be evaluated alone, such as the body of a macro, and those
+ * beyond `limit`. Each one is evaluated separately, so this is only for observed requests.
  */
 export function explainExpression(
   source: string,
@@ -63,7 +63,7 @@ function partsOf(node: Node): readonly Node[] {
   return operandsOf(node);
 }
 
-/** What a path starts from, unless that is a variable. */
+/** The start of a path, unless it is a variable. */
 function pathParts(target: Node): readonly Node[] {
   if (target.kind === 'name') return [];
   return target.kind === 'member' || target.kind === 'index' ? partsOf(target) : [target];

@@ -12,8 +12,8 @@ export { HeadersView } from './headers-view.ts';
 export { CelStruct, toCel } from './values.ts';
 
 /**
- * Compiles an expression for a place that has these root variables. Throws `CelSyntaxError` with a code, a place and
- * a hint when it does not parse, is over a limit, or uses a variable or function that the place does not have.
+ * Compiles an expression with these root variables. Throws `CelSyntaxError` with a code, a position and a hint if it does
+ * not parse, is over a limit, or uses an unknown variable or function.
  */
 export function compileExpression(source: string, variables: readonly string[]): Expression {
   const tree = parse(source);
@@ -30,7 +30,7 @@ export function compileExpression(source: string, variables: readonly string[]):
       ),
     evaluate(lookup) {
       const outer = enterBudget();
-      // A failing expression spends four fifths of its time on a stack trace that nobody sees.
+      // A stack trace would take four fifths of the time of a failing expression and is never shown.
       const traces = Error.stackTraceLimit;
       Error.stackTraceLimit = 0;
       try {
@@ -48,17 +48,17 @@ export function compileExpression(source: string, variables: readonly string[]):
 /** Every request has them: HTTP/1.1 asks for the one, and the gateway makes the others (RFC 9113 §8.3.1). */
 const EVERY_REQUEST: ReadonlySet<string> = new Set(['host', ':authority', ':method', ':path', ':scheme']);
 
-/** The request header without which a valid expression fails, although it reads as if it were false then. */
+/** The request header without which a valid expression fails, although it may look as if it evaluated to false. */
 export function neededHeader({ source }: Pick<Expression, 'source'>): NeededEntry | undefined {
   return unguardedEntry(parse(source), 'request.headers', EVERY_REQUEST);
 }
 
-/** Whether an expression reads what is at a path without looking first whether it is there. */
+/** Whether an expression reads a path without checking first whether it exists. */
 export function readsUnguarded(expression: Pick<Expression, 'source' | 'reads'>, path: string): boolean {
   return expression.reads(path) && !isGuarded(parse(expression.source), path);
 }
 
-/** The value of an expression; undefined when it gives none, whatever the reason. */
+/** The value of an expression; undefined if the evaluation fails for any reason. */
 export function tryEvaluate(
   expression: Pick<Expression, 'evaluate'>,
   lookup: VariableResolver,
@@ -71,12 +71,12 @@ export function tryEvaluate(
   }
 }
 
-/** Whether the expression gives true. Any other value is false. Throws `CelEvaluationError` when it gives none. */
+/** Whether the expression evaluates to true. Any other value counts as false. Throws `CelEvaluationError` if it fails. */
 export function isTrue(expression: Expression, lookup: VariableResolver): boolean {
   return expression.evaluate(lookup) === true;
 }
 
-// A lookup or a member that throws is the gateway's failure: no fallback in the expression may hide it.
+// An error thrown by a resolver or member is a bug of the gateway: no fallback in the expression may hide it.
 function hostFailure(cause: unknown): CelEvaluationError {
   return new CelEvaluationError('internal', 'the expression could not be evaluated', cause);
 }

@@ -1,15 +1,15 @@
 import { CelObject, type Value } from './values.ts';
 
-/** How a field with several lines reads: `plain` gives a text for one line and a list for several. */
+/** How repeated fields are returned: `plain` returns a string for one line and a list for several. */
 type Mode = 'plain' | 'join' | 'raw' | 'split';
 
 const REDACTED = '<redacted>';
-/** Names whose values authenticate somebody, on their own or as part of a longer name. */
+/** Header names, or parts of names, whose values are credentials. */
 const SENSITIVE = /authorization|cookie|token|secret|password|api-?key/;
 
 /**
- * Headers in an expression. A view on Node's `rawHeaders` array (alternating names and values): nothing is copied or
- * lower-cased before a name is asked for. Names compare without case and list in lower case.
+ * Headers in an expression. A view of Node's `rawHeaders` array (alternating names and values): nothing is copied or
+ * converted to lower case until a name is read. Names are case-insensitive and listed in lower case.
  */
 export class HeadersView extends CelObject {
   readonly typeName = 'map';
@@ -24,7 +24,7 @@ export class HeadersView extends CelObject {
     this.#redacted = redacted;
   }
 
-  /** The same headers read in another way. The last call wins. */
+  /** The same headers in another mode. The last call wins. */
   as(mode: Mode): HeadersView {
     return new HeadersView(this.#raw, mode, this.#redacted);
   }
@@ -52,7 +52,7 @@ export class HeadersView extends CelObject {
     }
   }
 
-  /** One cookie of the `cookie` fields (RFC 6265 §5.4), or undefined. Never redacted: it is asked for by name. */
+  /** One cookie of the `cookie` fields (RFC 6265 §5.4), or undefined. Never redacted, because it is read by name. */
   cookie(name: string): string | undefined {
     for (let i = 0; i < this.#raw.length; i += 2) {
       if (!sameName(this.#raw[i] as string, 'cookie')) continue;
@@ -73,7 +73,7 @@ export class HeadersView extends CelObject {
     return [...names];
   }
 
-  /** The value of a field that has one line, the values of one that has several. */
+  /** The value of a field with one line, or the list of values of a repeated field. */
   #lines(name: string): string | string[] | undefined {
     const raw = this.#raw;
     let first: string | undefined;
