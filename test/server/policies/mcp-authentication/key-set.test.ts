@@ -99,7 +99,7 @@ describe('KeySet reads', () => {
     set.now += 1;
     expect(await set.verdict(two)).toBe('accepted');
     expect(set.reads).toBe(3);
-    expect(set.log.filter((line) => line.includes('names a key that is not here'))).toHaveLength(2);
+    expect(set.log.filter((line) => line.includes('names an unknown key'))).toHaveLength(2);
     expect(set.log.at(-1)).toMatch(/\tdebug\tauth\tsigning keys were read\tkeys=1 changed=true/);
   });
 
