@@ -70,8 +70,7 @@ describe('the MCP-Protocol-Version header', () => {
         id: 'p',
         error: {
           code: -32020,
-          message:
-            'the MCP protocol version in params._meta differs from the header mcp-protocol-version',
+          message: 'the MCP protocol version in params._meta differs from the header mcp-protocol-version',
         },
       },
     ]);

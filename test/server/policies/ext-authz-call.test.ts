@@ -72,7 +72,9 @@ describe('extAuthz request to the service', () => {
     expect(await send(gate.url, { headers: { 'x-tenant': tenant } })).toMatchObject(DENIED);
     expect(service.received).toEqual([]);
     const line = await gate.accessLine(1);
-    expect(line['error.detail']).toBe('extAuthz.protocol.http.addRequestHeaders: `:authority` did not evaluate to a host');
+    expect(line['error.detail']).toBe(
+      'extAuthz.protocol.http.addRequestHeaders: `:authority` did not evaluate to a host',
+    );
   });
 
   test.each([

@@ -188,10 +188,7 @@ describe('names of MCP items', () => {
       '"ref":{"type":"ref/resource","uri":"a","URI":"secret"}',
       'the key "URI" differs from "uri" in case only',
     ],
-    [
-      '"ref":{"type":"ref/prompt","name":"a","uri":"secret","type":"ref/resource"}',
-      'duplicate key "type"',
-    ],
+    ['"ref":{"type":"ref/prompt","name":"a","uri":"secret","type":"ref/resource"}', 'duplicate key "type"'],
     ['"taskId":"a","taskid":"b"', 'the key "taskid" differs from "taskId" in case only'],
     ['"_meta":{"progressToken":1,"progressToken":2}', 'duplicate key "progressToken"'],
   ])('a duplicate key is rejected inside %s', async (params, message) => {

@@ -63,7 +63,16 @@ const TYPES: Readonly<Record<ValueType, string | undefined>> = {
 const FUNCTIONS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'a number': ['size', 'int', 'uint', 'double', 'indexOf', 'lastIndexOf', 'random'],
-    [STRING]: ['string', 'lowerAscii', 'upperAscii', 'trim', 'substring', 'charAt', 'replace', 'regexReplace'],
+    [STRING]: [
+      'string',
+      'lowerAscii',
+      'upperAscii',
+      'trim',
+      'substring',
+      'charAt',
+      'replace',
+      'regexReplace',
+    ],
     bytes: ['bytes'],
     'a list': ['map'],
     'a map': ['mapValues', 'filterKeys', 'removeKeys'],
