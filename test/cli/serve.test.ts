@@ -117,7 +117,7 @@ describe('SIGTERM', () => {
     await until(() => !isAlive(running.pid), 1_500);
   });
 
-  test('SIGTERM answers calls still open at the deadline with an error and reports how many were cut', async () => {
+  test('SIGTERM answers calls still open at the deadline with an error and reports how many were aborted', async () => {
     const short = { connectionTerminationDeadline: '300ms' };
     await using running = await serve(mcpConfig([chaos('a')], { config: short }));
     const session = await openSession(`${running.url}/mcp`);
@@ -143,7 +143,7 @@ describe('SIGTERM', () => {
     const { code, stdout, stderr } = await running.finished;
     expect(code).toBe(0);
     expect(stdout.match(/gen_ai\.tool\.name=(?:hang|progress) .*mcp\.error\.code=-32603/g)).toHaveLength(2);
-    expect(stderr.match(/\twarn\t.*requests were cut.*/g)).toEqual([
+    expect(stderr.match(/\twarn\t.*requests were aborted.*/g)).toEqual([
       expect.stringContaining('\twarn\tproxy::gateway\t2 requests were aborted at the deadline'),
     ]);
   });
@@ -194,7 +194,7 @@ describe('SIGTERM', () => {
       '503',
     ]);
     for (const line of lines) expect(line).toContain(` error="${message}" reason=Timeout `);
-    expect(stderr.match(/\twarn\t.*requests were cut.*/g)).toEqual([
+    expect(stderr.match(/\twarn\t.*requests were aborted.*/g)).toEqual([
       expect.stringContaining('\twarn\tproxy::gateway\t4 requests were aborted at the deadline'),
     ]);
   });

@@ -37,7 +37,7 @@ describe('bodies with duplicate keys', () => {
       expect(reply.status).toBe(400);
       expect(errorOf(reply)).toMatchObject({
         code: 'invalid_request_body',
-        message: `LLM request body must be valid JSON: the member ${JSON.stringify(name)} stands twice in one object`,
+        message: `LLM request body must be valid JSON: duplicate member ${JSON.stringify(name)} in one object`,
       });
       expect([guard.received, provider.received]).toEqual([[], []]);
     },

@@ -142,7 +142,7 @@ describe.each([
         RECORDED,
       ),
     '',
-    'the webhook did not answer in time',
+    'the webhook timed out',
   ],
 ] as const)('failures of %s', (kind, open, said, late) => {
   const limits = LIMITS as { authorizationTimeout: number; guardrailTimeout: number };

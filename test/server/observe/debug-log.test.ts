@@ -229,7 +229,7 @@ describe('secrets in debug lines', () => {
     const auth = linesOf(gate, 'auth').join('\n');
     expect(auth).toMatch(/debug policy applied .*policy="mcpAuthentication" reason="the token is valid"/);
     expect(auth).toMatch(/debug policy denied the request .*policy="mcpAuthentication" reason="no token"/);
-    expect(auth).toMatch(/debug policy applied .*policy="apiKey" reason="the key is known"/);
+    expect(auth).toMatch(/debug policy applied .*policy="apiKey" reason="the key is valid"/);
     expect(auth).toMatch(/debug policy denied the request .*policy="apiKey" reason="invalid credentials"/);
     expect(auth).toMatch(/debug signing keys were read keys=\d+ changed=false/);
     const all = gate.log.join('');

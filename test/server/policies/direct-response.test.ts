@@ -89,7 +89,7 @@ describe('directResponse', () => {
 test.each([
   [{ status: 199 }, 'status'],
   [{ status: 600 }, 'status'],
-  [{ body: 'a', bodyExpression: '"b"' }, 'exclude each other'],
+  [{ body: 'a', bodyExpression: '"b"' }, 'mutually exclusive'],
   [{ headers: { 'x y': '1' } }, 'headers'],
 ])('directResponse rejects the configuration %j', async (config, words) => {
   await expect(answeringGateway({ directResponse: config })).rejects.toThrow(words);
