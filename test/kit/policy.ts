@@ -85,7 +85,6 @@ function contextOf({ method = 'GET', target = '/', headers = {}, body = '' }: Po
     message,
     new ServerResponse(message),
     'default',
-    'default',
     new HeaderList(message.rawHeaders),
   );
 }

@@ -59,7 +59,6 @@ export async function watchedRoute(
   const events: PolicyStep[] = [];
   const exchanges: RequestContext[] = [];
   const listener = await openListener({
-    gateway: 'default/default',
     listener: 'default',
     port: 0,
     address: '127.0.0.1',

@@ -37,7 +37,7 @@ function workloadTasks({ gateway, served }: Admin): string[] {
       const to = ctx.endpoint === undefined ? '' : ` to ${ctx.endpoint}`;
       const age = Math.round(now - ctx.timings.started);
       lines.push(
-        `  ${ctx.method} ${ctx.path} from ${ctx.sourceAddress}, route ${ctx.route ?? '-'}${to}, for ${age} ms`,
+        `  ${ctx.method} ${ctx.path} from ${ctx.client.address}, route ${ctx.route ?? '-'}${to}, for ${age} ms`,
       );
     }
   }

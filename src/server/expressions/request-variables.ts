@@ -151,9 +151,9 @@ class RequestView extends CelStruct {
       case 'bodyPrefix':
         return ctx.body.prefix;
       case 'startTime':
-        return moment(ctx.startedAt);
+        return moment(ctx.timings.startedAt);
       case 'endTime':
-        return ctx.endedAt === undefined ? undefined : moment(ctx.endedAt);
+        return ctx.timings.endedAt === undefined ? undefined : moment(ctx.timings.endedAt);
       default:
         return undeclared(name);
     }
@@ -181,10 +181,10 @@ class SourceView extends CelStruct {
     switch (name) {
       case 'address':
       case 'rawAddress':
-        return this.#ctx.sourceAddress;
+        return this.#ctx.client.address;
       case 'port':
       case 'rawPort':
-        return this.#ctx.sourcePort;
+        return this.#ctx.client.port;
       default:
         return undeclared(name);
     }

@@ -34,9 +34,22 @@ export interface RunningWork {
   expired?(): boolean;
 }
 
-/** Times of a request in ms, from `performance.now()`. */
+/** The connection of a client. Forwarding headers never change it, because any client can send these. */
+export interface ClientConnection {
+  /** IP address; an IPv4 client of a dual-stack socket has its IPv4 address. */
+  readonly address: string;
+  readonly port: number;
+  /** The socket. Node removes it from a finished request whose body was read as a stream. */
+  readonly connection: object;
+}
+
+/** Times of a request: in ms from `performance.now()`, or where it says so in Unix time in ms. */
 export class Timings {
+  /** Arrival, Unix time. */
+  readonly startedAt = Date.now();
   readonly started = performance.now();
+  /** When the response ended, Unix time. */
+  endedAt: number | undefined;
   /** The backend was called. */
   called: number | undefined;
   /** The response headers of the backend arrived. */
@@ -143,16 +156,9 @@ export interface Route extends Routable {
 export class RequestContext implements SlotHolder {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Gateway and listener names for the access log. */
-  readonly gateway: string;
+  /** Name of the listener. */
   readonly listener: string;
-  /** IP address and port of the client connection. Forwarding headers never change them, because any client can send these. */
-  readonly sourceAddress: string;
-  readonly sourcePort: number;
-  /** The socket. Node removes it from a finished request whose body was read as a stream. */
-  readonly connection: object;
-  /** Arrival time, Unix time in ms. */
-  readonly startedAt = Date.now();
+  readonly client: ClientConnection;
   readonly timings = new Timings();
 
   /** Canonical path without query, query with `?` or empty, canonical authority. Set by `validateRequest`. */
@@ -172,8 +178,6 @@ export class RequestContext implements SlotHolder {
   protocol: 'http' | 'mcp' | 'llm' = 'http';
   /** The API of the client, if not plain HTTP. */
   api: ClientApi | undefined;
-  /** What expressions of the access log, metrics and spans read. Features record payloads only for these. */
-  logReads: { reads(...paths: readonly string[]): boolean } | undefined;
   /** Set while the request is observed. */
   observer: RequestObserver | undefined;
   /** Set if the request is recorded for the OpenTelemetry collector. */
@@ -187,8 +191,6 @@ export class RequestContext implements SlotHolder {
   abandonReason: string | undefined;
   /** The reply, once it is known. */
   reply: Reply | undefined;
-  /** When the response ended, Unix time in ms. */
-  endedAt: number | undefined;
   /** Work that is ended when the client disconnects. */
   running: RunningWork | undefined;
 
@@ -201,29 +203,24 @@ export class RequestContext implements SlotHolder {
   /** Values of `Slot`s. */
   slots: unknown[] | undefined;
 
-  readonly #variables = new Map<string, unknown>();
+  #variables: Map<string, unknown> | undefined;
   #abortController: AbortController | undefined;
   #isAbandoned = false;
 
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    gateway: string,
-    listener: string,
-    headers: HeaderList,
-  ) {
+  constructor(request: IncomingMessage, response: ServerResponse, listener: string, headers: HeaderList) {
     this.request = request;
     this.response = response;
-    this.gateway = gateway;
     this.listener = listener;
     this.headers = headers;
     // The listener handles `checkContinue`, so Node does not send `100 Continue` itself: it is sent once the body is read.
     const expectsContinue = request.headers.expect?.toLowerCase() === '100-continue';
     this.body = new RequestBody(request, expectsContinue ? () => response.writeContinue() : undefined);
     // Read now: a closed socket no longer has a remote address.
-    this.sourceAddress = canonicalAddress(request.socket.remoteAddress ?? '');
-    this.sourcePort = request.socket.remotePort ?? 0;
-    this.connection = request.socket;
+    this.client = {
+      address: canonicalAddress(request.socket.remoteAddress ?? ''),
+      port: request.socket.remotePort ?? 0,
+      connection: request.socket,
+    };
   }
 
   get method(): string {
@@ -232,6 +229,7 @@ export class RequestContext implements SlotHolder {
 
   /** The value of a root variable of expressions, created when first read and then cached. */
   variable(root: string, create: (ctx: RequestContext) => unknown): unknown {
+    this.#variables ??= new Map();
     if (this.#variables.has(root)) return this.#variables.get(root);
     const value = create(this);
     this.#variables.set(root, value);
@@ -240,12 +238,12 @@ export class RequestContext implements SlotHolder {
 
   /** Clears the cache of root variables. */
   clearVariables(): void {
-    this.#variables.clear();
+    this.#variables = undefined;
   }
 
   /** Removes a root variable from the cache after a policy has changed the values that it is created from. */
   invalidateVariable(root: string): void {
-    this.#variables.delete(root);
+    this.#variables?.delete(root);
   }
 
   /** Called if the response body ends early. Sets the reason and error for the log. */

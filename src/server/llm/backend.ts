@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { resolverFor } from '../expressions/resolver.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
+import { logReads } from '../kernel/log-reads.ts';
 import type { ClientApi, Reply, RequestContext } from '../kernel/request-context.ts';
 import { failedBeforeSending } from '../transport/upstream-error.ts';
 import type { LlmCall } from './call.ts';
@@ -254,7 +255,7 @@ async function callModel(
     streaming: isStream(body.value['stream']),
     hasNoText: endpoint.hasNoText ?? false,
     request: body.value,
-    ...(ctx.logReads?.reads('llm.completion', 'llm.toolCalls') === true && { keepsCompletion: true }),
+    ...(logReads.get(ctx)?.reads('llm.completion', 'llm.toolCalls') === true && { keepsCompletion: true }),
   };
   llmCall.set(ctx, call);
   ctx.backend = model.backend ?? ctx.backend;
@@ -264,7 +265,7 @@ async function callModel(
   if (providerModel !== undefined && body.value['model'] !== undefined) body.set('model', providerModel);
   await guardRequest(ctx, call, [...runtime.requestGuardrails, ...(model.guardrails?.request ?? [])], body);
   // The prompt as sent: a guardrail may have masked the client's texts.
-  if (ctx.logReads?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
+  if (logReads.get(ctx)?.reads('llm.prompt') === true) call.prompt = promptOf((field) => body.get(field));
   const responseGuardrails = [...runtime.responseGuardrails, ...(model.guardrails?.response ?? [])];
   if (isStream(body.get('stream'))) requireGuardable(call, responseGuardrails);
   const stripsUsage = askForUsage(call, body);

@@ -2,6 +2,7 @@ import { ERRORS, messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { EventStream, type EventStreamOwner } from '../../core/sse.ts';
 import { HeaderList } from '../kernel/header-list.ts';
+import { logReads } from '../kernel/log-reads.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { badMessage } from './bad-message.ts';
@@ -101,8 +102,8 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
     this.key = canonicalId(message.id ?? 'null');
     this.headers = headers;
     this.log = log;
-    this.keepsResult = ctx.logReads?.reads('mcp.tool.result', 'mcp.tool.error') === true;
-    if (ctx.logReads?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
+    this.keepsResult = logReads.get(ctx)?.reads('mcp.tool.result', 'mcp.tool.error') === true;
+    if (logReads.get(ctx)?.reads('mcp.tool.arguments') === true && message.method === 'tools/call')
       log.toolArguments = message.params['arguments'] ?? {};
     this.access = itemAccess.get(ctx);
     this.span = ctx.span;

@@ -58,7 +58,7 @@ export class AccessLog {
     needsFields = false,
   ): readonly Field[] | undefined {
     const { directives, sink } = this.#options;
-    ctx.endedAt = Date.now();
+    ctx.timings.endedAt = Date.now();
     // Rules may have cached variables earlier; the log needs their final values.
     ctx.clearVariables();
     const hasLine = directives.allows('request', 'info') && policy.isLogged(ctx);
@@ -89,9 +89,9 @@ const connectionNumbers = new WeakMap<object, number>();
 
 /** Numbers of the connection and the request. Each is assigned when first logged, counting from 1. */
 function numbers(ctx: RequestContext): Field[] {
-  const known = connectionNumbers.get(ctx.connection);
+  const known = connectionNumbers.get(ctx.client.connection);
   const connection = known ?? ++connections;
-  if (known === undefined) connectionNumbers.set(ctx.connection, connection);
+  if (known === undefined) connectionNumbers.set(ctx.client.connection, connection);
   return [
     ['connection.id', connection],
     ['request.id', numberOf(ctx)],

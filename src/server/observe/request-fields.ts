@@ -3,6 +3,7 @@ import { TOOL_ERROR } from '../../core/outcome.ts';
 import { byForm } from '../../core/redact.ts';
 import { credentialParameters, jwtClaims } from '../kernel/caller.ts';
 import type { CelResult } from '../kernel/expression.ts';
+import { GATEWAY } from '../kernel/gateway-name.ts';
 import { withoutParameters } from '../kernel/path.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
@@ -20,7 +21,7 @@ export function requestFields(ctx: RequestContext, status: number): Field[] {
   const mcp = mcpFields.get(ctx);
   const llm = llmCall.get(ctx);
   return [
-    ['gateway', ctx.gateway],
+    ['gateway', GATEWAY.label],
     ['listener', ctx.listener],
     ['route', ctx.route],
     ['endpoint', ctx.endpoint],
@@ -134,6 +135,6 @@ function redactedTarget(ctx: RequestContext): string | undefined {
 }
 
 function sourceAddress(ctx: RequestContext): string {
-  const address = ctx.sourceAddress;
-  return address.includes(':') ? `[${address}]:${ctx.sourcePort}` : `${address}:${ctx.sourcePort}`;
+  const { address, port } = ctx.client;
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
 }

@@ -178,7 +178,7 @@ function rawResolver(ctx: RequestContext): VariableResolver {
       request ??= rawRequest(ctx);
       return request;
     }
-    source ??= { address: ctx.sourceAddress, port: ctx.sourcePort };
+    source ??= { address: ctx.client.address, port: ctx.client.port };
     return source;
   };
 }

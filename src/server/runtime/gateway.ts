@@ -3,6 +3,7 @@ import { overlap } from '../../core/listen.ts';
 import type { LineSink, Log } from '../../core/log.ts';
 import { addressOf } from '../config/plan.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
+import { logReads } from '../kernel/log-reads.ts';
 import { handleRequest } from '../kernel/pipeline.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
@@ -193,7 +194,7 @@ class RunningGateway implements Gateway {
   async #handle(ctx: RequestContext, active: ActiveConfig): Promise<Reply> {
     const { runtime } = active;
     activeConfig.set(ctx, active);
-    ctx.logReads = runtime.logReads;
+    logReads.set(ctx, runtime.logReads);
     this.#requests.began(ctx);
     if (this.traceSubscribers.active || this.#debugLog.isOn) this.#observe(ctx, runtime);
     const reply = await handleRequest(ctx, active.gateway);

@@ -1,7 +1,6 @@
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import type { GatewayPlan } from '../config/plan.ts';
-import { GATEWAY } from '../kernel/gateway-name.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { type Listener, openListener } from '../transport/listener.ts';
 import type { ActiveConfig } from './active-config.ts';
@@ -72,7 +71,6 @@ export async function openPort(
 ): Promise<Port> {
   const state = { active: first };
   const listener = await openListener({
-    gateway: GATEWAY.label,
     get listener() {
       return state.active.gateway.plan.name;
     },

@@ -9,7 +9,6 @@ import { coalesceSmallWrites } from './write-coalescing.ts';
 import { discardReply, writeReply } from './write-reply.ts';
 
 export interface ListenerOptions {
-  readonly gateway: string;
   readonly listener: string;
   readonly port: number;
   /** IP address; all IPv4 and IPv6 addresses by default. */
@@ -71,7 +70,6 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
     response.context = new RequestContext(
       request,
       response,
-      options.gateway,
       options.listener,
       new HeaderList(request.rawHeaders),
     );

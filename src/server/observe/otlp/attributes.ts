@@ -76,9 +76,9 @@ function httpAttributes(
     ...methodAttributes(ctx.method),
     'url.scheme': 'http',
     'network.protocol.version': ctx.request.httpVersion,
-    'client.address': ctx.sourceAddress,
-    'network.peer.address': ctx.sourceAddress,
-    'network.peer.port': ctx.sourcePort,
+    'client.address': ctx.client.address,
+    'network.peer.address': ctx.client.address,
+    'network.peer.port': ctx.client.port,
     ...serverAttributes(ctx.host),
   };
   // Redacted, as in the access log.

@@ -33,7 +33,8 @@ export class RecordedRequest implements RequestSpan {
   readonly #calls: RecordedCall[] = [];
 
   constructor(tracer: Tracer, context: Context, request: RequestContext) {
-    const { startedAt, timings } = request;
+    const { timings } = request;
+    const { startedAt } = timings;
     this.#request = request;
     this.#tracer = tracer;
     this.#clockToEpoch = startedAt - timings.started;
@@ -102,7 +103,7 @@ export class RecordedRequest implements RequestSpan {
   /** Seconds from an LLM call to the first token of its response. */
   #firstToken({ llm, startedAt }: RecordedCall): number | undefined {
     if (llm?.streaming !== true || llm.firstTokenAfter === undefined) return undefined;
-    return seconds(this.#request.startedAt + llm.firstTokenAfter - startedAt);
+    return seconds(this.#request.timings.startedAt + llm.firstTokenAfter - startedAt);
   }
 
   #now(): number {

@@ -25,9 +25,9 @@ export class RegistrationLimit {
   }
 
   /** Counts a registration. Throws `rate_limited` (429) over the limit of the address or the total limit. */
-  take({ sourceAddress }: RequestContext): void {
+  take({ client }: RequestContext): void {
     const now = performance.now();
-    const buckets = [this.#bucketOf(sourceAddress, now), this.#all];
+    const buckets = [this.#bucketOf(client.address, now), this.#all];
     const empty = buckets.find((bucket) => bucket.remaining(now) < 1);
     if (empty !== undefined)
       throw new AppError('rate_limited', {
