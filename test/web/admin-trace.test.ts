@@ -29,7 +29,16 @@ browserTest(
     await page.keyboard.press('g');
     await page.keyboard.press('t');
     await page.getByRole('heading', { name: 'Trace', level: 1 }).waitFor();
-    await page.keyboard.press('/');
+    // The shortcuts of the page work once it has rendered: the key is lost before.
+    await until(async () => {
+      await page.keyboard.press('/');
+      return page
+        .waitForFunction("['INPUT', 'TEXTAREA'].includes(document.activeElement?.tagName)", null, {
+          timeout: 1_000,
+        })
+        .then(() => true)
+        .catch(() => false);
+    });
     await page.keyboard.type('request.path.startsWith("/private")');
     await page.keyboard.press('Enter');
     await page.getByText('Armed.').first().waitFor();
