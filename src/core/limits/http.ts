@@ -1,0 +1,94 @@
+import { KIB, MIB, SECOND } from './units.ts';
+
+/** Limits of connections and HTTP messages, from clients and to upstreams. Times are in ms and sizes in bytes unless a comment says otherwise. */
+export const HTTP_LIMITS = {
+  /** Request line and headers together (Node); a larger request is answered with status 431. */
+  headerBytes: 16 * KIB,
+  /**
+   * Header lines of a request (upstream `http1MaxHeaders`); more are answered with status 431. Node's own limit drops
+   * lines silently.
+   */
+  headerCount: 100,
+  connections: 10_000,
+  /**
+   * Matches of other routes that a regular expression is compared with, when warning about routes that are never
+   * reached.
+   */
+  comparedMatches: 100,
+  /**
+   * Time until all headers have arrived, until the whole request has arrived, and until an idle connection is closed.
+   */
+  headersTimeout: 10 * SECOND,
+  requestTimeout: 60 * SECOND,
+  keepAliveTimeout: 65 * SECOND,
+  /** Pipelined requests that may wait on one connection; reading pauses when the queue is full. */
+  pipelinedRequests: 16,
+  /** How long a connection that we have ended stays open if the client does not close its side. */
+  linger: SECOND,
+  /**
+   * How often Node.js checks connections against these timeouts; with its default of 30 s, a timeout of 10 s could take
+   * 40 s.
+   */
+  connectionsCheckingInterval: SECOND,
+  /** A request body up to this size is forwarded in one piece. */
+  smallBody: 64 * KIB,
+  /**
+   * Buffered request body (upstream `maxBufferSize`), also after decompression; a larger one is answered with status
+   * 413.
+   */
+  requestBodyBytes: 2 * MIB,
+  /**
+   * Nesting of a JSON text. 10^6 nested arrays parse in 263 ms and cannot be serialized again; 128 levels keep parsing
+   * under 70 ms.
+   */
+  jsonDepth: 128,
+  /** Members and items of a JSON text: 50,000 short members parse in 28 ms, during which all other requests wait. */
+  jsonKeys: 50_000,
+  /** Items of a JSON body that is parsed before a rule reads it. Evaluation steps limit `json()` to the same number. */
+  jsonItems: 200_000,
+  /** Characters of a member's name in an error message: enough to find it, too few to echo a body. */
+  shownMemberName: 64,
+  /** Parts of a form, and header bytes of one part. 40,000 parts or 300,000 header lines take 0.4 s to parse. */
+  formParts: 1_000,
+  formHeaderBytes: 4 * KIB,
+  /** Nesting of a target's messages; a deeper message fails the call that it answers. */
+  targetJsonDepth: 1_000,
+
+  /**
+   * A response that the client does not read: the source is paused above `streamHighWaterBytes`, and the connection is
+   * destroyed after `writeStall`.
+   */
+  streamHighWaterBytes: 64 * KIB,
+  /**
+   * Chunks of one write are coalesced up to this size, which Node.js writes from its stack without allocating memory.
+   */
+  joinedWriteBytes: 16 * KIB,
+  writeStall: 30 * SECOND,
+  connectTimeout: 10 * SECOND,
+  /**
+   * Lookup of an upstream's host name: glibc asks a second time, or another server, after 5 s, and gives up after 10 s.
+   */
+  hostLookup: 7 * SECOND,
+  /** If a lookup takes longer than this, the last known addresses are used (RFC 8767 §5, client response timer). */
+  hostLookupPatience: 1_800,
+  /** Host names whose addresses are remembered for that; beyond that, the oldest entry is forgotten. */
+  lookedUpHosts: 1_000,
+  /** Maximum age of a connection to a host name: the name may resolve to another address by then. */
+  connectionAge: 60 * SECOND,
+  /** How long an MCP server over HTTP may take to send its response headers. */
+  upstreamHeadersTimeout: 300 * SECOND,
+  /**
+   * How long a plain HTTP service may be silent within its response body (same default as Envoy's stream idle timeout).
+   * Event streams with the usual keepalive every 15 to 60 s never reach it.
+   */
+  backendIdle: 300 * SECOND,
+
+  /** 1xx responses of an upstream before its final response; more are answered with status 502. */
+  informationalResponses: 100,
+
+  /**
+   * Minimum interval between two warnings that the same upstream is unreachable; each request has its own access-log
+   * line.
+   */
+  upstreamWarning: 60 * SECOND,
+} as const;

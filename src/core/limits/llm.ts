@@ -1,0 +1,44 @@
+import { KIB, MIB, SECOND } from './units.ts';
+
+/** Limits of LLM calls: guardrails, streams, models. Times are in ms and sizes in bytes unless a comment says otherwise. */
+export const LLM_LIMITS = {
+  /**
+   * Guardrail webhooks: response timeout (upstream), response size, and length of a rejection message for the client.
+   */
+  guardrailTimeout: 10 * SECOND,
+  /** Connections to one webhook; further calls wait, and the wait counts towards the response timeout. */
+  guardrailConnections: 256,
+  guardrailBody: 4 * MIB,
+  guardrailRejection: 64 * KIB,
+  /** Characters of a stream that a guardrail inspects together, and how many are held back for the next inspection. */
+  guardrailWindow: KIB,
+  guardrailOverlap: 256,
+  guardrailHeldBytes: 256 * KIB,
+  /**
+   * One event of a provider's stream, and the pause between two; beyond either, the stream ends with an error event.
+   */
+  streamFrameBytes: MIB,
+  streamIdle: 60 * SECOND,
+  /** Log lines about unknown models: characters of a model name, which the client chooses, and number of names. */
+  shownModelName: 100,
+  shownModels: 10,
+  /** How long a failed model is evicted by default (upstream), and at most. */
+  eviction: 3 * SECOND,
+  evictionMax: 3600 * SECOND,
+  /** A response that is buffered completely, to count its tokens or for guardrails. */
+  responseBodyBytes: 8 * MIB,
+  /**
+   * Ratio of decoded to received bytes of a compressed response whose decoded size exceeds `responseBodyBytes`; beyond
+   * that, it is aborted. JSON reaches 5 to 20, deflate at most 1032.
+   */
+  decodedRatio: 100,
+  /**
+   * Characters of a prompt, a completion and a tool result that are kept for the access log if an expression of the log
+   * reads them. A longer prompt or completion is truncated, a longer tool result is dropped.
+   */
+  loggedPayload: 256 * KIB,
+  /** A model list that prices are imported from (upstream); the public one has 3 MiB. */
+  modelListBytes: 64 * MIB,
+  /** A price catalog. One with all models of the public list has 1 MiB. */
+  priceCatalogBytes: 16 * MIB,
+} as const;

@@ -1,0 +1,138 @@
+import { KIB, MIB, SECOND } from './units.ts';
+
+/** Limits of MCP sessions, streams and stdio children. Times are in ms and sizes in bytes unless a comment says otherwise. */
+export const MCP_LIMITS = {
+  /**
+   * Interval of comment lines on an idle event stream: balancers and clients close streams that are silent for 60 to
+   * 300 s.
+   */
+  heartbeat: 15 * SECOND,
+
+  sessions: 5_000,
+  sessionIdle: 30 * 60 * SECOND,
+  /** Ids of ended sessions that are remembered so that they are not resumed; beyond that, the oldest is forgotten. */
+  endedSessions: 10_000,
+  sessionSweep: 30 * SECOND,
+  /**
+   * Child processes of stdio targets, over all sessions. A new one replaces that of an idle session; if none is idle,
+   * the request is answered with status 503.
+   */
+  children: 64,
+  /**
+   * How long a session must have been idle before it can be evicted for a new child: two sessions in constant use must
+   * not evict each other between requests. A session with an open stream gets longer, because the server may send at
+   * any time; clients keep such a stream open for days.
+   */
+  evictionIdle: SECOND,
+  evictionListening: 5 * 60 * SECOND,
+  /** How long a new child waits for a free slot, and the polling interval. At most as many wait as there are slots. */
+  childSlotWait: 5 * SECOND,
+  childSlotLook: 100,
+  /**
+   * Time for a target to answer `initialize`. Generous, because `npx` may download packages first; the client does not
+   * wait that long.
+   */
+  initializeTimeout: 180 * SECOND,
+  /**
+   * A session of several targets starts without those that have not answered `initialize` within this time; they join
+   * later.
+   */
+  slowBegin: 2 * SECOND,
+  /**
+   * A target that does not answer within this time is left out of a list, unless `failureMode` requires an error. A
+   * call to a target that is not connected waits as long.
+   */
+  slowTarget: 10 * SECOND,
+  /** Once the first target has answered a list, how much longer the list waits for the others. */
+  slowTogether: 2 * SECOND,
+  /**
+   * A session that requires its only target, or all of its targets, starts or fails within this time: clients give up
+   * after 60 s (default of the official SDKs) without a reason. Lists of a session that started without any target wait
+   * as long.
+   */
+  sessionBegin: 55 * SECOND,
+  /**
+   * One page of a target's list. The client's response leaves that page out earlier (`slowTarget`), unless
+   * `failureMode` requires an error.
+   */
+  listAnswer: 60 * SECOND,
+  /** Longest tool name that LLM providers accept (OpenAI, Anthropic); a longer name only causes a warning. */
+  llmToolName: 64,
+  /** Requests in flight per session; further requests are answered with a JSON-RPC error. */
+  inFlightPerSession: 256,
+  /**
+   * Resource subscriptions of a session at one target that are renewed after the target restarts; beyond that, the
+   * oldest is not renewed.
+   */
+  subscriptions: 1_000,
+  /**
+   * Unprefixed names: names of one target's list that are remembered for a session. A longer list is not remembered at
+   * all.
+   */
+  listedNames: 50_000,
+  /**
+   * Minimum interval between two refreshes of the lists, which an unknown name or a target that failed to list
+   * triggers.
+   */
+  relist: 10 * SECOND,
+  /** Pages that are requested when a target's list is merged (upstream). */
+  listPages: 64,
+  /**
+   * Notifications, and requests, of targets that are queued for a client without an open stream. Beyond that, the oldest
+   * notification is dropped, and a further request is answered with an error.
+   */
+  queuedMessages: 64,
+  /**
+   * How long requests of servers wait for a client that is about to open its first stream; a few round trips at most.
+   */
+  streamOpening: SECOND,
+  /**
+   * How long a response is held back for answers to requests of other calls on its stream: mcp-go gives up its own
+   * after that.
+   */
+  heldResponse: 30 * SECOND,
+  /** One message of a target: a line on stdout, or an event or body over HTTP. */
+  targetMessageBytes: 8 * MIB,
+  /** Bytes queued for a child that does not read its stdin; more fail the call. */
+  childInputBytes: 4 * MIB,
+  /**
+   * Bytes of process-group ids queued for the watchdog shell, which outlives this process. If the queue is full, the
+   * shell is replaced.
+   */
+  watchdogInputBytes: 64 * KIB,
+  /** How long the watchdog shell stays alive without a process to watch. */
+  watchdogIdle: 100,
+  /**
+   * Resources that one session may subscribe to at a shared stdio target; a further subscription is answered with an
+   * error.
+   */
+  sharedSubscriptions: 1_000,
+  childErrorBytes: 64 * KIB,
+  childErrorLinesPerSecond: 10,
+  /** Minimum interval between two log lines about output of a target that is not a message. */
+  noiseInterval: 60 * SECOND,
+  /** Closing a child: end of stdin, then SIGTERM, then SIGKILL to its process group. */
+  childExitGrace: 500,
+  childKillGrace: 2 * SECOND,
+  /** Backoff before a failed target is tried again: doubles from the first value to the last. */
+  retryFirst: 100,
+  retryLast: 5 * SECOND,
+  /** Failed attempts in a row to resume a response stream: 11 s with the backoff above, long enough for a restart. */
+  resumeAttempts: 8,
+  /**
+   * The `retry` value that clients get for a resumable response stream, and how long a detached stream is kept for
+   * them.
+   */
+  resumeRetry: SECOND,
+  resumeWithin: 15 * SECOND,
+  /**
+   * Resumable response streams per session (further streams are not resumable), and characters of events that are kept
+   * for each.
+   */
+  resumableStreams: 64,
+  replayBytes: 64 * KIB,
+  /** Upper bound on a server's `retry` value: clients give up after 60 s. */
+  streamRetryMax: 60 * SECOND,
+  /** Length of a server's event id, which is sent back in a header; a longer id is not remembered. */
+  eventIdLength: KIB,
+} as const;

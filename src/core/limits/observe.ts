@@ -1,0 +1,53 @@
+import { KIB, MIB, SECOND } from './units.ts';
+
+/** Limits of live traces, the log, spans and metrics. Times are in ms and sizes in bytes unless a comment says otherwise. */
+export const OBSERVE_LIMITS = {
+  /**
+   * `/debug/trace`: concurrent streams (more are refused), and events and bytes queued for a slow reader of one stream.
+   */
+  traceWatchers: 1_000,
+  traceQueueEvents: 2_000,
+  traceQueueBytes: 4 * MIB,
+  /** Bytes of a body in a trace; characters of one text, and of all variables at one stage and under one expression. */
+  traceBodyBytes: 64 * KIB,
+  traceTextLength: 8 * KIB,
+  traceStateLength: 64 * KIB,
+  traceCelStateLength: 8 * KIB,
+  /** Subexpressions whose values are shown. */
+  traceCelParts: 32,
+  /** Interval of keepalive comments, which readers of `/debug/trace` rely on. */
+  traceKeepalive: SECOND,
+  /** A stream that follows several requests: how many at once, and for how long. */
+  traceFollowed: 64,
+  traceFollowTime: 3600 * SECOND,
+
+  /** Access-log and log lines queued for a slow reader of stdout or stderr; further lines are dropped and counted. */
+  logQueueBytes: MIB,
+  /** Lines are written in batches: once a batch has this many bytes, or after this time. */
+  logBatchBytes: 16 * KIB,
+  logBatchTime: 20,
+  logFieldLength: KIB,
+  /**
+   * How long a shutdown waits for the last lines to be written. A write that has not returned after `logStall` counts
+   * as blocked.
+   */
+  logFlush: SECOND / 2,
+  logStall: SECOND / 4,
+  /** Minimum interval between two warnings that access-log lines were lost; the metric has the exact count. */
+  logLossWarning: 60 * SECOND,
+  /** Call spans per request; spans queued for the collector (more are dropped and counted); spans per export. */
+  spansPerRequest: 128,
+  spanQueue: 4_096,
+  spanBatch: 512,
+  /** How often spans are exported, timeout of an export and of the final one, minimum interval between warnings. */
+  spanBatchTime: SECOND,
+  spanExportTimeout: 5 * SECOND,
+  /** Together with `exitGrace` less than 2 s: the longest that an unresponsive collector delays a shutdown. */
+  spanFlush: 1_500,
+  spanWarning: 60 * SECOND,
+  /** Label combinations of one metric; further combinations are counted together as `overflow`. */
+  metricSeries: 2_000,
+  /** Distinct values of one label that clients or providers choose, and their length. */
+  metricLabelValues: 300,
+  metricLabelLength: 128,
+} as const;

@@ -1,0 +1,51 @@
+import { KIB, MIB, SECOND } from './units.ts';
+
+/** Limits of policies: external authorization, tokens and identity providers, rate limits. Times are in ms and sizes in bytes unless a comment says otherwise. */
+export const POLICIES_LIMITS = {
+  /** extAuthz: response timeout (upstream), and how much of the response body expressions can read. */
+  authorizationTimeout: 2 * SECOND,
+  authorizationBody: 64 * KIB,
+  /**
+   * Connections to one authorization service; further requests wait, and the wait counts towards the response timeout.
+   */
+  authorizationConnections: 256,
+  /**
+   * Tokens: length in characters; number of validated tokens that are cached per policy, and characters of their
+   * payloads together.
+   */
+  tokenLength: 16 * KIB,
+  validTokens: 10_000,
+  validTokenCharacters: 16 * MIB,
+  /** Identity provider: response timeout; size of its key set, metadata and registration responses. */
+  providerTimeout: 5 * SECOND,
+  keySetBytes: MIB,
+  keys: 100,
+  /** RFC 7518 §3.3: "a key of size 2048 bits or larger MUST be used". */
+  rsaBits: 2048,
+  metadataBytes: 256 * KIB,
+  registrationBytes: 64 * KIB,
+  /**
+   * Client registrations per `registrationsTime`, from one address (an office may share one) and in total; more are
+   * answered with status 429. Addresses that are tracked; beyond that, the count of the oldest starts again.
+   */
+  registrationsPerAddress: 30,
+  registrations: 120,
+  registrationsTime: 60 * SECOND,
+  registrationAddresses: 1_000,
+  /**
+   * Minimum interval between two refreshes of a key set for an unknown key id, since anyone can send a token with an
+   * arbitrary key id.
+   */
+  keyRefetch: 30 * SECOND,
+  /**
+   * How long documents of the identity provider are cached: without Cache-Control, and the bounds on what Cache-Control
+   * may set.
+   */
+  documentLifetime: 15 * 60 * SECOND,
+  documentLifetimeMin: 60 * SECOND,
+  documentLifetimeMax: 24 * 3600 * SECOND,
+  /** How long authorization-server metadata is cached. If refreshing it fails, the cached copy is used. */
+  serverMetadataLifetime: 5 * 60 * SECOND,
+  /** Clients that one rate limit tracks; beyond that, the least recently seen one starts again with a full bucket. */
+  rateLimitKeys: 10_000,
+} as const;
