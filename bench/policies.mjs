@@ -74,30 +74,29 @@ function serving(config) {
   if (errors.length > 0) throw new Error(errors.map(({ message }) => message).join('\n'));
   const [gateway] = runtime.gateways;
   const backend = {
-    handle: async (x) => {
-      x.endpoint = '127.0.0.1:9';
+    handle: async (ctx) => {
+      ctx.endpoint = '127.0.0.1:9';
       return { status: 200, headers: new HeaderList(['content-type', 'application/json']), body: '{}' };
     },
   };
   const routes = gateway.routes.map((route) => ({ ...route, backends: [{ weight: 1, backend }] }));
   const byName = new Map(routes.map((route) => [route.name, route]));
-  const router = (x) => byName.get(gateway.router(x)?.name);
+  const router = (ctx) => byName.get(gateway.router(ctx)?.name);
   const lines = new AccessLog({
     sink: { write: () => undefined, dropped: 0, flush: () => Promise.resolve() },
     format: 'text',
     directives: new LogDirectives('info'),
   });
   return async () => {
-    const x = new RequestContext(
+    const ctx = new RequestContext(
       request,
       {},
       'default/default',
-      'default',
       new HeaderList(request.rawHeaders),
     );
-    const reply = await handleRequest(x, { routes, router });
-    lines.ended(x, reply.status, runtime.accessLog);
-    if (reply.status !== 200) throw new Error(`refused with ${reply.status}: ${x.error}`);
+    const reply = await handleRequest(ctx, { ...gateway, routes, router });
+    lines.ended(ctx, reply.status, runtime.accessLog);
+    if (reply.status !== 200) throw new Error(`rejected with ${reply.status}: ${ctx.errorDetail}`);
   };
 }
 
