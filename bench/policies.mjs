@@ -88,12 +88,7 @@ function serving(config) {
     directives: new LogDirectives('info'),
   });
   return async () => {
-    const ctx = new RequestContext(
-      request,
-      {},
-      'default/default',
-      new HeaderList(request.rawHeaders),
-    );
+    const ctx = new RequestContext(request, {}, 'default/default', new HeaderList(request.rawHeaders));
     const reply = await handleRequest(ctx, { ...gateway, routes, router });
     lines.ended(ctx, reply.status, runtime.accessLog);
     if (reply.status !== 200) throw new Error(`rejected with ${reply.status}: ${ctx.errorDetail}`);
