@@ -1,7 +1,7 @@
 import type { AdminServer } from '../admin/server.ts';
 import type { LogFields } from '../core/log.ts';
 import { VERSION } from '../core/version.ts';
-import { openLlmBackends } from '../server/config/open-llm.ts';
+import { openBackends } from '../server/config/open-backends.ts';
 import type { RoutePlan } from '../server/config/plan.ts';
 import type { Config } from '../server/config/schema.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
@@ -26,8 +26,8 @@ export function banner({ file, warnings, gateway, admin, config, ms }: BannerFac
       `  gateway ${plan.name.padEnd(12)} http://${urlHost(plan.address)}:${port}${plan.address === undefined ? '   (all addresses of this machine)' : ''}`,
     );
     for (const route of plan.routes) lines.push(`    ${paths(route).padEnd(17)} ${target(route)}`);
-    if (openLlmBackends(plan).length > 0)
-      lines.push(`    ! anyone who reaches port ${port} can call models with your provider key (AGW0312)`);
+    for (const exposed of new Set(openBackends(plan).map(({ exposes }) => exposes)))
+      lines.push(`    ! anyone who reaches port ${port} can ${exposed} (AGW0312)`);
   }
   if (admin !== undefined)
     lines.push(

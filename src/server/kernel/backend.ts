@@ -17,6 +17,8 @@ export interface BackendKind<Key extends string = string, Schema extends z.ZodTy
   readonly schema: Schema;
   /** The API that clients of its routes use, if not plain HTTP. */
   readonly api?: ClientApi;
+  /** What every client that is not restricted by a policy could do at the operator's expense: a verb phrase, or undefined. */
+  exposes?(config: z.output<Schema>): string | undefined;
   /** `name` is the backend's name in configuration dumps. Unlike its path, a reload does not change it. */
   open(config: z.output<Schema>, context: CompileContext, name: string): Backend;
 }

@@ -13,6 +13,8 @@ export interface PolicyKind<Key extends string = string, Schema extends z.ZodTyp
   dump?(config: z.output<Schema>): Readonly<Record<string, unknown>>;
   /** The policy answers every request itself, so its route needs no backend. */
   readonly answersAll?: boolean;
+  /** The policy authenticates clients or restricts who may call. */
+  readonly restrictsClients?: boolean;
   /** The variable that it sets, with a warning for routes that read the variable but do not have the policy. */
   readonly sets?: {
     isReadBy(expression: Pick<Expression, 'roots' | 'paths'>): boolean;

@@ -24,6 +24,7 @@ import {
   modelSchema,
   providerEntrySchema,
   reportUnknownKinds,
+  sendsProviderKey,
 } from './model.ts';
 import { unknownModel } from './model-errors.ts';
 import { type ModelListing, modelListResponse, requireAllowed } from './model-list.ts';
@@ -76,6 +77,10 @@ export const llm = defineBackend({
   key: 'llm',
   api: llmApi,
   schema: z.strictObject(llmFields).describe('LLM providers behind one OpenAI-compatible endpoint.'),
+  exposes: ({ models, providers }) =>
+    models.some((model) => sendsProviderKey(model, providers))
+      ? 'call models with your provider key'
+      : undefined,
   open(config, context) {
     const isTopLevel = context.path[0] === 'llm';
     const compiled = config.models.flatMap(

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isCredentialName } from '../../core/credentials.ts';
 import { nearest } from '../../core/suggest.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import { headerChanges, headerChangesSchema } from '../kernel/header-changes.ts';
@@ -263,6 +264,17 @@ function referencedEntry(
     });
   }
   return entry;
+}
+
+/** Whether a model's provider gets a key from the configuration. */
+export function sendsProviderKey(
+  { provider, params, requestHeaders }: ModelConfig,
+  entries: readonly ProviderEntry[],
+): boolean {
+  const entry =
+    typeof provider === 'string' ? undefined : entries.find(({ name }) => name === provider.reference);
+  const headers = Object.keys({ ...requestHeaders?.add, ...requestHeaders?.set });
+  return params.apiKey !== undefined || entry?.params.apiKey !== undefined || headers.some(isCredentialName);
 }
 
 /** The backend name of a model of the top-level `llm`. */

@@ -57,6 +57,7 @@ const schema = z
 /** Authenticates callers by shared keys. The key is removed from the request, so that backends do not receive it. */
 export const apiKey = definePolicy({
   key: 'apiKey',
+  restrictsClients: true,
   schema,
   trace: { kind: 'api_key', stage: 'api key' },
   // Upstream's spelling.

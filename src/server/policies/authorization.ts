@@ -20,6 +20,7 @@ const schema = z
 /** Authorization rules on the request and its caller. */
 export const authorization = definePolicy({
   key: 'authorization',
+  restrictsClients: true,
   schema,
   dump: ({ rules }) => ({ authorization: { rules: rulesByEffect(rules, 'require') } }),
   compile({ rules }, context) {

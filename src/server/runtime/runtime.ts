@@ -8,7 +8,7 @@ import type { Redactor } from '../../core/redact.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { routeNames } from '../config/dump/names.ts';
 import { lint } from '../config/lint.ts';
-import { openLlmProblems } from '../config/open-llm.ts';
+import { openBackendProblems } from '../config/open-backends.ts';
 import { noPortProblem, ownPortProblems } from '../config/own-ports.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from '../config/plan.ts';
 import { redactorOf } from '../config/redact.ts';
@@ -97,7 +97,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const config = previous === undefined ? loaded : withProcessOf(previous.config, loaded);
   const diagnostics: Diagnostic[] = [];
   const { gateways, detached, problems } = planGateways(config);
-  problems.push(...ownPortProblems(gateways, config, source, options.env), ...openLlmProblems(gateways));
+  problems.push(...ownPortProblems(gateways, config, source, options.env), ...openBackendProblems(gateways));
   // Without ports before the reload, none are lost.
   if (gateways.length === 0 && problems.length === 0)
     problems.push(noPortProblem(previous !== undefined && previous.gateways.length > 0, source));

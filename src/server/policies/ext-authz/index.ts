@@ -16,6 +16,7 @@ import { extAuthzValues } from './scope.ts';
 /** External authorization over HTTP. */
 export const extAuthz = definePolicy({
   key: 'extAuthz',
+  restrictsClients: true,
   schema,
   trace: { kind: 'ext_auth', stage: 'ext authz' },
   dump: ({ host, protocol, ...rest }) => ({

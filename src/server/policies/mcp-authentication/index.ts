@@ -90,6 +90,7 @@ export type McpAuthenticationConfig = z.output<typeof schema>;
 /** Sign-in with tokens of an external identity provider (MCP "Authorization"). Serves the discovery documents itself. */
 export const mcpAuthentication = definePolicy({
   key: 'mcpAuthentication',
+  restrictsClients: true,
   schema,
   trace: { kind: 'jwt', stage: 'jwt auth', listedAs: 'jwt' },
   dump: (settings) => ({ jwtAuth: dumped(settings) }),

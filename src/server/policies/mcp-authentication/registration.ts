@@ -1,3 +1,4 @@
+import { isLoopbackHost } from '../../../core/dns-rebinding.ts';
 import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { textReply } from '../../kernel/error-response.ts';
@@ -76,8 +77,5 @@ function parseRegistration(body: Buffer): Record<string, unknown> {
 function isLoopbackUrl(value: unknown): boolean {
   if (typeof value !== 'string' || !URL.canParse(value)) return false;
   const { protocol, hostname } = new URL(value);
-  return (
-    (protocol === 'http:' || protocol === 'https:') &&
-    /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
-  );
+  return (protocol === 'http:' || protocol === 'https:') && isLoopbackHost(hostname);
 }
