@@ -5,7 +5,7 @@ import {
   responseVariable,
   sourceVariable,
 } from './expressions/request-variables.ts';
-import { requestScope } from './expressions/scopes.ts';
+import { type DocumentedScope, requestScope } from './expressions/scopes.ts';
 import { registerVariables } from './expressions/variable.ts';
 import type { PolicyKind } from './kernel/policy.ts';
 import { llm } from './llm/backend.ts';
@@ -60,8 +60,8 @@ export const policyKinds = [
 export const backendKinds = [mcp, llm, host] as const;
 
 /** All scopes of expressions, in the order of agctl-expressions(7). */
-export const expressionScopes = [
-  requestScope,
+export const expressionScopes: readonly DocumentedScope[] = [
+  { ...requestScope, keys: policyKinds.flatMap(requestKeys) },
   samplingScope,
   authorizationReplyScope,
   mcpAuthorizationScope,
@@ -70,7 +70,11 @@ export const expressionScopes = [
   llmResponseScope,
   traceFilterScope,
   logScope,
-] as const;
+];
+
+function requestKeys({ key, requestExpressions = [] }: PolicyKind): string[] {
+  return requestExpressions.map((path) => `policies.${key}${path.startsWith('[') ? '' : '.'}${path}`);
+}
 
 // In the order of agctl-expressions(7).
 registerVariables([

@@ -21,22 +21,12 @@ export const NO_BODY = {
   'request.bodyPrefix': 'the body has not been read',
 } as const;
 
-/** Policies of the request phase. */
-export const requestScope: DocumentedScope = {
+/** Policies of the request phase. Its keys are the `requestExpressions` of the policies. */
+export const requestScope: Omit<DocumentedScope, 'keys'> = {
   name: 'request',
   roots: REQUEST_ROOTS,
   unavailable: { ...NOT_ENDED, ...NOT_CALLED },
   doc: 'While the request is handled: values that a policy sets are available once it has run.',
-  keys: [
-    'policies.authorization.rules',
-    'policies.localRateLimit[].key',
-    'policies.apiKey.location.expression',
-    'policies.mcpAuthentication.authorizationLocation.expression',
-    'policies.extAuthz.protocol.http.path',
-    'policies.extAuthz.protocol.http.addRequestHeaders',
-    'policies.directResponse.bodyExpression',
-    'policies.directResponse.headers',
-  ],
 };
 
 /** The member at a path that is never set in a scope, with the reason; undefined if the path may be set. */

@@ -9,6 +9,8 @@ export interface PolicyKind<Key extends string = string, Schema extends z.ZodTyp
   readonly schema: Schema;
   /** Names in traces, if they differ from the key. */
   readonly trace?: PolicyTraceNames;
+  /** Its settings that are expressions of the request phase, by path: `a.b`, `[].a`. Documented in `agctl-expressions(7)`. */
+  readonly requestExpressions?: readonly string[];
   /** Its entry in configuration dumps; `{ [key]: settings }` by default. */
   dump?(config: z.output<Schema>): Readonly<Record<string, unknown>>;
   /** The policy answers every request itself, so its route needs no backend. */

@@ -58,6 +58,7 @@ const schema = z
 export const apiKey = definePolicy({
   key: 'apiKey',
   restrictsClients: true,
+  requestExpressions: ['location.expression'],
   schema,
   trace: { kind: 'api_key', stage: 'api key' },
   // Upstream's spelling.

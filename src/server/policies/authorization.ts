@@ -21,6 +21,7 @@ const schema = z
 export const authorization = definePolicy({
   key: 'authorization',
   restrictsClients: true,
+  requestExpressions: ['rules'],
   schema,
   dump: ({ rules }) => ({ authorization: { rules: rulesByEffect(rules, 'require') } }),
   compile({ rules }, context) {

@@ -34,6 +34,7 @@ const schema = z
 /** Answers requests with a configured response. */
 export const directResponse = definePolicy({
   key: 'directResponse',
+  requestExpressions: ['bodyExpression', 'headers'],
   schema,
   answersAll: true,
   trace: { kind: 'direct_response', stage: 'direct response' },

@@ -46,6 +46,7 @@ const schema = z
 /** Rate limits, counted in this process only. */
 export const localRateLimit = definePolicy({
   key: 'localRateLimit',
+  requestExpressions: ['[].key'],
   schema,
   trace: { kind: 'local_rate_limit', stage: 'local rate limit' },
   dump: (limits) => ({

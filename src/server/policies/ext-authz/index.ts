@@ -17,6 +17,7 @@ import { extAuthzValues } from './scope.ts';
 export const extAuthz = definePolicy({
   key: 'extAuthz',
   restrictsClients: true,
+  requestExpressions: ['protocol.http.path', 'protocol.http.addRequestHeaders'],
   schema,
   trace: { kind: 'ext_auth', stage: 'ext authz' },
   dump: ({ host, protocol, ...rest }) => ({

@@ -91,6 +91,7 @@ export type McpAuthenticationConfig = z.output<typeof schema>;
 export const mcpAuthentication = definePolicy({
   key: 'mcpAuthentication',
   restrictsClients: true,
+  requestExpressions: ['authorizationLocation.expression'],
   schema,
   trace: { kind: 'jwt', stage: 'jwt auth', listedAs: 'jwt' },
   dump: (settings) => ({ jwtAuth: dumped(settings) }),
