@@ -267,6 +267,7 @@ export class SessionStore {
       this.#options,
       state.p,
       JSON.stringify(initializeParamsOfUnknownClient(version)),
+      true,
     );
     session.id = id;
     session.version = version;

@@ -102,6 +102,27 @@ describe('session resumption in another process with the same session key', () =
     await first.close();
   });
 
+  test('a resumed session whose target has forgotten it ends with 404, so that the client initializes a new one', async () => {
+    await using up = await mcpUpstream();
+    const yaml = mcpConfig([target(up)], { config });
+    await using first = await gateway(yaml);
+    await using second = await gateway(yaml);
+    const session = await openSession(`${first.url}/mcp`);
+    up.sessions.clear();
+    const reply = await fetch(`${second.url}/mcp`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'mcp-session-id': session.id,
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', ...say(1, 'hello') }),
+    });
+    expect(reply.status).toBe(404);
+    // The second gateway does not know the capabilities of the client, so it must not initialize in its name.
+    expect(up.of('initialize')).toHaveLength(1);
+  });
+
   const targetsOf = (session: McpSession, names: string[]) =>
     Promise.all(names.map((name, id) => session.send(say(id, 'x', `${name}_say`))));
 
