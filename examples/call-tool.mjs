@@ -1,6 +1,8 @@
 // Lists the tools of an MCP endpoint and calls some, using only Node's fetch:
 //   node examples/call-tool.mjs http://127.0.0.1:3000/mcp [tool] [arguments as JSON]
 const [url = 'http://127.0.0.1:3000/mcp', tool, argumentsJson = '{}'] = process.argv.slice(2);
+const authorization =
+  process.env.API_KEY === undefined ? {} : { authorization: `Bearer ${process.env.API_KEY}` };
 let session;
 let id = 0;
 
@@ -10,7 +12,7 @@ async function send(message) {
     headers: {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      ...(process.env.API_KEY === undefined ? {} : { authorization: `Bearer ${process.env.API_KEY}` }),
+      ...authorization,
       ...(session === undefined ? {} : { 'mcp-session-id': session }),
     },
     body: JSON.stringify({ jsonrpc: '2.0', ...message }),
@@ -52,4 +54,4 @@ for (const [name, args] of calls) {
   const { content } = await request('tools/call', { name, arguments: args });
   console.log(`${name} -> ${content.map((part) => part.text ?? `(${part.type})`).join(' ')}`);
 }
-await fetch(url, { method: 'DELETE', headers: { 'mcp-session-id': session } });
+await fetch(url, { method: 'DELETE', headers: { ...authorization, 'mcp-session-id': session } });

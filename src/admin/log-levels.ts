@@ -1,6 +1,6 @@
 import { LIMITS } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
-import { type Directive, directiveKey, parseDirectives } from '../core/log-directives.ts';
+import { type Directive, directiveKey, LogDirectives, parseDirectives } from '../core/log-directives.ts';
 
 /** A clause that is temporarily in effect. */
 interface Temporary {
@@ -31,6 +31,13 @@ export class LogLevels {
     return this.#temporary.size === 0
       ? undefined
       : Math.max(...[...this.#temporary.values()].map(({ until }) => until));
+  }
+
+  /** The levels when all temporary changes have ended. */
+  get afterwards(): string {
+    const later = new LogDirectives(this.current);
+    later.restore(new Map([...this.#temporary].map(([key, { before }]) => [key, before])));
+    return later.current;
   }
 
   /**

@@ -250,6 +250,17 @@ describe('agctl check', () => {
     ]);
   });
 
+  test('check --only reports an invalid configuration although its group is not selected', async () => {
+    const file = join(folder.path, 'invalid.yaml');
+    writeFileSync(file, 'gateways: { default: { prt: 3000 } }');
+    const { code, stdout } = await cli(['check', '-f', file, '-o', 'json', '--only', 'ports,targets']);
+    const { checks } = JSON.parse(stdout) as { checks: Finding[] };
+    expect(code).toBe(1);
+    expect(checks.filter(({ status }) => status === 'fail')).toEqual([
+      expect.objectContaining({ group: 'config', message: expect.stringContaining('prt') as string }),
+    ]);
+  });
+
   test('check --offline contacts nobody, --only runs the named checks, and unknown names are refused', async () => {
     const before = idp.upstream.received.length;
     const { all } = await check({ args: ['--offline', '--only', 'idp,targets'] });

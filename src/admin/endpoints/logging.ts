@@ -28,8 +28,8 @@ export const logging = defineEndpoint({
         return sendText(reply, 400, `${printable(error.message)}\n${LOG_LEVEL_HELP}`);
       }
     }
-    const { current, until } = levels;
-    const note = until === undefined ? '' : ` (until ${new Date(until).toISOString()})`;
+    const { current, until, afterwards } = levels;
+    const note = until === undefined ? '' : ` (until ${new Date(until).toISOString()}, then ${afterwards})`;
     return sendText(reply, 200, `current log level is ${current}${note}\n`);
   },
 });

@@ -6,6 +6,7 @@ import { counted } from '../../core/render/counted.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan.ts';
 import type { CheckContext, CheckOptions, CheckResult } from '../check/check.ts';
+import { configuration } from '../check/configuration.ts';
 import { checkGroups } from '../check/groups.ts';
 import { gather, type Started, textPrinter } from '../check/report.ts';
 import { type Context, type Run, wantsColor } from '../context.ts';
@@ -37,7 +38,7 @@ export const run: Run<Options> = async (options, context) => {
     folder: file === '-' ? context.cwd : dirname(resolve(context.cwd, file)),
     options: checkOptions(options, context),
   };
-  const started: Started[] = selectedGroups(options.only).flatMap((group) => {
+  const started: Started[] = selectedGroups(options.only, loaded.config !== undefined).flatMap((group) => {
     const title = group.title(checkContext);
     return group.run(checkContext).map((each) => ({ group: group.name, title, check: each }));
   });
@@ -57,7 +58,8 @@ export const run: Run<Options> = async (options, context) => {
   return fail > 0 ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 };
 
-function selectedGroups(only: string | undefined): typeof checkGroups {
+/** Groups that `--only` names. An invalid configuration is always reported, because the other groups cannot check it. */
+function selectedGroups(only: string | undefined, isValid: boolean): typeof checkGroups {
   if (only === undefined) return checkGroups;
   const wanted = only.split(',');
   const unknown = wanted.find((name) => !checkGroups.some((group) => group.name === name));
@@ -67,7 +69,7 @@ function selectedGroups(only: string | undefined): typeof checkGroups {
       `unknown group of checks: ${unknown}`,
       `groups: ${checkGroups.map(({ name }) => name).join(', ')}`,
     );
-  return checkGroups.filter(({ name }) => wanted.includes(name));
+  return checkGroups.filter((group) => wanted.includes(group.name) || (group === configuration && !isValid));
 }
 
 function checkOptions(options: Options, { env }: Context): CheckOptions {
