@@ -183,6 +183,6 @@ function infoCommands(program: Command, run: Bind): void {
     .description('print the exit codes of all commands')
     .addHelpText('after', () => `\n${exitCodeTable()}\n`)
     .action(run(() => import('./commands/exit-codes.ts')));
-  program.helpCommand('help [command]', 'print help for a command');
+  program.helpCommand('help [command...]', 'print help for a command');
   program.addHelpText('after', `\nExit codes:\n${exitCodeTable()}\n\nTry:  agctl serve -f gateway.yaml\n`);
 }

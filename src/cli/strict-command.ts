@@ -42,13 +42,18 @@ export class StrictCommand extends Command {
     });
   }
 
-  /** Called by Commander for `help <name>`; its own version prints the whole help for an unknown name. */
-  _dispatchHelpCommand(name: string | undefined): void {
-    if (name === undefined) this.help();
-    const command = this.commands.find((one) => one.name() === name || one.aliases().includes(name));
-    if (command !== undefined) command.help();
-    else if (name === 'help') this.help();
-    else this.error(unknownCommand(this, name));
+  /**
+   * Called by Commander for `help <name> …`; its own version reads one name and prints the whole help for an unknown one.
+   */
+  _dispatchHelpCommand(): void {
+    const [, ...names] = this.args;
+    let command: Command = this;
+    for (const name of names) {
+      const named = command.commands.find((one) => one.name() === name || one.aliases().includes(name));
+      if (named === undefined && name !== 'help') this.error(unknownCommand(command, name));
+      command = named ?? command;
+    }
+    command.help();
   }
 }
 

@@ -57,6 +57,12 @@ describe('help', () => {
     expect(stdout).toContain(`Usage: agctl ${group}`);
   });
 
+  test('`agctl help proxy log` describes the subcommand', async () => {
+    const { code, stdout } = await cli(['help', 'proxy', 'log']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Usage: agctl proxy log /);
+  });
+
   test('`agctl help exit-codes` prints the exit codes', async () => {
     const { code, stdout } = await cli(['help', 'exit-codes']);
     expect(code).toBe(0);
@@ -69,6 +75,7 @@ describe('usage errors', () => {
     [['--versio'], "unknown option '--versio'\n(Did you mean --version?)"],
     [['serve', '--fiel', 'x'], "unknown option '--fiel'\n(Did you mean --file?)"],
     [['help', 'nope'], "unknown command 'nope'"],
+    [['help', 'proxy', 'lgo'], "unknown command 'lgo'\n(Did you mean log?)"],
     [['help', 'serv'], "unknown command 'serv'\n(Did you mean serve?)"],
     [['config', 'valid', '-f', 'x'], "unknown command 'valid'\n(Did you mean validate?)"],
     [['serve'], "required option '-f, --file <path>' not specified"],
