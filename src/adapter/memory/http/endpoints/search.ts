@@ -19,10 +19,8 @@ export const search = defineEndpoint({
   run: async ({ body, memory, signal }) => {
     const reading = firstSync(memory);
     const found = await searchStore(memory, body, signal);
-    if (reading === undefined) return { body: found };
-    return {
-      body: { ...found, hint: [reading, found.hint].filter((hint) => hint !== undefined).join('; ') },
-    };
+    // The sync explains missing results better than a hint about what is stored so far.
+    return { body: reading === undefined ? found : { ...found, hint: reading } };
   },
 });
 
