@@ -1,6 +1,6 @@
 import { LIMITS } from '../../core/limits.ts';
 import type { Problem } from '../kernel/compile-context.ts';
-import type { RequestMatcher, Routable, TextMatcher } from '../kernel/routable.ts';
+import type { RequestMatcher, Routable, TextMatcher } from '../kernel/request-context.ts';
 import { byPrecedence, type Candidate } from '../kernel/router.ts';
 
 type NamedRoute = Routable & { readonly name: string };

@@ -3,9 +3,9 @@ import type { Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Redactor } from '../../core/redact.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
-import type { CallKind, CallMeter } from './call-meter.ts';
 import type { ExpressionScope, TracedExpression } from './expression.ts';
 import type { Inspection } from './inspection.ts';
+import type { CallKind, CallMeter } from './observer.ts';
 import type { SlotHolder } from './slot.ts';
 import type { RequestValidation } from './validate-request.ts';
 

@@ -1,8 +1,8 @@
 import { AppError } from '../../core/errors.ts';
 import { replyToError } from './error-response.ts';
-import { checkEncodedSlash } from './path.ts';
 import { rejectRepeatedMembers } from './repeated-members.ts';
 import type { ClientApi, Reply, RequestContext, Route, WeightedBackend } from './request-context.ts';
+import { checkEncodedSlash } from './request-target.ts';
 import type { Router } from './router.ts';
 import { type RequestValidation, validateRequest } from './validate-request.ts';
 

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RE2JS } from 're2js';
 import type { AppError, Reason } from '../../core/errors.ts';
 import type { TracePlace } from '../../core/trace/event.ts';
 import type { HeaderList } from './header-list.ts';
 // biome-ignore lint/suspicious/noImportCycles: a request has an observer, which is shown the request. The only circle, of three files.
 import type { RequestObserver, RequestSpan } from './observer.ts';
 import { RequestBody } from './request-body.ts';
-import type { Routable } from './routable.ts';
 import type { SlotHolder } from './slot.ts';
 
 /** The response of a backend or policy. Only the listener writes it to the socket. */
@@ -126,6 +126,28 @@ export interface WeightedBackend {
   readonly backend: Backend;
   /** Its name in the configuration dump, for metrics. */
   readonly name: string;
+}
+
+/** A condition on a text: it is equal, or a regular expression matches all of it (RE2: linear time on any input). */
+export type TextMatcher = { readonly exact: string } | { readonly regex: RE2JS };
+
+/** A compiled entry of a route's `matches[]`. All its conditions must be met. */
+export interface RequestMatcher {
+  readonly path:
+    | { readonly kind: 'exact' | 'prefix'; readonly value: string }
+    | { readonly kind: 'regex'; readonly value: RE2JS; readonly source: string };
+  readonly method?: string;
+  readonly headers: readonly { readonly name: string; readonly value: TextMatcher }[];
+  readonly query: readonly { readonly name: string; readonly value: TextMatcher }[];
+}
+
+/** The part of a route that the router needs. */
+export interface Routable {
+  /** Final tie-breaker: routes of equal precedence are tried in alphabetical order of their keys. */
+  readonly key: string;
+  /** In lower case; empty means any host. `*.example.com` matches all its subdomains, but not `example.com`. */
+  readonly hostnames: readonly string[];
+  readonly matches: readonly RequestMatcher[];
 }
 
 /** A compiled route. Immutable. */

@@ -1,5 +1,4 @@
-import type { RequestContext } from './request-context.ts';
-import type { RequestMatcher, Routable, TextMatcher } from './routable.ts';
+import type { RequestContext, RequestMatcher, Routable, TextMatcher } from './request-context.ts';
 
 /** One match of a route, under one of its hostnames. */
 export interface Candidate<R> {
@@ -102,12 +101,12 @@ export function matchesPath(path: RequestMatcher['path'], actual: string): boole
   }
 }
 
-export function matchesText(matcher: TextMatcher, actual: string): boolean {
+function matchesText(matcher: TextMatcher, actual: string): boolean {
   return 'exact' in matcher ? matcher.exact === actual : matcher.regex.matches(actual);
 }
 
 /** Value of a header or of a pseudo-header (`:method`, `:path`, `:authority`, `:scheme`). Repeated fields are joined with `, `. */
-export function headerOf(name: string, ctx: RequestContext): string | undefined {
+function headerOf(name: string, ctx: RequestContext): string | undefined {
   switch (name) {
     case ':method':
       return ctx.method;
@@ -127,4 +126,43 @@ export function headerOf(name: string, ctx: RequestContext): string | undefined 
 /** `host:port` and `[v6]:port` without the port. */
 export function withoutPort(authority: string): string {
   return authority.replace(/:\d*$/, '');
+}
+
+/** Explains why a route was not selected. Omits values of headers and parameters, which may be credentials. */
+export function explainSkipped({ hostnames, matches }: Routable, ctx: RequestContext): string {
+  const host = withoutPort(ctx.host);
+  if (hostnames.length > 0 && !hostnames.some((hostname) => matchesHost(hostname, host)))
+    return `host ${host} is not ${hostnames.join(' or ')}`;
+  const reasons = matches.map((match) => mismatch(match, ctx));
+  const fitting = reasons.indexOf(undefined);
+  if (fitting !== -1 || reasons.length === 0)
+    return 'it also matches, but the selected route is more specific';
+  return [...new Set(reasons)].slice(0, 8).join('; ');
+}
+
+function matchesHost(hostname: string, host: string): boolean {
+  return hostname.startsWith('*.')
+    ? host.endsWith(hostname.slice(1)) && host.length > hostname.length - 1
+    : hostname === host;
+}
+
+/** Describes the first condition that is not met; undefined if all are. */
+function mismatch({ path, method, headers, query }: RequestMatcher, ctx: RequestContext): string | undefined {
+  if (!matchesPath(path, ctx.path))
+    return path.kind === 'regex'
+      ? `path ${ctx.path} does not match ${path.source}`
+      : `path ${ctx.path} ${path.kind === 'exact' ? 'is not' : 'is not below'} ${path.value || '/'}`;
+  if (method !== undefined && method !== ctx.method) return `method ${ctx.method} is not ${method}`;
+  for (const { name, value } of headers) {
+    const actual = headerOf(name, ctx);
+    if (actual === undefined) return `header ${name} is missing`;
+    if (!matchesText(value, actual)) return `header ${name} has another value`;
+  }
+  const parameters = new URLSearchParams(ctx.query);
+  for (const { name, value } of query) {
+    const actual = parameters.getAll(name);
+    if (actual.length === 0) return `query parameter ${name} is missing`;
+    if (!actual.some((each) => matchesText(value, each))) return `query parameter ${name} has another value`;
+  }
+  return undefined;
 }

@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http';
-import { canonicalAuthority } from './authority.ts';
+import { LIMITS } from '../../core/limits.ts';
 import { validationError } from './error-response.ts';
-import type { HeaderList } from './header-list.ts';
-import { canonicalPath, type PathMode } from './path.ts';
-import { type UnderscoreMode, validateHeaders } from './validate-headers.ts';
+import { connectionOptions, type HeaderList, HOP_BY_HOP, keepFields } from './header-list.ts';
+import { canonicalAuthority, canonicalPath, type PathMode } from './request-target.ts';
 
 /** `config.http`. */
 export interface RequestValidation {
@@ -90,4 +89,117 @@ function originForm(target: string, host: string): string {
   }
   const rest = match[2] as string;
   return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** Handling of request headers with an underscore in their name: `config.http.headersWithUnderscores`. */
+export const UNDERSCORE_MODES = ['drop', 'reject', 'allow'] as const;
+type UnderscoreMode = (typeof UNDERSCORE_MODES)[number];
+
+/** Fields that must not be repeated: servers differ in using the first, last or joined value (RFC 9110 §5.3, §7.2; RFC 6454 §7.3). */
+const SINGLE = new Set([
+  'host',
+  'authorization',
+  'content-type',
+  'content-length',
+  'origin',
+  'mcp-session-id',
+  'mcp-protocol-version',
+]);
+
+/**
+ * Fields that determine the meaning and the sender of a request. `Connection` must not name fields that are meant for all
+ * recipients (RFC 9110 §7.6.1): if these were removed, a client could choose which server receives them.
+ */
+const NEVER_IN_CONNECTION = new Set([...SINGLE, 'cookie', 'content-encoding', 'transfer-encoding']);
+
+// By length of the name, because lower-casing the name of every field costs more than the checks themselves.
+const CHECKED_LENGTHS: readonly boolean[] = Array.from({ length: 32 }, (_, length) =>
+  [...SINGLE, ...HOP_BY_HOP].some((name) => name.length === length),
+);
+
+/**
+ * Removes hop-by-hop fields, fields that `Connection` names, and, depending on `underscores`, names with an underscore
+ * from `headers`. No other code removes these. Returns the value of Host.
+ *
+ * @throws AppError `bad_request` for ambiguous headers, `headers_too_large` for more than `LIMITS.headerCount`
+ */
+function validateHeaders(headers: HeaderList, underscores: UnderscoreMode): string | undefined {
+  const { raw } = headers;
+  if (raw.length > LIMITS.headerCount * 2)
+    throw validationError(
+      'headers_too_large',
+      `${raw.length / 2} header lines`,
+      `more than ${LIMITS.headerCount} header lines`,
+    );
+  let host: string | undefined;
+  let seen: string[] | undefined;
+  let removed: number[] | undefined;
+  let named: readonly string[] = NONE;
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] as string;
+    if (underscores !== 'allow' && name.includes('_')) {
+      if (underscores === 'reject') throw underscoreError(name);
+      removed = appended(removed, i);
+      continue;
+    }
+    if (CHECKED_LENGTHS[name.length] !== true) continue;
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.has(lower)) {
+      removed = appended(removed, i);
+      if (lower === 'connection') named = named.concat(optionsOf(raw[i + 1] as string));
+    } else if (SINGLE.has(lower)) {
+      if (seen?.includes(lower))
+        throw validationError('bad_request', `two ${lower} fields`, `the request has two ${lower} headers`);
+      seen = appended(seen, lower);
+      if (lower === 'host') host = raw[i + 1] as string;
+    }
+  }
+  if (removed !== undefined) removeAt(raw, removed);
+  if (named.length > 0) keepFields(raw, (name) => !named.includes(name));
+  return host;
+}
+
+const NONE: readonly string[] = [];
+
+function appended<T>(list: T[] | undefined, item: T): T[] {
+  if (list === undefined) return [item];
+  list.push(item);
+  return list;
+}
+
+/** Removes the fields that start at these indexes, which are in ascending order. */
+function removeAt(raw: string[], indexes: readonly number[]): void {
+  let length = indexes[0] as number;
+  let next = 0;
+  for (let i = length; i < raw.length; i += 2) {
+    if (i === indexes[next]) {
+      next += 1;
+      continue;
+    }
+    raw[length] = raw[i] as string;
+    raw[length + 1] = raw[i + 1] as string;
+    length += 2;
+  }
+  raw.length = length;
+}
+
+/** The fields that a `Connection` value names. */
+function optionsOf(value: string): readonly string[] {
+  if (value === 'keep-alive' || value === 'close') return NONE;
+  const options = connectionOptions(value).filter((option) => option !== 'keep-alive' && option !== 'close');
+  const invalid = options.find((option) => NEVER_IN_CONNECTION.has(option));
+  if (invalid === undefined) return options;
+  throw validationError(
+    'bad_request',
+    `Connection names ${invalid}`,
+    `the Connection header names ${invalid}, which is meant for all recipients: remove it from Connection`,
+  );
+}
+
+function underscoreError(name: string): Error {
+  return validationError(
+    'bad_request',
+    `header name with an underscore: ${name.slice(0, 100)}`,
+    'a header name contains an underscore (config.http.headersWithUnderscores)',
+  );
 }

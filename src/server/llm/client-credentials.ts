@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isCredentialName } from '../../core/credentials.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
-import { withoutParameters } from '../kernel/path.ts';
+import { withoutParameters } from '../kernel/request-target.ts';
 
 /**
  * Headers that select an account or carry a credential, in addition to those of `isCredentialName` (`x-api-key`,

@@ -1,5 +1,5 @@
 import type { RequestContext } from '../kernel/request-context.ts';
-import { tokenListeners } from '../kernel/token-usage.ts';
+import { tokenListeners } from '../kernel/shared-slots.ts';
 import type { LlmCall } from './call.ts';
 import type { PriceCatalog } from './cost/catalog.ts';
 import { countMedia, textBytes } from './texts.ts';

@@ -1,6 +1,6 @@
-import { allowedModels } from '../kernel/caller.ts';
 import { textReply } from '../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { allowedModels } from '../kernel/shared-slots.ts';
 import { decodeSegment, withoutVersion } from './endpoints.ts';
 import type { Model } from './model.ts';
 import { forbiddenModel, unknownModel } from './model-errors.ts';

@@ -1,11 +1,11 @@
 import { redactTarget } from '../../core/credentials.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
 import { byForm } from '../../core/redact.ts';
-import { credentialParameters, jwtClaims } from '../kernel/caller.ts';
 import type { CelResult } from '../kernel/expression.ts';
 import { GATEWAY } from '../kernel/gateway-name.ts';
-import { withoutParameters } from '../kernel/path.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
+import { withoutParameters } from '../kernel/request-target.ts';
+import { credentialParameters, jwtClaims } from '../kernel/shared-slots.ts';
 import { type LlmCall, llmCall, refusedModel } from '../llm/call.ts';
 import { mcpFields } from '../mcp/request-fields.ts';
 

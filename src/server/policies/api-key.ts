@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { toCel } from '../expressions/cel/values.ts';
 import { defineVariable } from '../expressions/variable.ts';
-import { allowedModels, principal } from '../kernel/caller.ts';
 import { definePolicy, readsMemberOf } from '../kernel/policy.ts';
+import { allowedModels, principal } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import { credentialLocation, locationSchema } from './credential-location.ts';
 

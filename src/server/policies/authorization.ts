@@ -3,8 +3,8 @@ import { AppError } from '../../core/errors.ts';
 import { resolverFor } from '../expressions/resolver.ts';
 import { compileRules, ruleSchema, rulesByEffect, warnOfMixedRules } from '../expressions/rules.ts';
 import { requestScope } from '../expressions/scopes.ts';
-import { jwtClaims, scopeChallenge } from '../kernel/caller.ts';
 import { definePolicy } from '../kernel/policy.ts';
+import { jwtClaims, scopeChallenge } from '../kernel/shared-slots.ts';
 
 const schema = z
   .strictObject({

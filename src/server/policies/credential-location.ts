@@ -3,11 +3,11 @@ import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { headersView } from '../expressions/request-variables.ts';
 import { resolverFor } from '../expressions/resolver.ts';
 import { requestScope } from '../expressions/scopes.ts';
-import { credentialParameters } from '../kernel/caller.ts';
 import type { CompileContext, SecretNames } from '../kernel/compile-context.ts';
-import { withoutParameters } from '../kernel/path.ts';
 import { warnOfRemovedHeader } from '../kernel/removed-header.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
+import { withoutParameters } from '../kernel/request-target.ts';
+import { credentialParameters } from '../kernel/shared-slots.ts';
 
 /** Schema of the location of a credential in a request, for all policies that read one. */
 export const locationSchema = z

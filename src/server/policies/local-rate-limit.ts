@@ -12,7 +12,7 @@ import type { Expression, VariableResolver } from '../kernel/expression.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
 import type { PolicyRoute } from '../kernel/policy.ts';
 import { definePolicy } from '../kernel/policy.ts';
-import { tokenListeners } from '../kernel/token-usage.ts';
+import { tokenListeners } from '../kernel/shared-slots.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 const limitSchema = z.strictObject({

@@ -2,14 +2,13 @@ import { withoutSecrets } from '../../core/schema/secrets.ts';
 import type { RouteNames } from '../config/dump/names.ts';
 import type { RoutePlan } from '../config/plan.ts';
 import { backendKinds, policyKinds } from '../features.ts';
-import { canonicalName } from '../kernel/authority.ts';
 import type { BackendKind } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import { compileMatches } from '../kernel/match.ts';
 import type { PolicyKind } from '../kernel/policy.ts';
-import type { Backend, ClientApi, Policy, Route } from '../kernel/request-context.ts';
-import type { RequestMatcher } from '../kernel/routable.ts';
+import type { Backend, ClientApi, Policy, RequestMatcher, Route } from '../kernel/request-context.ts';
+import { canonicalName } from '../kernel/request-target.ts';
 import { type ContextOptions, createContext } from './compile-context.ts';
 import type { ComponentCache } from './component-cache.ts';
 

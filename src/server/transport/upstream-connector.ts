@@ -1,6 +1,5 @@
 import { buildConnector } from 'undici';
-import type { CallMeter } from '../kernel/call-meter.ts';
-import type { CallSpan } from '../kernel/observer.ts';
+import type { CallMeter, CallSpan } from '../kernel/observer.ts';
 import { hostLookup } from './host-lookup.ts';
 import type { UpstreamRequest } from './upstream-request.ts';
 import { coalesceSmallWrites } from './write-coalescing.ts';

@@ -1,7 +1,6 @@
 import type { Dispatcher, Pool } from 'undici';
-import type { CallMeter } from '../kernel/call-meter.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
-import type { RequestSpan } from '../kernel/observer.ts';
+import type { CallMeter, RequestSpan } from '../kernel/observer.ts';
 import type { Reachability } from './reachability.ts';
 import type { UpstreamBody } from './upstream-body.ts';
 

@@ -1,6 +1,6 @@
 import type { RouteSelectionMessage, TracePlace } from '../../../core/trace/event.ts';
 import type { Policy, Reply, RequestContext, Route } from '../../kernel/request-context.ts';
-import { explainSkipped } from '../../kernel/route-explain.ts';
+import { explainSkipped } from '../../kernel/router.ts';
 import type { Tracer } from './tracer.ts';
 
 /** Listener policies, which apply before routing. */

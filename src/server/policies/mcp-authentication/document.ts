@@ -1,6 +1,6 @@
 import { readJsonFile } from '../../../core/json-file.ts';
 import { LIMITS } from '../../../core/limits.ts';
-import type { CallMeter } from '../../kernel/call-meter.ts';
+import type { CallMeter } from '../../kernel/observer.ts';
 import { createUpstream, type Upstream } from '../../transport/upstream.ts';
 import { explainUpstreamError } from '../../transport/upstream-error.ts';
 

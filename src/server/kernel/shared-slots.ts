@@ -1,5 +1,7 @@
 import { Slot } from './slot.ts';
 
+// What one feature tells others of a request. Features do not import each other, so these slots belong to the kernel.
+
 /** Identity of the caller: `issuer subject`, or a hash of its key. Set by the authenticating policy; sessions are bound to it. */
 export const principal = new Slot<string>();
 
@@ -16,3 +18,12 @@ export const scopeChallenge = new Slot<(ruleSource: string) => string>();
 
 /** Query parameters that carried credentials in this request. Logs omit them. */
 export const credentialParameters = new Slot<ReadonlySet<string>>();
+
+/** Called with the sum of input and output tokens when a model call has ended. Set by policies that limit tokens. */
+export const tokenListeners = new Slot<((tokens: number) => void)[]>();
+
+/**
+ * Whether an expression of the access log, the metrics or the spans may read one of these dotted paths, such as
+ * `request.body`. Features record payloads for the log only if one does.
+ */
+export const logReads = new Slot<{ reads(...paths: readonly string[]): boolean }>();
