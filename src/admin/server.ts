@@ -5,7 +5,7 @@ import { LIMITS } from '../core/limits.ts';
 import { isLoopback, type ListenAddress } from '../core/listen.ts';
 import type { Redactor } from '../core/redact.ts';
 import { redactorOf } from '../server/config/redact.ts';
-import type { CurrentConfig } from '../server/runtime/current-config.ts';
+import type { CurrentConfig } from '../server/runtime/reload/live-config.ts';
 import type { Endpoint } from './endpoint.ts';
 import { endpoints } from './endpoints/index.ts';
 import { statusPage } from './endpoints/status.ts';

@@ -1,8 +1,8 @@
 import type { LineSink, Log } from '../core/log.ts';
 import type { Redactor } from '../core/redact.ts';
 import type { Queued } from '../server/observe/trace-stream.ts';
-import type { CurrentConfig, ReloadState } from '../server/runtime/current-config.ts';
 import type { Gateway } from '../server/runtime/gateway.ts';
+import type { CurrentConfig, ReloadState } from '../server/runtime/reload/live-config.ts';
 import type { LogLevels } from './log-levels.ts';
 import type { RecentRequests } from './recent-requests.ts';
 

@@ -3,8 +3,7 @@ import { pathText } from '../../core/diagnostic.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { headerChanges } from '../../server/kernel/header-changes.ts';
 import { HeaderList } from '../../server/kernel/header-list.ts';
-import { createUpstream } from '../../server/transport/upstream.ts';
-import { tryConnection } from '../../server/transport/upstream-connector.ts';
+import { createUpstream, tryConnection } from '../../server/transport/upstream.ts';
 import { explainUpstreamError } from '../../server/transport/upstream-error.ts';
 import {
   type CheckContext,

@@ -11,11 +11,10 @@ import { type LoadedConfig, loadConfigText, readConfigFile } from '../../server/
 import type { Config } from '../../server/config/schema.ts';
 import { OperatorServerError, openSignalServers } from '../../server/observe/operator-servers.ts';
 import { Readiness } from '../../server/observe/readiness.ts';
-import type { CurrentConfig } from '../../server/runtime/current-config.ts';
 import { findProblems } from '../../server/runtime/find-problems.ts';
 import { type Gateway, startGateway } from '../../server/runtime/gateway.ts';
 import { PortError, portDiagnostic } from '../../server/runtime/port.ts';
-import { LiveConfig } from '../../server/runtime/reload/live-config.ts';
+import { type CurrentConfig, LiveConfig } from '../../server/runtime/reload/live-config.ts';
 import { compileRuntime } from '../../server/runtime/runtime.ts';
 import { ConfiguredAdminAddressError, openAdminServer } from '../admin-server.ts';
 import { banner, readyFields } from '../banner.ts';

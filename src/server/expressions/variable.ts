@@ -1,3 +1,4 @@
+import type { VariableResolver } from '../kernel/expression.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { type Declaration, declareRoot } from './cel/declarations.ts';
 
@@ -38,11 +39,36 @@ export function registerVariables(variables: readonly Variable[]): void {
   }
 }
 
-export function variableNamed(name: string): Variable | undefined {
+function variableNamed(name: string): Variable | undefined {
   return registered.get(name);
 }
 
 /** Removes members with the value undefined: a missing member evaluates as absent, an undefined one would not. */
 export function defined<M extends Readonly<Record<string, unknown>>>(record: M): object {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined));
+}
+
+/** Resolves the variables of a request. Most are created when first read and then cached. `overrides` take precedence. */
+export function resolverFor(
+  ctx: RequestContext,
+  overrides?: Readonly<Record<string, unknown>>,
+): VariableResolver {
+  const resolver: VariableResolver = (root) => {
+    if (overrides !== undefined && root in overrides) return overrides[root];
+    const variable = variableNamed(root);
+    if (variable === undefined) return null;
+    return variable.isLive ? (variable.value(ctx) ?? null) : ctx.variable(root, variable.value);
+  };
+  if (ctx.span !== undefined) resolver.span = ctx.span;
+  if (ctx.observer !== undefined) {
+    const peek = (root: string): unknown =>
+      overrides !== undefined && root in overrides ? overrides[root] : variableOf(root, ctx);
+    resolver.observed = { observer: ctx.observer, peek };
+  }
+  return resolver;
+}
+
+/** The current value of a root variable, without caching it. */
+export function variableOf(root: string, ctx: RequestContext): unknown {
+  return variableNamed(root)?.value(ctx) ?? null;
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { resolverFor } from '../expressions/resolver.ts';
+import { resolverFor } from '../expressions/variable.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { ClientApi, Reply, RequestContext } from '../kernel/request-context.ts';

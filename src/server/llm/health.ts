@@ -3,7 +3,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { durationSchema, durationText } from '../../core/schema/duration.ts';
 import { CelEvaluationError } from '../expressions/cel/expression.ts';
 import { ResponseView } from '../expressions/request-variables.ts';
-import { resolverFor } from '../expressions/resolver.ts';
+import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';

@@ -1,6 +1,6 @@
 import { AppError } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { resolverFor } from '../expressions/resolver.ts';
+import { resolverFor } from '../expressions/variable.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
 import type { LlmCall } from './call.ts';

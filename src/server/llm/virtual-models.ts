@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CelEvaluationError } from '../expressions/cel/expression.ts';
 import { toCel } from '../expressions/cel/values.ts';
-import { resolverFor } from '../expressions/resolver.ts';
+import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression } from '../kernel/expression.ts';
 import type { RequestContext } from '../kernel/request-context.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { readsUnguarded } from '../expressions/cel/expression.ts';
-import { resolverFor } from '../expressions/resolver.ts';
 import { compileRules, type RuleSet, ruleSchema, rulesByEffect } from '../expressions/rules.ts';
+import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { TracedExpression } from '../kernel/expression.ts';
 import { definePolicy } from '../kernel/policy.ts';

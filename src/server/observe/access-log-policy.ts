@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
-import { resolverFor } from '../expressions/resolver.ts';
+import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { CelResult, Expression } from '../kernel/expression.ts';
 import type { RequestContext } from '../kernel/request-context.ts';

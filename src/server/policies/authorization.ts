@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
-import { resolverFor } from '../expressions/resolver.ts';
 import { compileRules, ruleSchema, rulesByEffect, warnOfMixedRules } from '../expressions/rules.ts';
 import { requestScope } from '../expressions/scopes.ts';
+import { resolverFor } from '../expressions/variable.ts';
 import { definePolicy } from '../kernel/policy.ts';
 import { jwtClaims, scopeChallenge } from '../kernel/shared-slots.ts';
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { headersView } from '../expressions/request-variables.ts';
-import { resolverFor } from '../expressions/resolver.ts';
 import { requestScope } from '../expressions/scopes.ts';
+import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext, SecretNames } from '../kernel/compile-context.ts';
 import { warnOfRemovedHeader } from '../kernel/removed-header.ts';
 import type { RequestContext } from '../kernel/request-context.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { AppError } from '../../core/errors.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
-import { resolverFor } from '../expressions/resolver.ts';
 import { requestScope } from '../expressions/scopes.ts';
+import { resolverFor } from '../expressions/variable.ts';
 import type { Expression, VariableResolver } from '../kernel/expression.ts';
 import { HeaderList, isHeaderValue, isSettableHeader, SETTABLE_HEADER } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';

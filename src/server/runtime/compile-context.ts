@@ -3,7 +3,6 @@ import type { TracePlace } from '../../core/trace/event.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import { CelEvaluationError, CelSyntaxError, compileExpression } from '../expressions/cel/expression.ts';
 import { whyUnavailable } from '../expressions/scopes.ts';
-import { traced } from '../expressions/traced-expression.ts';
 import type { CompileContext, Problem } from '../kernel/compile-context.ts';
 import type { Expression, ExpressionScope, TracedExpression } from '../kernel/expression.ts';
 
@@ -152,4 +151,29 @@ export function locationOf(source: YamlSource, path: Path, at: 'key' | 'value'):
     configLine: start.line,
     configColumn: start.column,
   };
+}
+
+/** Makes an expression report its results to the request's observer. Without one, this costs a check for `undefined`. */
+function traced(expression: Expression, variables: readonly string[], place: TracePlace): TracedExpression {
+  const placed: TracedExpression = {
+    ...expression,
+    place,
+    variables,
+    evaluate(resolver) {
+      const { observed } = resolver;
+      if (observed === undefined) return expression.evaluate(resolver);
+      const { observer, peek } = observed;
+      const since = observer.now;
+      try {
+        const value = expression.evaluate(resolver);
+        observer.expression(placed, since, peek, { value });
+        return value;
+      } catch (error) {
+        if (error instanceof CelEvaluationError)
+          observer.expression(placed, since, peek, { error: error.message });
+        throw error;
+      }
+    },
+  };
+  return placed;
 }

@@ -17,11 +17,9 @@ import type { Tracing } from '../observe/otlp/tracing.ts';
 import { traceBegin, traceEnd } from '../observe/trace/listener.ts';
 import { TraceObserver } from '../observe/trace/trace-observer.ts';
 import { createTraceSubscribers, type TraceSubscribers } from '../observe/trace-subscribers.ts';
-import type { ActiveConfig } from './active-config.ts';
-import { activeConfig } from './active-config.ts';
 import type { RetiredComponents } from './component-cache.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';
-import { openPort, type Port, type PortEvents, portKey } from './port.ts';
+import { type ActiveConfig, activeConfig, openPort, type Port, type PortEvents, portKey } from './port.ts';
 import type { GatewayRuntime, Runtime } from './runtime.ts';
 
 export { PortError } from './port.ts';

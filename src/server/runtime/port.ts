@@ -2,9 +2,23 @@ import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
 import type { GatewayPlan } from '../config/plan.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { Slot } from '../kernel/slot.ts';
+import type { BindMetrics } from '../observe/metrics/metrics.ts';
+import type { Tracing } from '../observe/otlp/tracing.ts';
 import { type Listener, openListener } from '../transport/listener.ts';
-import type { ActiveConfig } from './active-config.ts';
-import { activeConfig } from './active-config.ts';
+import type { GatewayRuntime, Runtime } from './runtime.ts';
+
+/** The configuration that one port uses for new requests. A reload replaces it; in-flight requests keep theirs. */
+export interface ActiveConfig {
+  readonly runtime: Runtime;
+  /** With tracing, its router also decides for each request whether a span is recorded. */
+  readonly gateway: GatewayRuntime;
+  readonly tracing: Tracing | undefined;
+  readonly bind: BindMetrics | undefined;
+}
+
+/** The configuration that handles a request from start to end. A reload does not change it. */
+export const activeConfig = new Slot<ActiveConfig>();
 
 /** A port that could not be opened. `path` is its path in the configuration, `code` that of Node's error. */
 export class PortError extends Error {

@@ -5,8 +5,7 @@ import { backendTimeouts, defineBackend } from '../kernel/backend.ts';
 import { withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
-import { parseAddress } from './service-address.ts';
-import { createUpstream, type Upstream } from './upstream.ts';
+import { createUpstream, parseAddress, type Upstream } from './upstream.ts';
 
 /** Returns the Host header for a service, given the client's and the service's own. */
 export type HostRewrite = (

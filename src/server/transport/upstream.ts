@@ -1,16 +1,21 @@
 import { isIP } from 'node:net';
-import { type Dispatcher, Pool } from 'undici';
+import { buildConnector, type Dispatcher, Pool } from 'undici';
 import { AppError, errorType } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
 import type { CallMeter, CallSpan } from '../kernel/observer.ts';
 import { hostLookup } from './host-lookup.ts';
-import { Reachability } from './reachability.ts';
-import { Relay } from './relay.ts';
-import { startCallSpan, upstreamConnector } from './upstream-connector.ts';
 import { explainUpstreamError } from './upstream-error.ts';
-import type { Destination, UpstreamRequest, UpstreamResponse } from './upstream-request.ts';
+import {
+  type Destination,
+  Reachability,
+  Relay,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from './upstream-request.ts';
+import { coalesceSmallWrites } from './write-coalescing.ts';
 
 /** Address of an upstream: an origin such as `https://host:port`, or a Unix socket. */
 export interface UpstreamAddress {
@@ -164,5 +169,110 @@ function relay(
   return new Promise((resolve, reject) => {
     const call = new Relay(request, span, destination, resolve, reject);
     if (!call.isAborted) destination.pool.dispatch(dispatchOptions(request, span), call);
+  });
+}
+
+/**
+ * Parses the address of an HTTP service: `host:port`, a URL without a path, or `unix:/path/of/socket`. Reports a problem
+ * and returns undefined for any other text.
+ */
+export function parseAddress(text: string, context: CompileContext): UpstreamAddress | undefined {
+  if (text.startsWith('unix:')) {
+    const socketPath = text.slice('unix:'.length).replace(/^\/\//, '');
+    // sun_path has 108 bytes including the terminating NUL on Linux, 104 on macOS.
+    if (socketPath.startsWith('/') && socketPath.length < 104)
+      return { origin: 'http://localhost', socketPath };
+    context.report({
+      code: 'AGW0104',
+      message: `\`${text}\` is not a socket path`,
+      help: 'write `unix:/path/of/socket`, below 104 characters',
+    });
+    return undefined;
+  }
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase();
+  if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') {
+    context.report({ code: 'AGW0104', message: `invalid scheme: \`${scheme}\``, help: 'use http or https' });
+    return undefined;
+  }
+  if (text.includes('@')) {
+    // The text is not quoted, because it may contain a password.
+    context.report({
+      code: 'AGW0104',
+      message: 'credentials in an address are not supported',
+      help: 'remove `user:password@`',
+    });
+    return undefined;
+  }
+  const url = /^https?:\/\//.test(text) ? text : `http://${text}`;
+  const isUrl = url === text;
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  const hasPort = isUrl || /:\d+$/.test(text);
+  if (parsed === undefined || !hasPort || parsed.username !== '' || parsed.password !== '') {
+    context.report({
+      code: 'AGW0104',
+      message: `\`${text}\` is not the address of a service`,
+      help: 'write `host:port`, `https://host` or `unix:/path`',
+    });
+    return undefined;
+  }
+  if (parsed.pathname !== '/' || parsed.search !== '' || parsed.hash !== '') {
+    context.report({
+      code: 'AGW0104',
+      message: 'the address must not have a path',
+      label: `keep \`${parsed.origin}\``,
+    });
+    return undefined;
+  }
+  return { origin: parsed.origin };
+}
+
+/** undici's connector, which also records the connection time and coalesces small writes. */
+function upstreamConnector(
+  options: buildConnector.BuildOptions,
+  meter: CallMeter | undefined,
+): buildConnector.connector {
+  const connect = buildConnector(options);
+  return (target, callback) => {
+    const started = performance.now();
+    connect(target, ((...[error, socket]: Parameters<buildConnector.Callback>) => {
+      if (error !== null) return callback(error, null);
+      meter?.connected(target.protocol === 'https:' ? 'tls' : 'plaintext', performance.now() - started);
+      coalesceSmallWrites(socket);
+      callback(null, socket);
+    }) as buildConnector.Callback);
+  };
+}
+
+/** Starts the span of a call, if the request that it is made for is recorded. */
+function startCallSpan(
+  { client, span = client?.span, method, path }: UpstreamRequest,
+  meter: CallMeter | undefined,
+  address: string,
+  origin: string,
+): CallSpan | undefined {
+  if (span === undefined || meter === undefined) return undefined;
+  return span.http({ kind: meter.kind, subtype: meter.subtype, method, address, origin, path });
+}
+
+/**
+ * Connects to an HTTP server like an `Upstream`, with TLS for `https:`, and disconnects. Resolves to the error, for
+ * `explainUpstreamError`, or undefined. `timeout` is in ms and includes the host lookup.
+ */
+export function tryConnection(
+  { protocol, host, hostname, port }: URL,
+  timeout: number,
+): Promise<Error | undefined> {
+  const connect = buildConnector({ timeout, lookup: hostLookup.forConnect });
+  const target = {
+    protocol,
+    host,
+    hostname: hostname.replace(/^\[|\]$/g, ''),
+    port: port || (protocol === 'https:' ? '443' : '80'),
+  };
+  return new Promise((resolve) => {
+    connect(target, (error, socket) => {
+      socket?.destroy();
+      resolve(error ?? undefined);
+    });
   });
 }

@@ -1,9 +1,9 @@
 import { type Compilation, findLocal, problem, type Scope, type Step } from './compilation.ts';
+import { misspelledMember, unknownVariable } from './declarations.ts';
 import { CelEvaluationError } from './errors.ts';
 import { item, member, throughOptional } from './maps.ts';
 import type { Node, NodeOf } from './syntax.ts';
 import { CelOptional, CelType, isList, type Value } from './values.ts';
-import { misspelledMember, unknownVariable } from './variables.ts';
 
 type Access = NodeOf<'member'> | NodeOf<'index'>;
 

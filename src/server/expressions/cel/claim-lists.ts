@@ -1,5 +1,4 @@
-import { mapOperands } from './operands.ts';
-import type { Node, NodeOf } from './syntax.ts';
+import { mapOperands, type Node, type NodeOf } from './syntax.ts';
 import { CelOptional, type Value } from './values.ts';
 
 /**

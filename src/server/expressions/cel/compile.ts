@@ -1,14 +1,25 @@
 import type { Span } from '../../kernel/expression.ts';
 import { compileAccess, compileName, staticPath } from './access.ts';
-import { add, divide, int, multiply, negate, not, remainder, subtract } from './arithmetic.ts';
 import { compileCall } from './calls.ts';
 import { asList, withClaimLists } from './claim-lists.ts';
 import { Compilation, problem, type Scope, type Step } from './compilation.ts';
 import { declarationOf } from './declarations.ts';
-import { compare, contains, equal } from './equality.ts';
 import { absorbable, CelEvaluationError } from './errors.ts';
 import { mapKey } from './maps.ts';
 import { nonBooleanType, STRING } from './non-boolean-type.ts';
+import {
+  add,
+  compare,
+  contains,
+  divide,
+  equal,
+  int,
+  multiply,
+  negate,
+  not,
+  remainder,
+  subtract,
+} from './operators.ts';
 import type { BinaryOperator, Node, NodeOf } from './syntax.ts';
 import { type MapKey, typeName, Uint, type Value } from './values.ts';
 

@@ -3,9 +3,8 @@ import { compile } from './compile.ts';
 import { parse } from './engine.ts';
 import { CelEvaluationError, CelSyntaxError } from './errors.ts';
 import { enterBudget, leaveBudget } from './limits.ts';
-import { operandsOf } from './operands.ts';
 import { fromCel } from './results.ts';
-import type { Node } from './syntax.ts';
+import { type Node, operandsOf } from './syntax.ts';
 
 /** A subexpression, `source.slice(start, end)`, and the outcome of evaluating it alone. */
 export interface ExplainedPart {

@@ -1,7 +1,6 @@
 import type { Span } from '../../kernel/expression.ts';
 import { dottedName } from './access.ts';
-import { operandsOf } from './operands.ts';
-import type { Node } from './syntax.ts';
+import { type Node, operandsOf } from './syntax.ts';
 
 /** Where an expression needs an entry of a map. */
 export interface NeededEntry extends Span {

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { z } from 'zod';
 import { tryEvaluate } from '../../expressions/cel/expression.ts';
-import { resolverFor } from '../../expressions/resolver.ts';
+import { resolverFor } from '../../expressions/variable.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { CelResult } from '../../kernel/expression.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';

@@ -4,7 +4,7 @@ import type { RequestState } from '../../../core/trace/event.ts';
 import { HeadersView } from '../../expressions/cel/headers-view.ts';
 import { CelStruct } from '../../expressions/cel/values.ts';
 import { ResponseView } from '../../expressions/request-variables.ts';
-import { variableOf } from '../../expressions/resolver.ts';
+import { variableOf } from '../../expressions/variable.ts';
 import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { type SizeBudget, toTraceJson } from './trace-json.ts';

@@ -2,7 +2,7 @@ import { AppError, messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { CelEvaluationError } from '../../expressions/cel/errors.ts';
 import { ResponseView } from '../../expressions/request-variables.ts';
-import { resolverFor } from '../../expressions/resolver.ts';
+import { resolverFor } from '../../expressions/variable.ts';
 import type { Expression, VariableResolver } from '../../kernel/expression.ts';
 import { HeaderList, isHeaderValue, removeHopByHop } from '../../kernel/header-list.ts';
 import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';

@@ -2,8 +2,12 @@ import { requestScope } from '../../expressions/scopes.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import type { Expression } from '../../kernel/expression.ts';
 import { warnOfRemovedHeader } from '../../kernel/removed-header.ts';
-import { parseAddress } from '../../transport/service-address.ts';
-import { createUpstream, type Upstream, type UpstreamAddress } from '../../transport/upstream.ts';
+import {
+  createUpstream,
+  parseAddress,
+  type Upstream,
+  type UpstreamAddress,
+} from '../../transport/upstream.ts';
 import type { Config } from './schema.ts';
 import { authorizationReplyScope } from './scope.ts';
 

@@ -1,6 +1,6 @@
-import { contains } from '../equality.ts';
 import { chargeItems, chargeRead } from '../limits.ts';
 import { isMap, mapEntries, mapKeys } from '../maps.ts';
+import { contains } from '../operators.ts';
 import {
   type CelObject,
   type HostMap,

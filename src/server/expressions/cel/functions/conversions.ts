@@ -1,6 +1,6 @@
-import { int, uint } from '../arithmetic.ts';
 import { CelEvaluationError } from '../errors.ts';
 import { chargeRead } from '../limits.ts';
+import { int, uint } from '../operators.ts';
 import { Duration, Timestamp } from '../time.ts';
 import { CelType, isBytes, Keyed, typeName, Uint, type Value } from '../values.ts';
 import { type FunctionDefinition, fn, invalid, mismatch, text } from './define.ts';

@@ -1,6 +1,5 @@
-import { int, uint } from '../arithmetic.ts';
-import { compare, numeric } from '../equality.ts';
 import { chargeItems } from '../limits.ts';
+import { compare, int, numeric, uint } from '../operators.ts';
 import { isList, Uint, type Value } from '../values.ts';
 import { type FunctionDefinition, fn, invalid, mismatch } from './define.ts';
 
