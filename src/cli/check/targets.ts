@@ -1,7 +1,6 @@
 import { connect } from 'node:net';
 import { messageOf } from '../../core/errors.ts';
-import { childEnvironment } from '../../server/mcp/targets/environment.ts';
-import { findCommand } from '../../server/mcp/targets/find-command.ts';
+import { childEnvironment, findCommand } from '../../server/mcp/targets/environment.ts';
 import {
   type CheckContext,
   type CheckGroup,

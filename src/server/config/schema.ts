@@ -8,7 +8,7 @@ import { matchSchema } from '../kernel/match.ts';
 import { PATH_MODES } from '../kernel/request-target.ts';
 import { UNDERSCORE_MODES } from '../kernel/validate-request.ts';
 import { llmFields } from '../llm/backend.ts';
-import { catalogReferenceSchema } from '../llm/cost/load.ts';
+import { catalogReferenceSchema } from '../llm/cost/catalog.ts';
 import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log-policy.ts';
 import { metricsSchema } from '../observe/metrics/metrics-policy.ts';

@@ -7,15 +7,14 @@ import { logReads } from '../kernel/shared-slots.ts';
 import { failedBeforeSending } from '../transport/upstream-error.ts';
 import type { LlmCall } from './call.ts';
 import { llmCall } from './call.ts';
-import type { CallBody } from './call-body.ts';
+import { type CallBody, changeFields } from './call-body.ts';
 import { callProvider } from './call-provider.ts';
 import { promptOf } from './conversation.ts';
-import { type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
+import { allowsCall, type Endpoint, endpointAt, isModelList, passthroughAt } from './endpoints.ts';
 import { errorBody, llmError } from './errors.ts';
 import type { Failover } from './failover.ts';
-import { checkMessages } from './guardrails/check.ts';
-import { compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
-import { requestTexts } from './guardrails/request-texts.ts';
+import { requestTexts } from './guardrails/guarded-texts.ts';
+import { checkMessages, compileGuardrails, guardrailsSchema } from './guardrails/guardrails.ts';
 import type { Webhook } from './guardrails/webhook.ts';
 import {
   compileModel,
@@ -26,16 +25,12 @@ import {
   reportUnknownKinds,
   sendsProviderKey,
 } from './model.ts';
-import { unknownModel } from './model-errors.ts';
-import { type ModelListing, modelListResponse, requireAllowed } from './model-list.ts';
-import { bySpecificity, matchesModel } from './model-patterns.ts';
-import { allowsCall } from './passthrough.ts';
+import { type ModelListing, modelListResponse, requireAllowed, unknownModel } from './model-list.ts';
+import { bySpecificity, matchesModel, reportUnreachableModels } from './model-patterns.ts';
 import { readRequest, requestedModel } from './read-request.ts';
 import { processResponse, requireGuardable } from './response.ts';
 import { countMedia } from './texts.ts';
 import { traceEvictedTargets, traceLlmReply, traceLlmRequest } from './trace-events.ts';
-import { changeFields } from './transform.ts';
-import { reportUnreachableModels } from './unreachable-models.ts';
 import {
   chooseTarget,
   compileVirtualModels,

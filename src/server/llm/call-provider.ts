@@ -3,14 +3,15 @@ import { LIMITS } from '../../core/limits.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import { HeaderList, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { DecodedBody, isDecodable } from '../transport/decoded-body.ts';
+import type { UpstreamBody } from '../transport/upstream-body.ts';
 import type { UpstreamResponse } from '../transport/upstream-request.ts';
 import type { LlmCall } from './call.ts';
 import type { CallBody } from './call-body.ts';
-import { dropCredentials, withoutCredentials } from './client-credentials.ts';
-import { decodeResponse } from './decode-response.ts';
-import type { EndpointStats, Outcome } from './endpoint-stats.ts';
+import { dropCredentials, withoutCredentials } from './credentials.ts';
 import { pathAtProvider } from './endpoints.ts';
 import { llmError } from './errors.ts';
+import type { EndpointStats, Outcome } from './health.ts';
 import type { Model } from './model.ts';
 import { traceEviction } from './trace-events.ts';
 
@@ -137,3 +138,37 @@ function rejectRedirect(
     `${endpoint}: the provider responded with ${status}, a redirect${origin}: \`baseUrl\` must be the final address`,
   );
 }
+
+/**
+ * Decompresses a provider's response and corrects its headers. Some providers compress despite `accept-encoding:
+ * identity`, but metering, guardrails and key redaction need the plain bytes. Throws an `AppError` (502) for an unknown
+ * encoding or a body that does not match it.
+ */
+async function decodeResponse(
+  ctx: RequestContext,
+  headers: HeaderList,
+  body: UpstreamBody,
+): Promise<UpstreamBody> {
+  const coding = headers.all('content-encoding').join(', ').trim().toLowerCase();
+  if (coding === '' || coding === 'identity') return body;
+  if (!isDecodable(coding)) {
+    body.discard();
+    throw undecodable(ctx, `the response has the content-encoding \`${coding.slice(0, 100)}\``);
+  }
+  headers.delete('content-encoding');
+  headers.delete('content-length');
+  const decoded = new DecodedBody(body, coding);
+  // The head of a stream is sent immediately, so the first bytes of the body are not awaited.
+  const isStream = headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true;
+  if (!isStream) await decoded.started;
+  if (decoded.failed !== undefined) throw undecodable(ctx, decoded.failed);
+  return decoded.body;
+}
+
+const undecodable = ({ endpoint }: RequestContext, why: string): Error =>
+  llmError(
+    'upstream_invalid',
+    'upstream_failed',
+    'failed to process LLM response: it cannot be decoded',
+    `${endpoint}: ${why}`,
+  );

@@ -1,6 +1,6 @@
 import { Slot } from '../kernel/slot.ts';
 import type { Completion, PromptMessage, StreamedCompletion } from './conversation.ts';
-import type { ProviderError } from './provider-error.ts';
+import type { ProviderError } from './errors.ts';
 import type { Usage } from './usage.ts';
 
 /** The state of one LLM call, for the access log and for expressions (`llm.*`). Filled in during the call. */

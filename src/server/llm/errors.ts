@@ -1,4 +1,5 @@
 import { AppError, ERRORS, type ErrorCode } from '../../core/errors.ts';
+import { membersOf, parseOrNothing } from './json-members.ts';
 
 /** An error in the OpenAI format: `{"error": {"message", "type", "code"}}`. `detail` is only logged. */
 export function llmError(code: ErrorCode, llmCode: string, message: string, detail?: string): AppError {
@@ -30,4 +31,42 @@ const RATE_LIMITED = 'rate_limit_exceeded';
 export function errorBody({ code, status, message }: AppError): { type: string; text: string } {
   if (code === 'rate_limited') return envelope(message, RATE_LIMITED, RATE_LIMITED);
   return envelope(message, status < 500 ? 'invalid_request_error' : 'api_error', code);
+}
+
+/** An error reported by a provider. */
+export interface ProviderError {
+  /** The provider's error name, such as `invalid_api_key`: `code`, else `type` (OpenAI), else `status` (Google). */
+  readonly name: string | undefined;
+}
+
+/** Only names are accepted, because sentences may quote the prompt or a key. */
+const NAME = /^[\w.-]{1,64}$/;
+
+/** Provider errors have a few hundred bytes. Longer bodies are not searched. */
+const MAX_BYTES = 65_536;
+
+/** The error in the body of an error response. Google's APIs wrap it in a list. */
+export function errorInBody(body: Buffer): ProviderError | undefined {
+  const parsed = parseOrNothing(body.toString('utf8', 0, MAX_BYTES));
+  return errorOf(membersOf(Array.isArray(parsed) ? parsed[0] : parsed)?.['error']);
+}
+
+/**
+ * The error in an event of a stream: an `error` member or, for `/v1/responses`, an event of type `error` or a failed
+ * response.
+ */
+export function errorInEvent(data: string): ProviderError | undefined {
+  const event = data.length > MAX_BYTES ? undefined : membersOf(parseOrNothing(data));
+  const inside = event?.['error'] ?? membersOf(event?.['response'])?.['error'];
+  return errorOf(inside) ?? (event?.['type'] === 'error' ? errorOf(event) : undefined);
+}
+
+/** Reads the value of an `error` member. Undefined unless it is an object. */
+export function errorOf(value: unknown): ProviderError | undefined {
+  const members = membersOf(value);
+  if (members === undefined) return undefined;
+  const name = [members['code'], members['type'], members['status']].find(
+    (text): text is string => typeof text === 'string' && NAME.test(text),
+  );
+  return { name };
 }

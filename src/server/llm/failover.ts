@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { EndpointStats } from './endpoint-stats.ts';
+import { EndpointStats } from './health.ts';
 import type { Model } from './model.ts';
 
 export const failoverSchema = z

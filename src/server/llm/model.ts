@@ -8,15 +8,14 @@ import { compileTextMatches, headerMatchesSchema } from '../kernel/match.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { matchesHeaders } from '../kernel/router.ts';
 import { createUpstream, type Upstream } from '../transport/upstream.ts';
-import { EndpointStats } from './endpoint-stats.ts';
+import type { FieldChanges } from './call-body.ts';
+import { keyEncodings } from './credentials.ts';
+import { type Passthrough, passthroughSchema } from './endpoints.ts';
 import { compileGuardrails, type Guardrails, guardrailsSchema } from './guardrails/guardrails.ts';
-import { compileHealth, type Health, healthSchema } from './health.ts';
-import { keyEncodings } from './key-redaction.ts';
+import { compileHealth, EndpointStats, type Health, healthSchema } from './health.ts';
 import { patternProblem } from './model-patterns.ts';
-import { type Passthrough, passthroughSchema } from './passthrough.ts';
 import { findProvider, providerNames } from './providers/index.ts';
 import type { ProviderKind } from './providers/provider.ts';
-import type { FieldChanges } from './transform.ts';
 import { llmRequestScope } from './variables.ts';
 
 /** The specification: "Up to 64 transformations per policy". */

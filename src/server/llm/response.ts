@@ -5,16 +5,14 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
 import type { LlmCall } from './call.ts';
 import { completionOf } from './conversation.ts';
-import { llmError } from './errors.ts';
-import { checkChoices } from './guardrails/check.ts';
-import { responseTexts } from './guardrails/response-texts.ts';
+import { redactKey, removeHeadersWithKey } from './credentials.ts';
+import { errorInBody, llmError } from './errors.ts';
+import { responseTexts } from './guardrails/guarded-texts.ts';
+import { checkChoices } from './guardrails/guardrails.ts';
 import { StreamGuard } from './guardrails/stream-guard.ts';
 import type { Webhook } from './guardrails/webhook.ts';
-import { redactKey, removeHeadersWithKey } from './key-redaction.ts';
-import { NonStreamingMeter, readNonStreaming } from './non-streaming-meter.ts';
-import { errorInBody } from './provider-error.ts';
+import { NonStreamingMeter, readNonStreaming, StreamMeter } from './response-meter.ts';
 import { LlmStream, recordFrames } from './stream.ts';
-import { StreamMeter } from './stream-meter.ts';
 
 export interface ResponseOptions {
   readonly guardrails: readonly Webhook[];

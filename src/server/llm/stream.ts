@@ -9,7 +9,7 @@ import { StreamedCompletion } from './conversation.ts';
 import { errorEvent } from './errors.ts';
 import { dataOf, FrameSplitter, OversizedFrameError } from './frames.ts';
 import type { StreamGuard } from './guardrails/stream-guard.ts';
-import type { StreamMeter } from './stream-meter.ts';
+import type { StreamMeter } from './response-meter.ts';
 
 /**
  * Relays a streamed completion to the client: meters it, runs guardrails, and ends it with an error event if it fails

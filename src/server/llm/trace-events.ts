@@ -3,8 +3,8 @@ import type { RequestObserver } from '../kernel/observer.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
 import type { LlmCall } from './call.ts';
-import type { EndpointStats } from './endpoint-stats.ts';
 import type { FailoverTarget } from './failover.ts';
+import type { EndpointStats } from './health.ts';
 
 const ROUTE_TYPES: Readonly<Record<LlmCall['operation'], LlmRouteType>> = {
   chat: 'Completions',

@@ -4,6 +4,7 @@ import { mcpProblem } from '../../core/outcome.ts';
 import type { EventStream } from '../../core/sse.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
 import type { CallSpan, RequestObserver, RequestSpan } from '../kernel/observer.ts';
+import { callSpan, failSpan, statusOf, traced, traceName, withTraceMeta } from './call-trace.ts';
 import type { Connection, Ready } from './connection.ts';
 import type { CallHandler, JsonRpcConnection } from './json-rpc-connection.ts';
 import type { RpcMessage } from './message.ts';
@@ -14,8 +15,6 @@ import type { Target } from './target.ts';
 import { publicProblem, TargetFailure } from './target-failure.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 import { UpstreamSessionLost } from './targets/http-channel.ts';
-import { callSpan, failSpan, withTraceMeta } from './trace-context.ts';
-import { statusOf, traced, traceName } from './traced.ts';
 
 /** One request of a client that is handled by a session. */
 export interface ClientCall {

@@ -7,10 +7,9 @@ import { parseMessage, type RpcMessage } from './message.ts';
 import { notificationMessage } from './protocol.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
 import type { Target } from './target.ts';
-import { detailOf, TargetFailure } from './target-failure.ts';
+import { detailOf, TargetFailure, timeoutFailure, timeoutMessage, withTimeout } from './target-failure.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 import { TimedOutLists } from './timed-out-lists.ts';
-import { timeoutFailure, timeoutMessage, withTimeout } from './timeouts.ts';
 
 export interface InitializeResult {
   readonly protocolVersion: string;

@@ -2,26 +2,28 @@ import { edit, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall, Rewrite } from './call.ts';
 import { answerError, forward } from './call.ts';
 import type { Connection } from './connection.ts';
-import { filterList, type Listing, listAll, listResult, renamedItem } from './lists.ts';
+import { filterList, type Listing, listAll, listResult, listTasks, renamedItem } from './lists.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import {
   type ItemKind,
+  inwardMessage,
   inwardName,
+  inwardTask,
   itemOf,
   LIST_METHODS,
   type ListMethod,
   type NamedItem,
   nameAt,
   namedItem,
+  outwardResult,
+  outwardUris,
 } from './names.ts';
-import { outwardUris } from './outward-uris.ts';
 import { RPC, RpcError, resultMessage, SESSION_REQUESTS } from './protocol.ts';
 import { ReplayedRequests } from './replayed-requests.ts';
 import type { McpFields } from './request-fields.ts';
-import { inwardMessage, outwardResult } from './task-ids.ts';
-import { listTasks, type Owner, ownerOfTask } from './tasks.ts';
-import { withTimeout } from './timeouts.ts';
-import { warnAboutToolNames } from './tool-names.ts';
+import type { Session } from './session.ts';
+import { withTimeout } from './target-failure.ts';
+import { warnAboutToolNames } from './target-warnings.ts';
 
 /**
  * Runs one request of a client on the targets of its session. The stream always gets a response; rejects only after an
@@ -160,6 +162,12 @@ function unambiguousItems({ access, session }: ClientCall, list: ListMethod, { l
   );
 }
 
+/** The target of an item, and the item's name there. */
+interface Owner {
+  readonly connection: Connection;
+  readonly name: string;
+}
+
 async function runOnOwner(call: ClientCall, item: NamedItem): Promise<void> {
   const { message } = call;
   const { kind, namePath } = item;
@@ -196,6 +204,15 @@ async function forwardInward(call: ClientCall, connection: Connection, message: 
       params['task'] !== undefined,
     );
   await forward(call, connection, inward, recordingReplayed(connection, inward, rewrite));
+}
+
+/** Returns the target of a task by the client's id. Throws `RpcError` for an unknown task. */
+function ownerOfTask({ connections }: Session, taskId: string): Owner {
+  const addressed = inwardTask(taskId);
+  const connection = connections.find(({ target }) => target.name === addressed?.target);
+  if (addressed === undefined || connection === undefined)
+    throw new RpcError(RPC.invalidParams, `Unknown task: ${taskId}`);
+  return { connection, name: addressed.name };
 }
 
 function prefixedOwner({ session }: ClientCall, kind: ItemKind, outward: string): Owner {

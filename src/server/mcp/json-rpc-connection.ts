@@ -1,11 +1,11 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { edit, members } from '../kernel/json-text.ts';
-import { logInvalidMessage } from './invalid-messages.ts';
 import { parseMessage, type RpcMessage, TARGET_BOUNDS, withId } from './message.ts';
 import { notificationMessage, RpcError, requestMessage } from './protocol.ts';
 import type { Channel, ChannelEvents, SendOptions, Target } from './target.ts';
-import { timeoutMessage } from './timeouts.ts';
+import { timeoutMessage } from './target-failure.ts';
+import { logInvalidMessage } from './target-warnings.ts';
 
 /** Callbacks for a forwarded request. Exactly one of `response`, `failure` and `cancelled` is called, once. */
 export interface CallHandler {

@@ -3,14 +3,14 @@ import { LIMITS } from '../../core/limits.ts';
 import { withTraceparent } from '../kernel/header-changes.ts';
 import { type Edit, edit, elements, valueAt } from '../kernel/json-text.ts';
 import type { ClientCall } from './call.ts';
+import { callSpan, traced } from './call-trace.ts';
 import type { Connection } from './connection.ts';
+import { waitForFirstTarget } from './initialize.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
-import { type ListMethod, outwardName } from './names.ts';
+import { type ListMethod, outwardName, outwardTask } from './names.ts';
 import { RPC, RpcError, resultMessage } from './protocol.ts';
-import { waitForFirstTarget } from './session-init.ts';
+import { withTimeout } from './target-failure.ts';
 import { UpstreamSessionLost } from './targets/http-channel.ts';
-import { callSpan } from './trace-context.ts';
-import { traced } from './traced.ts';
 
 /** Key in the `_meta` of a merged list that names the targets which are missing from it, and why. */
 const UNAVAILABLE_META_KEY = 'agctl/unavailableTargets';
@@ -59,7 +59,7 @@ export async function listAll(
 }
 
 /** Splits the results of these targets into lists and failures. */
-export function listingOf(
+function listingOf(
   connections: readonly Connection[],
   results: readonly PromiseSettledResult<TargetItems['items']>[],
 ): Listing {
@@ -88,10 +88,10 @@ export function listResult(
 const capabilityOf = (method: string): string => method.split('/')[0] as string;
 
 /** Member of a result that holds the items of a list, and member of an item that names it. */
-export type ListShape = { readonly member: string; readonly nameKey: string };
+type ListShape = { readonly member: string; readonly nameKey: string };
 
 /** Requests all pages of one target's list, up to `LIMITS.listPages`. Empty if the target does not offer the list. */
-export async function listTarget(
+async function listTarget(
   connection: Connection,
   call: ClientCall,
   method: string,
@@ -215,4 +215,39 @@ function stringAt(text: string, path: readonly string[]): string | undefined {
   const span = valueAt(text, path);
   if (span === undefined || text[span.start] !== '"') return undefined;
   return JSON.parse(text.slice(span.start, span.end)) as string;
+}
+
+const LIST = 'tasks/list';
+const SHAPE: ListShape = { member: 'tasks', nameKey: 'taskId' };
+
+/** Answers `tasks/list` with the tasks of all targets that support it, except those that rules deny. */
+export async function listTasks(call: ClientCall): Promise<void> {
+  const { session, message, stream, observer, access } = call;
+  const able = session.connections.filter(canListTasks);
+  if (able.length === 0) throw new RpcError(RPC.methodNotFound, `method not found: ${LIST}`);
+  const results = await Promise.allSettled(
+    able.map((connection) => {
+      const own = withTimeout(listTarget(connection, call, LIST, SHAPE));
+      return observer === undefined ? own : traced(observer, connection.target, own);
+    }),
+  );
+  const { listed, unavailable }: Listing = listingOf(able, results);
+  if (listed.length === 0) throw new RpcError(RPC.internalError, 'no target answered');
+  const items = listed.flatMap(({ connection: { target }, items: tasks }) =>
+    tasks
+      .filter(({ name }) => access?.allows('task', target.name, name) ?? true)
+      .map(({ text, name }) => {
+        const span = valueAt(text, [SHAPE.nameKey]);
+        const id = JSON.stringify(outwardTask(target.name, name));
+        return span === undefined ? text : edit(text, [{ ...span, text: id }]);
+      }),
+  );
+  stream.end(listResult(message.id ?? 'null', SHAPE.member, items, unavailable));
+}
+
+/** Capabilities are unknown in a resumed session: the server gets the request and may reject it. */
+function canListTasks({ capabilities }: Connection): boolean {
+  if (capabilities === undefined) return true;
+  const { tasks } = capabilities as { tasks?: { list?: unknown } | null };
+  return tasks?.list !== undefined && tasks.list !== false;
 }

@@ -1,3 +1,5 @@
+import { AppError } from '../../core/errors.ts';
+
 /** Constants of the Model Context Protocol that several files share. */
 
 /** Revisions with `initialize`, oldest first: the order is used to find the lowest common one. */
@@ -96,4 +98,12 @@ export function notificationMessage(method: string, params?: unknown): string {
   return params === undefined
     ? `{"jsonrpc":"2.0","method":${JSON.stringify(method)}}`
     : `{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`;
+}
+
+/** Creates an error with status 400 and a JSON-RPC error as its body, like the official SDKs. `id` is JSON text. */
+export function badMessage(error: RpcError, id: string): AppError {
+  return new AppError('mcp_invalid', {
+    message: `mcp: ${error.message}`,
+    body: { type: 'application/json', text: errorMessage(id, error.code, error.message, error.data) },
+  });
 }

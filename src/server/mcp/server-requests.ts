@@ -3,8 +3,8 @@ import type { EventStream } from '../../core/sse.ts';
 import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
 import { canonicalId, type RpcMessage } from './message.ts';
+import { inwardMessage } from './names.ts';
 import { errorMessage, RPC, resultMessage } from './protocol.ts';
-import { inwardMessage } from './task-ids.ts';
 
 /** A request of a server that was sent to the client and has no response yet. */
 interface SentRequest {

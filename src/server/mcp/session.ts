@@ -4,13 +4,12 @@ import { EventStream } from '../../core/sse.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import { Connection } from './connection.ts';
 import type { JsonRpcConnection } from './json-rpc-connection.ts';
-import { parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
+import { canonicalId, parseMessage, type RpcMessage, TARGET_BOUNDS } from './message.ts';
 import { NameIndex } from './name-index.ts';
-import { outwardName } from './names.ts';
+import { outwardMessage, outwardName } from './names.ts';
 import { ResumableCalls } from './resumable-calls.ts';
 import { ServerRequests } from './server-requests.ts';
 import type { Target } from './target.ts';
-import { outwardMessage } from './task-ids.ts';
 
 /** First revision with resumable response streams. Revisions are dates, so they compare as strings. */
 const RESUMABLE_SINCE = '2025-11-25';
@@ -256,4 +255,37 @@ export class Session {
 function withOutwardTasks(message: RpcMessage, target: string): RpcMessage {
   const text = outwardMessage(message.text, target, message.method);
   return text === message.text ? message : parseMessage(text, TARGET_BOUNDS);
+}
+
+/** Forwards a notification of the client to the targets that it concerns. */
+export function notify(session: Session, message: RpcMessage, headers: readonly string[]): void {
+  switch (message.method) {
+    case 'notifications/cancelled':
+      cancelCall(session, message);
+      return;
+    case 'notifications/progress':
+      if (hasSingleTarget(session)) break;
+      session.requests.progress(message, headers);
+      return;
+    case 'notifications/tasks/status':
+      // The server that the task belongs to is unknown. These notifications are optional for clients, so none relies on them.
+      if (hasSingleTarget(session)) break;
+      return;
+    case 'notifications/initialized':
+      session.initialized();
+      break;
+  }
+  for (const connection of session.connections) connection.notify(message, headers);
+}
+
+const hasSingleTarget = ({ connections }: Session): boolean => connections.length === 1;
+
+/** Cancels a call by the client's id. Targets know the call by another id. */
+function cancelCall(session: Session, { text, params }: RpcMessage): void {
+  const span = valueAt(text, ['params', 'requestId']);
+  if (span === undefined) return;
+  const { reason } = params;
+  session.running
+    .get(canonicalId(text.slice(span.start, span.end)))
+    ?.cancel(typeof reason === 'string' ? reason : 'cancelled by the client');
 }

@@ -6,11 +6,10 @@ import { emptyReply } from '../kernel/error-response.ts';
 import { withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 import { principal } from '../kernel/shared-slots.ts';
-import { badMessage } from './bad-message.ts';
-import { initializeParams, initializeResponse } from './initialize.ts';
+import { connectAll, initializeParams, initializeResponse } from './initialize.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
-import { notify } from './notify.ts';
 import {
+  badMessage,
   CLIENT_METHODS,
   CLIENT_NOTIFICATIONS,
   errorMessage,
@@ -23,8 +22,7 @@ import {
 } from './protocol.ts';
 import { mcpFields } from './request-fields.ts';
 import { eventStreamReply, runCall, upstreamReply } from './running-call.ts';
-import type { Session } from './session.ts';
-import { connectAll } from './session-init.ts';
+import { notify, type Session } from './session.ts';
 import type { SessionStore } from './session-store.ts';
 import { UpstreamStatusError } from './targets/http-body.ts';
 

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../core/limits.ts';
-import { timeoutMessage, withTimeout } from './timeouts.ts';
+import { timeoutMessage, withTimeout } from './target-failure.ts';
 
 interface TimedOutList {
   /** The request is still in flight. */

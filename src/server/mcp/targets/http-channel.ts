@@ -15,8 +15,7 @@ import {
   type StreamPosition,
   UpstreamStatusError,
 } from './http-body.ts';
-import { listen } from './http-listen.ts';
-import { resume } from './http-resume.ts';
+import { listen, resume } from './http-reconnect.ts';
 
 interface HttpTarget {
   readonly name: string;

@@ -11,7 +11,7 @@ import {
   resultMessage,
 } from '../protocol.ts';
 import type { Channel, ChannelEvents, Target } from '../target.ts';
-import { timeoutFailure } from '../timeouts.ts';
+import { timeoutFailure } from '../target-failure.ts';
 import { SharedChannel, type SharedProcess } from './shared-channel.ts';
 
 /** Without capabilities: requests of the server could not be assigned to one of several clients. */

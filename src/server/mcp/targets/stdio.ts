@@ -3,12 +3,11 @@ import { z } from 'zod';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Redactor } from '../../../core/redact.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
-import { logInvalidMessage } from '../invalid-messages.ts';
 import { mcpProcessOf } from '../process.ts';
 import { type Channel, type ChannelEvents, defineTarget, type Target } from '../target.ts';
+import { logInvalidMessage } from '../target-warnings.ts';
 import { type Child, type Command, OVERSIZED, startChild } from './child.ts';
-import { childEnvironment, environmentRedactor } from './environment.ts';
-import { findCommand } from './find-command.ts';
+import { childEnvironment, environmentRedactor, findCommand } from './environment.ts';
 import { SharedServer } from './shared-server.ts';
 
 const schema = z

@@ -1,7 +1,7 @@
 import { redactTarget } from '../../core/credentials.ts';
 import { TOOL_ERROR } from '../../core/outcome.ts';
 import { type Edit, edit, valueAt } from '../kernel/json-text.ts';
-import type { CallSpan, RequestSpan } from '../kernel/observer.ts';
+import type { CallSpan, RequestObserver, RequestSpan } from '../kernel/observer.ts';
 import { parseMessage, type RpcMessage } from './message.ts';
 import type { McpFields } from './request-fields.ts';
 import type { Target } from './target.ts';
@@ -58,4 +58,23 @@ function insertion(text: string, start: number, member: string): Edit | undefine
   if (text[start] !== '{') return undefined;
   const isEmpty = /^\{\s*\}/.test(text.slice(start, start + 64));
   return { start: start + 1, end: start + 1, text: isEmpty ? member : `${member},` };
+}
+
+/** How a trace names a target: `host:port`, or `stdio:<name>` for a child process. */
+export const traceName = ({ name, endpoint }: Target): string => endpoint ?? `stdio:${name}`;
+
+/** Status of a successful call for traces: 200 over HTTP, null for a child process. */
+export const statusOf = ({ endpoint }: Target): number | null => (endpoint === undefined ? null : 200);
+
+/** Reports start, end and failure of a call to a target to the observer. Settles like `work`. */
+export async function traced<T>(observer: RequestObserver, target: Target, work: Promise<T>): Promise<T> {
+  const since = observer.callStarted(traceName(target), 'mcp');
+  try {
+    const result = await work;
+    observer.callEnded(traceName(target), since, statusOf(target), 'mcp');
+    return result;
+  } catch (error) {
+    observer.callFailed(traceName(target), since, error, 'mcp');
+    throw error;
+  }
 }
