@@ -26,7 +26,7 @@ import { cors } from './policies/cors.ts';
 import { csrf } from './policies/csrf.ts';
 import { directResponse } from './policies/direct-response.ts';
 import { extAuthz } from './policies/ext-authz/index.ts';
-import { authorizationReplyScope, extAuthzVariable } from './policies/ext-authz/scope.ts';
+import { authorizationReplyScope, extAuthzVariable } from './policies/ext-authz/plan.ts';
 import { requestHeaderModifier, responseHeaderModifier } from './policies/header-modifiers.ts';
 import { localRateLimit } from './policies/local-rate-limit.ts';
 import { jwtVariable, mcpAuthentication } from './policies/mcp-authentication/index.ts';

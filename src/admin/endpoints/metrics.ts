@@ -1,4 +1,4 @@
-import { contentType } from '../../server/observe/stats-server.ts';
+import { contentType } from '../../server/observe/operator-servers.ts';
 import { defineEndpoint } from '../endpoint.ts';
 
 /** The metrics of the scrape address, for the pages. */

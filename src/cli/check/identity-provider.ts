@@ -1,10 +1,10 @@
 import { messageOf } from '../../core/errors.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { checkClaims } from '../../server/policies/mcp-authentication/claims.ts';
 import { DocumentClient } from '../../server/policies/mcp-authentication/document.ts';
 import type { McpAuthenticationConfig } from '../../server/policies/mcp-authentication/index.ts';
 import { precheckToken } from '../../server/policies/mcp-authentication/jwt-precheck.ts';
 import { type Provider, providerOf } from '../../server/policies/mcp-authentication/provider.ts';
+import { checkClaims } from '../../server/policies/mcp-authentication/token-validator.ts';
 import {
   type CheckContext,
   type CheckGroup,

@@ -10,9 +10,9 @@ import { UNDERSCORE_MODES } from '../kernel/validate-request.ts';
 import { llmFields } from '../llm/backend.ts';
 import { catalogReferenceSchema } from '../llm/cost/catalog.ts';
 import { mcpFields } from '../mcp/backend.ts';
-import { accessLogSchema } from '../observe/access-log-policy.ts';
+import { accessLogSchema } from '../observe/access-log.ts';
 import { metricsSchema } from '../observe/metrics/metrics-policy.ts';
-import { frontendTracingSchema, tracingSchema } from '../observe/otlp/schema.ts';
+import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {
   [K in Kind as K['key']]: z.ZodOptional<K['schema']>;

@@ -1,21 +1,79 @@
+import { z } from 'zod';
 import { redactTarget } from '../../core/credentials.ts';
 import { LIMITS } from '../../core/limits.ts';
 import {
   escapeControls,
   escapeInJson,
   type LineSink,
+  type Log,
   type LogFormat,
   quote,
   timestamp,
 } from '../../core/log.ts';
 import type { LogDirectives } from '../../core/log-directives.ts';
+import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { recordedResponseBody } from '../expressions/request-variables.ts';
-import type { CelResult } from '../kernel/expression.ts';
+import { resolverFor } from '../expressions/variable.ts';
+import type { CompileContext } from '../kernel/compile-context.ts';
+import type { CelResult, Expression } from '../kernel/expression.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
+import { Slot } from '../kernel/slot.ts';
 import { UpstreamBody } from '../transport/upstream-body.ts';
-import type { AccessLogPolicy } from './access-log-policy.ts';
 import { type Field, type FieldValue, requestFields } from './request-fields.ts';
-import { isNumbered, numberOf } from './request-number.ts';
+import { logScope } from './scopes.ts';
+
+export const accessLogSchema = z
+  .strictObject({
+    add: z
+      .record(z.string().min(1), z.string().min(1))
+      .default({})
+      .describe(
+        'Fields to add to each line, as CEL expressions. A field whose expression fails or evaluates to null is omitted. A field with the name of a built-in field replaces it.',
+      ),
+    remove: z.array(z.string().min(1)).default([]).describe('Names of fields to omit.'),
+    filter: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('CEL expression: only requests for which it is true are logged.'),
+  })
+  .describe('The access log.');
+
+/** Compiled `frontendPolicies.accessLog`. */
+export interface AccessLogPolicy {
+  /** Names of built-in fields that are omitted: removed ones, and those replaced by an added field. */
+  readonly removed: ReadonlySet<string>;
+  /** Whether a line is written for this request. A filter that fails counts as false. Default: true. */
+  isLogged(ctx: RequestContext): boolean;
+  /** Added fields in configuration order, without those that failed or are null. */
+  added(ctx: RequestContext): (readonly [name: string, value: Exclude<CelResult, null>])[];
+}
+
+export function compileAccessLogPolicy(
+  { add, remove, filter }: z.output<typeof accessLogSchema>,
+  context: CompileContext,
+): AccessLogPolicy {
+  const fields = Object.entries(add).map(
+    ([name, source]) => [name, context.at('add', name).cel(source, logScope)] as const,
+  );
+  const condition = filter === undefined ? undefined : context.at('filter').condition(filter, logScope);
+  return {
+    removed: new Set([...remove, ...fields.map(([name]) => name)]),
+    // As upstream: a filter that fails drops the line.
+    isLogged: (ctx) => condition === undefined || tryEvaluate(condition, resolverFor(ctx)) === true,
+    added: (ctx) => (fields.length === 0 ? [] : addedFields(fields, ctx)),
+  };
+}
+
+function addedFields(
+  fields: readonly (readonly [string, Expression])[],
+  ctx: RequestContext,
+): [string, Exclude<CelResult, null>][] {
+  return fields.flatMap(([name, expression]): [string, Exclude<CelResult, null>][] => {
+    const value = tryEvaluate(expression, resolverFor(ctx));
+    return value === undefined || value === null ? [] : [[name, value]];
+  });
+}
 
 /** Called for every finished request with its access-log fields, even if no line is written. Must not throw. */
 export type RequestFinishedListener = (fields: readonly Field[], ctx: RequestContext) => void;
@@ -163,4 +221,60 @@ export function recordBody(ctx: RequestContext, { body }: Reply, limit: number):
     },
   });
   recordedResponseBody.set(ctx, () => Buffer.concat(chunks));
+}
+
+const requestNumbers = new Slot<number>();
+let requests = 0;
+
+/** The request's number in the log, assigned on the first call and counting from 1. */
+export function numberOf(ctx: RequestContext): number {
+  return requestNumbers.ensure(ctx, () => ++requests);
+}
+
+/** Whether the request already has a number, that is, whether log lines mention it. */
+function isNumbered(ctx: RequestContext): boolean {
+  return requestNumbers.get(ctx) !== undefined;
+}
+
+/**
+ * Warns on stderr when access-log lines are dropped because stdout is not read: at the first dropped line, then at most
+ * once per `LIMITS.logLossWarning` ms while more are dropped.
+ */
+export class DroppedLinesReporter {
+  readonly #sink: LineSink;
+  readonly #log: Log;
+  #reported = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(sink: LineSink, log: Log) {
+    this.#sink = sink;
+    this.#log = log;
+    sink.onDropped?.(() => {
+      if (this.#timer === undefined) this.#warn();
+    });
+  }
+
+  /** Lines dropped since the start. */
+  get count(): number {
+    return this.#sink.dropped;
+  }
+
+  /** Reports lines dropped since the last warning and stops the timer. */
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#warn();
+    clearTimeout(this.#timer);
+  }
+
+  #warn(): void {
+    this.#timer = undefined;
+    const lost = this.count - this.#reported;
+    if (lost === 0) return;
+    this.#reported = this.count;
+    this.#log.warn('request', 'access-log lines were lost: stdout is not read fast enough', {
+      lost,
+      total: this.count,
+    });
+    this.#timer = setTimeout(() => this.#warn(), LIMITS.logLossWarning).unref();
+  }
 }

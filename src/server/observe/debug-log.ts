@@ -12,7 +12,7 @@ import type {
 import { placeText } from '../../core/trace/read-event.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { llmCall } from '../llm/call.ts';
-import { numberOf } from './request-number.ts';
+import { numberOf } from './access-log.ts';
 import type { TraceSink } from './trace/tracer.ts';
 
 /** Log modules of debug lines about single requests. Documented in `docs/observability.md`. */

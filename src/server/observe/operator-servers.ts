@@ -1,11 +1,9 @@
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Path } from '../../core/diagnostic.ts';
 import { parseListenAddress } from '../../core/listen.ts';
 import { ListenError, type ListeningServer, listenOn } from '../../core/listening-server.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from './metrics/metrics.ts';
-import { type Readiness, readinessHandler } from './readiness.ts';
-import { statsHandler } from './stats-server.ts';
 
 /** What the metrics and readiness servers need. */
 export interface OperatorServers {
@@ -118,4 +116,61 @@ export async function openOperatorServer(
     });
     return undefined;
   }
+}
+
+/** Tracks the startup tasks that must finish before the program is ready. */
+export class Readiness {
+  readonly #pending = new Set<string>();
+
+  /** Registers a task. The program is not ready until the returned function is called. */
+  begin(task: string): () => void {
+    this.#pending.add(task);
+    return () => void this.#pending.delete(task);
+  }
+
+  /** Names of unfinished tasks, sorted. */
+  get pending(): readonly string[] {
+    return [...this.#pending].sort();
+  }
+}
+
+/**
+ * Handles GET `/healthz/ready`: 200 `ready`, or 500 with the unfinished tasks. Other paths: 404; other methods: 405.
+ */
+export function readinessHandler(
+  readiness: Readiness,
+): (request: IncomingMessage, response: ServerResponse) => void {
+  return ({ url, method }, response) => {
+    if (url?.split('?')[0] !== '/healthz/ready') response.writeHead(404).end();
+    else if (method !== 'GET') response.writeHead(405, { allow: 'GET' }).end();
+    else {
+      const { pending } = readiness;
+      response
+        .writeHead(pending.length === 0 ? 200 : 500, { 'content-type': 'text/plain; charset=utf-8' })
+        .end(pending.length === 0 ? 'ready\n' : `not ready, pending: ${pending.join(', ')}\n`);
+    }
+  };
+}
+
+const OPEN_METRICS = 'application/openmetrics-text';
+
+/** Handles `/metrics` and `/stats/prometheus`, any method, with the metrics as OpenMetrics text. Other paths: 404. */
+function statsHandler(metrics: Metrics): (request: IncomingMessage, response: ServerResponse) => void {
+  return (request, response) => {
+    const path = request.url?.split('?')[0];
+    if (path !== '/metrics' && path !== '/stats/prometheus') {
+      response.writeHead(404).end();
+      return;
+    }
+    void metrics.render().then((text) => {
+      response.writeHead(200, { 'content-type': contentType(request.headers.accept) }).end(text);
+    });
+  };
+}
+
+/** Content type of the metrics text: OpenMetrics if the `accept` header names it, otherwise plain text. */
+export function contentType(accept: string | undefined): string {
+  return accept?.includes(OPEN_METRICS)
+    ? `${OPEN_METRICS}; version=1.0.0; charset=utf-8`
+    : 'text/plain; charset=utf-8';
 }

@@ -9,9 +9,13 @@ import { logReads } from '../kernel/shared-slots.ts';
 import { Slot } from '../kernel/slot.ts';
 import { llmCall } from '../llm/call.ts';
 import { finalizeUsage } from '../llm/finalize-usage.ts';
-import { AccessLog, type RequestFinishedListener, recordBody } from '../observe/access-log.ts';
+import {
+  AccessLog,
+  DroppedLinesReporter,
+  type RequestFinishedListener,
+  recordBody,
+} from '../observe/access-log.ts';
 import { RequestDebugLog } from '../observe/debug-log.ts';
-import { DroppedLinesReporter } from '../observe/dropped-lines.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
 import { traceBegin, traceEnd } from '../observe/trace/listener.ts';

@@ -23,7 +23,7 @@ import type { RequestValidation } from '../kernel/validate-request.ts';
 import { loadCatalogs, type PriceCatalog } from '../llm/cost/catalog.ts';
 import { mcpProcessOf, setMcpProcess } from '../mcp/process.ts';
 import { ChildSlots } from '../mcp/targets/child-slots.ts';
-import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-log-policy.ts';
+import { type AccessLogPolicy, compileAccessLogPolicy } from '../observe/access-log.ts';
 import { Metrics } from '../observe/metrics/metrics.ts';
 import { compileMetricsPolicy } from '../observe/metrics/metrics-policy.ts';
 import { compileTracing, type TracingSettings } from '../observe/otlp/settings.ts';

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { createLog, type LineSink } from '../../../src/core/log.ts';
-import { DroppedLinesReporter } from '../../../src/server/observe/dropped-lines.ts';
+import { DroppedLinesReporter } from '../../../src/server/observe/access-log.ts';
 import { parseMetrics, sampleValue } from '../../kit/open-metrics.ts';
 import { serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';

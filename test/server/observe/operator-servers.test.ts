@@ -4,8 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
-import { OperatorServerError, openOperatorServer } from '../../../src/server/observe/operator-servers.ts';
-import { Readiness, readinessHandler } from '../../../src/server/observe/readiness.ts';
+import {
+  OperatorServerError,
+  openOperatorServer,
+  Readiness,
+  readinessHandler,
+} from '../../../src/server/observe/operator-servers.ts';
 import { cli } from '../../kit/cli.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { parseMetrics } from '../../kit/open-metrics.ts';

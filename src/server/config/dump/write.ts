@@ -1,12 +1,17 @@
+import { availableParallelism } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { DumpMatch, DumpRoute, DumpVersion } from '../../../core/config-dump.ts';
+import { goDuration } from '../../../core/go-duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
+import { isLoopback, parseListenAddress } from '../../../core/listen.ts';
 import type { Redactor } from '../../../core/redact.ts';
+import { VERSION } from '../../../core/version.ts';
+import { GATEWAY } from '../../kernel/gateway-name.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from '../plan.ts';
-import type { Config } from '../schema.ts';
+import type { Config, RouteConfig } from '../schema.ts';
 import { type BackendFacts, backendsOf, modelsOf } from './backends.ts';
-import { bindHead, dumpRoute, listenerHead } from './binds.ts';
-import { frontendPolicies } from './policies.ts';
-import { dumpSettings, dumpVersion } from './settings.ts';
+import { listenerKey, routeNames } from './names.ts';
+import { frontendPolicies, inlinePolicies } from './policies.ts';
 
 export interface DumpOptions {
   /** The configuration that serves, with its marked secrets redacted. */
@@ -131,4 +136,123 @@ function opened(value: object, indent: number): string {
 function byKey(a: GatewayPlan, b: GatewayPlan): number {
   const [first, second] = [String(a.port), String(b.port)];
   return first === second ? 0 : first < second ? -1 : 1;
+}
+
+/** A bind without its listeners, which are written piece by piece. `port` is the one that is open. */
+function bindHead(gateway: GatewayPlan, port: number): Readonly<Record<string, string>> {
+  const host = gateway.address ?? '::';
+  return {
+    key: `bind/${port}`,
+    address: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
+    protocol: 'http',
+    tunnelProtocol: 'direct',
+    mode: 'standard',
+  };
+}
+
+/** A listener without its routes. */
+function listenerHead(gateway: GatewayPlan): Readonly<Record<string, string>> {
+  return {
+    key: listenerKey(gateway),
+    gatewayName: GATEWAY.name,
+    gatewayNamespace: GATEWAY.namespace,
+    listenerName: gateway.name,
+    hostname: '*',
+    protocol: 'HTTP',
+  };
+}
+
+function dumpRoute(gateway: GatewayPlan, plan: RoutePlan): DumpRoute {
+  const { key, name, namespace, backend } = routeNames(gateway, plan);
+  const { hostnames, matches, backends, policies } = plan.config;
+  const shown = inlinePolicies(policies);
+  return {
+    key,
+    name,
+    namespace,
+    ...(hostnames.length === 0 ? {} : { hostnames }),
+    matches: (matches ?? [{ path: { pathPrefix: '/' }, headers: [], query: [] }]).map(dumpMatch),
+    ...(backends.length === 0
+      ? {}
+      : { backends: backends.map(({ weight }, index) => ({ weight, backend: `/${backend(index)}` })) }),
+    ...(shown.length === 0 ? {} : { inlinePolicies: shown }),
+  };
+}
+
+function dumpMatch({ headers, path, method, query }: NonNullable<RouteConfig['matches']>[number]): DumpMatch {
+  return {
+    ...(headers.length === 0 ? {} : { headers }),
+    path: path as Record<string, string>,
+    ...(method === undefined ? {} : { method }),
+    ...(query.length === 0 ? {} : { query }),
+  };
+}
+
+/** There is no compiler and no build profile here; the keys are part of the wire format. */
+function dumpVersion(): DumpVersion {
+  return {
+    version: VERSION,
+    git_revision: 'n/a',
+    rust_version: 'n/a',
+    build_profile: 'release',
+    build_target: `node-${process.version}-${process.platform}-${process.arch}`,
+  };
+}
+
+/** Settings of the process, in upstream's names; those that have no meaning here are left out. */
+function dumpSettings({ config, frontendPolicies }: Config): Readonly<Record<string, unknown>> {
+  const { logging, metrics, tracing, mcp, modelCatalog, session, connectionTerminationDeadline, ...others } =
+    config;
+  const { add, remove, filter } = frontendPolicies.accessLog;
+  return {
+    ipv6Enabled: true,
+    terminationMaxDeadline: goDuration(connectionTerminationDeadline),
+    numWorkerThreads: 1,
+    availableCpus: availableParallelism(),
+    ...Object.fromEntries(Object.entries(others).map(([key, value]) => [key, addressOf(key, value)])),
+    tracing: tracing.otlpEndpoint === undefined ? null : dumpTracing(tracing),
+    metrics: { metric_fields: metrics.fields, excluded_metrics: metrics.remove },
+    logging: {
+      filter: filter ?? null,
+      fields: { remove, add },
+      level: logging.level,
+      format: logging.format,
+    },
+    sessionEncoder: session.key === undefined ? 'process' : 'aes',
+    mcp: {
+      sessionTtl: goDuration(mcp.sessionTtl),
+      maxSessions: mcp.maxSessions,
+      maxChildren: mcp.maxChildren,
+    },
+    modelCatalog: { sources: modelCatalog },
+  };
+}
+
+/** snake_case islands are upstream's. */
+function dumpTracing(tracing: Config['config']['tracing']): Readonly<Record<string, unknown>> {
+  const { otlpEndpoint, otlpProtocol, headers, fields, randomSampling, clientSampling, path } = tracing;
+  return {
+    endpoint: otlpEndpoint,
+    headers,
+    protocol: otlpProtocol,
+    fields,
+    random_sampling: randomSampling,
+    client_sampling: clientSampling,
+    path,
+  };
+}
+
+/**
+ * Addresses are tagged values: `{"SocketAddr": "[::]:15020"}` for one address, `{"Localhost": [true, 15000]}` for both
+ * loopback addresses, `{"UnixSocket": "/run/agctl.sock"}`, `"Off"`.
+ */
+function addressOf(key: string, value: unknown): unknown {
+  const address = key.endsWith('Addr') && typeof value === 'string' ? parseListenAddress(value) : undefined;
+  if (address === undefined) return value;
+  if (address.kind === 'off') return 'Off';
+  if (address.kind === 'unix') return { UnixSocket: address.path };
+  const { hosts, port } = address;
+  if (hosts.length > 1 && hosts.every(isLoopback)) return { Localhost: [true, port] };
+  const [host = ''] = hosts;
+  return { SocketAddr: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}` };
 }

@@ -13,8 +13,14 @@ import { byForm } from '../../../core/redact.ts';
 import type { AttributeValue, CallSpan, HttpCall, RequestSpan } from '../../kernel/observer.ts';
 import type { RequestContext, Route } from '../../kernel/request-context.ts';
 import { type LlmCall, llmCall } from '../../llm/call.ts';
-import { type Failure, methodAttributes, serverAttributes } from './attributes.ts';
-import { modelAnswer, modelCall, seconds } from './genai-attributes.ts';
+import {
+  type Failure,
+  methodAttributes,
+  modelAnswer,
+  modelCall,
+  seconds,
+  serverAttributes,
+} from './attributes.ts';
 
 /**
  * The SDK spans of a sampled request. All spans end with the request, with their own end times: only then is it known

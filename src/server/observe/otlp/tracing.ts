@@ -1,5 +1,6 @@
 import {
   type Context,
+  createContextKey,
   type Link,
   ROOT_CONTEXT,
   type SpanContext,
@@ -16,12 +17,16 @@ import {
   resourceFromAttributes,
 } from '@opentelemetry/resources';
 import {
+  AlwaysOffSampler,
   AlwaysOnSampler,
   type IdGenerator,
+  ParentBasedSampler,
   RandomIdGenerator,
   type Sampler,
   SamplingDecision,
+  type SamplingResult,
   type SpanExporter,
+  TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Log } from '../../../core/log.ts';
@@ -33,8 +38,7 @@ import type { Field } from '../request-fields.ts';
 import { addedAttribute, attributesNamed, failureOf, requestAttributes, requestName } from './attributes.ts';
 import { BoundedExport, loadExporter } from './exporter.ts';
 import { RecordedRequest } from './recorded-request.ts';
-import { createSampler, REQUEST } from './sampler.ts';
-import type { TracingSettings } from './settings.ts';
+import type { SamplingRule, TracingSettings } from './settings.ts';
 
 const NONE = {};
 const NO_LINKS: Link[] = [];
@@ -175,4 +179,45 @@ function resourceOf({ serviceName, resources }: TracingSettings): Resource {
 export function parseTraceparent(values: readonly string[]): SpanContext | undefined {
   const parsed = values.length === 1 ? parseTraceParent((values[0] as string).trim()) : null;
   return parsed === null ? undefined : { ...parsed, isRemote: true };
+}
+
+/** Key of the request context in the OpenTelemetry context passed to samplers. */
+const REQUEST = createContextKey('agctl request');
+
+/**
+ * Samples requests without a trace by `random` and those that continue a client's trace by `client`, whether or not the
+ * client sampled its own part.
+ */
+export function createSampler(random: SamplingRule, client: SamplingRule): Sampler {
+  const remote = samplerOf(client);
+  return new ParentBasedSampler({
+    root: samplerOf(random),
+    remoteParentSampled: remote,
+    remoteParentNotSampled: remote,
+  });
+}
+
+function samplerOf(rule: SamplingRule): Sampler {
+  if (typeof rule === 'function') return new ExpressionSampler(rule);
+  if (typeof rule === 'number') return new TraceIdRatioBasedSampler(rule);
+  return rule ? new AlwaysOnSampler() : new AlwaysOffSampler();
+}
+
+/** Samples by a CEL expression that returns a boolean or a ratio. Any other result does not sample. */
+class ExpressionSampler implements Sampler {
+  readonly #rule: (ctx: RequestContext) => unknown;
+
+  constructor(rule: (ctx: RequestContext) => unknown) {
+    this.#rule = rule;
+  }
+
+  shouldSample(context: Context, traceId: string): SamplingResult {
+    const value = this.#rule(context.getValue(REQUEST) as RequestContext);
+    if (typeof value === 'number') return new TraceIdRatioBasedSampler(value).shouldSample(context, traceId);
+    return { decision: value === true ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.NOT_RECORD };
+  }
+
+  toString(): string {
+    return 'Expression';
+  }
 }

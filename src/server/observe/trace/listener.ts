@@ -3,7 +3,7 @@ import type { SecretNames } from '../../kernel/compile-context.ts';
 import type { RequestContext } from '../../kernel/request-context.ts';
 import { type CostOutcome, llmCall } from '../../llm/call.ts';
 import type { Usage } from '../../llm/usage.ts';
-import { traceListener } from './stages.ts';
+import { traceListener } from './trace-observer.ts';
 import type { Tracer } from './tracer.ts';
 
 /** The part of `frontendPolicies` that traces show. */

@@ -1,8 +1,9 @@
 import type { Readable } from 'node:stream';
+import type { RouteSelectionMessage, TracePlace } from '../../../core/trace/event.ts';
 import type { BackendRequest, RequestObserver } from '../../kernel/observer.ts';
 import type { Policy, Reply, RequestContext, Route } from '../../kernel/request-context.ts';
+import { explainSkipped } from '../../kernel/router.ts';
 import { tapUpload } from './body-tap.ts';
-import { tracePassed, traceResponse, traceRoute } from './stages.ts';
 import { Tracer } from './tracer.ts';
 
 /** Converts the pipeline's notifications about a request into trace events. */
@@ -30,3 +31,101 @@ export class TraceObserver extends Tracer implements RequestObserver {
     return tapUpload(body, (tap, isStream) => this.uploaded(tap, isStream));
   }
 }
+
+/** Listener policies, which apply before routing. */
+export interface FrontendPolicies {
+  readonly effective: Readonly<Record<string, unknown>>;
+  /** If spans are exported, `Tracing` emits the sampling decision itself. */
+  readonly exportsSpans: boolean;
+}
+
+/** Emits the policies that apply before routing. */
+export function traceListener(tracer: Tracer, { effective, exportsSpans }: FrontendPolicies): void {
+  tracer.emit({ type: 'policySelection', phase: 'listenerFrontend', effectivePolicy: effective });
+  if (!exportsSpans) tracer.emit({ type: 'traceSampling', decision: 'not sampled (random)' });
+  tracer.emit({ type: 'policySelection', phase: 'gateway', effectivePolicy: {} });
+  tracer.requestSnapshot('gateway policies');
+}
+
+/** Emits the selected route, why other routes were skipped, and the policies of the route. */
+function traceRoute(
+  tracer: Tracer,
+  ctx: RequestContext,
+  routes: readonly Route[],
+  selected: Route | undefined,
+): void {
+  // Explaining skipped routes is expensive, so brief traces do it only if no route matched.
+  const explainsSkipped = selected === undefined || !tracer.isBrief;
+  const skipped = explainsSkipped ? routes.filter((route) => route !== selected) : [];
+  const message: RouteSelectionMessage = {
+    type: 'routeSelection',
+    selectedRoute: selected?.fullKey ?? null,
+    evaluatedRoutes: routes.map(({ fullKey }) => fullKey).toSorted(),
+    ...(skipped.length === 0
+      ? {}
+      : {
+          skippedRoutes: skipped.map((route) => ({
+            route: route.fullKey,
+            reason: explainSkipped(route, ctx),
+            ...route.place,
+          })),
+        }),
+    ...selected?.place,
+  };
+  tracer.emit(message);
+  if (selected === undefined) return;
+  tracer.knowPolicies(selected.policies);
+  emitPolicies(tracer, selected, 'route');
+}
+
+/** Emits the state after all route policies, and the backend policies. */
+function tracePassed(tracer: Tracer, route: Route): void {
+  tracer.requestSnapshot('route policies');
+  emitPolicies(tracer, route, 'backend');
+}
+
+function emitPolicies(tracer: Tracer, { policies }: Route, phase: 'route' | 'backend'): void {
+  const own = policies.filter(({ trace }) => (trace?.isBackendPolicy === true) === (phase === 'backend'));
+  const effectivePolicy = Object.fromEntries(
+    own.map((policy) => [listedName(policy), policy.origin?.shown ?? {}]),
+  );
+  const places = placesOf(own);
+  tracer.emit({
+    type: 'policySelection',
+    phase,
+    effectivePolicy,
+    ...(own.length === 0 ? {} : { places }),
+  });
+}
+
+const listedName = ({ key, trace }: Policy): string => trace?.listedAs ?? key;
+
+function placesOf(policies: readonly Policy[]): Record<string, TracePlace> {
+  return Object.fromEntries(
+    policies.flatMap((policy) =>
+      policy.origin === undefined ? [] : [[listedName(policy), policy.origin.place]],
+    ),
+  );
+}
+
+/**
+ * Runs the response phase of the entered policies and emits a snapshot after each one that changed the response head.
+ */
+function traceResponse(tracer: Tracer, ctx: RequestContext, reply: Reply, entered: readonly Policy[]): void {
+  if (tracer.isBrief) {
+    for (const policy of entered) policy.response?.(ctx, reply);
+    return;
+  }
+  tracer.responseSnapshot('backend response ready', reply);
+  for (const policy of entered) {
+    if (policy.response === undefined) continue;
+    const before = headText(reply);
+    policy.response(ctx, reply);
+    if (headText(reply) === before) continue;
+    const stage = policy.trace?.responseStage ?? 'response headers';
+    tracer.responseSnapshot(stage, reply);
+  }
+  tracer.responseSnapshot('final response', reply);
+}
+
+const headText = ({ status, headers }: Reply): string => `${status}\n${headers.raw.join('\n')}`;

@@ -17,8 +17,7 @@ import type { CelOutcome, Decision, EventOptions, PolicyNote } from '../../kerne
 import type { Policy, Reply, RequestContext } from '../../kernel/request-context.ts';
 import { mcpFields } from '../../mcp/request-fields.ts';
 import { BodyTap, tapResponse } from './body-tap.ts';
-import { celMessage } from './cel-events.ts';
-import { authorizationMessage, policyMessage, severityOfNote } from './policy-notes.ts';
+import { authorizationMessage, celMessage, policyMessage, severityOfNote } from './messages.ts';
 import { type FinalRequest, snapshotState } from './request-state.ts';
 
 /** Receives the events of one request. */

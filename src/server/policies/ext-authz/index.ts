@@ -9,9 +9,7 @@ import { definePolicy, readsMemberOf } from '../../kernel/policy.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { canonicalAuthority } from '../../kernel/request-target.ts';
 import { explainUpstreamError } from '../../transport/upstream-error.ts';
-import { compilePlan, type Plan } from './plan.ts';
-import { schema } from './schema.ts';
-import { extAuthzValues } from './scope.ts';
+import { compilePlan, extAuthzValues, type Plan, schema } from './plan.ts';
 
 /** External authorization over HTTP. */
 export const extAuthz = definePolicy({

@@ -4,8 +4,7 @@ import { emptyReply } from '../../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { DocumentClient } from './document.ts';
 import type { Provider } from './provider.ts';
-import { answerRegistration, jsonReply, relayRegistration } from './registration.ts';
-import type { RegistrationLimit } from './registration-limit.ts';
+import { answerRegistration, jsonReply, type RegistrationLimit, relayRegistration } from './registration.ts';
 import { ServerMetadata } from './server-metadata.ts';
 
 const RESOURCE = '/.well-known/oauth-protected-resource';

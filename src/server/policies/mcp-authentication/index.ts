@@ -18,7 +18,7 @@ import type { Claims } from './jwt-precheck.ts';
 import { KeySet, type KeySource } from './key-set.ts';
 import { providerOf, providerSchema } from './provider.ts';
 import { insufficientScope, invalidToken, withoutToken } from './refusal.ts';
-import { RegistrationLimit } from './registration-limit.ts';
+import { RegistrationLimit } from './registration.ts';
 import { TokenValidator } from './token-validator.ts';
 
 const url = z.url({ protocol: /^https?$/, error: 'expected an http or https URL' });
