@@ -210,7 +210,7 @@ export function almostToken(random: () => number): string {
   return dice.chance(0.2) ? mutatedText(dice, text) : text;
 }
 
-/** What we refuse on purpose and jose accepts. Reasons are where it is refused: `jwt-precheck.ts` and `claims.ts`. */
+/** What we refuse on purpose and jose accepts. Reasons are where it is refused: `jwt-precheck.ts` and `token-validator.ts`. */
 export const STRICTER: Readonly<Record<string, (parts: TokenParts) => boolean>> = {
   'the header names no key': ({ header }) => typeof header['kid'] !== 'string' || header['kid'] === '',
   'the header has crit or b64': ({ header }) => 'crit' in header || 'b64' in header,

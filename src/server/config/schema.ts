@@ -11,7 +11,7 @@ import { llmFields } from '../llm/backend.ts';
 import { catalogReferenceSchema } from '../llm/cost/catalog.ts';
 import { mcpFields } from '../mcp/backend.ts';
 import { accessLogSchema } from '../observe/access-log.ts';
-import { metricsSchema } from '../observe/metrics/metrics-policy.ts';
+import { metricsSchema } from '../observe/metrics/metrics.ts';
 import { frontendTracingSchema, tracingSchema } from '../observe/otlp/settings.ts';
 
 type Optional<Kind extends { key: string; schema: z.ZodType }> = {

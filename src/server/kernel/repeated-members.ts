@@ -1,8 +1,7 @@
 import { AppError } from '../../core/errors.ts';
 import { findRepeated, isOver, repeatedMember, shownName, structureOf } from '../../core/json-members.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { rememberJson } from './parsed-json.ts';
-import type { RequestBody } from './request-body.ts';
+import { type RequestBody, rememberJson } from './request-body.ts';
 
 /**
  * Rejects a JSON body with a repeated member in one object, for routes on which an expression of a policy reads the body:

@@ -18,8 +18,7 @@ import {
 import { RequestDebugLog } from '../observe/debug-log.ts';
 import type { Metrics } from '../observe/metrics/metrics.ts';
 import type { Tracing } from '../observe/otlp/tracing.ts';
-import { traceBegin, traceEnd } from '../observe/trace/listener.ts';
-import { TraceObserver } from '../observe/trace/trace-observer.ts';
+import { TraceObserver, traceBegin, traceEnd } from '../observe/trace/trace-observer.ts';
 import { createTraceSubscribers, type TraceSubscribers } from '../observe/trace-subscribers.ts';
 import type { RetiredComponents } from './component-cache.ts';
 import { type OpenRequestList, OpenRequests } from './open-requests.ts';

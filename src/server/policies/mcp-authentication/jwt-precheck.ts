@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { LIMITS } from '../../../core/limits.ts';
-import { ACCEPTED_ALGORITHMS } from './signing-keys.ts';
+import { ACCEPTED_ALGORITHMS } from './key-set.ts';
 
 // What is refused before jose verifies the signature: tokens that jose would accept, or that two readers could
 // understand differently. Each rule gives its reason and source.

@@ -1,8 +1,10 @@
+import type { webcrypto } from 'node:crypto';
+import type { CryptoKey, JWK } from 'jose';
+import { importJWK } from 'jose/key/import';
 import { messageOf } from '../../../core/errors.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Document } from './document.ts';
-import { importKeySet, type SigningKey, type SigningKeys } from './signing-keys.ts';
 
 /** No key set has been loaded yet: the provider is down, or its document is unusable. The message gives the reason. */
 export class KeySetUnavailableError extends Error {}
@@ -110,4 +112,129 @@ export class KeySet {
       this.#loadedAt = this.#now();
     }
   }
+}
+
+/**
+ * A public key, imported once for each algorithm (`alg`) that it may be used with. A token's header only chooses among
+ * them: the key decides (RFC 8725 §3.1).
+ */
+export type SigningKey = ReadonlyMap<string, CryptoKey>;
+
+/** Keys by `kid`. Keys of different types may share an id (RFC 7517 §4.5). */
+type SigningKeys = ReadonlyMap<string, readonly SigningKey[]>;
+
+/** Algorithms of RFC 7518 §3.1 for RSA keys without `alg`. */
+const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const;
+
+/** Algorithms by curve (RFC 7518 §3.4; RFC 8037 §3.1, and RFC 9864 §2.2 for the name `Ed25519`). */
+const CURVE_ALGORITHMS: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ['P-256', ['ES256']],
+  ['P-384', ['ES384']],
+  ['P-521', ['ES512']],
+  ['Ed25519', ['EdDSA', 'Ed25519']],
+]);
+
+/** Every algorithm that a token may be signed with: asymmetric ones only, so neither `none` nor HMAC. */
+export const ACCEPTED_ALGORITHMS: ReadonlySet<string> = new Set([
+  ...RSA_ALGORITHMS,
+  ...[...CURVE_ALGORITHMS.values()].flat(),
+]);
+
+/** Members of a public key by `kty` (RFC 7638 §3.2). */
+const PUBLIC_MEMBERS: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ['RSA', ['kty', 'n', 'e']],
+  ['EC', ['kty', 'crv', 'x', 'y']],
+  ['OKP', ['kty', 'crv', 'x']],
+]);
+
+type Jwk = Readonly<Record<string, unknown>>;
+
+/**
+ * Imports the usable keys of a JWK Set (RFC 7517 §5). Keys that are weak, not for signatures, without `kid` or of
+ * another kind are left out and logged. `fingerprint` is equal for sets of the same keys, in whatever order.
+ * Rejects when the document is not a key set or has more than `LIMITS.keys` keys.
+ */
+async function importKeySet(
+  document: unknown,
+  log: Log,
+): Promise<{ keys: SigningKeys; fingerprint: string }> {
+  const jwks = (document as { keys?: unknown } | null)?.keys;
+  if (!Array.isArray(jwks)) throw new Error('the key set has no `keys` list');
+  if (jwks.length > LIMITS.keys) throw new Error(`the key set has more than ${LIMITS.keys} keys`);
+  const keys = new Map<string, SigningKey[]>();
+  const fingerprints: string[] = [];
+  for (const jwk of jwks as (Jwk | null)[]) {
+    // Most providers publish encryption keys in the same set. That is not a problem to log.
+    if (jwk?.['use'] !== undefined && jwk['use'] !== 'sig') continue;
+    try {
+      const { kid, key, fingerprint } = await importSigningKey(jwk);
+      keys.set(kid, [...(keys.get(kid) ?? []), key]);
+      fingerprints.push(fingerprint);
+    } catch (error) {
+      const id = jwk?.['kid'];
+      // Not `String(id)`, which throws for `{"toString":1}`: one malformed key would make all others unusable.
+      const kid = typeof id === 'string' ? id.slice(0, 100) : typeof id;
+      log.warn('auth', 'a signing key was ignored', { kid, problem: messageOf(error) });
+    }
+  }
+  return { keys, fingerprint: fingerprints.sort().join('\n') };
+}
+
+async function importSigningKey(
+  jwk: Jwk | null,
+): Promise<{ kid: string; key: SigningKey; fingerprint: string }> {
+  if (typeof jwk !== 'object' || jwk === null) throw new Error('it is not an object');
+  const { kid, kty, key_ops: operations } = jwk;
+  if (typeof kid !== 'string' || kid === '') throw new Error('it has no `kid`, by which tokens name it');
+  if (Array.isArray(operations) && !operations.includes('verify'))
+    throw new Error('its `key_ops` do not include `verify`');
+  const algorithms = algorithmsOf(jwk);
+  const publicJwk = publicJwkOf(jwk);
+  const key = new Map<string, CryptoKey>();
+  for (const algorithm of algorithms) {
+    const imported = (await importJWK(publicJwk, algorithm)) as CryptoKey;
+    if (kty === 'RSA') checkRsaStrength(imported);
+    key.set(algorithm, imported);
+  }
+  return { kid, key, fingerprint: JSON.stringify([kid, publicJwk, algorithms]) };
+}
+
+/**
+ * Only the public members: if a provider publishes a private key by mistake, it is not kept in memory. They must be
+ * strings (RFC 7518 §6), because Web Crypto converts other values to strings and imports an `e` of `["AQAB"]` or `null`.
+ */
+function publicJwkOf(jwk: Jwk): JWK {
+  const members = (PUBLIC_MEMBERS.get(jwk['kty']) ?? []).map((name) => [name, jwk[name]] as const);
+  for (const [name, value] of members)
+    if (typeof value !== 'string') throw new Error(`its \`${name}\` is not a string`);
+  return Object.fromEntries(members) as unknown as JWK;
+}
+
+/** The algorithms that a key may be used with; its own `alg` only, if it has one (RFC 7517 §4.4). */
+function algorithmsOf({ alg, kty, crv }: Jwk): readonly string[] {
+  if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP')
+    throw new Error(`key type ${String(kty).slice(0, 20)} is not supported`);
+  const possible = kty === 'RSA' ? RSA_ALGORITHMS : CURVE_ALGORITHMS.get(crv);
+  if (possible === undefined) {
+    const curve = String(crv).slice(0, 20);
+    throw new Error(
+      kty === 'EC'
+        ? `curve ${curve} is not supported`
+        : `keys of type ${curve.toLowerCase()} are not supported`,
+    );
+  }
+  if (alg === undefined) return possible;
+  const algorithm = possible.find((name) => name === alg);
+  if (algorithm === undefined) throw new Error('its `alg` does not fit its type');
+  return [algorithm];
+}
+
+/** jose checks the length only when it verifies, which is too late for a line in the log, and not the exponent. */
+function checkRsaStrength({ algorithm }: CryptoKey): void {
+  const { modulusLength, publicExponent } = algorithm as webcrypto.RsaHashedKeyAlgorithm;
+  if (modulusLength < LIMITS.rsaBits)
+    throw new Error(`RSA keys need ${LIMITS.rsaBits} bits, this has ${modulusLength}`);
+  // RFC 8017 §3.1. With an exponent of 1, anybody can make a valid signature.
+  const exponent = BigInt(`0x0${Buffer.from(publicExponent).toString('hex')}`);
+  if (exponent < 3n) throw new Error(`RSA keys need an exponent from 3 on, this has ${exponent}`);
 }

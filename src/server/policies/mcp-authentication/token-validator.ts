@@ -3,8 +3,7 @@ import { JOSEError } from 'jose/errors';
 import { compactVerify } from 'jose/jws/compact/verify';
 import { LIMITS } from '../../../core/limits.ts';
 import { type Claims, precheckToken, TokenError } from './jwt-precheck.ts';
-import type { KeySet } from './key-set.ts';
-import type { SigningKey } from './signing-keys.ts';
+import type { KeySet, SigningKey } from './key-set.ts';
 
 /**
  * Validates tokens. Valid ones are remembered by the SHA-256 of the token until the keys change, so that a signature is
