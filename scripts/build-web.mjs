@@ -27,12 +27,12 @@ const FILES = [
   {
     name: 'first',
     priority: 2,
-    test: /shared\/(api|page|router|event-stream)\.ts|core\/limits\.ts|model\/(requests|follow|paths)\.ts|(admin|memory)\/pages\.ts|memory\/(key|model)\.ts|vite\/preload-helper|rolldown.runtime|node_modules\/(react|eventsource-parser)\//,
+    test: /shared\/(api|page|router|event-stream)\.ts|core\/limits\.ts|model\/(requests|paths)\.ts|(admin|memory)\/pages\.ts|memory\/(key|model)\.ts|vite\/preload-helper|rolldown.runtime|node_modules\/(react|eventsource-parser)\//,
   },
   {
     name: 'app',
     priority: 1,
-    test: /node_modules\/(react-dom|scheduler)\/|web\/shared\/(?!chart|virtual-table|drawer|tabs)[\w-]+\.tsx?|admin\/(model|parts)\/|pages\/overview\.tsx|web\/\w+\/(app|frame|key-gate)\.tsx/,
+    test: /node_modules\/(react-dom|scheduler)\/|web\/shared\/(?!chart|virtual-table|tabs)[\w-]+\.tsx?|admin\/(model|parts)\/|pages\/overview\.tsx|web\/\w+\/(app|frame|key-gate)\.tsx/,
   },
 ];
 

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { start } from '../shared/start.tsx';
+import { start } from '../shared/shell.tsx';
 import { Toasts } from '../shared/toasts.tsx';
 import { pages } from './pages.ts';
 

@@ -1,4 +1,4 @@
-import { start } from '../shared/start.tsx';
+import { start } from '../shared/shell.tsx';
 import { KeyGate } from './key-gate.tsx';
 import { pages } from './pages.ts';
 

@@ -1,7 +1,7 @@
 // The first script of the application: requests the data and the page for the address while the rest is still loading.
 import { prefetch, sendAlways } from '../shared/api.ts';
 import { loadFirst } from '../shared/page.ts';
-import { currentPath } from '../shared/router.ts';
+import { currentPath } from '../shared/router.tsx';
 import { keyHeaders, storedKey } from './key.ts';
 import { API } from './model.ts';
 import { pages } from './pages.ts';

@@ -1,5 +1,5 @@
 import type { ComponentType } from 'react';
-import { currentPath } from './router.ts';
+import { currentPath } from './router.tsx';
 
 /** A page: one file, loaded on demand, and one entry in the list of its application. */
 export interface Page {

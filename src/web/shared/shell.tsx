@@ -1,18 +1,40 @@
-import { Component, type ReactNode, useEffect, useRef, useState } from 'react';
-import { Link } from './link.tsx';
-import { contentOf, loadPage, type Page } from './page.ts';
+import {
+  Component,
+  type ComponentType,
+  Fragment,
+  type ReactNode,
+  StrictMode,
+  useEffect,
+  useRef,
+  useState,
+} from 'react';
+import { createRoot } from 'react-dom/client';
+import { contentOf, loadFirst, loadOthers, loadPage, type Page } from './page.ts';
 import { Problem } from './problem.tsx';
-import { useLocation } from './router.ts';
-import { ShortcutList } from './shortcut-list.tsx';
+import { Link, useLocation } from './router.tsx';
+import { ShortcutList } from './shortcuts.tsx';
+
+/** Renders an application into its document; `Gate` may ask for something before the pages are displayed. */
+export async function start(
+  name: string,
+  pages: readonly Page[],
+  Gate: ComponentType<{ readonly children: ReactNode }> = Fragment,
+): Promise<void> {
+  const root = document.getElementById('root');
+  if (root === null) throw new Error('the document has no element for the application');
+  await loadFirst(pages);
+  createRoot(root).render(
+    <StrictMode>
+      <Gate>
+        <Shell name={name} pages={pages} />
+      </Gate>
+    </StrictMode>,
+  );
+  loadOthers(pages);
+}
 
 /** Frame around every page: skip link, navigation, heading. The heading gets the focus when the page changes. */
-export function Shell({
-  name,
-  pages,
-}: {
-  readonly name: string;
-  readonly pages: readonly Page[];
-}): ReactNode {
+function Shell({ name, pages }: { readonly name: string; readonly pages: readonly Page[] }): ReactNode {
   const { path } = useLocation();
   const page = pages.find((candidate) => candidate.path === path);
   const heading = useRef<HTMLHeadingElement>(null);

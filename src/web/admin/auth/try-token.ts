@@ -1,7 +1,7 @@
+import { watchRequest } from '../playground/call-trace.tsx';
 import type { Endpoint } from '../playground/endpoints.ts';
 import { readText, sendToGateway } from '../playground/send.ts';
 import { authorization } from '../playground/token.tsx';
-import { watchRequest } from '../playground/watch.ts';
 import type { KeptTrace } from '../trace/traces.ts';
 
 /** The response of a route to a token. */

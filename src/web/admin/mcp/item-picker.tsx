@@ -2,9 +2,54 @@ import { type FormEvent, type ReactNode, useState } from 'react';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
 import { SendOrStop } from '../playground/send-or-stop.tsx';
-import { CALLS, type Item, type ItemKind, idOf, paramsOf, schemaOf } from './item.ts';
-import { argumentsOf, fieldsOf, initialText } from './schema.ts';
-import { SchemaForm } from './schema-form.tsx';
+import { argumentsOf, fieldsOf, initialText, type Schema, SchemaForm } from './schema-form.tsx';
+
+/** A tool, prompt or resource from a server's list. */
+export interface Item {
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly inputSchema?: Schema;
+  readonly uri?: string;
+  readonly arguments?: readonly {
+    readonly name: string;
+    readonly description?: string;
+    readonly required?: boolean;
+  }[];
+}
+
+export type ItemKind = 'tools' | 'prompts' | 'resources';
+
+/** The request for each kind of item, and its arguments. */
+const CALLS: Readonly<
+  Record<ItemKind, { readonly method: string; readonly verb: string; readonly one: string }>
+> = {
+  tools: { method: 'tools/call', verb: 'Call', one: 'tool' },
+  prompts: { method: 'prompts/get', verb: 'Get', one: 'prompt' },
+  resources: { method: 'resources/read', verb: 'Read', one: 'resource' },
+};
+
+const idOf = ({ uri, name }: Item): string => uri ?? name;
+
+/** The schema for the form of an item. */
+function schemaOf(kind: ItemKind, item: Item): Schema | undefined {
+  if (kind === 'tools') return item.inputSchema;
+  if (kind === 'resources') return undefined;
+  const list = item.arguments ?? [];
+  return {
+    properties: Object.fromEntries(
+      list.map(({ name, description }) => [
+        name,
+        { type: 'string', ...(description === undefined ? {} : { description }) },
+      ]),
+    ),
+    required: list.filter(({ required }) => required === true).map(({ name }) => name),
+  };
+}
+
+function paramsOf(kind: ItemKind, item: Item, values: Readonly<Record<string, unknown>>): object {
+  return kind === 'resources' ? { uri: item.uri } : { name: item.name, arguments: values };
+}
 
 export type Items = Readonly<Record<ItemKind, readonly Item[]>>;
 

@@ -1,12 +1,11 @@
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { Problem } from '../../shared/problem.tsx';
-import { useLocation } from '../../shared/router.ts';
+import { useLocation } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
-import { type Fix, useVerdict } from '../config/check.ts';
 import { CodeEditor, Diff } from '../config/code.tsx';
 import type { Change, Editor } from '../config/editor.ts';
 import { Outline } from '../config/outline-list.tsx';
-import { ProblemList } from '../config/problem-list.tsx';
+import { type Fix, ProblemList, useVerdict } from '../config/problems.tsx';
 import { type ConfigFile, SaveBar } from '../config/save-bar.tsx';
 import '../config/config.css';
 

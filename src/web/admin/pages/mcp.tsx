@@ -1,11 +1,9 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Problem } from '../../shared/problem.tsx';
 import { visible } from '../../shared/visible.ts';
-import { CallView } from '../mcp/call-view.tsx';
+import { CallView, useCall } from '../mcp/call.tsx';
 import { connect, type McpSession } from '../mcp/client.ts';
-import type { Item, ItemKind } from '../mcp/item.ts';
-import { ItemPicker, type Items } from '../mcp/item-picker.tsx';
-import { useCall } from '../mcp/use-calls.ts';
+import { type Item, type ItemKind, ItemPicker, type Items } from '../mcp/item-picker.tsx';
 import { useOverview } from '../model/overview.ts';
 import { type Endpoint, endpointsOf } from '../playground/endpoints.ts';
 import { TokenField, useToken } from '../playground/token.tsx';

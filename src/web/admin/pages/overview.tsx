@@ -1,8 +1,8 @@
 import type { ReactNode } from 'react';
 import type { Overview as Data, ProblemView } from '../../../core/overview.ts';
 import { clock, count } from '../../shared/format.ts';
-import { Link } from '../../shared/link.tsx';
 import { Problem } from '../../shared/problem.tsx';
+import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import { field, isError, subjectOf, tookText } from '../model/fields.ts';
 import { uptimeText, useOverview } from '../model/overview.ts';

@@ -3,8 +3,8 @@ import { counted } from '../../../core/render/counted.ts';
 import { download } from '../../shared/download.ts';
 import { clock, count } from '../../shared/format.ts';
 import { LiveText } from '../../shared/live-text.tsx';
-import { navigate, useLocation } from '../../shared/router.ts';
-import { useShortcuts } from '../../shared/shortcuts.ts';
+import { navigate, useLocation } from '../../shared/router.tsx';
+import { useShortcuts } from '../../shared/shortcuts.tsx';
 import { type Column, VirtualTable } from '../../shared/virtual-table.tsx';
 import {
   costOf,

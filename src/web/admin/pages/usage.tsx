@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import { Chart } from '../../shared/chart.tsx';
 import { clock, count } from '../../shared/format.ts';
-import { Link } from '../../shared/link.tsx';
+import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { field, modelOf } from '../model/fields.ts';
 import { readMetrics, total } from '../model/metrics.ts';

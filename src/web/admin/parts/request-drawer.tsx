@@ -1,10 +1,10 @@
-import { Fragment, type ReactNode } from 'react';
+import { Fragment, type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from 'react';
 import { CopyButton } from '../../shared/copy.tsx';
-import { Drawer } from '../../shared/drawer.tsx';
 import { time as timeText } from '../../shared/format.ts';
-import { Link } from '../../shared/link.tsx';
+import { Link } from '../../shared/router.tsx';
 import { field } from '../model/fields.ts';
 import type { Entry } from '../model/requests.ts';
+import './request-drawer.css';
 
 /** Specified fields that a request may lack: displayed as absent, so that users need not search for them. */
 const ALWAYS = [
@@ -106,4 +106,37 @@ export function RequestDrawer({
 function expressionFor({ fields }: Entry): string {
   const path = String(fields['http.path'] ?? '/').replace(/\?.*/, '');
   return `request.method == ${JSON.stringify(fields['http.method'] ?? '')} && request.path == ${JSON.stringify(path)}`;
+}
+
+/**
+ * A modal dialog at the side, with details of a selected item. The browser traps the focus, closes the dialog on
+ * Escape, and restores the focus.
+ */
+function Drawer({
+  title,
+  close,
+  onKeyDown,
+  children,
+}: {
+  readonly title: string;
+  readonly close: () => void;
+  readonly onKeyDown?: (event: KeyboardEvent) => void;
+  readonly children: ReactNode;
+}): ReactNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={dialog} className="drawer" aria-labelledby={id} onClose={close} onKeyDown={onKeyDown}>
+      <div className="drawer-head">
+        <h2 id={id}>{title}</h2>
+        <form method="dialog">
+          <button type="submit">Close</button>
+        </form>
+      </div>
+      {children}
+    </dialog>
+  );
 }

@@ -2,7 +2,7 @@ import { type ReactNode, useMemo } from 'react';
 import type { BackendView, ModelView, Overview, RouteView, TargetView } from '../../../core/overview.ts';
 import { counted } from '../../../core/render/counted.ts';
 import { CopyButton } from '../../shared/copy.tsx';
-import { Link } from '../../shared/link.tsx';
+import { Link } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
 import { clientAddress } from '../model/client-address.ts';
 import { field, isError } from '../model/fields.ts';

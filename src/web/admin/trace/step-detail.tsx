@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { isRecord, placeText, recordsOf, textOf } from '../../../core/trace/read-event.ts';
 import { readable } from '../../../core/trace/request-line.ts';
 import type { TraceStep } from '../../../core/trace-model.ts';
-import { navigate } from '../../shared/router.ts';
+import { navigate } from '../../shared/router.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import { visible } from '../../shared/visible.ts';
 import { passToCel } from '../cel/context.ts';

@@ -10,7 +10,7 @@ import {
 } from '../../../core/trace/verdict.ts';
 import type { TraceModel } from '../../../core/trace-model.ts';
 import { download } from '../../shared/download.ts';
-import { useShortcuts } from '../../shared/shortcuts.ts';
+import { useShortcuts } from '../../shared/shortcuts.tsx';
 import { visible } from '../../shared/visible.ts';
 import { type DetailView, StepDetail, VIEWS } from './step-detail.tsx';
 import { StepTable } from './step-table.tsx';

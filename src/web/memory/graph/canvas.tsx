@@ -1,6 +1,6 @@
 import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
+import { type Arrow, DIRECTIONS, nearest } from './geometry.ts';
 import type { GraphData } from './load.ts';
-import { type Arrow, DIRECTIONS, nearest } from './nearest.ts';
 import { Scene } from './scene.ts';
 
 interface CanvasProps {

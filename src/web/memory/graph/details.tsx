@@ -1,11 +1,11 @@
 import { type ReactNode, useState } from 'react';
 import { MEMORY_PAGE_LIMITS } from '../../../core/memory-limits.ts';
 import { count } from '../../shared/format.ts';
-import { Link } from '../../shared/link.tsx';
+import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
 import { visible } from '../../shared/visible.ts';
 import { API, type Entity } from '../model.ts';
-import { Unreachable } from '../unreachable.tsx';
+import { Unreachable } from '../placeholder.tsx';
 import { Mark } from './legend.tsx';
 import type { GraphData } from './load.ts';
 

@@ -1,6 +1,6 @@
 import type { EntityType, RelationType } from '../model.ts';
+import { type Size, toPlane, toScreen, type View } from './geometry.ts';
 import type { GraphData, GraphEdge } from './load.ts';
-import { type Size, toPlane, toScreen, type View } from './view.ts';
 
 /** Colors of the theme, read from the style sheet, which defines light, dark and forced colors. */
 export interface Paint {

@@ -1,8 +1,7 @@
+import { fitted, nodeAt, type Point, type Size, toPlane, type View, zoomed } from './geometry.ts';
 import { type Layout, startLayout } from './layout.ts';
 import type { GraphData } from './load.ts';
-import { nodeAt } from './nearest.ts';
 import { draw, nodeRadius, type Paint, paintOf } from './paint.ts';
-import { fitted, type Point, type Size, toPlane, type View, zoomed } from './view.ts';
 
 export interface SceneEvents {
   readonly onCurrent: (index: number | undefined) => void;

@@ -2,16 +2,14 @@ import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'rea
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
 import { ApiError } from '../../shared/api.ts';
 import { count, counted } from '../../shared/format.ts';
-import { Link } from '../../shared/link.tsx';
-import { navigate, useLocation } from '../../shared/router.ts';
+import { Link, navigate, useLocation } from '../../shared/router.tsx';
 import { visible } from '../../shared/visible.ts';
-import { curl, Empty } from '../empty.tsx';
 import { GraphCanvas } from '../graph/canvas.tsx';
 import { Details } from '../graph/details.tsx';
 import { Legend } from '../graph/legend.tsx';
 import { type GraphData, loadTopology, loadWalk } from '../graph/load.ts';
 import { GraphTables } from '../graph/tables.tsx';
-import { Unreachable } from '../unreachable.tsx';
+import { curl, Empty, Unreachable } from '../placeholder.tsx';
 
 const DEPTHS = Array.from({ length: MEMORY_STORE_LIMITS.graphDepth }, (_none, index) => index + 1);
 

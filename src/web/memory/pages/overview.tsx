@@ -1,12 +1,10 @@
 import type { ReactNode } from 'react';
 import { count, size } from '../../shared/format.ts';
-import { Link } from '../../shared/link.tsx';
+import { Link } from '../../shared/router.tsx';
 import { useLoaded } from '../../shared/use-loaded.ts';
-import { curl, Empty } from '../empty.tsx';
 import { API, ENTITY_TYPES, RELATION_TYPES, type Stats } from '../model.ts';
-import { Resync } from '../resync.tsx';
-import { Unreachable } from '../unreachable.tsx';
-import { useSync } from '../use-sync.ts';
+import { curl, Empty, Unreachable } from '../placeholder.tsx';
+import { Resync, useSync } from '../sync.tsx';
 
 /** Calls of agents change the counts too. */
 const REFRESH = 10_000;

@@ -5,10 +5,9 @@ import { ask } from '../../shared/api.ts';
 import { CopyButton } from '../../shared/copy.tsx';
 import { counted, duration } from '../../shared/format.ts';
 import { visible } from '../../shared/visible.ts';
-import { curl, Empty, toolCall } from '../empty.tsx';
 import { API, type SearchReply, type SearchResult } from '../model.ts';
+import { curl, Empty, toolCall, Unreachable } from '../placeholder.tsx';
 import { Result } from '../playground/result.tsx';
-import { Unreachable } from '../unreachable.tsx';
 
 interface Answer {
   readonly query: string;

@@ -1,7 +1,40 @@
 import { type ReactNode, useMemo } from 'react';
 import { visible } from '../../shared/visible.ts';
 import { ROLES, type Role, type Turn } from '../model.ts';
-import type { Filter } from './filter.ts';
+
+/** Empty values match everything. */
+interface Filter {
+  readonly role: Role | '';
+  readonly agent: string;
+  readonly text: string;
+}
+
+export const NO_FILTER: Filter = { role: '', agent: '', text: '' };
+
+/** Indexes of the matching turns, in order. */
+export function passing(turns: readonly Turn[], { role, agent, text }: Filter): number[] {
+  // Without a lower-case copy, because the turns may have many megabytes.
+  const wanted =
+    text === '' ? undefined : new RegExp(text.replace(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`), 'iu');
+  const places: number[] = [];
+  turns.forEach((turn, place) => {
+    if (role !== '' && turn.role !== role) return;
+    if (agent !== '' && turn.agentId !== agent) return;
+    if (wanted === undefined || wanted.test(turn.content)) places.push(place);
+  });
+  return places;
+}
+
+/** Position of the first index that is not before `place`; the last position if all are. */
+export function positionOf(places: readonly number[], place: number): number {
+  let [low, high] = [0, places.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((places[middle] as number) < place) low = middle + 1;
+    else high = middle;
+  }
+  return Math.max(0, Math.min(low, places.length - 1));
+}
 
 /** Filters the turns by role, agent and text. */
 export function Filters({

@@ -1,4 +1,6 @@
-import { useEffect, useRef, useSyncExternalStore } from 'react';
+import { type ReactNode, useEffect, useRef, useSyncExternalStore } from 'react';
+import type { Page } from './page.ts';
+import { navigate } from './router.tsx';
 
 /** The effect of a key on the current page. */
 export interface Shortcut {
@@ -43,12 +45,12 @@ export function useShortcuts(shortcuts: readonly Shortcut[]): void {
 }
 
 /** All active keys, in the order in which their components were added. */
-export function useShownShortcuts(): readonly Shortcut[] {
+function useShownShortcuts(): readonly Shortcut[] {
   return useSyncExternalStore(subscribe, () => shown);
 }
 
 /** Whether single-key shortcuts are enabled; stored by the browser. Space, arrows and the like always work. */
-export function useShortcutsOn(): readonly [boolean, (isOn: boolean) => void] {
+function useShortcutsOn(): readonly [boolean, (isOn: boolean) => void] {
   const isOn = useSyncExternalStore(subscribe, areOn);
   return [
     isOn,
@@ -95,4 +97,69 @@ function mayAct(target: EventTarget | null, key: string): boolean {
   if (target.isContentEditable || target.closest('input, textarea, select, dialog') !== null) return false;
   if (key !== 'Space' && key !== 'Enter') return true;
   return target.closest('button, a, summary') === null;
+}
+
+/** The global keys, and the list of all keys that are currently active (`?`). */
+export function ShortcutList({ pages }: { readonly pages: readonly Page[] }): ReactNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [isOn, setOn] = useShortcutsOn();
+  const shown = useShownShortcuts();
+  const open = (): void => dialog.current?.showModal();
+  useShortcuts([
+    { keys: '?', what: 'this list', run: open },
+    { keys: '/', what: 'to the filter of the page', run: focusFilter },
+    ...pages.map(({ key, path, title }) => ({
+      keys: `g ${key}`,
+      what: `to ${title}`,
+      run: () => navigate(path),
+    })),
+  ]);
+  return (
+    <>
+      <button type="button" className="plain keys" onClick={open} aria-keyshortcuts="?">
+        Keys
+      </button>
+      <dialog ref={dialog} aria-label="Keyboard shortcuts">
+        <h2>Keyboard shortcuts</h2>
+        <table>
+          <tbody>
+            {shown.map(({ keys, what }) => (
+              <tr key={keys}>
+                <th scope="row">
+                  {keys.split(' ').map((key) => (
+                    <kbd key={key}>{NAMES[key] ?? key}</kbd>
+                  ))}
+                </th>
+                <td>{what}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <p>
+          <label>
+            <input type="checkbox" checked={isOn} onChange={(event) => setOn(event.target.checked)} />{' '}
+            Single-key shortcuts are on
+          </label>
+        </p>
+        <form method="dialog">
+          <button type="submit" className="primary">
+            Close
+          </button>
+        </form>
+      </dialog>
+    </>
+  );
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  ArrowLeft: '←',
+  ArrowRight: '→',
+  ArrowUp: '↑',
+  ArrowDown: '↓',
+  Escape: 'Esc',
+};
+
+/** A page marks its filter with `data-filter`. */
+function focusFilter(): void {
+  document.querySelector<HTMLElement>('main [data-filter]')?.focus();
 }

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { Command } from '../shared/problem.tsx';
+import { Command, Problem } from '../shared/problem.tsx';
 import { storedKey } from './key.ts';
 import { API } from './model.ts';
 
@@ -35,5 +35,27 @@ export function toolCall(name: string, args: object): string {
     { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } },
     null,
     2,
+  );
+}
+
+/** A failed request to the backend: what was requested, what happened, what to do next. */
+export function Unreachable({
+  error,
+  retry,
+}: {
+  readonly error: Error & { readonly status?: number };
+  readonly retry: () => void;
+}): ReactNode {
+  if (error.status === 401)
+    return <Problem title="The key was refused" error={error} retry={() => location.reload()} />;
+  if (error.status !== undefined)
+    return <Problem title="The memory backend refused the request" error={error} retry={retry} />;
+  return (
+    <Problem
+      title={`The memory backend at ${location.origin} does not answer`}
+      error={error}
+      command={`curl -i ${location.origin}/health\nagctl memory-backend serve${location.port === '' ? '' : ` --port ${location.port}`}`}
+      retry={retry}
+    />
   );
 }

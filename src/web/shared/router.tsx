@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from 'react';
+import { type MouseEvent, type ReactNode, useSyncExternalStore } from 'react';
 
 /**
  * The location of a page: its path below the application's base, and its query. Addresses are real ones, so that they
@@ -38,7 +38,7 @@ const pathBelowBase = (pathname: string): string => pathname.slice(BASE.length).
 export const currentPath = (): string => pathBelowBase(location.pathname);
 
 /** Address of a page, for links. */
-export function href(path: string, query: Readonly<Record<string, string>> = {}): string {
+function href(path: string, query: Readonly<Record<string, string>> = {}): string {
   const search = new URLSearchParams(query).toString();
   return `${BASE}${path === '/' ? '/' : path}${search === '' ? '' : `?${search}`}`;
 }
@@ -53,4 +53,33 @@ export function navigate(
   if (replace) history.replaceState(null, '', url);
   else history.pushState(null, '', url);
   tell();
+}
+
+interface LinkProps {
+  readonly to: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly current?: boolean;
+  readonly className?: string;
+  readonly title?: string;
+  readonly children: ReactNode;
+}
+
+/** A link to another page of the application: a real one, so that it can be opened in a new tab. */
+export function Link({ to, query = {}, current = false, className, title, children }: LinkProps): ReactNode {
+  const onClick = (event: MouseEvent): void => {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    navigate(to, query);
+  };
+  return (
+    <a
+      href={href(to, query)}
+      onClick={onClick}
+      aria-current={current ? 'page' : undefined}
+      {...(className === undefined ? {} : { className })}
+      {...(title === undefined ? {} : { title })}
+    >
+      {children}
+    </a>
+  );
 }
