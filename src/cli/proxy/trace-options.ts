@@ -5,7 +5,7 @@ import { nearest } from '../../core/suggest.ts';
 import { FAIL_ON, type FailOn } from '../../core/trace/fail-on.ts';
 import type { Context } from '../context.ts';
 import { type AdminAddress, type AdminOptions, adminAddress, portNumber } from './address.ts';
-import { ownRequest } from './curl.ts';
+import { ownRequest } from './own-request.ts';
 import { spanOption } from './span.ts';
 import type { TraceRequest } from './trace-session.ts';
 

@@ -5,8 +5,7 @@ import { LIMITS } from '../../core/limits.ts';
 import { createSorter } from '../../core/trace/sorter.ts';
 import type { AdminAddress } from './address.ts';
 import { notAnAdmin, open, unreachable } from './admin-client.ts';
-import type { OwnRequest } from './curl.ts';
-import { type OwnReply, sendOwn } from './send-own.ts';
+import { type OwnReply, type OwnRequest, sendOwn } from './own-request.ts';
 import { traceItems } from './trace-lines.ts';
 
 /** Receives the events of traces. `trace` counts requests from 0. */

@@ -1,10 +1,9 @@
-import { Box, Text, useApp, useInput, useWindowSize } from 'ink';
+import { Box, type SuspendTerminal, Text, useApp, useInput, useWindowSize } from 'ink';
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { LIMITS } from '../../core/limits.ts';
 import { detailLines } from './detail.ts';
 import type { Row, Span } from './row.ts';
 import { screenRows } from './screen.ts';
-import { useSuspend } from './suspend.ts';
 import type { TraceStore, TraceView } from './trace-store.ts';
 import { FIRST_UI, type Key, press, selectedIndex, shownSteps, shownTrace, type Ui } from './ui-state.ts';
 
@@ -143,4 +142,62 @@ function nameOf(key: InkKey): Key['name'] {
   if (key.return) return 'enter';
   if (key.escape) return 'escape';
   return key.backspace || key.delete ? 'backspace' : undefined;
+}
+
+/**
+ * Handles Ctrl-Z, which a terminal in raw mode does not: restores the terminal, stops the process, and redraws
+ * everything when the shell resumes it. Also handles SIGTSTP from elsewhere, and SIGCONT after SIGSTOP. Returns the
+ * handler for the key.
+ */
+function useSuspend(): () => void {
+  const { suspendTerminal } = useApp();
+  const [{ stop, redraw }] = useState(() => new Suspension(suspendTerminal));
+  useEffect(() => {
+    process.on('SIGTSTP', stop);
+    process.on('SIGCONT', redraw);
+    return () => {
+      process.off('SIGTSTP', stop);
+      process.off('SIGCONT', redraw);
+    };
+  }, [stop, redraw]);
+  return stop;
+}
+
+/**
+ * Time within which the process is stopped. Timers do not run while it is stopped, so this expires right after it
+ * resumes.
+ */
+const STOP_DELAY = 100;
+
+class Suspension {
+  readonly #suspendTerminal: SuspendTerminal;
+  #isSuspended = false;
+
+  constructor(suspendTerminal: SuspendTerminal) {
+    this.#suspendTerminal = suspendTerminal;
+  }
+
+  /** Stops the whole job, as the terminal does. Resumes immediately if no shell could resume it. */
+  readonly stop = (): void => {
+    this.#while(async () => {
+      // Without a handler, the signal stops the process.
+      process.off('SIGTSTP', this.stop);
+      process.kill(0, 'SIGTSTP');
+      await new Promise((resolve) => setTimeout(resolve, STOP_DELAY));
+      process.on('SIGTSTP', this.stop);
+    });
+  };
+
+  readonly redraw = (): void => this.#while(() => Promise.resolve());
+
+  #while(act: () => Promise<void>): void {
+    if (this.#isSuspended) return;
+    this.#isSuspended = true;
+    this.#suspendTerminal(act)
+      // A closed terminal cannot be restored; the screen then ends by other means.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#isSuspended = false;
+      });
+  }
 }

@@ -7,7 +7,7 @@ import { matches } from '../../core/trace/fail-on.ts';
 import { createSorter } from '../../core/trace/sorter.ts';
 import { addEvent, EMPTY_TRACE, type TraceModel } from '../../core/trace-model.ts';
 import { readInput } from '../proxy/dump.ts';
-import type { OwnReply } from '../proxy/send-own.ts';
+import type { OwnReply } from '../proxy/own-request.ts';
 import type { TracePlan } from '../proxy/trace-options.ts';
 import { savedEvents, traceRequests } from '../proxy/trace-session.ts';
 

@@ -124,7 +124,7 @@ function Progress({ status: { scanned, total, durationMs } }: { readonly status:
 }
 
 /** `128 unchanged, 3 updated, 1 failed`; zeros are left out. */
-export function summary(status: SyncStatus): string {
+function summary(status: SyncStatus): string {
   const { state, unchanged, added, updated, removed, failed, startedAt, durationMs } = status;
   if (state === 'idle' || startedAt === null) return 'The docs folder has not been read yet.';
   const parts = Object.entries({ unchanged, added, updated, removed, failed })

@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/api.ts';
 import { visible } from '../../shared/visible.ts';
 
 /** One problem from the validator, with its place in the text on the page. */
-export interface Found {
+interface Found {
   readonly severity: 'error' | 'warning';
   readonly code: string;
   readonly message: string;

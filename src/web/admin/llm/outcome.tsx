@@ -62,7 +62,7 @@ function Facts({
 }
 
 /** An effect of the gateway on an LLM call, described in words. */
-export interface Effect {
+interface Effect {
   readonly what: string;
   readonly where: string;
   readonly tone: 'good' | 'warn' | 'bad';

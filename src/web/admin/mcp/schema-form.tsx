@@ -14,7 +14,7 @@ export interface Schema {
   readonly maximum?: number;
 }
 
-export type FieldKind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'json';
+type FieldKind = 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'json';
 
 interface Field {
   readonly name: string;

@@ -50,7 +50,7 @@ export function Result({
   );
 }
 
-export interface Piece {
+interface Piece {
   /** Its offset in the text. */
   readonly at: number;
   readonly text: string;
