@@ -17,16 +17,16 @@ import { configJsonSchema } from '../src/server/config/json-schema.ts';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const generated = referenceFiles();
 
-describe('man/', () => {
-  test('holds exactly the generated files', () => {
+describe('the man folder', () => {
+  test('the man folder contains exactly the generated files', () => {
     expect(readdirSync(join(root, 'man')).sort(), 'run `npm run gen`').toEqual([...generated.keys()].sort());
   });
 
-  test.each([...generated])('%s is up to date', (name, text) => {
+  test.each([...generated])('the generated file %s is up to date', (name, text) => {
     expect(readFileSync(join(root, 'man', name), 'utf8'), 'run `npm run gen`').toBe(text);
   });
 
-  test('has a page for each command and lists the codes of every table', () => {
+  test('the man pages cover every command and every table of codes', () => {
     expect([...generated.keys()]).toEqual(
       expect.arrayContaining([
         'agctl.1',
@@ -44,7 +44,7 @@ describe('man/', () => {
     for (const code of codes) expect(errors).toContain(`\n.TP\n\\fB${code}\\fR\n`);
   });
 
-  test('shows the options, arguments and examples of a command', () => {
+  test('the man page of a command shows its options, arguments and examples', () => {
     const page = generated.get('agctl-config-validate.1') ?? '';
     expect(page).toContain('\\fBagctl config validate\\fR [options] [files...]');
     expect(page).toContain('.SH OPTIONS\n.TP\n\\fB\\-f, \\-\\-file <path>\\fR\n');
@@ -52,7 +52,7 @@ describe('man/', () => {
     expect(page).toMatch(/\.SH EXAMPLES\n\.PP\n\.RS 4\n\.nf\nagctl config validate \\-f /);
   });
 
-  test('says for each expression what it may read, with type and meaning', () => {
+  test('agctl-expressions(7) lists the variables of each scope with type and meaning', () => {
     const page = generated.get('agctl-expressions.7') ?? '';
     expect(page).toContain('\\fBmcpAuthorization\\fR\n');
     expect(page).toContain('Variables: \\fBrequest\\fR, \\fBsource\\fR');
@@ -61,7 +61,7 @@ describe('man/', () => {
     expect(page).toContain('\\fBlist.exists(x, condition)\\fR');
   });
 
-  test('consists of lines that roff takes as text or knows as requests', () => {
+  test('the man pages contain only roff text and known roff requests', () => {
     const macros = /^\.(?:TH|ad|SH|SS|PP|TP|RS|RE|br|nf|fi)(?: |$)/;
     for (const [name, text] of generated) {
       if (name.endsWith('.json')) continue;
@@ -75,18 +75,18 @@ describe('man/', () => {
   });
 });
 
-describe('roff', () => {
-  test('keeps typed characters as they are', () => {
+describe('roff output', () => {
+  test('roff output keeps ASCII characters unchanged', () => {
     expect(literal(String.raw`a-b \ ' " ^ ~`)).toBe(String.raw`a\-b \e \(aq \(dq \(ha \(ti`);
     expect(literal('a\u2026\u{1F600}')).toBe('a\\[u2026]\\[u1F600]');
   });
 
-  test('does not take a dot at the start of a line as a request', () => {
+  test('roff output escapes a dot at the start of a line', () => {
     expect(prose('.hidden  file')).toBe('\\&.hidden file');
     expect(verbatim(['.x'])).toContain('\\&.x');
   });
 
-  test('prints what stands in backticks bold, and hyphens of words as hyphens', () => {
+  test('roff output prints text in backticks bold and hyphens in words as hyphens', () => {
     expect(prose('a re-read of `--file`, or of -f')).toBe('a re-read of \\fB\\-\\-file\\fR, or of \\-f');
   });
 });
@@ -98,7 +98,7 @@ describe('agctl-config(5)', () => {
     required: ['low'],
   };
 
-  test('tells type, whether required, default and secrecy of each key', () => {
+  test('agctl-config(5) shows type, default, and whether a key is required or secret', () => {
     const page = configPage({
       properties: {
         key: { type: 'string', secret: true, description: 'A key.' },
@@ -117,7 +117,7 @@ describe('agctl-config(5)', () => {
     expect(page).toContain('\\fBranges[].low\\fR\ninteger, at least 1, required, default \\fB3\\fR\n');
   });
 
-  test('lists the same keys once and refers to them later', () => {
+  test('agctl-config(5) lists a repeated group of keys once and refers to it later', () => {
     const page = configPage({ properties: { a: range, b: { additionalProperties: range } } });
     expect(page).toContain('\\fBa.low\\fR');
     expect(page).not.toContain('<name>.low');
@@ -126,7 +126,7 @@ describe('agctl-config(5)', () => {
 });
 
 describe('the JSON Schema of configurations', () => {
-  test('is one that checkers take without a warning: no format or keyword is unknown to them', () => {
+  test('the JSON Schema of configurations has no format or keyword unknown to validators', () => {
     const shipped = JSON.parse(readFileSync(join(root, 'man/config.schema.json'), 'utf8'));
     const ajv = new Ajv({ strictSchema: true, validateFormats: true, strictTypes: false });
     // Of our own: what the gateway masks.
@@ -139,12 +139,12 @@ describe('the JSON Schema of configurations', () => {
     expect(check(withPath('a'))).toBe(false);
   });
 
-  test('describes every key', () => {
+  test('the JSON Schema of configurations describes every key', () => {
     const bare = keysOf(configJsonSchema()).filter(({ node }) => (node.description ?? '') === '');
     expect(bare.map(({ path }) => path)).toEqual([]);
   });
 
-  test('allows no unknown keys in any object', () => {
+  test('the JSON Schema of configurations allows no unknown keys in any object', () => {
     const open = nodesOf(configJsonSchema(), 'configuration').filter(
       ({ node }) => node.properties !== undefined && node.additionalProperties !== false,
     );
@@ -154,8 +154,8 @@ describe('the JSON Schema of configurations', () => {
   });
 });
 
-describe('examples', () => {
-  test('are valid without a warning', async () => {
+describe('example configurations', () => {
+  test('the example configurations are valid without a warning', async () => {
     const files = globSync('examples/*.yaml', { cwd: root }).map((file) => join(root, file));
     expect(files).not.toEqual([]);
     const chunks: string[] = [];

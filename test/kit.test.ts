@@ -42,8 +42,8 @@ export default { test: {
 const IMPORT = `import { expect, test } from 'vitest';\n`;
 const SECOND_TRY = `${IMPORT}let tries = 0;\ntest('flaky', () => expect(++tries).toBe(2));\n`;
 
-describe('a test that passes only at a retry', () => {
-  test('fails the run, and is named', async () => {
+describe('tests that pass only on a retry', () => {
+  test('a test that passes only on a retry fails the run and is reported', async () => {
     await using folder = await temporaryFolder();
     const { code, output } = await vitest(folder.path, SECOND_TRY);
     expect(code).toBe(1);
@@ -52,7 +52,7 @@ describe('a test that passes only at a retry', () => {
     );
   });
 
-  test('is named only, where the list allows it', async () => {
+  test('a test that passes only on a retry is only reported if known-flaky lists it', async () => {
     await using folder = await temporaryFolder();
     const { code, output } = await vitest(folder.path, SECOND_TRY, [{ tests: 'test/', reason: 'a reason' }]);
     expect(output).toMatch(/RETRIED.*\n {2}test\/a\.test\.js > flaky/);
@@ -60,8 +60,8 @@ describe('a test that passes only at a retry', () => {
   });
 });
 
-describe('a process that a test has started', () => {
-  test('is ended with the test file, also after a test that ran out of time', async () => {
+describe('child processes of tests', () => {
+  test('a child process of a test is ended with its test file, even after a test timeout', async () => {
     await using folder = await temporaryFolder();
     const pids = join(folder.path, 'pids');
     const { code } = await vitest(
@@ -81,7 +81,7 @@ test('hangs', async () => {
     await until(() => !started.some(isAlive));
   });
 
-  test('is ended when it does not say in time that it is ready', async () => {
+  test('a child process that does not become ready before the timeout is ended', async () => {
     await using folder = await temporaryFolder();
     const lock = join(folder.path, 'memory.db.lock');
     const args = ['memory-adapter', 'stdio', '--embedded', '--data', folder.path];
@@ -94,7 +94,7 @@ test('hangs', async () => {
   });
 });
 
-test('each decision record has a number of its own, the same in its name and its title', () => {
+test('each decision record has a unique number, the same in its file name and title', () => {
   const folder = join(project, 'docs/decisions');
   const records = readdirSync(folder).filter((name) => name !== 'README.md');
   const numbers = records.map((name) => name.slice(0, 4));

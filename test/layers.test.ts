@@ -13,26 +13,26 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const run = promisify(execFile);
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 
-describe('policies', () => {
+describe('the files of policies', () => {
   const folder = 'src/server/policies';
   const files = readdirSync(join(root, folder));
   const definitions = globSync('src/server/**/*.ts', { cwd: root }).filter((path) =>
     read(path).includes('= definePolicy('),
   );
 
-  test('every policy that is defined is registered in the list', async () => {
+  test('every defined policy is in the list of policies', async () => {
     const kinds = (await Promise.all(definitions.map(kindsOf))).flat();
     const registered = new Set<unknown>(policyKinds);
     expect(kinds.filter((kind) => !registered.has(kind))).toEqual([]);
     expect(kinds).toHaveLength(policyKinds.length);
   });
 
-  test('have keys of their own', () => {
+  test('every policy has a unique key', () => {
     const keys = policyKinds.map(({ key }) => key);
     expect(keys).toEqual([...new Set(keys)]);
   });
 
-  test('use every other file beside them', () => {
+  test('every other file in the folder of policies is used by a policy', () => {
     const imported = globSync(`${folder}/**/*.ts`, { cwd: root }).flatMap((path) => importsOf(read(path)));
     for (const name of files) {
       const entry = name.endsWith('.ts') ? name : `${name}/index.ts`;
@@ -51,7 +51,7 @@ describe('policies', () => {
   }
 });
 
-describe('commands', () => {
+describe('the files of commands', () => {
   // Short forms, and upstream's former names; every other leaf has a file of its own name.
   const shortForms = new Map([
     ['serve', 'gateway-serve'],
@@ -63,7 +63,7 @@ describe('commands', () => {
     ['config-backends', 'proxy-config-backends'],
   ]);
 
-  test('have one file for each leaf of the command tree, and no other', () => {
+  test('every command without subcommands has exactly one file', () => {
     const sink = new Writable();
     const program = createProgram({ stdout: sink, stderr: sink, env: {}, cwd: '/' }, () => undefined);
     const leaves = leavesOf(program).map((leaf) => shortForms.get(leaf) ?? leaf);
@@ -71,7 +71,7 @@ describe('commands', () => {
     expect(files.sort()).toEqual([...new Set(leaves)].map((leaf) => `${leaf}.ts`).sort());
   });
 
-  test('are loaded by the command tree on use only', () => {
+  test('commands are loaded only when they are used', () => {
     const program = ['program', 'proxy-program', 'memory-program']
       .map((name) => read(`src/cli/${name}.ts`))
       .join('');
@@ -86,8 +86,8 @@ describe('commands', () => {
   }
 });
 
-describe('start-up', () => {
-  test('`agctl --version` loads commander and nothing heavier', async () => {
+describe('startup', () => {
+  test('`agctl --version` loads no large module other than commander', async () => {
     const hook = `
       import { writeSync } from 'node:fs';
       import { registerHooks } from 'node:module';
@@ -116,8 +116,8 @@ describe('start-up', () => {
   }
 });
 
-describe('package', () => {
-  test('ships the program, the manual, the examples and the root documents', async () => {
+describe('the npm package', () => {
+  test('the npm package contains the program, manual, examples and root documents', async () => {
     // Without scripts: a build would replace the files that other tests run at this moment.
     const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root });
     const [{ files }] = Object.values(JSON.parse(stdout)) as [{ files: { path: string }[] }];
@@ -138,7 +138,7 @@ describe('docs/dependencies.md', () => {
   test.each([
     ['dependencies', runtime],
     ['devDependencies', development],
-  ])('gives each of %s a reason', (field, text) => {
+  ])('docs/dependencies.md gives a reason for each of %s', (field, text) => {
     const listed = text.split('\n').filter((line) => line.startsWith('- '));
     const names = listed.map((line) => /^- `([^`]+)`: \S.{20,}$/.exec(line)?.[1] ?? `no reason: ${line}`);
     expect(names).toEqual(Object.keys(manifest[field] ?? {}).sort());

@@ -14,21 +14,21 @@ const citations = files.flatMap((file) =>
 );
 const cited = new Set(citations.map(({ id }) => id));
 
-describe('requirements', () => {
-  test('each one that is built is cited by a test', () => {
+describe('the list of requirements', () => {
+  test('each implemented requirement is cited by a test', () => {
     const uncited = [...all].filter(([id, { deferred }]) => deferred === undefined && !cited.has(id));
     expect(uncited.map(([id, { text }]) => `${id}: ${text}`)).toEqual([]);
   });
 
-  test('tests cite only what exists', () => {
+  test('tests cite only requirements that exist', () => {
     expect(citations.filter(({ id }) => !all.has(id))).toEqual([]);
   });
 
-  test('what a test cites is no longer marked as deferred', () => {
+  test('requirements that a test cites are not marked as deferred', () => {
     expect(citations.filter(({ id }) => all.get(id)?.deferred !== undefined)).toEqual([]);
   });
 
-  test('each one has an id of its own, a place and a text', () => {
+  test('each requirement has a unique id, a location and a text', () => {
     for (const [id, { source, text, deferred }] of all) {
       expect(id).toMatch(/^(?:gateway|memory)(?:\.[a-z0-9-]+)+$/);
       expect(source).toMatch(/^(?:gateway|memory-adapter)\.md#\S/);
@@ -40,8 +40,8 @@ describe('requirements', () => {
   });
 });
 
-describe('citations', () => {
-  test('are read from verifies and covers, in every form that formatting gives them', () => {
+describe('citations of requirements', () => {
+  test('citations of requirements are read from verifies and covers in every code format', () => {
     const text = `
       covers('a.1', 'a.2');
       covers(
@@ -58,7 +58,7 @@ describe('citations', () => {
     expect(citedIds(text).sort()).toEqual(['a.1', 'a.2', 'a.3', 'b.1', 'c.1', 'c.2', 'd.1']);
   });
 
-  test('do not count in comments', () => {
+  test('citations of requirements in comments do not count', () => {
     const text = `
       // covers('a.1');
       /* verifies('a.2', 'name', run);
@@ -68,7 +68,7 @@ describe('citations', () => {
     expect(citedIds(text)).toEqual(['a.4']);
   });
 
-  test('of ids that do not exist throw', () => {
+  test('citations of requirements that do not exist throw', () => {
     const unknown = 'gateway.nothing' as keyof typeof requirements;
     expect(() => covers(unknown)).toThrow('no such requirement: gateway.nothing');
     expect(() => verifies(unknown, 'never registered', () => undefined)).toThrow('no such requirement');

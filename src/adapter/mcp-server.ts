@@ -18,8 +18,8 @@ export interface McpServerParts {
 }
 
 const INSTRUCTIONS =
-  'Long-term memory. Look things up with search_knowledge before answering from memory of your own; follow connections with ' +
-  'query_graph; keep conversation turns with store_episodic and documents with ingest_document.';
+  'Long-term memory. Search with search_knowledge before answering from your own memory; follow connections with ' +
+  'query_graph; store conversation turns with store_episodic and documents with ingest_document.';
 
 const registered = tools.map((tool) => ({
   tool,

@@ -62,7 +62,7 @@ export function readPlaygroundRequest(
     return { problem: `method: expected one of ${[...METHODS].join(', ')}` };
   if (typeof path !== 'string' || !/^\/[\x21-\x7e]*$/.test(path) || path.length > LIMITS.adminHeaderBytes)
     return { problem: 'path: expected a path such as /mcp, percent-encoded' };
-  if (typeof body !== 'string') return { problem: 'body: expected a text' };
+  if (typeof body !== 'string') return { problem: 'body: expected a string' };
   const checked = readHeaders(headers);
   if ('problem' in checked) return { problem: String(checked['problem']) };
   const { address } = listener.gateway.plan;
@@ -72,7 +72,7 @@ export function readPlaygroundRequest(
 
 function readHeaders(headers: unknown): { readonly headers: Record<string, string> } | Problem {
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers))
-    return { problem: 'headers: expected an object of texts' };
+    return { problem: 'headers: expected an object of strings' };
   const entries = Object.entries(headers as Record<string, unknown>);
   if (entries.length > LIMITS.playgroundHeaders)
     return { problem: `headers: at most ${LIMITS.playgroundHeaders} can be sent` };
@@ -83,7 +83,7 @@ function readHeaders(headers: unknown): { readonly headers: Record<string, strin
       return { problem: 'headers: a name has characters that are not allowed' };
     if (NOT_PASSED.has(lower)) return { problem: `headers: ${lower} cannot be set` };
     if (typeof value !== 'string' || !/^[\t\x20-\x7e]*$/.test(value))
-      return { problem: `headers: the value of ${lower} must be a text of visible ASCII characters` };
+      return { problem: `headers: the value of ${lower} must be a string of visible ASCII characters` };
     checked[lower] = value;
   }
   return { headers: checked };

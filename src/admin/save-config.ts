@@ -37,7 +37,7 @@ export async function saveConfig(
   const refusal = writeRefusal(admin, request.raw.socket.localAddress);
   if (refusal !== undefined) return refuse(403, refusal);
   const asked = readBody(request.body);
-  if (asked === undefined) return refuse(400, 'expected a JSON object with the texts `text` and `hash`');
+  if (asked === undefined) return refuse(400, 'expected a JSON object with the strings `text` and `hash`');
   const file = await readConfigFile(admin);
   if (file.hash !== asked.hash) return refuse(409, file.problem ?? CHANGED);
   const full = withSecrets(asked.text, file.secrets);
@@ -61,7 +61,7 @@ export async function saveConfig(
     status: 'success',
     message: isWatched
       ? 'Configuration written successfully. The gateway reloads it now.'
-      : 'Configuration written successfully. The gateway serves the one before until it is restarted.',
+      : 'Configuration written successfully. The gateway uses the previous configuration until it is restarted.',
     hash: hashOf(bytes),
   });
 }

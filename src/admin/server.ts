@@ -153,7 +153,7 @@ function handlerOf(app: FastifyInstance, admin: Admin) {
       app.routing(request, response);
       return;
     }
-    admin.log.debug('admin', 'a request was refused', {
+    admin.log.debug('admin', 'a request was rejected', {
       host: request.headers.host,
       origin: request.headers.origin,
     });

@@ -95,7 +95,7 @@ ${found.map(
 
 function gateway({ name, url, routes }: GatewayView): Html {
   return html`<section><h3>${name} <a href="${url}">${url}</a></h3>
-<table><thead><tr><th>Route</th><th>Takes</th><th>Policies</th><th>Leads to</th></tr></thead><tbody>
+<table><thead><tr><th>Route</th><th>Matches</th><th>Policies</th><th>Backends</th></tr></thead><tbody>
 ${routes.map(routeRow)}</tbody></table></section>
 `;
 }

@@ -40,9 +40,7 @@ export function memoryCommands(program: Command, run: Bind): readonly Command[] 
     )
     .action(run(() => import('./commands/memory-adapter-stdio.ts')));
 
-  const backend = program
-    .command('memory-backend')
-    .description('the store of the memory, with its REST interface');
+  const backend = program.command('memory-backend').description('the memory store and its REST API');
   const backendServe = backend
     .command('serve')
     .description('serve the memory over REST at /api/memory, and its dashboard at /ui')

@@ -24,7 +24,7 @@ export function createProgram(context: Context, setExit: (code: number) => void)
 
   program.commandsGroup('Start:');
   serveCommand(program, false, run);
-  const gateway = program.command('gateway').description('the gateway itself');
+  const gateway = program.command('gateway').description('commands of the gateway');
   serveCommand(gateway, false, run);
   const memory = memoryCommands(program, run);
   checkCommand(program, run);
@@ -102,7 +102,7 @@ function configCommands(program: Command, run: Bind): Command {
   config
     .command('validate')
     .argument('[files...]', 'configuration files, or - for standard input')
-    .description('check configuration files and report every problem with its place')
+    .description('check configuration files and report every problem with its position')
     .option('-f, --file <path>', 'configuration file, or - for standard input')
     .addOption(
       new Option('-o, --output <format>', 'format of the report')
@@ -112,7 +112,7 @@ function configCommands(program: Command, run: Bind): Command {
     .option('--strict', 'treat warnings as errors')
     .addHelpText(
       'after',
-      '\nOne run reports the mistakes of all parts of a file: a missing environment variable or an invalid part does not prevent checks of the rest, and problems that only follow from it are left out.\n\nWith --strict, warnings cause exit code 1 too, and are errors in -o github. In other formats they remain warnings: `valid` of -o json means that there are no errors, and `warningCount` is the number of warnings.\n\nExit code 0: no errors. 1: errors. 2: a file could not be read; the others are still checked.\n\nExamples:\n  agctl config validate -f gateway.yaml\n  agctl config validate -o github *.yaml\n',
+      '\nOne run reports the mistakes of all parts of a file: a missing environment variable or an invalid part does not prevent checks of the rest, and problems that are only consequences of it are omitted.\n\nWith --strict, warnings cause exit code 1 too, and are errors in -o github. In other formats they remain warnings: `valid` of -o json means that there are no errors, and `warningCount` is the number of warnings.\n\nExit code 0: no errors. 1: errors. 2: a file could not be read; the others are still checked.\n\nExamples:\n  agctl config validate -f gateway.yaml\n  agctl config validate -o github *.yaml\n',
     )
     .action(run(() => import('./commands/config-validate.ts')));
   config
@@ -123,7 +123,7 @@ function configCommands(program: Command, run: Bind): Command {
 }
 
 function authCommands(program: Command, run: Bind): Command {
-  const auth = program.command('auth').description('sign-in');
+  const auth = program.command('auth').description('inspect tokens');
   auth
     .command('explain')
     .description('explain what each route would do with a token, and why')
@@ -137,14 +137,14 @@ function authCommands(program: Command, run: Bind): Command {
     )
     .addHelpText(
       'after',
-      '\nExit code 0: every route accepts it. 1: some do not.\n\nExample:\n  agctl auth explain -f gateway.yaml --token-file token.jwt\n',
+      '\nExit code 0: every route accepts the token. 1: some do not.\n\nExample:\n  agctl auth explain -f gateway.yaml --token-file token.jwt\n',
     )
     .action(run(() => import('./commands/auth-explain.ts')));
   return auth;
 }
 
 function costsCommands(program: Command, run: Bind): Command {
-  const costs = program.command('costs').alias('catalog').description('what LLM calls cost');
+  const costs = program.command('costs').alias('catalog').description('prices of LLM calls');
   costs
     .command('import')
     .description('create a price catalog for config.modelCatalog from a public list of models')

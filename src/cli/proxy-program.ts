@@ -14,7 +14,7 @@ export function proxyCommands(program: Command, configGroup: Command, run: Bind)
     .command('config')
     .aliases(['c', 'cfg'])
     .description('the configuration that a gateway has loaded');
-  const profile = proxy.command('profile').description('where a gateway spends time and memory');
+  const profile = proxy.command('profile').description('record CPU and heap profiles');
   const oldProfile = program.command('profile', { hidden: true }).description('agctl proxy profile');
   for (const [parent, hidden] of [
     [config, false],
@@ -149,7 +149,7 @@ function trace(parent: Command, hidden: boolean, run: Bind): void {
       )
       .addOption(new Option('--expression <cel>', 'same as --match'))
       .option('--count <n>', 'trace this many requests, one after another', '1')
-      .option('--timeout <time>', 'stop waiting after this time (default: 60s, on a terminal never)')
+      .option('--timeout <time>', 'stop waiting after this time (default: 60s; on a terminal, no limit)')
       .option(
         '--port <port>',
         'send the request after -- to this local port, with the host of its URL as Host',

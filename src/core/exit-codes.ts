@@ -10,7 +10,7 @@ export const EXIT_CODES = {
     doc: 'Wrong usage: unknown command or option, bad value, or an input file that cannot be read.',
   },
   unreachable: { code: 3, doc: 'The server could not be reached, or the connection was lost.' },
-  refused: { code: 4, doc: 'The server refused the caller.' },
+  refused: { code: 4, doc: 'The server denied access.' },
   bug: { code: 70, doc: 'An error inside agctl. Please report it.' },
   interrupted: { code: 130, doc: 'Interrupted by Ctrl-C.' },
 } as const;

@@ -76,13 +76,13 @@ describe('the HTTP endpoints of the memory adapter', () => {
     },
   );
 
-  test.each(['GET', 'DELETE', 'PUT'])('%s /mcp is 405', async (method) => {
+  test.each(['GET', 'DELETE', 'PUT'])('the memory adapter answers %s /mcp with 405', async (method) => {
     await using adapter = await memoryAdapter('http://127.0.0.1:1');
     const { status, headers } = await send(`${adapter.url}/mcp`, { method, headers: MCP_HEADERS });
     expect([status, headers.allow]).toEqual([405, 'POST']);
   });
 
-  test('a body that is not JSON, too long or of another type is refused with a JSON-RPC error', async () => {
+  test('a body that is not JSON, too long or of another type is rejected with a JSON-RPC error', async () => {
     await using adapter = await memoryAdapter('http://127.0.0.1:1');
     const url = `${adapter.url}/mcp`;
     const broken = await post(url, '{"jsonrpc":');
@@ -95,7 +95,7 @@ describe('the HTTP endpoints of the memory adapter', () => {
     expect(nothing.status).toBe(400);
   });
 
-  test('another Host on a loopback connection is refused, and a configured one is accepted', async () => {
+  test('another Host on a loopback connection is rejected, and a configured one is accepted', async () => {
     await using adapter = await memoryAdapter('http://127.0.0.1:1', { allowedHosts: ['memory.test'] });
     const health = async (headers: Record<string, string>) =>
       (await send(`${adapter.url}/health`, { headers })).status;
@@ -236,7 +236,7 @@ describe('the memory tools', () => {
     ['store_episodic', { sessionId: 's', role: 'root', content: 'x' }],
     ['store_episodic', { sessionId: 's', role: 'user' }],
     ['ingest_document', { title: 'T' }],
-  ])('%s refuses %j before it calls the backend', async (name, args) => {
+  ])('%s rejects %j before it calls the backend', async (name, args) => {
     await using backend = await fakeBackend(reply(200, {}));
     await using adapter = await memoryAdapter(backend.url);
     const { result, error } = await adapter.call(name, args);

@@ -32,7 +32,7 @@ describe('MEMORY_API_URL', () => {
     ['http://host?x=1', 'must not have a query or fragment'],
     ['http://host#', 'must not have a query or fragment'],
     ['http://u:secret@host', 'must not contain a name or password'],
-  ])('MEMORY_API_URL %j is refused: %s', (given, message) => {
+  ])('MEMORY_API_URL %j is rejected: %s', (given, message) => {
     expect(() => memoryApiUrl(given)).toThrow(message);
     expect(() => memoryApiUrl(given)).not.toThrow('secret');
   });

@@ -73,7 +73,7 @@ describe('memory backend failures', () => {
     }
   });
 
-  test.each([400, 422, 413])('the message of a backend that refuses with %i is returned', async (status) => {
+  test.each([400, 422, 413])('the message of a backend that rejects with %i is returned', async (status) => {
     expect(await told(SEARCH, reply(status, error('`query` is too odd')))).toEqual({
       text: '`query` is too odd',
       calls: 1,
@@ -81,13 +81,13 @@ describe('memory backend failures', () => {
   });
 
   test('the message of a backend that does not know the entity is returned with the close names', async () => {
-    const { text } = await told(GRAPH, reply(404, error("No entity 'x'. Close names: y, z")));
-    expect(text).toBe("No entity 'x'. Close names: y, z");
+    const { text } = await told(GRAPH, reply(404, error("No entity 'x'. Similar names: y, z")));
+    expect(text).toBe("No entity 'x'. Similar names: y, z");
   });
 
   test.each([401, 403])('a backend that answers %i is reported to the model', async (status) => {
     const { text } = await told(SEARCH, reply(status, error('bad token top-secret-key')));
-    expect(text).toMatch(/^Memory backend refused the adapter's credentials\./);
+    expect(text).toMatch(/^Memory backend rejected the adapter's credentials\./);
   });
 
   test("a proxy's 413 in front of the backend is reported as too large", async () => {

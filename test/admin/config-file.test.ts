@@ -85,7 +85,7 @@ test('saving the configuration file through a symbolic link keeps the link', asy
   expect(readFileSync(real, 'utf8')).toBe(`${YAML}# end\n`);
 });
 
-test('saving the configuration file is refused without serve --ui-write', async () => {
+test('saving the configuration file is rejected without serve --ui-write', async () => {
   await using folder = await temporaryFolder();
   await using running = await gateway(YAML, { admin: true, uiWrite: false, folder: folder.path });
   const file = await read(running);
@@ -123,7 +123,7 @@ test.each([
     (text: string) => text.replace('<redacted:3>', '<redacted:9>'),
     '<redacted:9>',
   ],
-])('saving a configuration file with %s is refused', async (_name, change, said) => {
+])('saving a configuration file with %s is rejected', async (_name, change, said) => {
   await using folder = await temporaryFolder();
   await using running = await start(folder.path);
   const file = await read(running);

@@ -164,14 +164,14 @@ describe('log levels', () => {
     },
   );
 
-  test('a log level change by GET is refused, because an image in a page could cause it', async () => {
+  test('a log level change by GET is rejected, because an image in a page could cause it', async () => {
     await using running = await start();
     const { status, headers } = await send(`${running.admin}/logging?level=off`);
     expect([status, headers['allow']]).toEqual([405, 'POST']);
     expect((await send(`${running.admin}/logging`)).text).toContain('debug');
   });
 
-  test('a temporary log level change ends by itself, and permanent changes in the meantime stay', async () => {
+  test('a temporary log level change is reverted, and permanent changes made meanwhile are kept', async () => {
     await using running = await start();
     const set = (query: string): Promise<{ text: string }> =>
       send(`${running.admin}/logging?${query}`, { method: 'POST' });

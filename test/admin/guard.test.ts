@@ -24,14 +24,14 @@ const PATHS = [
 ];
 
 describe('cross-site requests to the admin server', () => {
-  test.each(PATHS)('a foreign Host is refused on %s', async (path) => {
+  test.each(PATHS)('a foreign Host is rejected on %s', async (path) => {
     await using running = await gateway(YAML, { admin: true });
     const reply = await send(`${running.admin}${path}`, { headers: { host: 'evil.example' } });
     expect(reply.status).toBe(403);
     expect(reply.text).toContain('config.adminHosts');
   });
 
-  test('the admin server accepts its own Host and Origin values and refuses others', async () => {
+  test('the admin server accepts its own Host and Origin values and rejects others', async () => {
     await using running = await gateway(YAML, { admin: true });
     const { host } = new URL(running.admin);
     const port = host.split(':')[1];

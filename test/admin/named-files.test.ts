@@ -43,7 +43,7 @@ describe('the admin validator and files that a configuration names', () => {
   );
 
   test.skipIf(process.platform === 'win32')(
-    'the admin validator does not block on a pipe or read a device without end',
+    'the admin validator does not block on a pipe or read a device endlessly',
     async () => {
       await using folder = await temporaryFolder();
       execFileSync('mkfifo', [join(folder.path, 'pipe')]);

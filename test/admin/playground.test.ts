@@ -71,7 +71,7 @@ test.each([
     'transfer-encoding',
   ],
   ['an upgrade', () => ({ headers: { upgrade: 'websocket' } }), 'upgrade'],
-])('the playground refuses %s', async (_name, part, said) => {
+])('the playground rejects %s', async (_name, part, said) => {
   await using other = await httpUpstream();
   await using running = await gateway(YAML, { admin: true });
   const asked = { port: running.port, method: 'GET', path: '/', ...part(running, other.port) };
@@ -84,7 +84,7 @@ test.each([
   ['origin', 'http://evil.example'],
   ['host', 'evil.example'],
   ['sec-fetch-site', 'cross-site'],
-])('the playground refuses requests of a page of another origin: %s', async (name, value) => {
+])('the playground rejects requests of a page of another origin: %s', async (name, value) => {
   await using running = await gateway(YAML, { admin: true });
   const answer = await ask(running, { port: running.port, path: '/' }, { [name]: value });
   expect(answer.status).toBe(403);

@@ -102,8 +102,8 @@ describe('agctl check of LLM providers', () => {
     });
     await using page = await httpUpstream((_, response) => response.end('<html>'));
     const expected = [
-      [401, 'fail', 'the key was refused (401)', 'put a key of 127.0.0.1 that is valid'],
-      [403, 'fail', 'the key was refused (403)', 'into params.apiKey'],
+      [401, 'fail', 'the key was rejected (401)', 'put a key of 127.0.0.1 that is valid'],
+      [403, 'fail', 'the key was rejected (403)', 'into params.apiKey'],
       [404, 'ok', 'is reachable, but does not list models (404): the key was not tried', ''],
       [405, 'ok', 'is reachable, but does not list models (405): the key was not tried', ''],
       [429, 'warn', 'too many requests (429)', 'wait'],

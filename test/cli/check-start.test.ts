@@ -113,7 +113,7 @@ describe('check --start', () => {
     await until(() => !isAlive(pid), 2_000);
   });
 
-  test('check --start is refused together with --offline, because started servers may use the network', async () => {
+  test('check --start is rejected together with --offline, because started servers may use the network', async () => {
     const { code, stderr } = await check([chaos('one')], '--start', '--offline');
     expect([code, stderr]).toEqual([
       2,

@@ -187,7 +187,7 @@ describe('agctl check', () => {
     expect(failed[0]?.fix).toContain('sslRequired to NONE');
   });
 
-  test('check reports a client registration that a provider policy refuses', async () => {
+  test('check reports a client registration that a provider policy rejects', async () => {
     const description =
       "Policy 'Trusted Hosts' rejected request to client-registration service. Details: Host not trusted.";
     const { failed } = await refusing('registration', refusal(403, 'insufficient_scope', description), () =>
@@ -261,7 +261,7 @@ describe('agctl check', () => {
     ]);
   });
 
-  test('check --offline contacts nobody, --only runs the named checks, and unknown names are refused', async () => {
+  test('check --offline contacts nobody, --only runs the named checks, and unknown names are rejected', async () => {
     const before = idp.upstream.received.length;
     const { all } = await check({ args: ['--offline', '--only', 'idp,targets'] });
     expect(new Set(all.map(({ group }) => group))).toEqual(new Set(['idp', 'targets']));

@@ -154,7 +154,7 @@ describe('agctl costs import', () => {
       'no providers matched `nobody`',
     ],
     ['no prices', '{"openai":{"models":{}}}', [], 1, 'no importable models matched'],
-  ])('costs import refuses %s', async (_, input, more, code, message) => {
+  ])('costs import rejects %s', async (_, input, more, code, message) => {
     const done = await cli(['costs', 'import', '-f', '-', ...more], { input });
     expect([done.code, done.stdout]).toEqual([code, '']);
     expect(done.stderr).toContain(message);

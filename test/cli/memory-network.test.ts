@@ -53,7 +53,7 @@ describe('listening addresses of the memory services', () => {
     [['memory-adapter', 'serve', '--host', '::'], {}],
     [['memory-adapter', 'serve', '--host', ''], {}],
     [['memory', 'serve', '--host', '0.0.0.0'], { MEMORY_API_KEY: 'k3y' }],
-  ])('%j is refused without an API key for the tools', async (args, env) => {
+  ])('%j is rejected without an API key for the tools', async (args, env) => {
     await using folder = await temporaryFolder();
     const { code, stderr } = await cli([...args, '--port', '0'], {
       env: { ...env, MEMORY_DATA_DIR: join(folder.path, 'data') },
@@ -64,7 +64,7 @@ describe('listening addresses of the memory services', () => {
     expect(stderr).toContain('--allow-unauthenticated');
   });
 
-  test('an API key that is not a valid header value is refused by the name of its variable', async () => {
+  test('an API key that is not a valid header value is rejected by the name of its variable', async () => {
     const { code, stderr } = await cli(['memory-adapter', 'serve'], { env: { MEMORY_ADAPTER_KEY: 'a b' } });
     expect([code, stderr]).toEqual([2, expect.stringContaining('MEMORY_ADAPTER_KEY must be printable')]);
     expect(stderr).not.toContain('a b');

@@ -94,7 +94,7 @@ describe('agctl memory serve', () => {
     expect(acknowledged.filter((content) => !kept.includes(content))).toEqual([]);
   });
 
-  test('a second memory serve on the same folder is refused with an error that names the first process', async () => {
+  test('a second memory serve on the same folder is rejected with an error that names the first process', async () => {
     await using folder = await temporaryFolder();
     await using first = await memoryServe(folder.path);
     const { code, stderr } = await cli([

@@ -132,7 +132,7 @@ describe('the admin server of `agctl serve`', () => {
     expect(statSync(file).size).toBe(4);
   });
 
-  test('an admin address that other machines can reach is a warning', async () => {
+  test('an admin address that other machines can reach causes a warning', async () => {
     await using running = await serve(yaml('0.0.0.0:0'), { env: { ADMIN_ADDR: '' } });
     await until(() => running.stderr.includes('the admin server has no authentication'));
   });

@@ -76,7 +76,7 @@ describe('start', () => {
 });
 
 describe('SIGTERM', () => {
-  test('SIGTERM lets open calls complete, refuses new connections and exits with 0', async () => {
+  test('SIGTERM lets open calls complete, rejects new connections and exits with 0', async () => {
     await using running = await serve(mcpConfig([chaos('a')], { config }));
     const sessions = await Promise.all([1, 2, 3].map(() => openSession(`${running.url}/mcp`)));
     const calls = sessions.map((session) => session.send(later(700)));
@@ -202,7 +202,7 @@ describe('SIGTERM', () => {
   test.each([
     ['SIGTERM', 1],
     ['SIGINT', 130],
-  ] as const)('a second signal, %s, stops serve at once with %i', async (signal, code) => {
+  ] as const)('a second signal, %s, stops serve immediately with %i', async (signal, code) => {
     await using running = await serve(mcpConfig([chaos('a')], { config: patient }));
     const session = await openSession(`${running.url}/mcp`);
     const call = session.send(HANG);

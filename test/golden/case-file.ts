@@ -36,5 +36,5 @@ export function runGoldenCases<Settings>(
       expect(actual).toBe(text.slice(rule + RULE.length));
     });
   }
-  it('has cases', () => expect(files.length).toBeGreaterThan(0));
+  it('the folder of golden files is not empty', () => expect(files.length).toBeGreaterThan(0));
 }

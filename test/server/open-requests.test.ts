@@ -131,7 +131,7 @@ test('a response that is not an event stream is aborted at the drain deadline', 
   expect(await cutLine(gate)).toMatchObject({ 'http.status': '200' });
 });
 
-test('a client that reads nothing does not delay shutdown', async () => {
+test('a client that reads nothing does not delay the shutdown', async () => {
   await using provider = await llmProvider(
     streaming((response) => {
       const more = (): void =>

@@ -54,7 +54,7 @@ describe('validation warnings on variables', () => {
     ['mcp', 'mcp.tool.result.ok == true', 'mcp.tool.result', 'the tool has not been called'],
     ['mcp', 'mcp.sessionId == "a"', 'mcp.sessionId', 'it is set for the log only'],
     ['llmRequest', 'backend.name', 'backend.name', 'no backend has been called'],
-    ['providerReply', 'response.body == b"a"', 'response.body', 'the body of the answer is on its way'],
+    ['providerReply', 'response.body == b"a"', 'response.body', 'the response body has not been received'],
     ['sampling', 'jwt.sub == "a"', 'jwt', 'no policy has run'],
     ['sampling', 'proxy.route.name == "r"', 'proxy.route.name', 'the route is not known'],
   ] as const)('validation warns about a variable never set in %s: %s', async (place, source, member, why) => {

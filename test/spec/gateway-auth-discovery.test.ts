@@ -120,7 +120,7 @@ describe('client registration', () => {
 
   verifies(
     'gateway.auth.idp.registration',
-    'client registration refused by a provider policy is returned as 403 with its text',
+    'client registration rejected by a provider policy is returned as 403 with its text',
     async () => {
       const refusal = {
         error: 'insufficient_scope',

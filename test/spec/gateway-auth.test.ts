@@ -99,7 +99,7 @@ describe('bearer tokens', () => {
 
   verifies(
     'gateway.auth.idp.audience',
-    'a bearer token of a realm without an audience mapper is refused with an error that says what is missing',
+    'a bearer token of a realm without an audience mapper is rejected with an error that says what is missing',
     async () => {
       const reply = await initialize(shared, idp.token({ aud: 'account' }));
       expect(reply.status).toBe(401);
@@ -111,7 +111,7 @@ describe('bearer tokens', () => {
 
   verifies(
     'gateway.auth.idp.host',
-    'a bearer token requested under another host name is refused with an error that names both issuers',
+    'a bearer token requested under another host name is rejected with an error that names both issuers',
     async () => {
       const iss = idp.issuer.replace('127.0.0.1', 'localhost');
       const reply = await initialize(shared, idp.token({ iss }));

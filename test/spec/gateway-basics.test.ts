@@ -127,7 +127,7 @@ describe('listeners and routes', () => {
 
   verifies(
     'gateway.config.gateways.protocol',
-    'a gateway accepts the protocol HTTP and refuses others',
+    'a gateway accepts the protocol HTTP and rejects others',
     async () => {
       expect((await post(url, INITIALIZE)).status).toBe(200);
       await expect(gateway('gateways: { main: { port: 0, protocol: SMTP } }')).rejects.toThrow(
@@ -225,7 +225,7 @@ describe('MCP', () => {
 
   verifies(
     'gateway.http.mcp-get.not-acceptable',
-    'MCP GET without accept text/event-stream is refused',
+    'MCP GET without accept text/event-stream is rejected',
     async () => {
       expect((await fetch(url)).status).toBe(406);
       expect((await fetch(url, { headers: { accept: 'application/json' } })).status).toBe(406);

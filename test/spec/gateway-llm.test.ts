@@ -17,7 +17,7 @@ import { verifies } from '../kit/verifies.ts';
 
 const pass = () => guardrail(() => ({}));
 
-describe('the LLM section as the specification writes it', () => {
+describe('the specified LLM section', () => {
   verifies(
     [
       'gateway.service.7',

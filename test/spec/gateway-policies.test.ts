@@ -63,7 +63,7 @@ describe('external authorization', () => {
 
   verifies(
     ['gateway.auth.ext.2.denied', 'gateway.auth.ext.2.no-identity', 'gateway.errors.ext-authz'],
-    'extAuthz refuses a client without an identity, such as localhost',
+    'extAuthz rejects a client without an identity, such as localhost',
     async () => {
       expect(await from('127.0.0.1')).toMatchObject({ status: 403, text: 'external authorization failed' });
       expect(daemon.received.at(-1)?.target).toBe('/localapi/v0/whois?addr=127.0.0.1');

@@ -131,7 +131,7 @@ describe.each(CLIENTS)('the memory adapter behind the gateway with %s', (name, c
     const missing = await call('query_graph', { entityId: 'Deployin' });
     expect(missing).toMatchObject({
       isError: true,
-      content: [{ type: 'text', text: "No entity 'Deployin'. Close names: Deploying" }],
+      content: [{ type: 'text', text: "No entity 'Deployin'. Similar names: Deploying" }],
     });
   });
 

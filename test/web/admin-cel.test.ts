@@ -53,7 +53,7 @@ browserTest(
     await page.keyboard.type('request.path == nothing');
     await page.keyboard.press('Control+Enter');
     await result(page).locator('mark', { hasText: 'nothing' }).waitFor();
-    await page.getByRole('button', { name: 'Go to the place' }).focus();
+    await page.getByRole('button', { name: 'Go to the position' }).focus();
     await page.keyboard.press('Enter');
     await page.keyboard.type('"/mcp"');
     await page.keyboard.press('Control+Enter');
@@ -70,7 +70,7 @@ browserTest(
       viewport: { width: 390, height: 780 },
     });
     await page.goto(`${running.admin}/ui/cel`);
-    await page.getByRole('button', { name: /from the own network/ }).click();
+    await page.getByRole('button', { name: /from the private network/ }).click();
     await result(page).getByText('bool false').waitFor();
     await page.getByLabel('Variables, JSON').fill('{"request": {"path": "<img src=x onerror=alert(1)>"}}');
     await page.getByLabel('Expression').fill('request.path');

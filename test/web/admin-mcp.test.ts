@@ -93,7 +93,7 @@ browserTest(
 );
 
 browserTest(
-  'the MCP page explains a refused session, and opens it with a token that is not stored',
+  'the MCP page explains a rejected session, and opens it with a token that is not stored',
   async (browser) => {
     const { page } = await watchedPage(browser, running.admin);
     await page.goto(`${running.admin}/ui/mcp`);

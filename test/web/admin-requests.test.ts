@@ -56,9 +56,9 @@ browserTest(
     await page.getByLabel('Text in any field').fill('');
     await page.getByRole('button', { name: 'Pause' }).click();
     await ui.get('/files/unseen.txt');
-    await page.getByRole('button', { name: 'Go on (1 new)' }).waitFor();
+    await page.getByRole('button', { name: 'Resume (1 new)' }).waitFor();
     expect(await page.getByRole('row', { name: /unseen\.txt/ }).count()).toBe(0);
-    await page.getByRole('button', { name: 'Go on (1 new)' }).click();
+    await page.getByRole('button', { name: 'Resume (1 new)' }).click();
     await page.getByRole('row', { name: /unseen\.txt/ }).waitFor();
 
     await page.getByRole('row', { name: /chat\/completions/ }).click();
@@ -125,7 +125,7 @@ browserTest('the requests page shows client input as text', async (browser) => {
   expect(problems).toEqual([]);
 });
 
-browserTest('the requests page names a gateway that is gone and reconnects to it', async (browser) => {
+browserTest('the requests page reports an unreachable gateway and reconnects to it', async (browser) => {
   const port = await freePort();
   const first = await adminUi({ port });
   const { page } = await watchedPage(browser, first.gate.admin);

@@ -21,7 +21,7 @@ const watched = (): boolean => ui.gate.running.traceSubscribers.active;
 const trace = (page: Page) => page.getByRole('article', { name: 'Trace' });
 
 browserTest(
-  'the trace page shows by keyboard alone which policy refused a request and why',
+  'the trace page shows by keyboard alone which policy rejected a request and why',
   async (browser) => {
     const { page, problems } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/`);
@@ -116,7 +116,7 @@ browserTest('the trace page records several requests, each as its own trace', as
   await trace(page).getByRole('heading', { name: 'GET /files/1' }).waitFor();
 });
 
-browserTest('traces saved by the page open in the terminal, and the other way round', async (browser) => {
+browserTest('traces saved by the trace page open in the terminal, and vice versa', async (browser) => {
   const { page } = await watchedPage(browser, ui.gate.admin);
   await using folder = await temporaryFolder();
   await traced(page, '/private/b');
@@ -222,7 +222,7 @@ browserTest(
     await page.getByRole('button', { name: 'Arm' }).click();
     await page.getByText('Armed.').first().waitFor();
     await other[Symbol.asyncDispose]();
-    await page.getByText('The gateway went away while this page waited').waitFor();
+    await page.getByText('The connection to the gateway was lost while this page waited').waitFor();
   },
 );
 

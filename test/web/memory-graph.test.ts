@@ -111,7 +111,7 @@ browserTest(
     await fill(large, 6_000);
     const { page } = await watchedPage(browser, large.url, { reducedMotion: 'no-preference' });
     await page.goto(`${large.url}/ui/graph`);
-    await page.getByText(/Shown are 5,000 of 6,000 entities/).waitFor();
+    await page.getByText(/5,000 of 6,000 entities are shown/).waitFor();
     await page.evaluate(`new Promise((done) => { const drawn = setInterval(() => {
     if (document.querySelector('.graph canvas')?.width > 0) { clearInterval(drawn); done(); }
   }, 20); })`);

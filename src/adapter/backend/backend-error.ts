@@ -38,7 +38,7 @@ export function failureOf(reply: BackendReply, write: Write | undefined): Backen
   if (status >= 200 && status < 300) return undefined;
   if (status === 401 || status === 403) {
     return new BackendError(
-      "Memory backend refused the adapter's credentials. MEMORY_API_KEY of adapter and backend must be the same.",
+      "Memory backend rejected the adapter's credentials. MEMORY_API_KEY of adapter and backend must be the same.",
     );
   }
   if (status === 429) return new BackendError(`Memory backend is busy.${retryAfter(reply)}`);

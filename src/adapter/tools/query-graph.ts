@@ -6,7 +6,7 @@ const node = z.looseObject({
   id: z.string(),
   name: z.string(),
   type: z.string(),
-  depth: z.int().describe('Hops from the entity asked for.'),
+  depth: z.int().describe('Hops from the requested entity.'),
 });
 
 const edge = z.looseObject({
@@ -21,7 +21,7 @@ export const queryGraph = defineTool({
   title: 'Query the knowledge graph',
   description:
     'Walks the knowledge graph from one entity and returns what is connected to it: documents, their parts and what they ' +
-    'refer to or depend on. An unknown name is answered with names close to it.',
+    'refer to or depend on. For an unknown name, similar names are returned.',
   input: z.strictObject({
     entityId: z
       .string()
@@ -39,7 +39,7 @@ export const queryGraph = defineTool({
     root: z.looseObject({ id: z.string(), name: z.string(), type: z.string() }),
     nodes: z.array(node),
     edges: z.array(edge),
-    truncated: z.boolean().describe('There is more than the reply holds.'),
+    truncated: z.boolean().describe('Whether the result is incomplete because of its limits.'),
   }),
   readOnly: true,
   idempotent: true,

@@ -7,9 +7,9 @@ const result = z.looseObject({
   name: z.string(),
   type: z.string(),
   content: z.string().describe('The text that was found.'),
-  score: z.number().describe('Similarity, 0 to 1. What minScore is compared with.'),
-  truncated: z.boolean().optional().describe('The content goes on.'),
-  metadata: z.looseObject({}).optional().describe('Where it comes from: source, path, title, heading.'),
+  score: z.number().describe('Similarity, 0 to 1; compared with minScore.'),
+  truncated: z.boolean().optional().describe('Whether the content is shortened.'),
+  metadata: z.looseObject({}).optional().describe('Origin of the text: source, path, title, heading.'),
 });
 
 export const searchKnowledge = defineTool({
@@ -17,7 +17,7 @@ export const searchKnowledge = defineTool({
   title: 'Search knowledge',
   description:
     'Searches all indexed documents by meaning and by words and returns the passages that fit best, with a similarity score ' +
-    'and their source. When nothing reaches minScore, the reply says how many were below and how near the best one came.',
+    'and their source. When nothing reaches minScore, the reply says how many were below it and the best score.',
   input: z.strictObject({
     query: z
       .string()

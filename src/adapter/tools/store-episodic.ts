@@ -5,10 +5,11 @@ import { defineTool } from '../tool.ts';
 export const storeEpisodic = defineTool({
   name: 'store_episodic',
   title: 'Store a conversation turn',
-  description: 'Stores one turn of a conversation in the chat history. When it answers, the turn is on disk.',
+  description:
+    'Stores one turn of a conversation in the chat history. The turn is on disk when the call returns.',
   input: z.strictObject({
     sessionId: z.string().min(1).max(LIMITS.nameLength).describe('Id of the chat thread.'),
-    role: z.enum(['user', 'assistant', 'system']).describe('Who said it.'),
+    role: z.enum(['user', 'assistant', 'system']).describe('Author of the message.'),
     content: z.string().min(1).max(LIMITS.turnBytes).describe('The text of the message.'),
   }),
   output: z.looseObject({

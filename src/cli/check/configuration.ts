@@ -10,7 +10,7 @@ export const configuration: CheckGroup = {
 async function problems({ file, loaded, env, folder }: CheckContext): Promise<CheckResult[]> {
   const diagnostics = await findProblems(loaded, { env, folder });
   const results = diagnostics.map(({ severity, message, range, help }) => {
-    const fix = help ?? `run agctl config validate -f ${file} to see the place`;
+    const fix = help ?? `run agctl config validate -f ${file} to see the position`;
     const text = `line ${range.start.line}: ${message}`;
     return severity === 'error' ? fail(text, fix) : warn(text, fix);
   });

@@ -137,7 +137,7 @@ function judge(status: number, isJson: boolean, endpoint: LlmEndpoint, shown: st
     const { provider, variable } = endpoint;
     const where = variable ?? (endpoint.key === undefined ? 'requestHeaders' : 'params.apiKey');
     return fail(
-      `${shown}: the key was refused (${status})`,
+      `${shown}: the key was rejected (${status})`,
       `put a key of ${provider === 'oaiCompat' ? endpoint.url.hostname : provider} that is valid, and may list models, into ${where}`,
     );
   }

@@ -180,7 +180,7 @@ function refusalOf(rules: readonly ExplainedRule[]): string | undefined {
   const known = (rule: ExplainedRule): boolean => rule.result !== UNKNOWN;
   // A deny rule that fails denies; a result that is not a boolean is a failure too.
   const denying = of('deny').find((rule) => known(rule) && rule.result !== 'false');
-  if (denying !== undefined) return `a deny rule refuses: ${denying.rule}`;
+  if (denying !== undefined) return `a deny rule rejects the request: ${denying.rule}`;
   const missing = of('require').find((rule) => known(rule) && rule.result !== 'true');
   if (missing !== undefined) return `a require rule is not true: ${missing.rule}`;
   const allows = of('allow');

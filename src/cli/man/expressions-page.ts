@@ -16,25 +16,25 @@ export function expressionsPage(): string {
     title('agctl-expressions', 7, 'expressions in the configuration of agctl'),
     heading('Description'),
     paragraph(
-      'Expressions are CEL, the Common Expression Language (https://cel.dev). They are checked when the configuration is read: an unknown variable or function is an error, and so is the likely typo of a member.',
+      'Expressions are CEL, the Common Expression Language (https://cel.dev). They are checked when the configuration is read: an unknown variable or function is an error, and so is a member that is probably misspelt.',
     ),
     paragraph(
-      'A variable that a place has but that is not set is null; a member that is never set in its place causes a warning (AGW0309). Reading an absent member is a failure; `has(jwt.sub)`, `jwt.?sub` and `default(jwt.sub, "")` avoid it. A rule that fails allows nothing, and a `deny` rule that fails refuses the request; a field, header or attribute whose expression fails is left out.',
+      'A variable that is available in a scope but not set is null; a member that is never set in its scope causes a warning (AGW0309). Reading an absent member is a failure; `has(jwt.sub)`, `jwt.?sub` and `default(jwt.sub, "")` avoid it. A rule that fails allows nothing, and a `deny` rule that fails rejects the request; a field, header or attribute whose expression fails is omitted.',
     ),
     paragraph(
-      'The right side of `in` is a list or a map. On a text it is a failure, of which validation warns where it is certain (AGW0310); `text.contains(part)` searches in a text. Claims are the exception: a value of `jwt`, `apiKey` or `extauthz` on the right side of `in` that is a string counts as a list of one, because identity providers write a list of one role as a string. `"admin" in jwt.roles` is true for `admin` and false for `superadmin`. Everywhere else the string is a string, so a scope must be split first: `"write" in jwt.scope.split(" ")`.',
+      'The right side of `in` is a list or a map. With a string, the expression fails; validation warns if that is certain (AGW0310). To search in a string, use `text.contains(part)`. Claims are the exception: a value of `jwt`, `apiKey` or `extauthz` on the right side of `in` that is a string counts as a list of one, because identity providers write a list with a single role as a string. `"admin" in jwt.roles` is true for `admin` and false for `superadmin`. Elsewhere such a claim is a string, so an OAuth scope must be split first: `"write" in jwt.scope.split(" ")`.',
     ),
     paragraph(
-      `If an expression of a policy or backend reads \`request.body\` or \`request.bodyPrefix\`, a JSON body in which an object has the same member twice is answered with status 400, and so is one with more than ${LIMITS.jsonKeys} members or ${LIMITS.jsonDepth} levels: the server behind the gateway could read the other member. \`json(text)\` fails for such a text.`,
+      `If an expression of a policy or backend reads \`request.body\` or \`request.bodyPrefix\`, a JSON body in which an object has a duplicate member is answered with status 400, because the server behind the gateway could read the other member; so is a body with more than ${LIMITS.jsonKeys} members or ${LIMITS.jsonDepth} levels. \`json(text)\` fails for such a text.`,
     ),
-    heading('Places'),
+    heading('Scopes'),
     paragraph(
-      'The variables available in each place, and the configuration keys that are such a place. `[]` denotes each entry of a list.',
+      'The variables available in each scope, and the configuration keys whose expressions are evaluated in it. `[]` denotes each entry of a list.',
     ),
     expressionScopes.flatMap(scopeEntry),
     heading('Variables'),
     paragraph(
-      'Members are listed if they are known. Those of variables without a list depend on the token, client, key or service.',
+      'Members are listed if they are known. The members of other variables depend on the token, client, key or service.',
     ),
     declaredRoots().flatMap(([name, root]) => [
       ...subheading(name),
@@ -58,7 +58,7 @@ export function expressionsPage(): string {
 function scopeEntry({ name, doc, keys, also, roots, unavailable: members }: DocumentedScope): string[] {
   const where = [...keys.map((key) => `\`${key}\``), ...(also === undefined ? [] : [also])];
   const unset = Object.keys(members);
-  const missing = unset.length === 0 ? [] : [`Not set there: ${list(unset)}.`];
+  const missing = unset.length === 0 ? [] : [`Not set in this scope: ${list(unset)}.`];
   return entry(name, doc, `Variables: ${list(roots)}.`, ...missing, ...where);
 }
 

@@ -162,7 +162,7 @@ function refusal(
   if (status === 401 || status === 403)
     return new CommandError(
       'refused',
-      `${address.shown} refused the request: ${words}${said === '' ? '' : `, ${said}`}`,
+      `${address.shown} rejected the request: ${words}${said === '' ? '' : `, ${said}`}`,
       'an admin server on a loopback address accepts requests for localhost only; a proxy in front of it may require a login',
     );
   if (status === 400)

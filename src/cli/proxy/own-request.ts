@@ -171,7 +171,7 @@ async function readBodyFile(name: string, cwd: string): Promise<Buffer> {
   } catch (error) {
     throw wrong(
       `cannot read ${name} for the body: ${(error as NodeJS.ErrnoException).code}`,
-      'a text that begins with @ names a file; use --data-raw to send it unchanged',
+      'a value that begins with @ names a file; use --data-raw to send it unchanged',
     );
   }
 }

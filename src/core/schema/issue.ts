@@ -97,7 +97,7 @@ export class IssueTranslator {
       at: 'key',
       missing: true,
       message: `required field \`${key}\` is missing`,
-      ...(path.length > 1 && { label: `\`${key}\` belongs in here` }),
+      ...(path.length > 1 && { label: `\`${key}\` is required here` }),
       help: `add the line \`${line}\``,
     };
   }
@@ -163,7 +163,7 @@ export class IssueTranslator {
       this.#source.isPlain(path)
     ) {
       return this.#source.isFromEnvironment(path)
-        ? { help: 'put the reference in quotes, so that whatever the variable holds stays text' }
+        ? { help: 'put the reference in quotes, so that the variable is always read as text' }
         : { help: 'put it in quotes to make it text', remedy: { kind: 'quote' } };
     }
     if (expected.startsWith('a list') && !Array.isArray(value)) return { help: 'start each entry with `- `' };
@@ -231,7 +231,7 @@ export class IssueTranslator {
       return [this.#wrongValue(path, options, value, issue.message)];
     }
     if ('matches' in issue)
-      return [{ code: 'AGW0105', path, at: 'key', message: 'this fits several alternatives' }];
+      return [{ code: 'AGW0105', path, at: 'key', message: 'this value matches several alternatives' }];
     const schemas = schemasIn(base, path);
     const branches = unionBranches(schemas, issue.errors);
     const verdict = judgeUnion(branches, value);
@@ -276,7 +276,7 @@ function oneOf(path: Path, keys: readonly string[], message: string): Finding {
     path,
     at: 'key',
     message: message || `one of ${names} is missing`,
-    label: `${names} belongs in here`,
+    label: `${names} is required here`,
   };
 }
 
@@ -285,7 +285,7 @@ function exclusive(path: Path, key: string, other: string): Finding {
     code: 'AGW0105',
     path: [...path, other],
     at: 'key',
-    message: `\`${key}\` and \`${other}\` exclude each other`,
+    message: `\`${key}\` and \`${other}\` are mutually exclusive`,
     help: 'keep one of the two',
   };
 }

@@ -130,7 +130,7 @@ class Builder {
         ...(!anchor && {
           help:
             near === undefined
-              ? `if it is a text, put it in quotes: \`"*${node.source}"\``
+              ? `if it is a string, put it in quotes: \`"*${node.source}"\``
               : `an anchor with a similar name exists: \`&${near}\``,
         }),
       });

@@ -71,7 +71,7 @@ const BY_MESSAGE: readonly (readonly [beginning: RegExp, words: Message])[] = [
     /^Tags and anchors must be separated/,
     {
       message: 'a space is missing after an anchor or tag',
-      help: 'a text that starts with `&` or `!` must be in quotes',
+      help: 'a string that starts with `&` or `!` must be in quotes',
     },
   ],
   [/^Unexpected (?:,|empty item)/, { message: 'unexpected `,`', help: 'delete it' }],
@@ -160,14 +160,14 @@ function messageFor({ code, message }: YAMLError, found: string): Message {
     ? { message: 'not valid YAML' }
     : {
         message: `not valid YAML: unexpected \`${mark}\``,
-        help: 'delete it, or put the text in quotes if it is part of one',
+        help: 'delete it, or put it in quotes if it is part of a string',
       };
 }
 
 function badAlias(mark: string): Message {
   return {
     message: `\`${mark}\` without a name: in YAML it marks an ${mark === '&' ? 'anchor' : 'alias'}`,
-    help: `if it is a text, put it in quotes: \`"${mark}"\``,
+    help: `if it is a string, put it in quotes: \`"${mark}"\``,
   };
 }
 

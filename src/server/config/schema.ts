@@ -49,14 +49,14 @@ const routeFields = {
     )
     .default([])
     .describe(
-      'Host names that this route answers; all of them when empty. `*.example.com` matches any name below it.',
+      'Host names that this route serves; all host names if empty. `*.example.com` matches any name below it.',
     ),
   matches: z
     .array(matchSchema)
     .min(1)
     .optional()
     .describe(
-      'Requests that this route takes: those for which one of the entries matches. Every request by default.',
+      'Conditions on requests: the route handles requests that match one of the entries. Every request by default.',
     ),
   policies: policiesSchema.optional().describe('Policies of this route, run before its backend.'),
   backends: z
@@ -77,7 +77,7 @@ const attachedRouteSchema = z
     gateways: gatewayReference
       .optional()
       .describe(
-        'Gateway, or list of gateways, that this route belongs to; the gateway named `default` when absent.',
+        'Gateway, or list of gateways, that this route belongs to; by default, the gateway named `default`.',
       ),
     ...routeFields,
   })
@@ -86,7 +86,7 @@ const attachedRouteSchema = z
 
 const gatewaySchema = z
   .strictObject({
-    port: port.describe('Port to listen on. 0 takes any free port.'),
+    port: port.describe('Port to listen on. 0 selects any free port.'),
     protocol: z.enum(['HTTP']).default('HTTP').describe('Protocol of the listener.'),
     address: z
       .union([z.ipv4(), z.ipv6()])
@@ -153,7 +153,7 @@ const processSchema = z
     logging: z
       .strictObject({
         level: logLevelSchema.default('info'),
-        format: z.enum(['text', 'json']).default('text').describe('Form of log and access-log lines.'),
+        format: z.enum(['text', 'json']).default('text').describe('Format of log and access-log lines.'),
       })
       .prefault({})
       .describe('Logging.'),
@@ -177,7 +177,7 @@ const processSchema = z
           .optional()
           .meta({ secret: true })
           .describe(
-            'Key for the encryption of session ids. Processes with the same key can continue sessions of each other.',
+            "Key for the encryption of session ids. Processes with the same key can continue each other's sessions.",
           ),
       })
       .prefault({})
@@ -207,7 +207,9 @@ const processSchema = z
     modelCatalog: z
       .array(catalogReferenceSchema)
       .default([])
-      .describe('Price catalogs, for the cost of LLM calls. Later ones add to and replace earlier ones.'),
+      .describe(
+        'Price catalogs, for the cost of LLM calls. Entries of later catalogs replace those of earlier ones.',
+      ),
     connectionTerminationDeadline: durationSchema
       .prefault(durationText(LIMITS.drain))
       .describe('How long open requests may take to finish after a shutdown has started.'),
@@ -226,15 +228,15 @@ const simpleLlmSchema = z
     port: port
       .optional()
       .describe(
-        'Port of the LLM endpoint, 4000 by default. Without it, a gateway named `default` takes the endpoint in.',
+        'Port of the LLM endpoint. By default, a gateway named `default` serves the endpoint; if there is none, port 4000.',
       ),
     gateways: gatewayReference
       .optional()
-      .describe('Gateway, or list of gateways, that takes the endpoint in, on its own port.'),
+      .describe('Gateway, or list of gateways, that serves the endpoint on its own port.'),
     ...llmFields,
     policies: policiesSchema.optional().describe('Policies of the endpoint.'),
   })
-  .describe('The short form for LLM providers: an OpenAI-compatible endpoint.')
+  .describe('Short form for LLM providers: an OpenAI-compatible endpoint.')
   .meta(elsewhere('llm', 4000));
 
 const simpleMcpSchema = z
@@ -242,15 +244,15 @@ const simpleMcpSchema = z
     port: port
       .optional()
       .describe(
-        'Port of the MCP endpoint, 3000 by default. Without it, a gateway named `default` takes the endpoint in.',
+        'Port of the MCP endpoint. By default, a gateway named `default` serves the endpoint; if there is none, port 3000.',
       ),
     gateways: gatewayReference
       .optional()
-      .describe('Gateway, or list of gateways, that takes the endpoint in, on its own port.'),
+      .describe('Gateway, or list of gateways, that serves the endpoint on its own port.'),
     ...mcpFields,
     policies: policiesSchema.optional().describe('Policies of the endpoint.'),
   })
-  .describe('The short form for one MCP endpoint. On a port of its own, every path leads to its targets.')
+  .describe('Short form for one MCP endpoint. If it has its own port, its targets serve every path.')
   .meta(elsewhere('mcp', 3000));
 
 const frontendSchema = z
@@ -265,7 +267,7 @@ const frontendSchema = z
           .max(64 * 1024 * 1024)
           .default(LIMITS.requestBodyBytes)
           .describe(
-            'Bytes of a body that expressions can read. Of a larger body, only the beginning is available (`bodyPrefix`). A call to an `llm` backend with a larger body is rejected with status 413.',
+            'Maximum size in bytes of a body that expressions can read. Of a larger body, only the beginning is available (`bodyPrefix`). A call to an `llm` backend with a larger body is rejected with status 413.',
           ),
       })
       .prefault({})

@@ -30,7 +30,7 @@ const REQUEST = {
     version: { type: 'string', doc: 'HTTP version, such as `HTTP/1.1`.' },
     headers: {
       type: 'map',
-      doc: 'Header fields by name, in any case: a string, or a list of strings for several lines.',
+      doc: 'Header fields by name (case-insensitive): a string, or a list of strings if the header has several lines.',
     },
     body: { type: 'bytes', doc: 'The whole body; absent if it is larger than `maxBufferSize`.' },
     bodyPrefix: { type: 'bytes', doc: 'The beginning of the body, up to `maxBufferSize`.' },

@@ -12,14 +12,12 @@ const expression = z.string().min(1);
 export const ruleSchema = z.union([
   expression,
   z.strictObject({
-    allow: expression.describe(
-      'Lets the request pass when true, unless a `deny` or `require` rule refuses it.',
-    ),
+    allow: expression.describe('Allows the request if true, unless a `deny` or `require` rule rejects it.'),
   }),
   z.strictObject({
-    deny: expression.describe('Refuses the request when true, or when it cannot be evaluated.'),
+    deny: expression.describe('Rejects the request if true, or if it cannot be evaluated.'),
   }),
-  z.strictObject({ require: expression.describe('Refuses the request unless true.') }),
+  z.strictObject({ require: expression.describe('Rejects the request unless true.') }),
 ]);
 
 export type RuleConfig = z.output<typeof ruleSchema>;
@@ -104,9 +102,9 @@ export function warnOfMixedRules(rules: readonly RuleConfig[], context: CompileC
   context.at('rules', plain).report({
     code: 'AGW0308',
     severity: 'warning',
-    message: `rules without a keyword stand beside ${kinds} rules, and count as \`require\``,
-    label: 'must be true for every request, whatever other rules say',
-    help: 'write `require:` before each of them if that is meant; write `allow:` where one true rule of several suffices',
+    message: `rules without a keyword are mixed with ${kinds} rules, and count as \`require\``,
+    label: 'must be true for every request, regardless of other rules',
+    help: 'if this is intended, write `require:` before each of them; write `allow:` if one true rule of several suffices',
   });
 }
 
@@ -120,10 +118,10 @@ function warnOfMissingHeader(rule: TracedExpression, context: CompileContext): v
   context.report({
     code: 'AGW0307',
     severity: 'warning',
-    message: `this \`deny\` rule also refuses where the header \`${name}\` is missing`,
+    message: `this \`deny\` rule also rejects requests without the header \`${name}\``,
     inside: { start, end },
-    label: 'fails without the header, and a `deny` rule that fails refuses',
-    help: `to let requests without it pass, write \`default(request.headers[${key}], "")\`; to refuse them in so many words, begin with \`!(${key} in request.headers) || \``,
+    label: 'fails without the header, and a `deny` rule that fails rejects the request',
+    help: `to let requests without it pass, write \`default(request.headers[${key}], "")\`; to reject them explicitly, begin with \`!(${key} in request.headers) || \``,
   });
 }
 

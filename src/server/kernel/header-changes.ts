@@ -27,9 +27,9 @@ const values = z.record(
 
 /** Literal header changes, used by policies and LLM models. */
 export const headerChangesSchema = z.strictObject({
-  add: values.default({}).describe('Headers to add, beside any of the same name.'),
-  set: values.default({}).describe('Headers to set, in place of any of the same name.'),
-  remove: z.array(name).default([]).describe('Headers to remove. Done last.'),
+  add: values.default({}).describe('Headers to add; existing headers of the same name are kept.'),
+  set: values.default({}).describe('Headers to set; existing headers of the same name are replaced.'),
+  remove: z.array(name).default([]).describe('Headers to remove, after `add` and `set`.'),
 });
 
 export type HeaderChanges = z.output<typeof headerChangesSchema>;

@@ -111,8 +111,8 @@ export const providerEntrySchema = z
     name: z.string().min(1).describe('Name for references from models.'),
     provider: z.string().min(1).describe('Kind of provider.'),
     params: paramsSchema.prefault({}),
-    defaults: fieldsSchema.default({}).describe('As in a model; the model wins.'),
-    overrides: fieldsSchema.default({}).describe('As in a model; the model wins.'),
+    defaults: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),
+    overrides: fieldsSchema.default({}).describe('Same as in a model; values of the model take precedence.'),
   })
   .describe('A provider shared by several models.');
 

@@ -6,8 +6,8 @@ import { type LlmCall, llmCall } from './call.ts';
 
 /** Token classes of costs and rates. */
 const TOKENS = {
-  input: { type: 'double', doc: 'Input tokens of no other class.' },
-  output: { type: 'double', doc: 'Output tokens of no other class.' },
+  input: { type: 'double', doc: 'Input tokens that belong to no other class.' },
+  output: { type: 'double', doc: 'Output tokens that belong to no other class.' },
   cacheRead: { type: 'double', doc: "Input tokens read from the provider's cache." },
   cacheWrite: { type: 'double', doc: "Input tokens written to the provider's cache." },
   reasoning: { type: 'double', doc: 'Reasoning tokens.' },
@@ -131,8 +131,8 @@ export const providerReplyScope: DocumentedScope = {
   roots: [...REQUEST_ROOTS, 'llmRequest', 'response'],
   unavailable: {
     ...NOT_ENDED,
-    'response.body': 'the body of the answer is on its way',
-    'response.bodyPrefix': 'the body of the answer is on its way',
+    'response.body': 'the response body has not been received',
+    'response.bodyPrefix': 'the response body has not been received',
   },
   doc: 'After the response head of a provider: `response` is its response without the body.',
   keys: ['llm.models[].health.unhealthyExpression'],

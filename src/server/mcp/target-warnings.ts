@@ -38,7 +38,7 @@ function summarize(target: Pick<Target, 'name'>, log: Log): void {
     REPORTED.delete(target);
     return;
   }
-  log.warn('mcp', 'target sent more that is not a JSON-RPC message; all of it was dropped', {
+  log.warn('mcp', 'target sent more messages that are not JSON-RPC; they were dropped', {
     target: target.name,
     count: reported.count,
   });

@@ -7,7 +7,7 @@ import { mcpFields } from './request-fields.ts';
 
 /** A tool, prompt or resource of an MCP target. */
 const ITEM = {
-  name: { type: 'string', doc: 'Name at the target; the URI of a resource.' },
+  name: { type: 'string', doc: 'Name at the target; for a resource, its URI.' },
   target: { type: 'string', doc: 'Name of the target.' },
 } as const;
 

@@ -9,7 +9,9 @@ const schema = z
     scheme: z
       .enum(['http', 'https'])
       .optional()
-      .describe('Scheme of the new URL. Without it and without `authority`, the new URL is a path alone.'),
+      .describe(
+        'Scheme of the new URL. Without `scheme` and `authority`, the new URL consists of the path only.',
+      ),
     authority: z
       .union([z.literal('none'), ...authoritySchemas])
       .default('none')
@@ -22,7 +24,7 @@ const schema = z
           .describe('The new path.'),
       })
       .optional()
-      .describe('Path of the new URL; that of the request by default. The query is always kept.'),
+      .describe('Path of the new URL; by default, that of the request. The query is always kept.'),
     status: z
       .union([z.literal(301), z.literal(302), z.literal(303), z.literal(307), z.literal(308)])
       .default(302)

@@ -47,9 +47,9 @@ export function Unreachable({
   readonly retry: () => void;
 }): ReactNode {
   if (error.status === 401)
-    return <Problem title="The key was refused" error={error} retry={() => location.reload()} />;
+    return <Problem title="The key was rejected" error={error} retry={() => location.reload()} />;
   if (error.status !== undefined)
-    return <Problem title="The memory backend refused the request" error={error} retry={retry} />;
+    return <Problem title="The memory backend rejected the request" error={error} retry={retry} />;
   return (
     <Problem
       title={`The memory backend at ${location.origin} does not answer`}

@@ -141,7 +141,7 @@ function Values({ title, labels, series, show }: ChartProps): ReactNode {
   const rows = labels
     .map((label, at) => ({ label, values: series.map((one) => one.values[at]) }))
     .filter(({ values }) => values.some((value) => value !== undefined && value !== 0));
-  if (rows.length === 0) return <p className="quiet">There are no numbers in this time.</p>;
+  if (rows.length === 0) return <p className="quiet">There is no data in this period.</p>;
   return (
     <div className="scroll">
       <table>

@@ -107,10 +107,10 @@ export function ShortcutList({ pages }: { readonly pages: readonly Page[] }): Re
   const open = (): void => dialog.current?.showModal();
   useShortcuts([
     { keys: '?', what: 'this list', run: open },
-    { keys: '/', what: 'to the filter of the page', run: focusFilter },
+    { keys: '/', what: 'focus the filter of the page', run: focusFilter },
     ...pages.map(({ key, path, title }) => ({
       keys: `g ${key}`,
-      what: `to ${title}`,
+      what: `open ${title}`,
       run: () => navigate(path),
     })),
   ]);

@@ -236,7 +236,7 @@ describe('concurrent syncs', () => {
     });
   });
 
-  test('a sync is left to another process that holds the lock', async () => {
+  test('a sync is skipped while another process holds the lock', async () => {
     await withDocs(GUIDE, async ({ store, sync }) => {
       const elsewhere = Promise.withResolvers<void>();
       const holding = store.exclusively('docs-sync', () => elsewhere.promise);

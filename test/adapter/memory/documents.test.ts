@@ -60,7 +60,7 @@ describe('ingesting a document', () => {
     ).toBe(true);
   });
 
-  test('ingesting a document that is too long is refused and stores nothing', async () => {
+  test('ingesting a document that is too long is rejected and stores nothing', async () => {
     const to = backend();
     const content = 'é'.repeat(1024 * 1024 + 1);
     await expect(ingestDocument(to, { title: 'Long', content })).rejects.toMatchObject({

@@ -7,7 +7,7 @@ import { killLoop } from './kill-harness.ts';
 const KILLS = env['CI'] === undefined || env['CI'] === 'npm test' ? 60 : 500;
 
 // A loss once in 500 runs is a failure: no retries.
-test(`SIGKILL, ${KILLS} times, loses no acknowledged write and leaves no partial write`, {
+test(`killing the store with SIGKILL ${KILLS} times loses no acknowledged write and leaves no partial write`, {
   retry: 0,
   timeout: 600_000,
 }, async () => {

@@ -183,7 +183,7 @@ function documents(store: () => Store): void {
     expect(edges.filter(({ relationType }) => relationType === 'BELONGS_TO')).toHaveLength(3);
   });
 
-  test('a refused document changes nothing', async () => {
+  test('a rejected document changes nothing', async () => {
     await store().putDocument(documentOf('whole.md', ['first text']));
     const taken = documentOf('whole.md', ['second text']);
     await expect(
@@ -465,14 +465,14 @@ function refusals(store: () => Store): void {
     ['with Infinity', vector(0).map((value, n) => (n === 5 ? Infinity : value))],
     ['of length 2', vector(0).map((value) => value * 2)],
     ['of denormals', new Float32Array(DIMENSIONS).fill(1e-42)],
-  ])('a vector %s is refused in storing and searching', async (_, bad) => {
+  ])('a vector %s is rejected in storing and searching', async (_, bad) => {
     await expect(withVector(bad)).rejects.toMatchObject(refused('entities[0].embedding'));
     await expect(store().nearest(bad, EMBEDDER, { limit: 1 })).rejects.toMatchObject(refused('vector'));
     await expect(store().cosines(bad, EMBEDDER, ['x'])).rejects.toMatchObject(refused('vector'));
   });
 
   test.each([0, -1, 1.5, Number.NaN, Infinity, MEMORY_STORE_LIMITS.page + 1])(
-    'the limit %s is refused',
+    'the limit %s is rejected',
     async (limit) => {
       await expect(store().sessions({ limit })).rejects.toMatchObject(refused('limit'));
       await expect(store().turns('s', { after: 0, limit })).rejects.toMatchObject(refused('limit'));
@@ -481,7 +481,7 @@ function refusals(store: () => Store): void {
     },
   );
 
-  test('text that cannot be stored losslessly is refused with the field name', async () => {
+  test('text that cannot be stored losslessly is rejected with the field name', async () => {
     for (const bad of ['a\0b', 'half \ud83d', '\udc00']) {
       await expect(store().appendTurn(turn('s', bad))).rejects.toMatchObject(refused('content'));
       await expect(store().appendTurn(turn(bad, 'x'))).rejects.toMatchObject(refused('sessionId'));
@@ -493,7 +493,7 @@ function refusals(store: () => Store): void {
     }
   });
 
-  test('unknown, duplicate and empty values are refused', async () => {
+  test('unknown, duplicate and empty values are rejected', async () => {
     const bad = (fields: object): Promise<unknown> =>
       store().appendTurn({ ...turn('s', 'x'), ...fields } as never);
     await expect(bad({ role: 'root' })).rejects.toMatchObject(

@@ -45,7 +45,7 @@ export function twoBackends(open: () => Promise<Store>, turnsEach: number): void
     await Promise.all(stores.map((store) => store.close()));
   });
 
-  test('documents replaced by two backends at once are each complete and stored once', async () => {
+  test('documents replaced by two backends simultaneously are each complete and stored once', async () => {
     const stores = await Promise.all([open(), open()]);
     const rounds = Array.from({ length: 10 }, (_, round) => round);
     await Promise.all(

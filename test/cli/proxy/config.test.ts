@@ -335,7 +335,7 @@ describe('invalid dumps', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 
-  test('a missing dump file, a folder and a file of 5 GB are refused', async () => {
+  test('a missing dump file, a folder and a file of 5 GB are rejected', async () => {
     await mkdir(join(folder.path, 'sub'), { recursive: true });
     await truncate(await file('huge', ''), 5 * 2 ** 30);
     for (const [name, message] of [
@@ -420,7 +420,7 @@ describe('dumps from a gateway', () => {
       'one that wants a sign-in',
       says('sign in\u001b[2J first', 'text/plain', 401),
       4,
-      'refused the request: 401 Unauthorized, sign in\\u{1b}[2J first',
+      'rejected the request: 401 Unauthorized, sign in\\u{1b}[2J first',
     ],
     [
       'one that fails',

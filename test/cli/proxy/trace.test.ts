@@ -182,7 +182,7 @@ describe('trace filters', () => {
     expect(await cli(args, { cwd: folder.path })).toMatchObject({ code: 0, stdout: TEXT });
   });
 
-  test("a trace expression that the gateway refuses is exit code 2 with the gateway's message", async () => {
+  test("a trace expression that the gateway rejects is exit code 2 with the gateway's message", async () => {
     await using admin = await fakeAdmin({
       '/debug/trace': says('invalid expression: unexpected `)`\n', 'text/plain', 400),
     });

@@ -54,12 +54,12 @@ async function ask({ url }: { url: string }, name: string): Promise<Timed> {
 const HUNG = Array.from({ length: 8 }, (_, index) => `hung${index}.test`);
 const silentHosts = Object.fromEntries(HUNG.map((name) => [name, 'silent'] as const));
 
-describe('a host name that does not resolve', () => {
+describe('failed host name lookups', () => {
   test.each([
     ['does not exist', 'NXDOMAIN', 'the host name does not resolve'],
     ['fails at the resolver', 'SERVFAIL', 'the host name temporarily does not resolve'],
     ['is refused by the resolver', 'REFUSED', 'resolve'],
-  ] as const)('because it %s is 503 at once', async (_, record, words) => {
+  ] as const)('a host name that %s is answered with 503 immediately', async (_, record, words) => {
     await using _dns = await resolver({ 'bad.test': record });
     await using gate = await routesTo(['bad.test']);
     const { status, text, took } = await ask(gate, 'bad.test');
@@ -68,7 +68,7 @@ describe('a host name that does not resolve', () => {
     expect(took).toBeLessThan(SECOND);
   });
 
-  test('because nobody answers is 503 in time, for all who wait, with one lookup', async () => {
+  test('a host name lookup without an answer times out with 503 for all waiting requests and runs once', async () => {
     await using dns = await resolver({ 'hung.test': 'silent' });
     await using gate = await routesTo(['hung.test']);
     const replies = await Promise.all(Array.from({ length: 50 }, () => ask(gate, 'hung.test')));
@@ -89,7 +89,7 @@ describe('a host name that does not resolve', () => {
     await until(async () => (await ask(gate, 'hung.test')).status === 200, 15 * SECOND);
   }, 60_000);
 
-  test('in time, but only the second time that the resolver is asked, is reached', async () => {
+  test('a host name lookup that is answered on the second query succeeds', async () => {
     await using _up = await service('127.0.0.1');
     await using dns = await resolver({ 'lossy.test': 'silent' });
     await using gate = await routesTo(['lossy.test']);
@@ -102,8 +102,8 @@ describe('a host name that does not resolve', () => {
   });
 });
 
-describe('eight lookups that hang', () => {
-  test('keep neither other hosts, nor files, nor the access log waiting', async () => {
+describe('hanging lookups', () => {
+  test('eight hanging lookups delay neither other hosts nor files nor the access log', async () => {
     await using _up = await service('127.0.0.1');
     await using _dns = await resolver({
       ...silentHosts,
@@ -143,8 +143,8 @@ describe('eight lookups that hang', () => {
   }, 60_000);
 });
 
-describe('a resolver that fails later', () => {
-  test('leaves hosts reachable under their last address until it says that they are gone', async () => {
+describe('resolver failures after a successful lookup', () => {
+  test('hosts stay reachable at their last address while the resolver fails, until it answers that they do not exist', async () => {
     // Every request needs a connection of its own.
     await using up = await service('127.0.0.1');
     up.prependListener('request', (_, response) => response.setHeader('connection', 'close'));
@@ -168,8 +168,8 @@ describe('a resolver that fails later', () => {
   }, 60_000);
 });
 
-describe('an answer that changes', () => {
-  test('is where the next connection goes', async () => {
+describe('changed addresses', () => {
+  test('the next connection uses a changed address', async () => {
     await using _one = await service('127.0.0.2');
     await using two = await service('127.0.0.3');
     await using dns = await resolver({ 'flip.test': '127.0.0.2' });
@@ -186,7 +186,7 @@ describe('an answer that changes', () => {
     expect((await ask(gate, 'flip.test')).text).toBe('127.0.0.2');
   }, 30_000);
 
-  test('is followed by a host that is never without requests, and cuts no stream', async () => {
+  test('a host under constant load moves to a changed address without interrupting a stream', async () => {
     await using _one = await service('127.0.0.2', 120 * SECOND);
     await using _two = await service('127.0.0.3', 120 * SECOND);
     await using dns = await resolver({ 'flip.test': '127.0.0.2' });

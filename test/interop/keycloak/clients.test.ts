@@ -13,7 +13,7 @@ async function signInAndCall(client: SdkClient, prepare?: () => Promise<void>): 
   return client.call();
 }
 
-describe.skipIf(!hasKeycloak)('the official clients sign in', () => {
+describe.skipIf(!hasKeycloak)('sign-in of the official clients with Keycloak', () => {
   let issuer: string;
   beforeAll(async () => {
     issuer = await makeRealm('flow');
@@ -21,22 +21,22 @@ describe.skipIf(!hasKeycloak)('the official clients sign in', () => {
     await admin.setRegistrationPolicy('flow', 'trusted-hosts', TRUSTED);
   });
 
-  test('the first generation through the gateway', async () => {
+  test('the v1 client signs in through the gateway with Keycloak', async () => {
     await using gateway = await openGateway(issuer);
     expect(await signInAndCall(firstGeneration(`${gateway.url}/mcp`))).toEqual(SAID);
   });
 
-  test('the first generation as the one client that is configured, which Keycloak need not register', async () => {
+  test('the v1 client signs in with a fixed clientId, without registration at Keycloak', async () => {
     await using gateway = await openGateway(await makeRealm('fixed'), { clientId: CLIENT });
     expect(await signInAndCall(firstGeneration(`${gateway.url}/mcp`))).toEqual(SAID);
   });
 
-  test('the second generation at the provider', async () => {
+  test('the v2 client signs in directly at Keycloak', async () => {
     await using gateway = await openGateway(issuer, { authorizationServer: 'issuer' });
     expect(await signInAndCall(secondGeneration(`${gateway.url}/mcp`))).toEqual(SAID);
   });
 
-  test('the second generation through the gateway only when Keycloak leaves its issuer out', async () => {
+  test('the v2 client signs in through the gateway only if Keycloak does not send its issuer', async () => {
     await using gateway = await openGateway(issuer);
     const stopped = secondGeneration(`${gateway.url}/mcp`);
     await expect(signInAndCall(stopped)).rejects.toMatchObject({

@@ -11,35 +11,42 @@ const SERVER = '/.well-known/oauth-authorization-server';
 
 afterEach(() => vi.restoreAllMocks());
 
-describe.skipIf(!hasKeycloak)('a realm as the specification wants it', () => {
+describe.skipIf(!hasKeycloak)('a Keycloak realm with the specified settings', () => {
   let issuer: string;
   beforeAll(async () => {
     issuer = await makeRealm('right');
   });
 
-  verifies(['gateway.idp.token', 'gateway.auth.mcp.5'], 'gives tokens that let in by role', async () => {
-    await using gateway = await openGateway(issuer);
-    const missing = await initialize(gateway);
-    expect(missing.status).toBe(401);
-    expect(missing.headers.get('www-authenticate')).toBe(
-      `Bearer resource_metadata="${gateway.url}/.well-known/oauth-protected-resource/mcp"`,
-    );
-    expect(JSON.parse(missing.text)).toEqual({
-      error: 'unauthorized',
-      error_description: 'JWT token required',
-    });
-    const alice = await grant(issuer, 'alice');
-    const session = await openSession(`${gateway.url}/mcp`, {
-      authorization: `Bearer ${alice.access_token}`,
-    });
-    const { result } = await session.request('tools/call', { name: 'echo', arguments: { message: 'hello' } });
-    expect(result.content[0].text).toBe('hello');
-    await session.end();
-    const bob = await initialize(gateway, (await grant(issuer, 'bob')).access_token);
-    expect([bob.status, bob.text]).toEqual([403, 'authorization failed']);
-  });
+  verifies(
+    ['gateway.idp.token', 'gateway.auth.mcp.5'],
+    'a Keycloak token with the required role is accepted',
+    async () => {
+      await using gateway = await openGateway(issuer);
+      const missing = await initialize(gateway);
+      expect(missing.status).toBe(401);
+      expect(missing.headers.get('www-authenticate')).toBe(
+        `Bearer resource_metadata="${gateway.url}/.well-known/oauth-protected-resource/mcp"`,
+      );
+      expect(JSON.parse(missing.text)).toEqual({
+        error: 'unauthorized',
+        error_description: 'JWT token required',
+      });
+      const alice = await grant(issuer, 'alice');
+      const session = await openSession(`${gateway.url}/mcp`, {
+        authorization: `Bearer ${alice.access_token}`,
+      });
+      const { result } = await session.request('tools/call', {
+        name: 'echo',
+        arguments: { message: 'hello' },
+      });
+      expect(result.content[0].text).toBe('hello');
+      await session.end();
+      const bob = await initialize(gateway, (await grant(issuer, 'bob')).access_token);
+      expect([bob.status, bob.text]).toEqual([403, 'authorization failed']);
+    },
+  );
 
-  test('gives other tokens, which do not let in', async () => {
+  test('ID tokens and refresh tokens of Keycloak are rejected', async () => {
     await using gateway = await openGateway(issuer);
     const { id_token: idToken, refresh_token: refreshToken } = await grant(issuer, 'alice');
     const withId = await initialize(gateway, idToken);
@@ -50,7 +57,7 @@ describe.skipIf(!hasKeycloak)('a realm as the specification wants it', () => {
     expect((await initialize(gateway, refreshToken)).status).toBe(401);
   });
 
-  test('has metadata that clients find through the gateway, by both ways', async () => {
+  test('clients find Keycloak metadata through the gateway by both discovery methods', async () => {
     await using gateway = await openGateway(issuer);
     const published = JSON.parse((await send(`${issuer}/.well-known/openid-configuration`)).text);
     const read = JSON.parse((await send(`${gateway.url}${SERVER}/mcp`)).text);
@@ -71,7 +78,7 @@ describe.skipIf(!hasKeycloak)('a realm as the specification wants it', () => {
     expect((await initialize(standard, (await grant(issuer, 'alice')).access_token)).status).toBe(200);
   });
 
-  test('rotates its keys, and no token is refused before its key is gone', async () => {
+  test('during Keycloak key rotation a token is rejected only after its key has been removed', async () => {
     const clock = performance.now.bind(performance);
     let offset = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => clock() + offset);
@@ -98,8 +105,8 @@ describe.skipIf(!hasKeycloak)('a realm as the specification wants it', () => {
   });
 });
 
-describe.skipIf(!hasKeycloak)('a realm that', () => {
-  test('wants HTTPS (sslRequired) is no help, and the log says why', async () => {
+describe.skipIf(!hasKeycloak)('a Keycloak realm with other settings', () => {
+  test('a Keycloak realm that requires HTTPS makes keys unavailable, and the log has the reason', async () => {
     const issuer = await makeRealm('ssl');
     const { access_token: text } = await grant(issuer, 'alice');
     await admin.updateRealm('ssl', { sslRequired: 'ALL' });
@@ -114,7 +121,7 @@ describe.skipIf(!hasKeycloak)('a realm that', () => {
     expect(gateway.log.filter((line) => line.includes('answered 403 (HTTPS required)'))).toHaveLength(2);
   });
 
-  test('has no audience mapper gives tokens for account, which are refused with the reason', async () => {
+  test('a Keycloak realm without an audience mapper issues tokens for account, which are rejected with the reason', async () => {
     const issuer = await makeRealm('audience', { noAudience: true });
     await using gateway = await openGateway(issuer);
     const reply = await initialize(gateway, (await grant(issuer, 'alice')).access_token);
@@ -124,15 +131,19 @@ describe.skipIf(!hasKeycloak)('a realm that', () => {
     ]);
   });
 
-  verifies('gateway.auth.idp.users', 'has incomplete users gives them no tokens', async () => {
-    expect(await grant(await makeRealm('users'), 'carol')).toMatchObject({
-      status: 400,
-      error: 'invalid_grant',
-      error_description: 'Account is not fully set up',
-    });
-  });
+  verifies(
+    'gateway.auth.idp.users',
+    'a Keycloak realm with incomplete users issues them no tokens',
+    async () => {
+      expect(await grant(await makeRealm('users'), 'carol')).toMatchObject({
+        status: 400,
+        error: 'invalid_grant',
+        error_description: 'Account is not fully set up',
+      });
+    },
+  );
 
-  test('was asked under another host name gives tokens of another issuer', async () => {
+  test('a Keycloak token requested under another host name has another issuer', async () => {
     const issuer = await makeRealm('hosts');
     await using gateway = await openGateway(issuer);
     const other = issuer.replace('127.0.0.1', 'localhost');
@@ -143,7 +154,7 @@ describe.skipIf(!hasKeycloak)('a realm that', () => {
     ]);
   });
 
-  test('trusts no hosts refuses registrations, and lets them pass once it does', async () => {
+  test('a Keycloak realm rejects client registrations until its Trusted Hosts policy allows them', async () => {
     const issuer = await makeRealm('registration');
     await using gateway = await openGateway(issuer);
     const register = (redirect: string, more: object = {}) =>

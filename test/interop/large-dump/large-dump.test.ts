@@ -12,7 +12,7 @@ const routes = Array.from({ length: ROUTES }, (_, index) => {
 });
 const CONFIG = `gateways:\n  a:\n    port: 0\n    routes:\n${routes.join('')}`;
 
-test('a dump of 50 MB leaves in pieces, and requests are answered meanwhile', {
+test('a dump of 50 MB is sent in chunks while requests are answered', {
   timeout: 60_000,
 }, async () => {
   await using running = await serve(CONFIG, { env: { ADMIN_ADDR: '127.0.0.1:0' } });

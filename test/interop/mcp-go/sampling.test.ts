@@ -49,22 +49,28 @@ describe.each([
     'a server of the official TypeScript SDK',
     { name: 'ts', stdio: { cmd: process.execPath, args: [everything] } },
   ],
-])('parallel tools of %s that ask for sampling', (_what, target) => {
-  test.each([1, 2, 5])('end, without a GET stream of the client: %i at once', async (count) => {
-    expectAnswers(await callAtOnce([target], count, 'test_sampling'), count);
-  });
+])('parallel sampling tools of %s', (_what, target) => {
+  test.each([1, 2, 5])(
+    'parallel sampling tools complete for a client without a GET stream: %i tools',
+    async (count) => {
+      expectAnswers(await callAtOnce([target], count, 'test_sampling'), count);
+    },
+  );
 
-  test('end, with a GET stream of the client', async () => {
+  test('parallel sampling tools complete for a client with a GET stream', async () => {
     expectAnswers(await callAtOnce([target], 2, 'test_sampling', 'listen'), 2);
   });
 
-  test('end when the server is one of several', async () => {
+  test('parallel sampling tools complete when the server is one of several targets', async () => {
     const tool = `${target.name}_test_sampling`;
     expectAnswers(await callAtOnce([target, chaos('other')], 2, tool), 2);
   });
 });
 
-test.each([2, 5])('tools that ask in another order than they were called end: %i at once', async (count) => {
-  const target = { name: 'go', stdio: { cmd: program, args: ['server'] } };
-  expectAnswers(await callAtOnce([target], count, 'test_sampling_crosswise'), count);
-});
+test.each([2, 5])(
+  'sampling tools that send their requests in another order than they were called complete: %i tools',
+  async (count) => {
+    const target = { name: 'go', stdio: { cmd: program, args: ['server'] } };
+    expectAnswers(await callAtOnce([target], count, 'test_sampling_crosswise'), count);
+  },
+);

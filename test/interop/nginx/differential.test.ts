@@ -55,14 +55,14 @@ const ofFront = (requests: readonly Arrived[], front: string): Arrived[] =>
 const essence = ({ method, body, target }: Arrived): string =>
   `${method} ${target === '/last' ? 'last' : 'case'} ${JSON.stringify(body)}`;
 
-test(`the corpus has at least 200 different requests (${CORPUS.length})`, () => {
+test(`the nginx comparison has at least 200 different requests (${CORPUS.length})`, () => {
   expect(new Set(CORPUS.map(([, bytes]) => bytes)).size).toBeGreaterThanOrEqual(200);
   const names = new Set(CORPUS.map(([name]) => name));
   expect(names.size).toBe(CORPUS.length);
   expect(Object.keys(LOOSER).filter((name) => !names.has(name))).toEqual([]);
 });
 
-test.each(CORPUS)('%s', async (name, bytes) => {
+test.each(CORPUS)('the gateway and nginx treat the same request alike: %s', async (name, bytes) => {
   const first = {
     arrived: backend.arrived.length,
     asked: service.received.length,
@@ -103,7 +103,7 @@ test.each(CORPUS)('%s', async (name, bytes) => {
   expect(ofFront(backend.arrived.slice(before), 'agctl')).toEqual(here);
 });
 
-test('a good part of the cases gets through, so that paths are compared at all', () => {
+test('enough requests of the nginx comparison are accepted to compare their paths', () => {
   const targets = ofFront(backend.arrived, 'agctl').filter(({ target }) => target !== '/last');
   expect(targets.length).toBeGreaterThan(100);
 });

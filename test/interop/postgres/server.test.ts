@@ -17,7 +17,7 @@ describe.skipIf(!hasServer)('a PostgreSQL server', () => {
     };
   });
 
-  describe('two backends', () => {
+  describe('two memory backends on one PostgreSQL server', () => {
     let database: Awaited<ReturnType<typeof freshDatabase>>;
     const open = (): Promise<Store> => openPostgresStore({ url: database.url, log: recordingLog() });
     beforeAll(async () => {
@@ -26,7 +26,7 @@ describe.skipIf(!hasServer)('a PostgreSQL server', () => {
     afterAll(() => database.remove());
     twoBackends(open, 100);
 
-    test('that start at once on an empty database both come up', async () => {
+    test('two memory backends that start simultaneously on an empty database both become ready', async () => {
       const empty = await freshDatabase();
       const stores = await Promise.all(
         Array.from({ length: 4 }, () => openPostgresStore({ url: empty.url, log: recordingLog() })),
@@ -36,7 +36,7 @@ describe.skipIf(!hasServer)('a PostgreSQL server', () => {
       await empty.remove();
     });
 
-    test('run a task once at a time between them, also when its owner is gone', async () => {
+    test('two memory backends run a named task once at a time, even after its owner has died', async () => {
       const [one, two] = [await open(), await open()];
       const entered = Promise.withResolvers<void>();
       const gate = Promise.withResolvers<string>();
@@ -57,7 +57,7 @@ describe.skipIf(!hasServer)('a PostgreSQL server', () => {
     ['a wrong port', (url: URL) => (url.port = '1'), 'refuses connections'],
     ['an unknown host', (url: URL) => (url.hostname = 'no-such-host.invalid'), 'not known'],
     ['an unknown database', (url: URL) => (url.pathname = '/no_such_database'), 'does not exist'],
-  ])('%s is said, without the password', async (_, spoil, problem) => {
+  ])('the error for %s names the problem but not the password', async (_, spoil, problem) => {
     const url = new URL(process.env['MEMORY_DATABASE_URL'] ?? '');
     url.password = 'hunter2-secret';
     spoil(url);

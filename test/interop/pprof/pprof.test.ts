@@ -40,13 +40,13 @@ function keepForPprof(): void {
 }
 
 describe('go tool pprof', () => {
-  test('reads CPU profiles', async () => {
+  test('go tool pprof reads CPU profiles', async () => {
     const text = await top('/debug/pprof/profile?seconds=1', burnForPprof);
     expect(text).toMatch(/^Type: cpu$/m);
     expect(text).toMatch(/s .* burnForPprof$/m);
   });
 
-  test('reads heap profiles', async () => {
+  test('go tool pprof reads heap profiles', async () => {
     const text = await top('/debug/pprof/heap?seconds=1', keepForPprof);
     expect(text).toMatch(/^Type: inuse_space$/m);
     expect(text).toMatch(/keepForPprof$/m);

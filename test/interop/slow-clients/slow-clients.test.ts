@@ -28,7 +28,7 @@ async function trickle(port: number, beginning: string): Promise<{ status: numbe
   return { status: Number(/HTTP\/1\.1 (\d+)/.exec(text)?.[1]), took: performance.now() - started };
 }
 
-test.concurrent('2,000 clients that never finish their headers get 408, and others are served meanwhile', async () => {
+test.concurrent('2,000 clients with incomplete headers get 408 while other clients are served', async () => {
   await using gate = await answeringGateway({ directResponse: { status: 200, body: 'here' } });
   const slow = Array.from({ length: 2_000 }, () =>
     trickle(gate.port, 'GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: '),
@@ -56,7 +56,7 @@ test.concurrent('2,000 clients that never finish their headers get 408, and othe
   expect(served).toBeGreaterThan(100);
 }, 40_000);
 
-test.concurrent('a body that trickles in ends with 408, and the backend does not take it for a whole one', async () => {
+test.concurrent('a request body that arrives too slowly ends with 408, and the backend sees it as incomplete', async () => {
   let cut = false;
   await using upstream = await httpUpstream(
     (request) => {
@@ -77,7 +77,7 @@ test.concurrent('a body that trickles in ends with 408, and the backend does not
   await until(() => cut);
 }, 90_000);
 
-test.concurrent('a client that stops reading is cut after the write stall, and the upstream is held back until then', async () => {
+test.concurrent('a client that stops reading is disconnected after LIMITS.writeStall, and the upstream is paused until then', async () => {
   let sent = 0;
   let ended = false;
   const chunk = Buffer.alloc(64 * 1024);

@@ -134,7 +134,7 @@ test('an upstream that ends its response early is logged as an upstream failure'
   expect(await gate.accessLine(1)).toMatchObject({ 'http.status': '200', reason: 'UpstreamFailure' });
 });
 
-test('a request cut at the drain deadline is not logged as a client disconnect', async () => {
+test('a request aborted at the drain deadline is not logged as a client disconnect', async () => {
   await using upstream = await httpUpstream((_, response) => {
     response.writeHead(200).write('part');
   });

@@ -36,7 +36,7 @@ describe('HostLookup', () => {
     expect(await next).toEqual(TWO);
   });
 
-  test('HostLookup gives one address to callers that want one', async () => {
+  test('HostLookup returns a single address on request', async () => {
     const { forConnect } = new HostLookup((_name, _options, callback) => callback(null, ONE));
     const found = await new Promise((resolve) =>
       forConnect('a.test', {}, (error, address, family) => resolve([error, address, family])),
@@ -52,7 +52,7 @@ describe('HostLookup', () => {
     expect(await found).toEqual(ONE);
   });
 
-  test('HostLookup times out, fails at once while that lookup runs and uses its late result', async () => {
+  test('HostLookup times out, fails immediately while that lookup runs and uses its late result', async () => {
     const { asked, find } = scene();
     const waiting = find();
     vi.advanceTimersByTime(LIMITS.hostLookup);

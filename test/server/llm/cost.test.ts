@@ -119,7 +119,7 @@ describe('prices', () => {
   });
 
   test.each(['-1', '1e3', '0.1234567', '.5', '1,5', 1])(
-    'a price catalog with the rate %j is refused',
+    'a price catalog with the rate %j is rejected',
     (input) => {
       expect(() => document({ input })).toThrow();
     },
@@ -221,7 +221,7 @@ describe('LLM rate limits', () => {
     expect((await chat(served)).status).toBe(429);
   });
 
-  test("a token limit deducts a call's usage when the call ends, and refuses calls at zero", async () => {
+  test("a token limit deducts a call's usage when the call ends, and rejects calls at zero", async () => {
     await using served = await limited({ maxTokens: 10, fillInterval: '1h', type: 'tokens' });
     // The built-in model counts words and answers with as many.
     const first = await chat(served, say('one two three'));

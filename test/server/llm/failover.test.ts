@@ -89,7 +89,7 @@ describe('a virtual model with failover', () => {
     ]);
   });
 
-  test('failover resends a request at once when no provider was reached, with the changes of the new entry only', async () => {
+  test('failover resends a request immediately when no provider was reached, with the changes of the new entry only', async () => {
     await using second = await llmProvider();
     const refused = { address: `127.0.0.1:${await refusingPort()}` };
     const models = [

@@ -146,7 +146,7 @@ async function streamOf({ url }: { url: string }): Promise<IncomingMessage> {
   return response.on('error', () => undefined);
 }
 
-test('a provider that dies in mid-stream ends each stream with an error event', async () => {
+test('a provider that crashes during streams ends each one with an error event', async () => {
   const part = chunk({ content: 'Hel' }) + chunk({ content: 'lo' });
   const open = new Set<Socket>();
   await using provider = await rawUpstream((socket) => {

@@ -102,7 +102,7 @@ describe('request guardrails', () => {
     ['lists of them', { input: [[1], [2]] }],
     ['an object', { messages: { role: 'user' } }],
     ['deep nesting', { messages: [JSON.parse(`${'{"a":'.repeat(60)}"x"${'}'.repeat(60)}`)] }],
-  ])('request guardrails refuse input that they cannot read: %s', async (_, body) => {
+  ])('request guardrails reject input that they cannot read: %s', async (_, body) => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({}));
     await using served = await guardedGateway(provider, {

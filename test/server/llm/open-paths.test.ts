@@ -211,7 +211,7 @@ describe('multipart forms', () => {
     ['a file for a model', [['model', RECORDING]], 400, 'missing_model'],
     ['an unknown model', [['model', 'other']], 404, 'model_not_found'],
     ['a model that the key is not for', [['model', 'expensive']], 403, 'model_not_allowed'],
-  ] as const)('a form with %s is refused', async (_, fields, status, code) => {
+  ] as const)('a form with %s is rejected', async (_, fields, status, code) => {
     await using provider = await llmProvider();
     const params = { baseUrl: `http://${provider.address}/v1`, apiKey: KEY };
     const models = ['whisper', 'expensive'].map((name) => ({ name, provider: 'oaiCompat', params }));
@@ -224,7 +224,7 @@ describe('multipart forms', () => {
     expect(provider.received).toEqual([]);
   });
 
-  test('a malformed form is refused, and so is a form where JSON is required', async () => {
+  test('a malformed form is rejected, and so is a form where JSON is required', async () => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider);
     const headers = { 'content-type': 'multipart/form-data; boundary=x' };
@@ -244,7 +244,7 @@ describe('multipart forms', () => {
       300_000,
       'Content-Disposition: form-data; name="model"\r\n\r\na\r\n--x--\r\n',
     ],
-  ])('a form with a large number %s is refused before it is parsed', async (_, piece, count, end) => {
+  ])('a form with a large number %s is rejected before it is parsed', async (_, piece, count, end) => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider);
     const reply = await send(`${gate.url}/v1/audio/transcriptions`, {
@@ -314,7 +314,7 @@ describe('member names that differ only in case', () => {
     { model: 'cheap', Model: 'cheap' },
     { model: 'cheap', messages: [], Messages: [{ role: 'user', content: 'FORBIDDEN' }] },
     { model: 'cheap', pRompt: 'FORBIDDEN' },
-  ])('a body with a member that differs only in case from a known one is refused: %j', async (body) => {
+  ])('a body with a member that differs only in case from a known one is rejected: %j', async (body) => {
     await using provider = await llmProvider();
     await using gate = await llmGateway(provider);
     const reply = await post(`${gate.url}/v1/chat/completions`, body);
@@ -473,7 +473,7 @@ describe('`passthrough` of a model', () => {
     expect(provider.received).toEqual([]);
   });
 
-  test('`passthrough` does not bypass guardrails: requests that they cannot read are refused', async () => {
+  test('`passthrough` does not bypass guardrails: requests that they cannot read are rejected', async () => {
     await using provider = await llmProvider();
     await using guard = await guardrail(() => ({}));
     const model = { passthrough, guardrails: { request: [webhook(guard)] } };
@@ -488,7 +488,7 @@ describe('`passthrough` of a model', () => {
     ['v1/files', 'expected a path'],
     ['/v1/*/files', 'expected a path'],
     ['/v1/files?a=1', 'expected a path'],
-  ])('`passthrough` refuses %s as a path in the configuration', async (path, message) => {
+  ])('`passthrough` rejects %s as a path in the configuration', async (path, message) => {
     await expect(modelsGateway([{ name: '*', provider: 'echo', passthrough: [{ path }] }])).rejects.toThrow(
       message,
     );

@@ -121,7 +121,7 @@ describe('LLM request bodies', () => {
   });
 });
 
-describe('refused LLM requests', () => {
+describe('rejected LLM requests', () => {
   test.each(['/', '/v1/nope', '/v1/chat/completions'])(
     'GET %s is a 404 that lists the available paths',
     async (path) => {
@@ -166,7 +166,7 @@ describe('refused LLM requests', () => {
       413,
       'request_body_too_large',
     ],
-  ])('an LLM request with %s is refused in the OpenAI error format', async (_, body, status, code) => {
+  ])('an LLM request with %s is rejected in the OpenAI error format', async (_, body, status, code) => {
     await using served = await modelsGateway(models);
     const reply = await chat(served, body);
     expect(reply.status).toBe(status);
@@ -177,7 +177,7 @@ describe('refused LLM requests', () => {
   });
 });
 
-describe('refused models in the access log', () => {
+describe('rejected models in the access log', () => {
   const names = ['acme-mini', 'acme-large', ...Array.from({ length: 10 }, (_, index) => `m${index}`)];
   const models = names.map((name) => ({ name, provider: 'echo' }));
   const KNOWN = 'acme-mini, acme-large, m0, m1, m2, m3, m4, m5, m6, m7, and 2 more';
@@ -193,7 +193,7 @@ describe('refused models in the access log', () => {
     ['of others', 'one', 'm1', 'the API key does not allow the model "m1"; allowed: acme-*, mini'],
     ['when there is none', 'none', 'm1', 'the API key does not allow the model "m1"; allowed: none'],
   ])(
-    'the access log names a refused model %s, and the available models',
+    'the access log names a rejected model %s, and the available models',
     async (_which, key, model, detail) => {
       const keys = [
         { key: 'all' },

@@ -137,7 +137,7 @@ describe('guarded streams over HTTP', () => {
     expect(served.accessLog).toHaveLength(1);
   });
 
-  test('a guarded stream of an endpoint with unknown events is refused before the provider is asked', async () => {
+  test('a guarded stream of an endpoint with unknown events is rejected before the provider is asked', async () => {
     await using provider = await llmProvider();
     await using hook = await guardrail(() => ({}));
     await using served = await llmGateway(provider, { model: { guardrails: { response: [webhook(hook)] } } });

@@ -109,7 +109,7 @@ describe('client disconnects', () => {
     expect(cancelled).toEqual([{ requestId: calls[0], reason: 'the client disconnected' }]);
   });
 
-  test('a client that disconnects while its response stream is open cancels its call at once', async () => {
+  test('a client that disconnects while its response stream is open cancels its call immediately', async () => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     const session = await openSession(`${gate.url}/mcp`);
     // The request of the server opens the stream.

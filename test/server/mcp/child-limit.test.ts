@@ -44,7 +44,7 @@ describe('the limit of child processes', () => {
     ).toBe(true);
   });
 
-  test('at the limit of child processes a new session is refused instead of evicting a session with a call in flight', async () => {
+  test('at the limit of child processes a new session is rejected instead of evicting a session with a call in flight', async () => {
     await using gate = await limited(1);
     const one = await openSession(`${gate.url}/mcp`);
     const leave = await busy(one);
@@ -69,7 +69,7 @@ describe('the limit of child processes', () => {
     expect((await one.request('ping')).status).toBe(404);
   });
 
-  test('at the limit of child processes a new session waits for a recently used session instead of evicting it at once', async () => {
+  test('at the limit of child processes a new session waits for a recently used session instead of evicting it immediately', async () => {
     limits.evictionIdle = 400;
     await using gate = await limited(1);
     const one = await openSession(`${gate.url}/mcp`);
@@ -79,7 +79,7 @@ describe('the limit of child processes', () => {
     expect(performance.now() - since).toBeGreaterThan(300);
   });
 
-  test('a session is idle from the end of its last call, not from its beginning', async () => {
+  test('the idle time of a session starts at the end of its last call, not at its beginning', async () => {
     await using gate = await limited(2);
     const [one, two] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
     const call = one.request('tools/call', { name: 'later', arguments: { ms: 600, message: 'x' } });
@@ -115,7 +115,7 @@ describe('the limit of child processes', () => {
     expect((await one.request('ping')).status).toBe(404);
   });
 
-  test('many sessions that begin at once are all answered without exceeding the limit of child processes', async () => {
+  test('many sessions that begin simultaneously are all answered without exceeding the limit of child processes', async () => {
     limits.evictionIdle = 50;
     await using gate = await limited(2);
     const replies = await Promise.all(Array.from({ length: 8 }, () => post(`${gate.url}/mcp`, INITIALIZE)));

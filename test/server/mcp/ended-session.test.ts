@@ -37,7 +37,7 @@ async function statusesOf({ url, id, send }: McpSession): Promise<number[]> {
 const DEAD = [404, 404, 404, 404, 404];
 
 describe('the id of an ended session whose HTTP target keeps the session', () => {
-  test('a session id is refused after DELETE although the HTTP target keeps the session', async () => {
+  test('a session id is rejected after DELETE although the HTTP target keeps the session', async () => {
     await using up = await mcpUpstream({ script: keepsSessions });
     await using gate = await gateway(mcpConfig([target(up)]));
     const [session, other] = [await openSession(`${gate.url}/mcp`), await openSession(`${gate.url}/mcp`)];
@@ -48,7 +48,7 @@ describe('the id of an ended session whose HTTP target keeps the session', () =>
     expect((await other.request('tools/list')).status).toBe(200);
   });
 
-  test('a session id is refused while the target has not yet answered the DELETE', async () => {
+  test('a session id is rejected while the target has not yet answered the DELETE', async () => {
     const script: Script = ({ verb }) => verb === 'DELETE';
     await using up = await mcpUpstream({ script });
     await using gate = await gateway(mcpConfig([target(up)]));
@@ -60,7 +60,7 @@ describe('the id of an ended session whose HTTP target keeps the session', () =>
     expect((await ending).status).toBe(204);
   });
 
-  test('a session id is refused after DELETE in a process that had resumed the session', async () => {
+  test('a session id is rejected after DELETE in a process that had resumed the session', async () => {
     await using up = await mcpUpstream({ script: keepsSessions });
     const yaml = mcpConfig([target(up)], { config: { session: { key: 'ab'.repeat(32) } } });
     await using first = await gateway(yaml);
@@ -73,7 +73,7 @@ describe('the id of an ended session whose HTTP target keeps the session', () =>
     expect(await ask('DELETE')).toBe(404);
   });
 
-  test('a session id is refused after DELETE by a configuration that is loaded later', async () => {
+  test('a session id is rejected after DELETE by a configuration that is loaded later', async () => {
     await using up = await mcpUpstream({ script: keepsSessions });
     await using folder = await temporaryFolder();
     const yaml = (failureMode: string) => mcpConfig([target(up)], { backend: { failureMode } });
@@ -88,7 +88,7 @@ describe('the id of an ended session whose HTTP target keeps the session', () =>
     expect(up.of('tools/call')).toEqual([]);
   });
 
-  test('a session id is refused after the session has expired by idleness', async () => {
+  test('a session id is rejected after the session has expired by idleness', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
       await using up = await mcpUpstream({ script: keepsSessions });

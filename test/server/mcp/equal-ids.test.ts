@@ -32,7 +32,7 @@ describe('duplicate request ids', () => {
     ['"a"', '"\\u0061"'],
     ['12345678901234567890', '12345678901234567890'],
   ])(
-    'a request with the id of an in-flight request is refused and does not run: %s and %s',
+    'a request with the id of an in-flight request is rejected and does not run: %s and %s',
     async (first, second) => {
       const message = `once ${[first, second].join(' and ').replace(/\W/g, ' ')}`;
       const running = call(first, 'later', { ms: 300, message });

@@ -103,7 +103,7 @@ describe('the GET stream of an HTTP target', () => {
     },
   );
 
-  test("a refused GET stream of an HTTP target is requested again with the token of the client's next stream", async () => {
+  test("a rejected GET stream of an HTTP target is requested again with the token of the client's next stream", async () => {
     const script: Script = ({ verb, headers }, response) => {
       if (verb !== 'GET' || headers.authorization === 'Bearer new') return false;
       response.writeHead(401).end();
@@ -130,7 +130,7 @@ describe('the GET stream of an HTTP target', () => {
     await client.own.next(({ method }) => method === 'notifications/resources/list_changed');
   });
 
-  test('an HTTP target that forgets every session at once does not cause an endless series of new sessions', async () => {
+  test('an HTTP target that forgets every session immediately does not cause an endless series of new sessions', async () => {
     limits.retryLast = 300;
     const begun: number[] = [];
     const opened = new Set<unknown>();

@@ -131,7 +131,7 @@ describe('a response stream of an HTTP target that ends before the response', ()
   });
 
   test.each([400, 404, 405])(
-    'a call fails at once when resuming its stream is answered with %i',
+    'a call fails immediately when resuming its stream is answered with %i',
     async (status) => {
       await using server = await hangingUp('id: a\nretry: 5\ndata: \n\n', (response) =>
         response.writeHead(status).end(),

@@ -46,7 +46,7 @@ describe('reading JSON text without parsing it', () => {
     );
   });
 
-  test('the JSON text reader takes the last of duplicate keys, as JSON.parse does', () => {
+  test('the JSON text reader uses the last of duplicate keys, as JSON.parse does', () => {
     expect(valueAt('{"a":1,"a":2}', ['a'])).toEqual({ start: 11, end: 12 });
     for (const text of ['[]', '1', '"a"', 'null', '{"a":[1]}', '{}'])
       expect(valueAt(text, ['a', 'b'])).toBeUndefined();

@@ -75,7 +75,7 @@ describe('invalid messages', () => {
   });
 
   test.each(['[]', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'])(
-    'the batch %s is refused with an error that names batches',
+    'the batch %s is rejected with an error that names batches',
     async (body) => {
       const error = await refusal(body);
       expect(error).toEqual({
@@ -120,7 +120,7 @@ describe('ambiguous keys', () => {
       '"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"o":[{"path":1,"p\\u0061th":2}]}}',
       'path',
     ],
-  ])('a message with a duplicate key is refused: {%s}', async (members, key) => {
+  ])('a message with a duplicate key is rejected: {%s}', async (members, key) => {
     expect(await refusal(`{${members}}`)).toEqual({
       code: -32600,
       message: `duplicate key ${JSON.stringify(key)}`,
@@ -134,7 +134,7 @@ describe('ambiguous keys', () => {
     '"jsonrpc":"2.0","id":1,"method":"tools/call","paramſ":{"name":"a"}',
     '"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a","URI":"b"}',
   ])(
-    'a message with a key that differs from a protocol key only in case is refused: {%s}',
+    'a message with a key that differs from a protocol key only in case is rejected: {%s}',
     async (members) => {
       const error = await refusal(`{${members}}`);
       expect(error.code).toBe(-32600);
@@ -148,7 +148,7 @@ describe('structure limits', () => {
     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
   const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
-  test('a message with a depth of 128 passes and one with 129 is refused', async () => {
+  test('a message with a depth of 128 passes and one with 129 is rejected', async () => {
     // The message and its params are two levels, arguments a third.
     const { status } = await send(call(`{"name":"echo","arguments":{"message":1,"x":${nested(125)}}}`));
     expect(status).toBe(200);
@@ -164,7 +164,7 @@ describe('structure limits', () => {
       '150 000 numeric keys',
       call(`{${Array.from({ length: 150_000 }, (_, key) => `"${key}":0`).join(',')}}`),
     ],
-  ])('a message with %s is refused without being parsed', async (_what, body) => {
+  ])('a message with %s is rejected without being parsed', async (_what, body) => {
     const started = performance.now();
     const { status, error } = await send(body);
     expect(status).toBe(400);

@@ -39,7 +39,7 @@ describe('prefixMode', () => {
     expect((await own.call('one')).error.message).toBe('Unknown tool: one');
   });
 
-  test('prefixMode never keeps names, and a name that two targets share is refused as ambiguous', async () => {
+  test('prefixMode never keeps names, and a name that two targets share is rejected as ambiguous', async () => {
     await using own = await listsOf([A, B], { prefixMode: 'never' });
     expect(await own.tools()).toEqual(['one', 'two']);
     expect(await own.resources()).toEqual(['file:///1', 'file:///2']);

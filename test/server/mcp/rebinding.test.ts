@@ -43,7 +43,7 @@ describe('DNS rebinding protection on a loopback connection', () => {
     '10.0.0.1',
     '[::]',
     'null',
-  ])('Host %j is refused with 403 on a loopback connection', async (host) => {
+  ])('Host %j is rejected with 403 on a loopback connection', async (host) => {
     expect(await statusWith(gate, host)).toBe(403);
   });
 
@@ -68,11 +68,11 @@ describe('DNS rebinding protection on a loopback connection', () => {
     '',
     'http://',
     'http://localhost,http://evil.example',
-  ])('Origin %j is refused with 403 on a loopback connection', async (origin) => {
+  ])('Origin %j is rejected with 403 on a loopback connection', async (origin) => {
     expect(await statusWith(gate, 'localhost', origin)).toBe(403);
   });
 
-  test('a refused Host or Origin gives an error that names the setting and a log line with the received value', async () => {
+  test('a rejected Host or Origin gives an error that names the setting and a log line with the received value', async () => {
     const count = gate.accessLog.length + 1;
     const bytes = 'GET /mcp HTTP/1.1\r\nHost: evil.example\r\n\r\n';
     const { text } = await sendRaw(gate.port, bytes, { responses: 1 });

@@ -57,7 +57,7 @@ describe('a restarted target', () => {
     expect(own.messages.some(({ method }) => method === 'notifications/prompts/list_changed')).toBe(false);
   });
 
-  test('a restarted HTTP target gets the log level with the headers of the call that found the restart, and no subscription that it refused', async () => {
+  test('a restarted HTTP target gets the log level with the headers of the call that found the restart, and no subscription that it rejected', async () => {
     await using up = await mcpUpstream({
       capabilities: { tools: {}, logging: {}, resources: { subscribe: true } },
       script: ({ message }, response) => {

@@ -62,7 +62,7 @@ test.each([
     },
   ],
 ])(
-  'the official SDK client of the %s generation receives all messages over a connection that was cut',
+  'the official SDK client of the %s generation receives all messages after a broken connection',
   async (_, call) => {
     await using gate = await gateway(mcpConfig([chaos('a')]));
     await using between = await relay(gate.port);

@@ -91,7 +91,7 @@ describe('server requests while no GET stream is open', () => {
     await Promise.all([first.untilEnd(), second.untilEnd()]);
   });
 
-  test('server requests without any open stream are answered with an error at once', async () => {
+  test('server requests without any open stream are answered with an error immediately', async () => {
     await using up = await mcpUpstream();
     await using gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]));
     const session = await openSession(`${gate.url}/mcp`);

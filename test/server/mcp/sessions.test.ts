@@ -125,7 +125,7 @@ describe('the end of a session', () => {
 });
 
 describe('session limits', () => {
-  test('sessions over the limit are refused until one ends', async () => {
+  test('sessions over the limit are rejected until one ends', async () => {
     await using small = await gateway(mcpConfig([chaos('a')], { config: { mcp: { maxSessions: 2 } } }));
     const url = `${small.url}/mcp`;
     const [first] = [await openSession(url), await openSession(url)];

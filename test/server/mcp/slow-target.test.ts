@@ -263,7 +263,7 @@ describe('a target that is slow to list', () => {
     expect(await asked(session)).toEqual(['tools/list', 'tools/list']);
   });
 
-  test('a target that owes a list for too long is asked again without delaying the client', async () => {
+  test('a target whose list is overdue is queried again without delaying the client', async () => {
     limits.listAnswer = 1_200;
     await using gate = await gateway(mcpConfig([chaos('slow', `--lists-with=${newFile()}`), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);

@@ -126,7 +126,7 @@ describe('the end of the gateway', () => {
     }
   });
 
-  test('the gateway stops while a session is just beginning', async () => {
+  test('the gateway can be stopped while a session is starting', async () => {
     const config = { logging: { level: 'debug' } };
     await using running = await serve(mcpConfig([chaos('a', '--silent', '--linger')], { config }));
     const body = JSON.stringify(INITIALIZE);

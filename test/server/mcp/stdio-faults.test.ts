@@ -87,7 +87,7 @@ describe('a child process that exits', () => {
     ['die', { code: 0, words: 'a\nb\nc\nd' }, 'exited with code 0', '; last on stderr: b | c | d"'],
     ['kill-self', {}, 'was ended by SIGKILL', ''],
   ])(
-    'a child process that exits by %s %j fails its call at once with an error that says how it exited',
+    'a child process that exits by %s %j fails its call immediately with an error that says how it exited',
     async (name, args, reason, detail) => {
       await using gate = await gateway(mcpConfig([chaos('a')]));
       const session = await openSession(`${gate.url}/mcp`);

@@ -36,7 +36,7 @@ describe('stdio lines', () => {
     expect(messages.slice(0, 3).map(({ params }) => params.n)).toEqual([1, 2, 3]);
   });
 
-  test('stdio messages may end with CRLF and have empty lines between them', async () => {
+  test('stdio messages may end with CRLF and be separated by empty lines', async () => {
     const { messages } = await emit([
       '\r\n\n  \n{"jsonrpc":"2.0","method":"notifications/message","params":{}}\r\n\n',
     ]);
@@ -89,7 +89,7 @@ describe('stdio lines', () => {
       const first = warnings('sent something that is not a JSON-RPC message');
       expect(first.map((line) => /target="(.)"/.exec(line)?.[1])).toEqual(['a', 'b']);
       const counted = (name: string): number =>
-        warnings('sent more that is not a JSON-RPC message')
+        warnings('sent more messages that are not JSON-RPC')
           .map((line) => Number(new RegExp(`target="${name}" count=(\\d+)\n`).exec(line)?.[1] ?? 0))
           .reduce((sum, count) => sum + count, 0);
       await until(() => counted('a') === 39 && counted('b') === 39);

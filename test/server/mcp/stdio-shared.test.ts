@@ -201,7 +201,7 @@ describe('server messages of a shared stdio target', () => {
     expect(stream.messages).toHaveLength(1);
   });
 
-  test('server requests of a shared stdio target are refused at once, and its pings are answered', async () => {
+  test('server requests of a shared stdio target are rejected immediately, and its pings are answered', async () => {
     await using gate = await start([shared('a')]);
     const one = await open(gate);
     const { messages } = await one.send({
@@ -218,7 +218,7 @@ describe('server messages of a shared stdio target', () => {
   });
 
   test.each(['logging/setLevel', 'tasks/list'])(
-    '%s to a shared stdio target is refused because it affects all sessions',
+    '%s to a shared stdio target is rejected because it affects all sessions',
     async (method) => {
       await using gate = await start([shared('a')]);
       const one = await open(gate);
@@ -229,7 +229,7 @@ describe('server messages of a shared stdio target', () => {
 });
 
 describe('a shared stdio target that exits', () => {
-  test('a shared stdio target that exits fails the calls of all sessions at once and is restarted once for all', async () => {
+  test('a shared stdio target that exits fails the calls of all sessions immediately and is restarted once for all', async () => {
     const mark = newFile();
     await using gate = await start([shared('a', `--mark=${mark}`)]);
     const [one, two] = [await open(gate), await open(gate)];

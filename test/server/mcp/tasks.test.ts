@@ -79,7 +79,7 @@ describe('initialize over several targets', () => {
 });
 
 describe.each([{}, { prefixMode: 'never' }])('a task of one of several targets, with %o', (backend) => {
-  test('a task id of one of several targets leads back to its target in every method and every result', async () => {
+  test('a task id of one of several targets identifies its target in every method and every result', async () => {
     await using one = await taskTarget('one');
     await using two = await mcpUpstream({ name: 'two', capabilities: {} });
     await using gate = await gateway(mcpConfig([target(one, 'one'), target(two, 'two')], { backend }));

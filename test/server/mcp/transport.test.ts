@@ -147,7 +147,7 @@ describe('POST', () => {
   });
 });
 
-describe('refusals before the body is read', () => {
+describe('rejections before the body is read', () => {
   const NOT_ACCEPTABLE = 'Not Acceptable: Client must accept text/event-stream';
 
   test.each(['', '*/*', 'application/json', 'text/*', 'text/html, application/json'])(
@@ -215,7 +215,7 @@ describe('refusals before the body is read', () => {
 });
 
 describe('GET', () => {
-  test('GET opens a stream and sends its head at once', async () => {
+  test('GET opens a stream and sends its head immediately', async () => {
     await using stream = await openEvents(url, { session: session.id });
     expect(stream.status).toBe(200);
     expect(stream.headers.get('content-type')).toBe('text/event-stream');

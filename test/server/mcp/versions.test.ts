@@ -58,7 +58,7 @@ describe('the MCP-Protocol-Version header', () => {
     ['2025-06-18', '2025-11-25'],
     ['2026-07-28', '2025-06-18'],
     ['2025-06-18', 7],
-  ])('MCP-Protocol-Version %j that differs from %j in _meta is refused', async (inHeader, inBody) => {
+  ])('MCP-Protocol-Version %j that differs from %j in _meta is rejected', async (inHeader, inBody) => {
     const meta = { 'io.modelcontextprotocol/protocolVersion': inBody };
     const message = { jsonrpc: '2.0', id: 'p', method: 'ping', params: { _meta: meta } };
     const headers = { 'mcp-session-id': session.id, 'mcp-protocol-version': inHeader };

@@ -106,7 +106,7 @@ describe('an address in use', () => {
     expect(stderr).toContain(`error[AGW0401]: ${address} is already in use`);
   });
 
-  test('an invalid server address is refused with the accepted forms', async () => {
+  test('an invalid server address is rejected with the accepted forms', async () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'a.yaml');
     writeFileSync(file, config({ readinessAddr: 'example.com:1' }));

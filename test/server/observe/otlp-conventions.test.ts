@@ -126,7 +126,7 @@ test('a refused upstream connection sets the status and error.type of both spans
   expect(clients[0]).toMatchObject({ status: { code: ERROR }, attributes: { 'error.type': 'ECONNREFUSED' } });
 });
 
-test('a refused request is not a server error and has the reason of the refusal', async () => {
+test('a rejected request is not a server error and has the reason of the refusal', async () => {
   await using sink = await collector('http');
   const gate = await gateway(
     routesConfig(
@@ -254,7 +254,7 @@ test.each([
   );
 });
 
-test("an LLM call that the provider refuses is an error of the client span, with the provider's error type", async () => {
+test("an LLM call that the provider rejects is an error of the client span, with the provider's error type", async () => {
   await using sink = await collector('http');
   await using provider = await llmProvider(
     answering('{"error":{"message":"no","code":"invalid_api_key"}}', 401),

@@ -41,7 +41,7 @@ describe('span export', () => {
     expect([queue.queued, queue.dropped, warnings.length]).toEqual([LIMITS.spanQueue, 7, 1]);
   });
 
-  test('the span exporter counts only the spans that the collector refuses', () => {
+  test('the span exporter counts only the spans that the collector rejects', () => {
     const answers: Done[] = [];
     const { queue, record } = exportTo({ export: (_, done) => void answers.push(done) });
     record(LIMITS.spanBatch);

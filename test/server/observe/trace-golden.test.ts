@@ -71,7 +71,7 @@ test('the trace of an allowed MCP tool call matches the golden file', async () =
   );
 });
 
-test('the traces of a failing MCP tool and of a refusing server, both with status 200, match the golden files', async () => {
+test('the traces of a failing MCP tool and of a rejecting server, both with status 200, match the golden files', async () => {
   await using gate = await gateway(route({}, { mcp: { targets: [chaos('one')] } }));
   const session = await openSession(`${gate.url}/mcp`);
   for (const [name, args] of [
@@ -113,7 +113,7 @@ test('the trace of an HTTP request with a body matches the golden file', async (
   await golden('plain', events);
 });
 
-test('the trace of each policy that refuses or answers matches the golden file', async () => {
+test('the trace of each policy that rejects or answers matches the golden file', async () => {
   await using idp = await startIdp();
   await using service = await httpUpstream((_, response) => response.writeHead(403).end('no'));
   await using silent = await httpUpstream(() => undefined);
@@ -243,7 +243,7 @@ test('the trace of an unreachable backend matches the golden file', async () => 
   await golden('unreachable', await recorded(gate, () => send(gate.url)));
 });
 
-test('the trace of a request that is refused before routing matches the golden file', async () => {
+test('the trace of a request that is rejected before routing matches the golden file', async () => {
   await using gate = await gateway(route({}));
   await using server = await traceServer(gate.running);
   await using trace = await openTrace(server);

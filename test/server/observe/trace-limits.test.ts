@@ -162,7 +162,7 @@ test('a trace reader that does not read loses events, is informed of the loss an
   await until(() => !gate.running.traceSubscribers.active);
 });
 
-test('a following trace watches a bounded number of requests at once, and the next when one has ended', async () => {
+test('a trace with follow=true watches a bounded number of concurrent requests, and the next one when one has ended', async () => {
   const open: (() => void)[] = [];
   await using upstream = await httpUpstream((_, response) => open.push(() => response.end()));
   await using gate = await routed({}, upstream.address);

@@ -18,7 +18,7 @@ const finished = (status: number): object =>
   expect.objectContaining({ type: 'requestFinished', status, error: null });
 
 describe('trace streams', () => {
-  test('a trace stream starts at once, sends the next request in frames that have only data, and ends', async () => {
+  test('a trace stream starts immediately, sends the next request in frames that have only data, and ends', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     await using trace = await openTrace(server);
@@ -54,7 +54,7 @@ describe('trace streams', () => {
     expect(trace.ended).toBe(false);
   });
 
-  test('a trace stream refuses an invalid expression with the reason', async () => {
+  test('a trace stream rejects an invalid expression with the reason', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     const reply = await send(`${server.url}/debug/trace?expression=request.path+%3D%3D`);
@@ -110,7 +110,7 @@ describe('trace streams', () => {
     expect(next.messages).toContainEqual(finished(200));
   });
 
-  test('a following trace stream reports many requests, each with its id', async () => {
+  test('a trace stream with follow=true reports many requests, each with its id', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     await using trace = await openTrace(server, '?follow=true');
@@ -151,7 +151,7 @@ describe('trace streams with a request count', () => {
 });
 
 describe('the limit of trace watchers', () => {
-  test('a thousand trace watchers are accepted, and one more is refused with an error', async () => {
+  test('a thousand trace watchers are accepted, and one more is rejected with an error', async () => {
     await using gate = await gateway(DIRECT);
     await using server = await traceServer(gate.running);
     const ended: number[] = [];

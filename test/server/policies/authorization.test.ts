@@ -51,11 +51,11 @@ describe('authorization rules', () => {
   test.each([
     [
       [is('x-a'), { allow: is('x-b') }],
-      'rules without a keyword stand beside `allow` rules, and count as `require`',
+      'rules without a keyword are mixed with `allow` rules, and count as `require`',
     ],
     [
       [{ deny: 'false' }, { allow: 'true' }, is('x-a')],
-      'rules without a keyword stand beside `deny` and `allow` rules, and count as `require`',
+      'rules without a keyword are mixed with `deny` and `allow` rules, and count as `require`',
     ],
     [[is('x-a'), is('x-b')], undefined],
     [[is('x-a'), { require: is('x-b') }], undefined],

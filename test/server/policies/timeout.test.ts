@@ -80,7 +80,7 @@ describe('requestTimeout', () => {
     expect(status).toBe(504);
   });
 
-  test('requestTimeout does not cut a response that has begun', async () => {
+  test('requestTimeout does not abort a response that has begun', async () => {
     await using backend = await httpUpstream((_, response) => {
       response.write('early ');
       setTimeout(() => response.end('late'), 300);
@@ -136,7 +136,7 @@ describe('backendRequestTimeout', () => {
     expect((await send(gate.url)).status).toBe(200);
   });
 
-  test('backendRequestTimeout does not cut a response that has begun', async () => {
+  test('backendRequestTimeout does not abort a response that has begun', async () => {
     await using backend = await httpUpstream((_, response) => {
       response.write('early ');
       setTimeout(() => response.end('late'), 300);
@@ -161,7 +161,7 @@ describe('backendRequestTimeout', () => {
   });
 });
 
-test.each(['requestTimeout', 'backendRequestTimeout'])('%s must be a duration', async (field) => {
+test.each(['requestTimeout', 'backendRequestTimeout'])('the timeout %s must be a duration', async (field) => {
   await expect(answeringGateway({ timeout: { [field]: '5 seconds' } })).rejects.toThrow(`timeout.${field}`);
   await expect(answeringGateway({ timeout: { [field]: 5 } })).rejects.toThrow(`timeout.${field}`);
 });

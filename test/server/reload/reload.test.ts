@@ -236,7 +236,7 @@ describe('ports at a reload', () => {
     expect(it.gate.log.at(-1)).toContain(`port ${port} is already in use`);
   });
 
-  test('a port that a reload removes lets in-flight requests finish', async () => {
+  test('a port that a reload removes completes its in-flight requests', async () => {
     const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
     await using backend = await httpUpstream((_, response) => resolve(response));
     const port = await freePort();
@@ -252,7 +252,7 @@ describe('ports at a reload', () => {
     expect((await slow).text).toBe('late');
   });
 
-  test('a port that a reload removes cuts its own requests at the deadline and no others', async () => {
+  test('removing a port in a reload aborts the requests of that port at the deadline, and no others', async () => {
     const port = await freePort();
     const deadline = { connectionTerminationDeadline: '200ms' };
     const config = (gateways: object): string => JSON.stringify({ config: deadline, gateways });

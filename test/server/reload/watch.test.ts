@@ -153,7 +153,7 @@ describe('no reload', () => {
 });
 
 describe('referenced files', () => {
-  test('a changed price catalog is reloaded: an invalid one is refused, and a later valid one is loaded', async () => {
+  test('a changed price catalog is reloaded: an invalid one is rejected, and a later valid one is loaded', async () => {
     await using folder = await temporaryFolder();
     const catalog = join(folder.path, 'prices.json');
     const prices = (rate: string): string =>
@@ -201,7 +201,7 @@ describe('referenced files', () => {
 });
 
 describe('agctl proxy and reloads', () => {
-  test('many reload signals at once cause few reloads', async () => {
+  test('many reload signals in quick succession cause few reloads', async () => {
     await using running = await serve(config('0'));
     for (let count = 0; count < 200; count += 1) running.kill('SIGHUP');
     await until(() => running.stderr.includes('configuration reloaded'));

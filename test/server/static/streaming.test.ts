@@ -35,7 +35,7 @@ describe('streaming', () => {
     expect(text).toBe('firstlast');
   });
 
-  test('chunks of request and response flow in both directions at once', async () => {
+  test('chunks of request and response flow in both directions simultaneously', async () => {
     await using backend = await httpUpstream(
       (incoming, response) => {
         response.flushHeaders();

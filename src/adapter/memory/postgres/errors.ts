@@ -58,7 +58,7 @@ const OPEN_HINTS = new Map([
   ['ECONNREFUSED', 'refuses connections: is it running, and are host and port correct?'],
   ['ENOTFOUND', 'unknown host: check its name in MEMORY_DATABASE_URL'],
   ['28P01', 'the password is wrong: check user and password in MEMORY_DATABASE_URL'],
-  ['28000', 'refuses this user: check MEMORY_DATABASE_URL and pg_hba.conf'],
+  ['28000', 'rejects this user: check MEMORY_DATABASE_URL and pg_hba.conf'],
   ['3D000', 'the database does not exist: create it (createdb)'],
   ['42501', 'the user lacks a privilege: it must be able to create tables in its schema'],
   ['42P07', 'has tables named memory_… that belong to another program: use another database or schema'],

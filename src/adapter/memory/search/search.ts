@@ -182,7 +182,7 @@ function reasonOf(
   const [best] = candidates;
   if (best !== undefined) {
     const name = best.entity.name.slice(0, 200);
-    const start = `nothing reaches minScore ${minScore}; the best was ${rounded(best.score)}, of "${name}" (${best.entity.type}).`;
+    const start = `no result reaches minScore ${minScore}; the best score was ${rounded(best.score)}, of "${name}" (${best.entity.type}).`;
     return best.score < UNRELATED
       ? `${start} Nothing stored seems to be related`
       : `${start} Lower minScore to see it, or use words that occur in the documents`;
@@ -192,7 +192,7 @@ function reasonOf(
   if (searchable === 0)
     return 'nothing is stored yet: ingest a document, or add .md files to the docs folder and start a sync';
   if (types !== undefined) return typesHint(types, entities);
-  return `nothing was embedded with ${embedder}, and no word of the query occurs: sync the documents again if the embedder was changed`;
+  return `no document was embedded with ${embedder}, and none contains a word of the query: sync the documents again if the embedder was changed`;
 }
 
 function typesHint(types: readonly EntityType[], entities: Readonly<Record<EntityType, number>>): string {

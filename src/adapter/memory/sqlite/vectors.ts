@@ -40,7 +40,7 @@ export class VectorCache {
     if (total === 0) return;
     if (this.#count + total > MEMORY_STORE_LIMITS.vectors)
       throw new AppError('memory_unavailable', {
-        message: `more than ${MEMORY_STORE_LIMITS.vectors} vectors: use PostgreSQL (MEMORY_DATABASE_URL) for so many`,
+        message: `more than ${MEMORY_STORE_LIMITS.vectors} vectors: use PostgreSQL (MEMORY_DATABASE_URL) for larger stores`,
       });
     this.#reserve(this.#count + total);
     const rows = this.#database

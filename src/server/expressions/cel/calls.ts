@@ -85,7 +85,7 @@ function checkPattern(call: Call, key: string): void {
     'AGW0201',
     source,
     'the regular expression is not valid RE2',
-    'RE2 has no look-around and no back-references; in a text, write a backslash twice or use r"..."',
+    'RE2 has no look-around and no back-references; in a string, write a backslash twice or use r"..."',
   );
 }
 

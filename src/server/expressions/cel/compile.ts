@@ -143,7 +143,7 @@ function compileMap(node: NodeOf<'map'>, scope: Scope | undefined, c: Compilatio
       if (typeof name === 'number')
         throw new CelEvaluationError('no_such_overload', 'a map key must not be a double');
       const own = mapKey(name);
-      if (map.has(own)) throw new CelEvaluationError('invalid_argument', 'a map has the same key twice');
+      if (map.has(own)) throw new CelEvaluationError('invalid_argument', 'a map literal has a duplicate key');
       map.set(own, value(frame));
     }
     return map;

@@ -93,6 +93,6 @@ export function unknownVariable(
   // A bare word is most often a text without its quotes.
   return {
     message: `unknown variable \`${name}\``,
-    help: `to write a text, quote it: "${name}"${list === undefined ? '' : `; ${list}`}`,
+    help: `to write a string, quote it: "${name}"${list === undefined ? '' : `; ${list}`}`,
   };
 }

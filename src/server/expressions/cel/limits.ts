@@ -67,7 +67,7 @@ export function chargeText(length: number): void {
   if (length > CEL_LIMITS.textLength) {
     throw new CelEvaluationError(
       'limit_exceeded',
-      `a text is longer than ${CEL_LIMITS.textLength} characters`,
+      `a string is longer than ${CEL_LIMITS.textLength} characters`,
     );
   }
   chargeRead(length);

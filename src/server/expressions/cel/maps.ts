@@ -90,7 +90,7 @@ export function iterable(value: Value): readonly Value[] {
   }
   const keys = mapKeys(value);
   if (keys === undefined)
-    throw new CelEvaluationError('no_such_overload', 'only a list or a map can be walked over');
+    throw new CelEvaluationError('no_such_overload', 'only a list or a map can be iterated over');
   return keys;
 }
 

@@ -115,7 +115,7 @@ export function contains(container: Value, value: Value): boolean {
     return isText ? container.includes(value) : container.some((entry) => equal(entry, value));
   }
   if (isMap(container)) return isKey(value) && item(container, value) !== undefined;
-  const hint = typeof container === 'string' ? '; a part of it is found by `contains`' : '';
+  const hint = typeof container === 'string' ? '; `contains` finds substrings' : '';
   throw new CelEvaluationError(
     'no_such_overload',
     `\`in\` needs a list or map, not ${typeName(container)}${hint}`,

@@ -104,20 +104,20 @@ function byCode(source: string, code: string, summary: string, range: Span): Wor
     case 'unterminated_string':
     case 'unterminated_triple_quoted_string':
       return {
-        message: `missing ${at.slice(0, 1)} at the end of a text`,
-        label: 'the text starts here',
+        message: `missing ${at.slice(0, 1)} at the end of a string`,
+        label: 'the string starts here',
         span: { start: range.start, end: range.start + 1 },
       };
     case 'newline_in_string':
       return {
-        message: 'a text in single quotes cannot go over a line end',
+        message: 'a string in single quotes cannot contain a line break',
         help: 'write `\\n`, or use three quotes',
       };
     case 'reserved_identifier':
       return { message: `\`${at}\` is a reserved word` };
     case 'invalid_macro_argument':
       return {
-        message: `\`${at}\` stands where a new name is needed`,
+        message: `expected a new variable name, found \`${at}\``,
         help: 'name the item first, as in `list.map(x, x + 1)`',
       };
     default:
@@ -125,8 +125,8 @@ function byCode(source: string, code: string, summary: string, range: Span): Wor
   }
   if (/escape|surrogate/.test(code)) {
     return {
-      message: `\`${at}\` is not a valid escape in a text`,
-      help: 'write a backslash as `\\\\`, or put `r` before the text: r"\\d+"',
+      message: `\`${at}\` is not a valid escape in a string`,
+      help: 'write a backslash as `\\\\`, or put `r` before the string: r"\\d+"',
     };
   }
   if (/^invalid_(number|integer|hex_integer|exponent)/.test(code))
@@ -154,7 +154,7 @@ function unexpected(source: string, range: Span, at: string): Words {
   if (/^[\w"']/.test(at) && /[\w"')\]]/.test(before)) {
     return {
       message: `unexpected \`${at}\``,
-      help: 'an operator is missing before it: `&&` and `||` join conditions, `+` joins texts',
+      help: 'an operator is missing before it: `&&` and `||` join conditions, `+` joins strings',
     };
   }
   return { message: `unexpected \`${at}\`` };

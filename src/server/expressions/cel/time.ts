@@ -18,7 +18,7 @@ export class Timestamp extends CelObject {
     super();
     const seconds = floorDivide(nanos, SECOND);
     if (seconds < FIRST_SECOND || seconds > LAST_SECOND) {
-      throw new CelEvaluationError('overflow', 'a timestamp must lie in the years 1 to 9999');
+      throw new CelEvaluationError('overflow', 'a timestamp must be in the years 1 to 9999');
     }
     this.nanos = nanos;
   }
@@ -69,7 +69,7 @@ export function parseTimestamp(text: string): Timestamp {
   // Date.parse accepts 31 June as 1 July; the day must survive.
   const day = parts === null ? undefined : Number(parts[1]?.slice(8));
   if (parts === null || Number.isNaN(time) || new Date(`${parts[1]}T00:00:00Z`).getUTCDate() !== day) {
-    throw new CelEvaluationError('invalid_argument', 'timestamp() needs a text like 2026-01-31T12:00:00Z');
+    throw new CelEvaluationError('invalid_argument', 'timestamp() needs a string like 2026-01-31T12:00:00Z');
   }
   return new Timestamp(BigInt(time) * 1_000_000n + BigInt((parts[3] ?? '').padEnd(9, '0')));
 }
@@ -90,7 +90,7 @@ const DURATION_PART = /(\d*)\.?(\d*)(h|ms|m|s|us|µs|ns)/g;
 export function parseDuration(text: string): Duration {
   // 64 characters hold every valid duration in any sensible notation, and keep the numbers small.
   if (text.length > 64 || !(DURATION.test(text) || text === '0')) {
-    throw new CelEvaluationError('invalid_argument', 'duration() needs a text like 1h30m, 1.5s or 250ms');
+    throw new CelEvaluationError('invalid_argument', 'duration() needs a string like 1h30m, 1.5s or 250ms');
   }
   let nanos = 0n;
   for (const [, whole, part, unit] of text.matchAll(DURATION_PART)) {

@@ -176,7 +176,7 @@ export class HttpChannel implements Channel {
         if (this.#sessionId !== undefined) this.#events.sessionLost();
       },
       interrupted: (error) =>
-        log.debug('mcp::http', 'the stream of the target is not available; it is tried again', {
+        log.debug('mcp::http', 'the stream of the target is not available and will be retried', {
           target: name,
           problem: locatedProblem(upstream.address, error),
         }),

@@ -165,7 +165,7 @@ async function readUpTo(stream: AsyncIterable<Buffer> & { destroy(): void }, lim
 function callFailed(ctx: RequestContext, { config, upstream }: Plan, error: unknown): undefined {
   // The request was aborted: not a denial and not a failure of the service.
   if (ctx.isAbandoned)
-    throw new AppError('ext_authz_failed', { detail: ctx.abandonReason ?? 'the client left' });
+    throw new AppError('ext_authz_failed', { detail: ctx.abandonReason ?? 'the client disconnected' });
   const problem =
     error instanceof Error && error.name === 'TimeoutError' ? 'timed out' : explainUpstreamError(error);
   if (config.failureMode === 'allow') {

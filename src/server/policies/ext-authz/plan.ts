@@ -64,7 +64,9 @@ export const schema = z
           .strictObject({
             path: expression
               .optional()
-              .describe('CEL expression for path and query of the call; those of the request by default.'),
+              .describe(
+                'CEL expression for the path and query of the call; by default, those of the request.',
+              ),
             addRequestHeaders: z
               .record(addedHeader, expression)
               .default({})

@@ -82,7 +82,7 @@ const schema = z
       ),
   })
   .describe(
-    'Validates bearer tokens (JWT) of an identity provider, and serves the metadata with which MCP clients sign in.',
+    'Validates bearer tokens (JWT) of an identity provider, and serves the metadata that MCP clients need to sign in.',
   );
 
 export type McpAuthenticationConfig = z.output<typeof schema>;

@@ -185,7 +185,7 @@ async function importSigningKey(
 ): Promise<{ kid: string; key: SigningKey; fingerprint: string }> {
   if (typeof jwk !== 'object' || jwk === null) throw new Error('it is not an object');
   const { kid, kty, key_ops: operations } = jwk;
-  if (typeof kid !== 'string' || kid === '') throw new Error('it has no `kid`, by which tokens name it');
+  if (typeof kid !== 'string' || kid === '') throw new Error('it has no `kid`, by which tokens refer to it');
   if (Array.isArray(operations) && !operations.includes('verify'))
     throw new Error('its `key_ops` do not include `verify`');
   const algorithms = algorithmsOf(jwk);
@@ -233,8 +233,8 @@ function algorithmsOf({ alg, kty, crv }: Jwk): readonly string[] {
 function checkRsaStrength({ algorithm }: CryptoKey): void {
   const { modulusLength, publicExponent } = algorithm as webcrypto.RsaHashedKeyAlgorithm;
   if (modulusLength < LIMITS.rsaBits)
-    throw new Error(`RSA keys need ${LIMITS.rsaBits} bits, this has ${modulusLength}`);
+    throw new Error(`RSA keys need ${LIMITS.rsaBits} bits, this key has ${modulusLength}`);
   // RFC 8017 §3.1. With an exponent of 1, anybody can make a valid signature.
   const exponent = BigInt(`0x0${Buffer.from(publicExponent).toString('hex')}`);
-  if (exponent < 3n) throw new Error(`RSA keys need an exponent from 3 on, this has ${exponent}`);
+  if (exponent < 3n) throw new Error(`RSA keys need an exponent of at least 3, this key has ${exponent}`);
 }

@@ -121,7 +121,7 @@ export class FileWatch {
     } catch (error) {
       if (this.#hasWarned) return;
       this.#hasWarned = true;
-      this.#log.warn('agctl::reload', 'a folder cannot be watched: changes are noticed a little later', {
+      this.#log.warn('agctl::reload', 'a folder cannot be watched: changes are detected with a delay', {
         folder,
         problem: messageOf(error),
       });

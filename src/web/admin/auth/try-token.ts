@@ -6,7 +6,7 @@ import type { KeptTrace } from '../trace/traces.ts';
 
 /** The response of a route to a token. */
 export interface Tried {
-  readonly verdict: 'let through' | 'refused' | 'unclear';
+  readonly verdict: 'accepted' | 'rejected' | 'unclear';
   readonly status: number;
   /** The gateway's message; empty if the token was accepted. */
   readonly reason: string;
@@ -46,8 +46,8 @@ export async function tryToken(
   );
   const text = await readText(answer.body, MOST);
   const { status } = answer;
-  if (ACCEPTED.includes(status)) return { verdict: 'let through', status, reason: '' };
-  return { verdict: REFUSED.includes(status) ? 'refused' : 'unclear', status, reason: reasonIn(text) };
+  if (ACCEPTED.includes(status)) return { verdict: 'accepted', status, reason: '' };
+  return { verdict: REFUSED.includes(status) ? 'rejected' : 'unclear', status, reason: reasonIn(text) };
 }
 
 function reasonIn(text: string): string {

@@ -70,5 +70,5 @@ export const EXAMPLES: readonly {
     expression: 'llmRequest.max_tokens > 1024 ? 1024 : llmRequest.max_tokens',
     sample: 1,
   },
-  { what: 'from the own network', expression: 'source.address.startsWith("10.")', sample: 2 },
+  { what: 'from the private network', expression: 'source.address.startsWith("10.")', sample: 2 },
 ];

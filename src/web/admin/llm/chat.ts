@@ -117,7 +117,7 @@ export async function chat(
 }
 
 const errorText = (error: NonNullable<Chunk['error']>): string =>
-  typeof error === 'string' ? error : (error.message ?? 'the model gave an error');
+  typeof error === 'string' ? error : (error.message ?? 'the model returned an error');
 
 function factsOf(chunk: Chunk | undefined): Partial<ChatAnswer> {
   const finish = chunk?.choices?.[0]?.finish_reason;

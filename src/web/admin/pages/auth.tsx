@@ -146,8 +146,8 @@ function Routes({
   );
 }
 
-const MARKS = { 'let through': '✓', refused: '✗', unclear: '!' } as const;
-const TONES = { 'let through': 'good', refused: 'bad', unclear: 'warn' } as const;
+const MARKS = { accepted: '✓', rejected: '✗', unclear: '!' } as const;
+const TONES = { accepted: 'good', rejected: 'bad', unclear: 'warn' } as const;
 
 function Verdict({ outcome }: { readonly outcome: Outcome | undefined }): ReactNode {
   const { tried, problem } = outcome ?? {};
@@ -157,7 +157,7 @@ function Verdict({ outcome }: { readonly outcome: Outcome | undefined }): ReactN
   return (
     <span className={TONES[verdict]}>
       {MARKS[verdict]} {verdict === 'unclear' ? 'answered' : verdict}
-      {verdict === 'let through' ? '' : ` ${status}`}
+      {verdict === 'accepted' ? '' : ` ${status}`}
       {reason === '' ? '' : `: ${visible(reason)}`}
     </span>
   );

@@ -162,7 +162,7 @@ function Failure({
             {visible(expression.slice(end))}
           </pre>
           <button type="button" onClick={() => showPlace(start, end)}>
-            Go to the place
+            Go to the position
           </button>
         </>
       )}

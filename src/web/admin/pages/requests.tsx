@@ -36,14 +36,14 @@ export function Requests(): ReactNode {
   const models = useMemo(() => valuesOf(all, modelOf), [all]);
   const missed = held === undefined ? 0 : newer(entries, held);
   const togglePause = (): void => setHeld(held === undefined ? entries : undefined);
-  useShortcuts([{ keys: 'p', what: 'pause and go on', run: togglePause }]);
+  useShortcuts([{ keys: 'p', what: 'pause and resume', run: togglePause }]);
   return (
     <>
       <Connection />
       <FilterBar filter={filter} entries={all} models={models} />
       <div className="row bar">
         <button type="button" aria-pressed={held !== undefined} aria-keyshortcuts="p" onClick={togglePause}>
-          {held === undefined ? 'Pause' : `Go on (${missed} new)`}
+          {held === undefined ? 'Pause' : `Resume (${missed} new)`}
         </button>
         <button type="button" disabled={rows.length === 0} onClick={() => exportLines(rows)}>
           Export JSON Lines

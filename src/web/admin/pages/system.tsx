@@ -83,7 +83,7 @@ function Bounds({ bounds }: { readonly bounds: readonly Bound[] }): ReactNode {
   return (
     <div className="scroll">
       <table>
-        <caption>Everything that could grow, and its limit</caption>
+        <caption>Buffers, queues and caches with their limits</caption>
         <thead>
           <tr>
             <th scope="col">What</th>

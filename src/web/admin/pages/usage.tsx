@@ -39,8 +39,8 @@ export function Usage(): ReactNode {
           </label>
         ))}
         <span className="quiet">
-          {count(recent.length)} requests in this time. The gateway keeps only the last ones; this page adds
-          those that arrive while it is open.
+          {count(recent.length)} requests in this period. The gateway keeps only the most recent ones; this
+          page adds those that arrive while it is open.
         </span>
       </fieldset>
       {entries.length === 0 ? (

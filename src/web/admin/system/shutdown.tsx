@@ -19,7 +19,7 @@ export function Shutdown(): ReactNode {
   return (
     <section className="panel" aria-labelledby="stop">
       <h2 id="stop">Stop the gateway</h2>
-      <p>Open requests finish first; new ones are refused. It cannot be started again from here.</p>
+      <p>Open requests finish first; new ones are rejected. It cannot be started again from here.</p>
       <button
         type="button"
         onClick={() => {

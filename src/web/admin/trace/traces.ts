@@ -99,7 +99,7 @@ const isRefusal = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status !== undefined;
 const GONE: ArmState = {
   kind: 'lost',
-  reason: 'The gateway went away while this page waited for a request.',
+  reason: 'The connection to the gateway was lost while this page waited for a request.',
 };
 const RETRY = 1_000;
 

@@ -95,7 +95,7 @@ export async function loadTopology(
   const notes: string[] = [];
   if (cursor !== null)
     notes.push(
-      `Shown are ${count(nodes.length)} of ${count(total)} entities: a drawing contains at most ${count(MEMORY_PAGE_LIMITS.graphNodes)} entities and ${count(MEMORY_PAGE_LIMITS.graphEdges)} relations. Start from one entity to see its surroundings.`,
+      `${count(nodes.length)} of ${count(total)} entities are shown: a drawing contains at most ${count(MEMORY_PAGE_LIMITS.graphNodes)} entities and ${count(MEMORY_PAGE_LIMITS.graphEdges)} relations. Start from one entity to see its surroundings.`,
     );
   if (isCut)
     notes.push(

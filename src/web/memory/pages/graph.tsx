@@ -85,7 +85,7 @@ function Failed({
         <strong>✗ No entity is called “{visible(entity)}”.</strong>
       </p>
       <p>
-        {names.length === 0 ? 'No name is close to it.' : 'Close names:'}
+        {names.length === 0 ? 'No similar name exists.' : 'Close names:'}
         {names.map((name) => (
           <span key={name}>
             {' '}

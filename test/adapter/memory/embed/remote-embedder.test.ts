@@ -94,7 +94,7 @@ describe('the remote embedder', () => {
     expect(error.message).toMatch(/^the embedding service at 127\.0\.0\.1:\d+ answered 503$/);
   });
 
-  test('the remote embedder does not retry permanent failures and says what to check', async () => {
+  test('the remote embedder does not retry permanent failures, and its error explains what to check', async () => {
     let calls = 0;
     const error = await failure((_, response) => {
       calls += 1;
@@ -123,7 +123,7 @@ describe('the remote embedder', () => {
     ],
     ['of length zero', answering((data) => data.map((one) => ({ ...one, embedding: Array(128).fill(0) })))],
     ['did not send a list', ((_, response) => response.end('<html>')) as Answer],
-  ])('the remote embedder refuses a response whose vectors are invalid: %s', async (problem, answer) => {
+  ])('the remote embedder rejects a response whose vectors are invalid: %s', async (problem, answer) => {
     expect((await failure(answer)).message).toContain(problem);
   });
 
@@ -137,7 +137,7 @@ describe('the remote embedder', () => {
     });
   });
 
-  test('the remote embedder stops at once when aborted', async () => {
+  test('the remote embedder stops immediately when aborted', async () => {
     const stop = new AbortController();
     await withService(
       () => stop.abort(new Error('closing')),
@@ -178,7 +178,7 @@ describe('environment variables of the embedder', () => {
       { EMBEDDINGS_URL: 'http://x', EMBEDDING_TRUNCATE: 'yes' },
       /^EMBEDDING_TRUNCATE: expected true or false/,
     ],
-  ])('embedder settings %j are refused with an error that names the variable', (env, message) => {
+  ])('embedder settings %j are rejected with an error that names the variable', (env, message) => {
     expect(() => embedderFrom(env)).toThrow(message);
     try {
       embedderFrom(env);

@@ -49,7 +49,7 @@ test('pages of other sites cannot use a backend on loopback', async () => {
   expect(await status({ origin: 'http://localhost:5173' })).toBe(200);
 });
 
-test('requests over the concurrency limit are refused at once', async () => {
+test('requests over the concurrency limit are rejected immediately', async () => {
   await using backend = await memoryBackend();
   const { store } = backend.memory;
   let release: () => void = () => undefined;

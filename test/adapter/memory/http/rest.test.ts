@@ -61,7 +61,7 @@ describe('search', () => {
     [{ query: 'x', types: ['thing'] }, 'types.0'],
     [{ query: 'x', minscore: 1 }, 'body'],
     [[], 'body'],
-  ])('search refuses %j and names the field', async (sent, field) => {
+  ])('search rejects %j and names the field', async (sent, field) => {
     const { status, body } = await backend.post('search', sent);
     expect(status).toBe(400);
     expect(body.error.code).toBe('invalid');
@@ -138,13 +138,13 @@ describe('chat', () => {
     [{ ...turn, content: 'a\0b' }, 400, 'NUL'],
     [{ ...turn, content: '\ud800' }, 400, 'surrogate'],
     [{ ...turn, content: 'ä'.repeat(32 * 1024 + 1) }, 413, '`content` has 65538 bytes'],
-  ])('chat refuses the turn %j', async (sent, status, text) => {
+  ])('chat rejects the turn %j', async (sent, status, text) => {
     const reply = await backend.post('chat', JSON.stringify(sent));
     expect([reply.status, reply.body.error.message]).toEqual([status, expect.stringContaining(text)]);
   });
 
   test.each(['{"sessionId":"s","__proto__":{},"role":"user","content":"x"}', '{"a":', 'x'.repeat(10)])(
-    'chat refuses a body that is not plain JSON: %s',
+    'chat rejects a body that is not plain JSON: %s',
     async (sent) => {
       const { status, body } = await backend.post('chat', sent);
       expect([status, body.error.code]).toEqual([400, 'invalid']);
@@ -191,7 +191,7 @@ describe('graph', () => {
     expect(status).toBe(404);
     expect(body.error).toEqual({
       code: 'not_found',
-      message: "No entity 'Instaling'. Close names: Installing",
+      message: "No entity 'Instaling'. Similar names: Installing",
       details: { near: ['Installing'] },
     });
   });
@@ -226,7 +226,7 @@ describe('graph', () => {
     'x=1',
     'entityId=a&entityId=b',
     'types=x',
-  ])('graph refuses ?%s', async (query) => {
+  ])('graph rejects ?%s', async (query) => {
     const { status, body } = await backend.get(`graph?${query}`);
     expect([status, body.error.code]).toEqual([400, 'invalid']);
   });
@@ -385,7 +385,7 @@ describe('ingest/docs', () => {
     [{ title: 'x', content: 'y', more: 1 }, 400],
     [{ title: 'x', content: 'y'.repeat(2 * 1024 * 1024 + 1) }, 413],
     [{ title: 'x', content: 'y'.repeat(4 * 1024 * 1024) }, 413],
-  ])('ingest/docs refuses an invalid document (case %#)', async (sent, status) => {
+  ])('ingest/docs rejects an invalid document (case %#)', async (sent, status) => {
     expect((await backend.post('ingest/docs', sent)).status).toBe(status);
   });
 });

@@ -5,7 +5,7 @@ import { recordingLog } from '../recording-log.ts';
 import { twoBackends } from '../two-backends.ts';
 
 // One session serves both here, so transactions never overlap: test/interop/postgres does this on a real server.
-describe('two backends', () => {
+describe('two memory backends on one PostgreSQL database', () => {
   let server: Awaited<ReturnType<typeof pgliteServer>>;
   beforeAll(async () => {
     server = await pgliteServer();

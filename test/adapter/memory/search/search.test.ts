@@ -138,7 +138,7 @@ describe('reasons for no search results', () => {
     expect(response.bestScore).toBeGreaterThan(0);
     // The same number in both places.
     expect(response.hint).toContain(
-      `nothing reaches minScore 0.99; the best was ${response.bestScore}, of "Backups" (doc_chunk)`,
+      `no result reaches minScore 0.99; the best score was ${response.bestScore}, of "Backups" (doc_chunk)`,
     );
   });
 

@@ -38,7 +38,7 @@ const refused = (...parts: string[]) =>
     ),
   });
 
-test('a second process on the same file is refused with the name of the first, and SIGKILL of the first frees the file', async () => {
+test('a second process on the same file is rejected with the name of the first, and SIGKILL of the first frees the file', async () => {
   await using folder = await temporaryFolder();
   const path = join(folder.path, 'memory.db');
   const { child, says, ended } = writer(path, 10, [], 1e9);
@@ -60,7 +60,7 @@ test('a second process on the same file is refused with the name of the first, a
   expect(existsSync(`${path}.lock`)).toBe(false);
 });
 
-test('a second open in the same process is refused, and a second close does nothing', async () => {
+test('a second open in the same process is rejected, and a second close does nothing', async () => {
   await using folder = await temporaryFolder();
   const store = await openSqliteStore({ dataDir: folder.path, log: recordingLog() });
   await expect(openSqliteStore({ dataDir: folder.path, log: recordingLog() })).rejects.toEqual(
@@ -210,7 +210,7 @@ test('a disk write error is not acknowledged, stops later writes and keeps the a
 const strace = spawnSync('strace', ['-V']).status === 0;
 
 test.skipIf(!strace)(
-  'a full disk refuses writes with a specific error, and accepts them again when there is space',
+  'a full disk rejects writes with a specific error, and accepts them again when there is space',
   async () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'memory.db');
@@ -249,7 +249,7 @@ test.skipIf(process.getuid?.() === 0)('a folder without write permission is name
   chmodSync(folder.path, 0o700);
 });
 
-test('calls over the queue limit are refused at once, and queued calls are answered', async () => {
+test('calls over the queue limit are rejected immediately, and queued calls are answered', async () => {
   await using folder = await temporaryFolder();
   const store = await openSqliteStore({ dataDir: folder.path, log: recordingLog() });
   const calls = Array.from({ length: MEMORY_STORE_LIMITS.queue + 50 }, (_, n) => store.note(`${n}`));

@@ -106,7 +106,7 @@ describe('KeySet reads', () => {
     expect(set.log.at(-1)).toMatch(/\tdebug\tauth\tsigning keys were read\tkeys=1 changed=true/);
   });
 
-  test('KeySet is read at once for a key rotated right after the first read', async () => {
+  test('KeySet is read immediately for a key rotated right after the first read', async () => {
     const set = scripted(one);
     await set.verdict(one);
     set.now += SECOND;
@@ -189,7 +189,7 @@ describe('KeySet expiry', () => {
 });
 
 describe('key rotation', () => {
-  test('key rotation accepts new keys at once and old keys until they are removed', async () => {
+  test('key rotation accepts new keys immediately and old keys until they are removed', async () => {
     const set = scripted(one);
     const old = fresh(one);
     expect(await set.verdict(one, old)).toBe('accepted');

@@ -171,9 +171,9 @@ describe('key sets with unusable keys', () => {
     generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).publicKey.export({ format: 'jwk' });
 
   const bad: readonly (readonly [name: string, key: () => unknown, problem: string | undefined])[] = [
-    ['an RSA key of 1024 bits', () => weak(1024), 'RSA keys need 2048 bits, this has 1024'],
+    ['an RSA key of 1024 bits', () => weak(1024), 'RSA keys need 2048 bits, this key has 1024'],
     ['an RSA key of 512 bits', () => weak(512), 'RSA keys need 2048 bits'],
-    ['an RSA key with exponent 1', () => ({ ...weak(2048), e: 'AQ' }), 'this has 1'],
+    ['an RSA key with exponent 1', () => ({ ...weak(2048), e: 'AQ' }), 'this key has 1'],
     ['a symmetric key', () => ({ kty: 'oct', kid: 'bad', k: 'c2VjcmV0' }), 'key type oct is not supported'],
     ['a key for key agreement', () => ({ ...ofType('x25519'), kid: 'bad' }), 'keys of type x25519'],
     ['an unsupported curve', () => ({ ...ofType('ed448'), kid: 'bad' }), 'keys of type ed448'],

@@ -272,7 +272,7 @@ describe('mcpAuthentication tokens in a query parameter', () => {
     ['ES256', () => idp.token()],
     ['RS256', () => token(rsa, idp.claims())],
   ] as const)(
-    'a query token with a character whose low byte is a valid one is rejected (%s)',
+    'a query token is rejected if the low byte of a character is a valid token character (%s)',
     async (_, make) => {
       const parts = make().split('.');
       for (const [place, name] of ['header', 'payload', 'signature'].entries()) {

@@ -14,8 +14,8 @@ import { times } from './times.ts';
 
 /** Every function group of the language, once, under the words that the reference has for it. */
 export const FUNCTION_GROUPS: Readonly<Record<string, readonly FunctionDefinition[]>> = {
-  'Sizes and contents of texts, lists and maps': collections,
-  Texts: strings,
+  'Sizes and contents of strings, lists and maps': collections,
+  Strings: strings,
   'Regular expressions (RE2)': regex,
   Conversions: conversions,
   Numbers: math,

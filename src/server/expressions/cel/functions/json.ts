@@ -37,13 +37,13 @@ function parseJson(source: Value | undefined): Value {
   }
   // Its name comes from the text: not for a message.
   if (repeatedMember(written, value, structure) !== undefined)
-    throw invalid('json() refuses an object with the same member twice');
+    throw invalid('json() rejects an object with a duplicate member');
   return toCel(value);
 }
 
 function jsonField(source: Value | undefined, name: Value | undefined): Value {
   const value = member(parseJson(source), text(name));
-  if (value === undefined) throw new CelEvaluationError('no_such_key', 'jsonField() finds no such key');
+  if (value === undefined) throw new CelEvaluationError('no_such_key', 'jsonField() found no such key');
   return value;
 }
 

@@ -86,6 +86,6 @@ export const math: readonly FunctionDefinition[] = [
 /** How many bits a shift may move: a negative count is an error, from 64 on nothing is left. */
 export function shiftBy(count: Value | undefined): bigint | undefined {
   if (typeof count !== 'bigint') throw mismatch('int', count);
-  if (count < 0n) throw invalid('a shift needs a count that is not negative');
+  if (count < 0n) throw invalid('the shift count must not be negative');
   return count >= 64n ? undefined : count;
 }

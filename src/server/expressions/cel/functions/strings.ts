@@ -21,7 +21,7 @@ function slice(from: Characters, start: number, end: number): string {
 }
 
 function outOfRange(): CelEvaluationError {
-  return new CelEvaluationError('index_out_of_range', 'a position lies outside of the text');
+  return new CelEvaluationError('index_out_of_range', 'a position is outside of the string');
 }
 
 function startsWith(value: string, prefix: Value | undefined): boolean {

@@ -38,7 +38,7 @@ function zoneOffset(zone: string, date: Date): number {
     try {
       formatter = new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
     } catch {
-      throw invalid('a time zone is not known');
+      throw invalid('unknown time zone');
     }
     charge(60);
     if (formatters.size < 64) formatters.set(zone, formatter);
