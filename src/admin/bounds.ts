@@ -1,5 +1,5 @@
 import { LIMITS } from '../core/limits.ts';
-import { keptPatterns } from '../server/expressions/cel/functions/regex.ts';
+import { cachedPatternCount } from '../server/expressions/cel/functions/regex.ts';
 import { CEL_LIMITS } from '../server/expressions/cel/limits.ts';
 import type { Bound } from '../server/kernel/inspection.ts';
 import { hostLookup } from '../server/transport/host-lookup.ts';
@@ -51,7 +51,7 @@ const shown = ({ name, at, max, used }: Bound): ShownBound => ({
 /** Bounds that all configurations of the process share. */
 const PROCESS: readonly Bound[] = [
   { name: 'upstream.hosts', max: LIMITS.lookedUpHosts, used: () => hostLookup.remembered },
-  { name: 'cel.patterns', max: CEL_LIMITS.patterns, used: keptPatterns },
+  { name: 'cel.patterns', max: CEL_LIMITS.patterns, used: cachedPatternCount },
 ];
 
 /** Bounds of the admin server. For a bound per stream, the fullest stream counts. */

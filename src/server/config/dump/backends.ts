@@ -17,11 +17,11 @@ type McpConfig = NonNullable<BackendConfig['mcp']>;
 type LlmConfig = NonNullable<BackendConfig['llm']>;
 type ModelConfig = LlmConfig['models'][number];
 
-/** How an endpoint of an LLM backend does; undefined when nothing is known of it. */
+/** State of an endpoint of an LLM backend; undefined if unknown. */
 export type EndpointInfo = (place: string, model: number) => DumpEndpointInfo | undefined;
 
 /** What backends need besides the configuration. */
-export interface BackendFacts {
+export interface BackendState {
   readonly sessionIdle: number;
   readonly endpointInfo: EndpointInfo;
 }
@@ -30,17 +30,17 @@ export interface BackendFacts {
 export function* backendsOf(
   gateway: GatewayPlan,
   route: RoutePlan,
-  facts: BackendFacts,
+  state: BackendState,
 ): Generator<DumpBackend> {
   const names = routeNames(gateway, route);
   for (const [index, { mcp, llm, host }] of route.config.backends.entries()) {
     const name = names.backend(index);
     if (host !== undefined) yield { backend: { host: { name, namespace: '', target: host } } };
-    if (mcp !== undefined) yield* mcpBackends(name, mcp, facts);
+    if (mcp !== undefined) yield* mcpBackends(name, mcp, state);
     if (llm !== undefined) {
       const place = [...(route.backendPath ?? [...route.path, 'backends', index, 'llm'])].join('.');
-      if (route.backendPath === undefined) yield aiBackend(name, place, llm, facts);
-      else yield* routerBackends(name, place, llm, facts);
+      if (route.backendPath === undefined) yield aiBackend(name, place, llm, state);
+      else yield* routerBackends(name, place, llm, state);
     }
   }
 }
@@ -48,10 +48,10 @@ export function* backendsOf(
 function* mcpBackends(
   name: string,
   config: McpConfig,
-  { sessionIdle }: BackendFacts,
+  { sessionIdle }: BackendState,
 ): Generator<DumpBackend> {
   const { targets, prefixMode, failureMode, dnsRebindingProtection } = config;
-  const helper = (index: number): string => `mcp//${name}/${index}`;
+  const remoteName = (index: number): string => `mcp//${name}/${index}`;
   const shown = targets.map(({ name: target, stdio, mcp }, index) => {
     if (stdio !== undefined) {
       const { cmd, args, env, clear_env } = stdio;
@@ -65,8 +65,11 @@ function* mcpBackends(
         },
       };
     }
-    const url = mcp === undefined ? undefined : remote(mcp);
-    return { name: target, mcp: { backend: { backend: `/${helper(index)}` }, path: url?.path ?? '/mcp' } };
+    const url = mcp === undefined ? undefined : remoteAddress(mcp);
+    return {
+      name: target,
+      mcp: { backend: { backend: `/${remoteName(index)}` }, path: url?.path ?? '/mcp' },
+    };
   });
   yield {
     backend: {
@@ -86,11 +89,13 @@ function* mcpBackends(
   };
   for (const [index, { mcp }] of targets.entries()) {
     if (mcp === undefined) continue;
-    yield { backend: { host: { name: helper(index), namespace: '', target: remote(mcp).authority } } };
+    yield {
+      backend: { host: { name: remoteName(index), namespace: '', target: remoteAddress(mcp).authority } },
+    };
   }
 }
 
-function remote({
+function remoteAddress({
   host,
   port,
   path,
@@ -113,8 +118,8 @@ function remote({
 }
 
 /** An LLM backend of a route: its models are its providers. */
-function aiBackend(name: string, place: string, { models }: LlmConfig, facts: BackendFacts): DumpBackend {
-  const endpoints = models.map((model, index) => endpointOf(model, facts.endpointInfo(place, index)));
+function aiBackend(name: string, place: string, { models }: LlmConfig, state: BackendState): DumpBackend {
+  const endpoints = models.map((model, index) => endpointOf(model, state.endpointInfo(place, index)));
   return { backend: { ai: { name, namespace: '', target: { providers: [endpointSet(endpoints)] } } } };
 }
 
@@ -123,7 +128,7 @@ function* routerBackends(
   name: string,
   place: string,
   { models, virtualModels }: LlmConfig,
-  facts: BackendFacts,
+  state: BackendState,
 ): Generator<DumpBackend> {
   const target = {
     models: models.map((model, index) => modelBackend(model.name, index)),
@@ -131,7 +136,7 @@ function* routerBackends(
   };
   yield { backend: { llmRouter: { name, namespace: '', target } } };
   for (const [index, model] of models.entries()) {
-    const endpoint = endpointOf(model, facts.endpointInfo(place, index));
+    const endpoint = endpointOf(model, state.endpointInfo(place, index));
     yield {
       backend: {
         ai: {
@@ -144,7 +149,7 @@ function* routerBackends(
   }
 }
 
-/** Evicted ones apart. */
+/** Lists evicted endpoints separately, as `rejected`. */
 function endpointSet(endpoints: readonly DumpEndpoint[]): DumpEndpointSet {
   const byName = (evicted: boolean): DumpEndpointSet['active'] =>
     Object.fromEntries(
@@ -182,7 +187,7 @@ export function* modelsOf(gateway: GatewayPlan, route: RoutePlan): Generator<Dum
   }
 }
 
-const UNUSED: DumpEndpointInfo = {
+const INITIAL_INFO: DumpEndpointInfo = {
   health: 1,
   requestLatency: 0,
   pendingRequests: 0,
@@ -221,7 +226,7 @@ function endpointOf(model: ModelConfig, info: DumpEndpointInfo | undefined): Dum
       tokenize: false,
       ...(policies.length === 0 ? {} : { inlinePolicies: policies }),
     },
-    info: info ?? UNUSED,
+    info: info ?? INITIAL_INFO,
     capacity: 1,
   };
 }

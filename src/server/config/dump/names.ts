@@ -1,6 +1,6 @@
 import type { GatewayPlan, RoutePlan } from '../plan.ts';
 
-/** How a route and what belongs to it are called in dumps and traces: upstream's naming rules. */
+/** Names of a route and its backends in dumps and traces, by upstream's naming rules. */
 export interface RouteNames {
   readonly key: string;
   readonly name: string;
@@ -9,7 +9,7 @@ export interface RouteNames {
   backend(index: number): string;
 }
 
-/** A gateway that stands for a top-level `mcp` or `llm` section with a port of its own. */
+/** A gateway that represents a top-level `mcp` or `llm` section with a port of its own. */
 const isShortForm = ({ portPath }: GatewayPlan): boolean => portPath[0] !== 'gateways';
 
 /** `gateway/<name>`, or the name of the section that implies the port. */

@@ -12,7 +12,7 @@ export function inlinePolicies(policies: RouteConfig['policies']): Readonly<Reco
   });
 }
 
-/** What applies to every request: `frontendPolicies`, when there is something in it. */
+/** The policies of every request: `frontendPolicies`, unless it is empty. */
 export function frontendPolicies({ frontendPolicies: { accessLog } }: Config): object[] {
   const { add, remove, filter } = accessLog;
   if (Object.keys(add).length === 0 && remove.length === 0 && filter === undefined) return [];

@@ -9,22 +9,22 @@ import { VERSION } from '../../../core/version.ts';
 import { GATEWAY } from '../../kernel/gateway-name.ts';
 import { type GatewayPlan, planGateways, type RoutePlan } from '../plan.ts';
 import type { Config, RouteConfig } from '../schema.ts';
-import { type BackendFacts, backendsOf, modelsOf } from './backends.ts';
+import { type BackendState, backendsOf, modelsOf } from './backends.ts';
 import { listenerKey, routeNames } from './names.ts';
 import { frontendPolicies, inlinePolicies } from './policies.ts';
 
 export interface DumpOptions {
-  /** The configuration that serves, with its marked secrets redacted. */
+  /** The active configuration, with its marked secrets redacted. */
   readonly config: Config;
   readonly redactor: Redactor;
   /** The port that is open for a gateway: another than configured when that is 0. */
   portOf(gateway: string): number | undefined;
-  readonly endpointInfo: BackendFacts['endpointInfo'];
+  readonly endpointInfo: BackendState['endpointInfo'];
 }
 
 /**
- * `GET /config_dump` as pretty JSON of two spaces, in pieces: other work has its turn between two, and nothing
- * holds the whole text. Shape and order: `core/config-dump.ts`.
+ * `GET /config_dump` as pretty JSON of two spaces, in chunks: other work runs between two, and the complete
+ * text is never in memory. Shape and order: `core/config-dump.ts`.
  */
 export async function* writeConfigDump(options: DumpOptions): AsyncGenerator<string> {
   let piece = '';
@@ -38,37 +38,39 @@ export async function* writeConfigDump(options: DumpOptions): AsyncGenerator<str
   yield piece;
 }
 
-type Pair = readonly [gateway: GatewayPlan, route: RoutePlan];
+type GatewayRoute = readonly [gateway: GatewayPlan, route: RoutePlan];
 
 function* dumpTexts({ config, redactor, portOf, endpointInfo }: DumpOptions): Generator<string> {
   const gateways = planGateways(config).gateways.toSorted(byKey);
-  const facts: BackendFacts = { sessionIdle: config.config.mcp.sessionTtl, endpointInfo };
-  const pairs: Pair[] = gateways.flatMap((gateway) => gateway.routes.map((route): Pair => [gateway, route]));
-  const clean = (value: unknown): unknown => redactor.value(value);
+  const state: BackendState = { sessionIdle: config.config.mcp.sessionTtl, endpointInfo };
+  const gatewayRoutes: GatewayRoute[] = gateways.flatMap((gateway) =>
+    gateway.routes.map((route): GatewayRoute => [gateway, route]),
+  );
+  const redact = (value: unknown): unknown => redactor.value(value);
   yield '{\n  "workloads": [],\n  "services": [],\n  "binds": ';
-  yield* list(2, bindTexts(gateways, portOf, clean));
+  yield* list(2, bindTexts(gateways, portOf, redact));
   yield ',\n  "routes": {\n    "httpMesh": {},\n    "tcpMesh": {},\n    "routeGroups": {}\n  },\n  "policies": ';
-  yield* list(2, texts(4, frontendPolicies(config), clean));
+  yield* list(2, jsonTexts(4, frontendPolicies(config), redact));
   yield ',\n  "backends": ';
-  yield* list(2, texts(4, uniqueBackends(pairs, facts), clean));
+  yield* list(2, jsonTexts(4, uniqueBackends(gatewayRoutes, state), redact));
   yield ',\n  "models": ';
-  yield* list(2, texts(4, each(pairs, modelsOf), clean));
-  yield `,\n  "version": ${pretty(dumpVersion(), 2)},\n  "config": ${pretty(clean(dumpSettings(config)), 2)}\n}`;
+  yield* list(2, jsonTexts(4, flatMapRoutes(gatewayRoutes, modelsOf), redact));
+  yield `,\n  "version": ${pretty(dumpVersion(), 2)},\n  "config": ${pretty(redact(dumpSettings(config)), 2)}\n}`;
 }
 
-/** A bind at a time, its routes one by one: one gateway may have thousands. */
+/** One text per bind, with its routes one by one, because a gateway may have thousands. */
 function* bindTexts(
   gateways: readonly GatewayPlan[],
   portOf: DumpOptions['portOf'],
-  clean: (value: unknown) => unknown,
+  redact: (value: unknown) => unknown,
 ): Generator<Generator<string>> {
   for (const gateway of gateways) {
-    const listener = listenerHead(gateway);
-    const routes = gateway.routes.map((route) => () => clean(dumpRoute(gateway, route)) as { key: string });
+    const listener = listenerWithoutRoutes(gateway);
+    const routes = gateway.routes.map((route) => () => redact(dumpRoute(gateway, route)) as { key: string });
     yield (function* () {
-      yield opened(bindHead(gateway, portOf(gateway.name) ?? gateway.port), 4);
+      yield withoutClosingBrace(bindWithoutListeners(gateway, portOf(gateway.name) ?? gateway.port), 4);
       yield `,\n      "listeners": {\n        ${JSON.stringify(listener['key'])}: `;
-      yield opened(clean(listener) as object, 8);
+      yield withoutClosingBrace(redact(listener) as object, 8);
       if (routes.length > 0) {
         yield ',\n          "routes": {';
         for (const [index, build] of routes.entries()) {
@@ -82,11 +84,11 @@ function* bindTexts(
   }
 }
 
-/** The same backend stands behind several routes when a top-level section is on several gateways. */
-function* uniqueBackends(pairs: readonly Pair[], facts: BackendFacts): Generator<object> {
+/** Several routes share a backend if a top-level section is on several gateways. */
+function* uniqueBackends(gatewayRoutes: readonly GatewayRoute[], state: BackendState): Generator<object> {
   const seen = new Set<string>();
-  for (const [gateway, route] of pairs) {
-    for (const item of backendsOf(gateway, route, facts)) {
+  for (const [gateway, route] of gatewayRoutes) {
+    for (const item of backendsOf(gateway, route, state)) {
       const [body] = Object.values(item.backend);
       const key = `${Object.keys(item.backend)[0]} ${body?.name}`;
       if (seen.has(key)) continue;
@@ -96,19 +98,19 @@ function* uniqueBackends(pairs: readonly Pair[], facts: BackendFacts): Generator
   }
 }
 
-function* each<T>(
-  pairs: readonly Pair[],
+function* flatMapRoutes<T>(
+  gatewayRoutes: readonly GatewayRoute[],
   of: (gateway: GatewayPlan, route: RoutePlan) => Iterable<T>,
 ): Generator<T> {
-  for (const [gateway, route] of pairs) yield* of(gateway, route);
+  for (const [gateway, route] of gatewayRoutes) yield* of(gateway, route);
 }
 
-function* texts(
+function* jsonTexts(
   indent: number,
   values: Iterable<unknown>,
-  clean: (value: unknown) => unknown,
+  redact: (value: unknown) => unknown,
 ): Generator<Iterable<string>> {
-  for (const value of values) yield [pretty(clean(value), indent)];
+  for (const value of values) yield [pretty(redact(value), indent)];
 }
 
 /** A JSON list of items that are given in pieces. */
@@ -128,18 +130,18 @@ function pretty(value: unknown, indent: number): string {
 }
 
 /** An object without its closing brace, so that members can follow. */
-function opened(value: object, indent: number): string {
+function withoutClosingBrace(value: object, indent: number): string {
   return pretty(value, indent).slice(0, -indent - 2);
 }
 
-/** As texts: upstream sorts binds by their key, `bind/<port>`. */
+/** Compares keys as strings, because upstream sorts binds by their key, `bind/<port>`. */
 function byKey(a: GatewayPlan, b: GatewayPlan): number {
   const [first, second] = [String(a.port), String(b.port)];
   return first === second ? 0 : first < second ? -1 : 1;
 }
 
-/** A bind without its listeners, which are written piece by piece. `port` is the one that is open. */
-function bindHead(gateway: GatewayPlan, port: number): Readonly<Record<string, string>> {
+/** A bind without its listeners, which are written separately. `port` is the one that is open. */
+function bindWithoutListeners(gateway: GatewayPlan, port: number): Readonly<Record<string, string>> {
   const host = gateway.address ?? '::';
   return {
     key: `bind/${port}`,
@@ -151,7 +153,7 @@ function bindHead(gateway: GatewayPlan, port: number): Readonly<Record<string, s
 }
 
 /** A listener without its routes. */
-function listenerHead(gateway: GatewayPlan): Readonly<Record<string, string>> {
+function listenerWithoutRoutes(gateway: GatewayPlan): Readonly<Record<string, string>> {
   return {
     key: listenerKey(gateway),
     gatewayName: GATEWAY.name,
@@ -199,7 +201,7 @@ function dumpVersion(): DumpVersion {
   };
 }
 
-/** Settings of the process, in upstream's names; those that have no meaning here are left out. */
+/** Settings of the process, in upstream's names; settings without a meaning here are omitted. */
 function dumpSettings({ config, frontendPolicies }: Config): Readonly<Record<string, unknown>> {
   const { logging, metrics, tracing, mcp, modelCatalog, session, connectionTerminationDeadline, ...others } =
     config;
@@ -228,7 +230,7 @@ function dumpSettings({ config, frontendPolicies }: Config): Readonly<Record<str
   };
 }
 
-/** snake_case islands are upstream's. */
+/** Upstream uses snake_case for some of these keys. */
 function dumpTracing(tracing: Config['config']['tracing']): Readonly<Record<string, unknown>> {
   const { otlpEndpoint, otlpProtocol, headers, fields, randomSampling, clientSampling, path } = tracing;
   return {

@@ -4,7 +4,7 @@ import { type Compilation, findLocal, problem, type Scope, type Step } from './c
 import { CelEvaluationError } from './errors.ts';
 import type { FunctionDefinition } from './functions/define.ts';
 import { FUNCTIONS } from './functions/index.ts';
-import { isPattern } from './functions/regex.ts';
+import { isValidPattern } from './functions/regex.ts';
 import { charge } from './limits.ts';
 import { MACROS } from './macros.ts';
 import type { NodeOf } from './syntax.ts';
@@ -80,7 +80,7 @@ function dispatch(name: string, candidates: readonly FunctionDefinition[]): (...
 function checkPattern(call: Call, key: string): void {
   if (key !== '.matches' && key !== '.regexReplace') return;
   const [source] = call.args;
-  if (source?.kind !== 'literal' || typeof source.value !== 'string' || isPattern(source.value)) return;
+  if (source?.kind !== 'literal' || typeof source.value !== 'string' || isValidPattern(source.value)) return;
   throw problem(
     'AGW0201',
     source,

@@ -1,13 +1,13 @@
 import { isBytes, Uint, type Value } from '../values.ts';
 import { type FunctionDefinition, fn, invalid, mismatch } from './define.ts';
-import { shiftBy } from './math.ts';
+import { shiftCount } from './math.ts';
 
-type Combine = (a: bigint, b: bigint) => bigint;
+type BitOperation = (a: bigint, b: bigint) => bigint;
 
-const WIDEST = 32;
+const MAX_BYTES = 32;
 
 /** Bits of ints, of uints, or of byte strings up to 32 bytes; a number beside bytes takes the part in its width. */
-function combine(operation: Combine): (a?: Value, b?: Value) => Value {
+function combine(operation: BitOperation): (a?: Value, b?: Value) => Value {
   return (a, b) => {
     if (typeof a === 'bigint' && typeof b === 'bigint') return BigInt.asIntN(64, operation(a, b));
     if (a instanceof Uint && b instanceof Uint) return new Uint(operation(a.value, b.value));
@@ -17,9 +17,9 @@ function combine(operation: Combine): (a?: Value, b?: Value) => Value {
   };
 }
 
-function combineBytes(operation: Combine, a: Value, b: Value): Value {
+function combineBytes(operation: BitOperation, a: Value, b: Value): Value {
   const result = operation(bitsOf(a), bitsOf(b));
-  if (isBytes(a) && isBytes(b)) return bytesOf(result, Math.max(a.length, b.length));
+  if (isBytes(a) && isBytes(b)) return toBytes(result, Math.max(a.length, b.length));
   const low = BigInt.asUintN(64, result);
   return a instanceof Uint || b instanceof Uint ? new Uint(low) : BigInt.asIntN(64, low);
 }
@@ -31,11 +31,11 @@ function bitsOf(value: Value): bigint {
     return value;
   }
   if (!isBytes(value)) throw mismatch('int, uint or bytes', value);
-  if (value.length > WIDEST) throw invalid(`bit functions take at most ${WIDEST} bytes`);
+  if (value.length > MAX_BYTES) throw invalid(`bit functions take at most ${MAX_BYTES} bytes`);
   return BigInt(`0x0${Buffer.from(value).toString('hex')}`);
 }
 
-function bytesOf(bits: bigint, length: number): Uint8Array {
+function toBytes(bits: bigint, length: number): Uint8Array {
   return Buffer.from(bits.toString(16).padStart(length * 2, '0'), 'hex');
 }
 
@@ -46,7 +46,7 @@ function not(value: Value | undefined): Value {
 }
 
 function shiftLeft(value: Value | undefined, count: Value | undefined): Value {
-  const by = shiftBy(count);
+  const by = shiftCount(count);
   if (typeof value === 'bigint') return by === undefined ? 0n : BigInt.asIntN(64, value << by);
   if (value instanceof Uint) return new Uint(by === undefined ? 0n : BigInt.asUintN(64, value.value << by));
   throw mismatch('int or uint', value);
@@ -54,7 +54,7 @@ function shiftLeft(value: Value | undefined, count: Value | undefined): Value {
 
 // The sign is shifted like any other bit (cel-go's math.bitShiftRight).
 function shiftRight(value: Value | undefined, count: Value | undefined): Value {
-  const by = shiftBy(count);
+  const by = shiftCount(count);
   if (typeof value === 'bigint')
     return by === undefined ? 0n : BigInt.asIntN(64, BigInt.asUintN(64, value) >> by);
   if (value instanceof Uint) return new Uint(by === undefined ? 0n : value.value >> by);

@@ -10,7 +10,7 @@ import {
   type MapValue,
   type Value,
 } from '../values.ts';
-import { type FunctionDefinition, fn, isText, method, mismatch, octets, text } from './define.ts';
+import { asBytes, asString, type FunctionDefinition, fn, isString, method, mismatch } from './define.ts';
 
 function size(value: Value): bigint {
   if (typeof value === 'string') {
@@ -45,13 +45,13 @@ const isAny = (_value: Value): _value is Value => true;
 export const collections: readonly FunctionDefinition[] = [
   fn('size', 1, (value) => size(value as Value)),
   method(isAny, 'size', 0, size),
-  method(isText, 'contains', 1, (value, part) => {
+  method(isString, 'contains', 1, (value, part) => {
     chargeRead(value.length);
-    return value.includes(text(part));
+    return value.includes(asString(part));
   }),
   method(isBytes, 'contains', 1, (value, part) => {
     chargeRead(value.length);
-    return Buffer.from(value.buffer, value.byteOffset, value.length).includes(octets(part));
+    return Buffer.from(value.buffer, value.byteOffset, value.length).includes(asBytes(part));
   }),
   method(isList, 'contains', 1, (items, wanted) => contains(items, wanted as Value)),
   method(isAnyMap, 'contains', 1, (map, key) => contains(map, key as Value)),

@@ -3,11 +3,11 @@ import { chargeRead } from '../limits.ts';
 import { int, uint } from '../operators.ts';
 import { Duration, Timestamp } from '../time.ts';
 import { CelType, isBytes, Keyed, typeName, Uint, type Value } from '../values.ts';
-import { type FunctionDefinition, fn, invalid, mismatch, text } from './define.ts';
+import { asString, type FunctionDefinition, fn, invalid, mismatch } from './define.ts';
 
 const SECOND = 1_000_000_000n;
 // Longer texts than any 64-bit number has; without a bound BigInt() takes quadratic time.
-const LONGEST_NUMBER = 32;
+const MAX_DIGITS = 32;
 const INTEGER = /^-?\d+$/;
 const DOUBLE = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
@@ -16,8 +16,8 @@ function toInt(value: Value): bigint {
   if (typeof value === 'number') return int(integral(value));
   if (value instanceof Uint) return int(value.value);
   if (value instanceof Timestamp) return value.seconds;
-  const digits = text(value);
-  if (digits.length > LONGEST_NUMBER || !INTEGER.test(digits)) throw invalid('int() needs a whole number');
+  const digits = asString(value);
+  if (digits.length > MAX_DIGITS || !INTEGER.test(digits)) throw invalid('int() needs a whole number');
   return int(BigInt(digits));
 }
 
@@ -25,8 +25,8 @@ function toUint(value: Value): Uint {
   if (value instanceof Uint) return value;
   if (typeof value === 'bigint') return uint(value);
   if (typeof value === 'number') return uint(integral(value));
-  const digits = text(value);
-  if (digits.length > LONGEST_NUMBER || !/^\d+$/.test(digits))
+  const digits = asString(value);
+  if (digits.length > MAX_DIGITS || !/^\d+$/.test(digits))
     throw invalid('uint() needs a whole number without a sign');
   return uint(BigInt(digits));
 }
@@ -48,7 +48,7 @@ function toDouble(value: Value): number {
   if (typeof value === 'number') return value;
   if (typeof value === 'bigint') return Number(value);
   if (value instanceof Uint) return Number(value.value);
-  const digits = text(value);
+  const digits = asString(value);
   if (digits.length > 400) throw invalid('double() needs a number');
   const named = NAMED_DOUBLES[digits.replace(/^[+-]/, '').toLowerCase()];
   if (named !== undefined) return digits.startsWith('-') ? -named : named;
@@ -105,14 +105,14 @@ const BOOLS: Record<string, boolean> = Object.assign(Object.create(null), {
 
 function toBool(value: Value): boolean {
   if (typeof value === 'boolean') return value;
-  const bool = BOOLS[text(value)];
+  const bool = BOOLS[asString(value)];
   if (bool === undefined) throw invalid('bool() needs true or false');
   return bool;
 }
 
 function toBytes(value: Value): Uint8Array {
   if (isBytes(value)) return value;
-  const source = text(value);
+  const source = asString(value);
   chargeRead(source.length);
   return Buffer.from(source);
 }

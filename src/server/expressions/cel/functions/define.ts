@@ -34,42 +34,42 @@ export function method<R extends Value>(
   return { ...fn(`.${name}`, arity, call as (...args: Value[]) => Value), on };
 }
 
-export function isText(value: Value): value is string {
+export function isString(value: Value): value is string {
   return typeof value === 'string';
 }
 
 /** Narrows an argument. Throws `no_such_overload` naming the types, never the value. */
-export function text(value: Value | undefined): string {
+export function asString(value: Value | undefined): string {
   if (typeof value === 'string') return value;
   throw mismatch('string', value);
 }
 
-export function integer(value: Value | undefined): bigint {
+export function asInt(value: Value | undefined): bigint {
   if (typeof value === 'bigint') return value;
   throw mismatch('int', value);
 }
 
 /** An int as a JavaScript number; beyond 2^53 the nearest one, which no length of anything reaches. */
-export function position(value: Value | undefined): number {
-  return Number(integer(value));
+export function asIndex(value: Value | undefined): number {
+  return Number(asInt(value));
 }
 
-export function list(value: Value | undefined): readonly Value[] {
+export function asList(value: Value | undefined): readonly Value[] {
   if (value !== undefined && isList(value)) return value;
   throw mismatch('list', value);
 }
 
 /** A text or byte string as bytes. */
-export function octets(value: Value | undefined): Uint8Array {
+export function asBytes(value: Value | undefined): Uint8Array {
   if (typeof value === 'string') return Buffer.from(value);
   if (value !== undefined && isBytes(value)) return value;
   throw mismatch('string or bytes', value);
 }
 
 /** A text, or bytes read as UTF-8. */
-export function textOrOctets(value: Value | undefined): string {
+export function asUtf8(value: Value | undefined): string {
   if (typeof value === 'string') return value;
-  return Buffer.from(octets(value)).toString();
+  return Buffer.from(asBytes(value)).toString();
 }
 
 export function mismatch(wanted: string, value: Value | undefined): CelEvaluationError {

@@ -3,20 +3,20 @@ import { CelEvaluationError } from '../errors.ts';
 import { chargeItems, chargeRead, chargeText } from '../limits.ts';
 import { mapEntries } from '../maps.ts';
 import { isList, type MapKey, type Value } from '../values.ts';
-import { type FunctionDefinition, fn, invalid, mismatch, octets, text } from './define.ts';
+import { asBytes, asString, type FunctionDefinition, fn, invalid, mismatch } from './define.ts';
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
-// RFC 3986 §2.3 leaves these alone, encodeURIComponent five more.
-const KEPT_BY_JAVASCRIPT = /[!'()*]/g;
+// RFC 3986 §2.3 does not encode these characters; encodeURIComponent leaves five more unencoded.
+const NOT_ENCODED_BY_JAVASCRIPT = /[!'()*]/g;
 
 function toBase64(value: Value | undefined): string {
-  const data = octets(value);
+  const data = asBytes(value);
   chargeText(Math.ceil(data.length / 3) * 4);
   return Buffer.from(data).toString('base64');
 }
 
 function fromBase64(value: Value | undefined): Uint8Array {
-  const source = text(value);
+  const source = asString(value);
   chargeRead(source.length);
   // Node skips what it does not know; one left-over letter holds less than a byte.
   if (!BASE64.test(source) || source.replace(/=+$/, '').length % 4 === 1)
@@ -25,11 +25,11 @@ function fromBase64(value: Value | undefined): Uint8Array {
 }
 
 function encodeUrl(value: Value | undefined): string {
-  const source = text(value);
+  const source = asString(value);
   chargeText(source.length * 3);
   try {
     return encodeURIComponent(source).replace(
-      KEPT_BY_JAVASCRIPT,
+      NOT_ENCODED_BY_JAVASCRIPT,
       (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
     );
   } catch {
@@ -39,7 +39,7 @@ function encodeUrl(value: Value | undefined): string {
 
 /** Decodes `%xx`; a `%` without two digits stays, as does `+`. */
 function decodeUrl(value: Value | undefined): string {
-  const source = text(value);
+  const source = asString(value);
   chargeRead(source.length);
   try {
     return source.replace(/(?:%[0-9a-fA-F]{2})+/g, decodeURIComponent);
@@ -50,7 +50,7 @@ function decodeUrl(value: Value | undefined): string {
 
 /** A field that occurs several times becomes a list. */
 function decodeForm(value: Value | undefined): Value {
-  const source = text(value);
+  const source = asString(value);
   chargeRead(source.length * 4);
   const form = new Map<MapKey, Value>();
   for (const [name, entry] of new URLSearchParams(source)) {
@@ -69,8 +69,8 @@ function encodeForm(value: Value | undefined): string {
   for (const [name, entry] of entries.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1))) {
     if (entry === null) continue;
     for (const part of isList(entry) ? entry : [entry]) {
-      chargeText(text(part).length * 3);
-      form.append(String(name), text(part));
+      chargeText(asString(part).length * 3);
+      form.append(String(name), asString(part));
     }
   }
   return form.toString();
@@ -78,7 +78,7 @@ function encodeForm(value: Value | undefined): string {
 
 function hash(name: string): FunctionDefinition {
   return fn(`${name}.encode`, 1, (value) => {
-    const data = octets(value);
+    const data = asBytes(value);
     // Hashing takes about 4 ns a byte at worst (md5 and sha1 on a slow core).
     chargeRead(data.length * 4);
     return createHash(name).update(data).digest('hex');

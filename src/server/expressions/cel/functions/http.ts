@@ -2,24 +2,24 @@ import { CelEvaluationError } from '../errors.ts';
 import { HeadersView } from '../headers-view.ts';
 import { charge, chargeRead, chargeText } from '../limits.ts';
 import type { Value } from '../values.ts';
-import { type FunctionDefinition, isText, method, text } from './define.ts';
+import { asString, type FunctionDefinition, isString, method } from './define.ts';
 
 const isHeaders = (value: Value): value is HeadersView => value instanceof HeadersView;
 
 function cookie(headers: HeadersView, name: Value | undefined): string {
-  const value = headers.cookie(text(name));
+  const value = headers.cookie(asString(name));
   if (value === undefined) throw new CelEvaluationError('no_such_key', 'the request has no such cookie');
   return value;
 }
 
-/** A URI reference cut at its query: what is before `?`, the query without it, and the fragment with its `#`. */
-interface Cut {
+/** A URI reference split at its query: what is before `?`, the query without it, and the fragment with its `#`. */
+interface SplitUri {
   readonly before: string;
   readonly query: string | undefined;
   readonly fragment: string;
 }
 
-function cut(uri: string): Cut {
+function splitUri(uri: string): SplitUri {
   chargeRead(uri.length);
   const hash = uri.indexOf('#');
   const fragment = hash < 0 ? '' : uri.slice(hash);
@@ -32,7 +32,7 @@ function cut(uri: string): Cut {
   };
 }
 
-/** Parameters are kept as written, so that those that nobody asked for reach the upstream unchanged. */
+/** Parameters are kept as written, so that parameters that the expression does not change reach the upstream unchanged. */
 function parameters(query: string | undefined): string[] {
   if (query === undefined || query === '') return [];
   const all = query.split('&');
@@ -51,8 +51,8 @@ function encoded(name: string, value: string): string {
 }
 
 function query(uri: string, name: Value | undefined): Value {
-  const wanted = text(name);
-  const values = parameters(cut(uri).query)
+  const wanted = asString(name);
+  const values = parameters(splitUri(uri).query)
     .map(decoded)
     .filter(([key]) => key === wanted);
   if (values.length === 0) throw new CelEvaluationError('no_such_key', 'the URI has no such query parameter');
@@ -60,20 +60,20 @@ function query(uri: string, name: Value | undefined): Value {
 }
 
 function addQuery(uri: string, name: Value | undefined, value: Value | undefined): string {
-  const { before, query: present, fragment } = cut(uri);
+  const { before, query: present, fragment } = splitUri(uri);
   chargeText(uri.length);
-  return `${before}?${[...parameters(present), encoded(text(name), text(value))].join('&')}${fragment}`;
+  return `${before}?${[...parameters(present), encoded(asString(name), asString(value))].join('&')}${fragment}`;
 }
 
 /** Replaces all parameters of that name by one in the place of the first, or adds it. */
 function setQuery(uri: string, name: Value | undefined, value: Value | undefined): string {
-  const { before, query: present, fragment } = cut(uri);
+  const { before, query: present, fragment } = splitUri(uri);
   chargeText(uri.length);
-  const wanted = text(name);
+  const wanted = asString(name);
   const all = parameters(present);
   const at = all.findIndex((parameter) => decoded(parameter)[0] === wanted);
   const kept = all.filter((parameter) => decoded(parameter)[0] !== wanted);
-  kept.splice(at < 0 ? kept.length : at, 0, encoded(wanted, text(value)));
+  kept.splice(at < 0 ? kept.length : at, 0, encoded(wanted, asString(value)));
   return `${before}?${kept.join('&')}${fragment}`;
 }
 
@@ -84,7 +84,7 @@ export const http: readonly FunctionDefinition[] = [
   method(isHeaders, 'raw', 0, (headers) => headers.as('raw')),
   method(isHeaders, 'split', 0, (headers) => headers.as('split')),
   method(isHeaders, 'cookie', 1, cookie),
-  method(isText, 'query', 1, query),
-  method(isText, 'addQuery', 2, addQuery),
-  method(isText, 'setQuery', 2, setQuery),
+  method(isString, 'query', 1, query),
+  method(isString, 'addQuery', 2, addQuery),
+  method(isString, 'setQuery', 2, setQuery),
 ];

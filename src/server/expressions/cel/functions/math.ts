@@ -3,7 +3,7 @@ import { compare, int, numeric, uint } from '../operators.ts';
 import { isList, Uint, type Value } from '../values.ts';
 import { type FunctionDefinition, fn, invalid, mismatch } from './define.ts';
 
-const MANY = 32;
+const MAX_ARGUMENTS = 32;
 
 /** The smallest (`sign` 1) or largest (-1) of the arguments or of one list; ties keep the first, NaN is skipped. */
 function extreme(sign: 1 | -1, args: readonly Value[]): Value | undefined {
@@ -55,36 +55,39 @@ function sqrt(value: Value): number {
   return Math.sqrt(Number(number));
 }
 
-// Halves go away from zero, where Math.round takes them up.
+// Rounds halves away from zero; Math.round rounds them up.
 function round(value: number): number {
   return value < 0 ? -Math.round(-value) : Math.round(value);
 }
 
-function overDoubles(name: string, compute: (value: number) => number | boolean): FunctionDefinition {
+function doubleFunction(name: string, compute: (value: number) => number | boolean): FunctionDefinition {
   return fn(`math.${name}`, 1, (value) => compute(double(value)));
 }
 
 /** Numbers: upstream's `min` and `max`, and the math extension of cel-go (its bit functions are in `bits.ts`). */
 export const math: readonly FunctionDefinition[] = [
-  fn('min', [0, MANY], anyExtreme(1)),
-  fn('max', [0, MANY], anyExtreme(-1)),
-  fn('math.least', [1, MANY], numericExtreme(1)),
-  fn('math.greatest', [1, MANY], numericExtreme(-1)),
+  fn('min', [0, MAX_ARGUMENTS], anyExtreme(1)),
+  fn('max', [0, MAX_ARGUMENTS], anyExtreme(-1)),
+  fn('math.least', [1, MAX_ARGUMENTS], numericExtreme(1)),
+  fn('math.greatest', [1, MAX_ARGUMENTS], numericExtreme(-1)),
   fn('math.abs', 1, (value) => abs(value as Value)),
   fn('math.sign', 1, (value) => sign(value as Value)),
   fn('math.sqrt', 1, (value) => sqrt(value as Value)),
-  overDoubles('ceil', Math.ceil),
-  overDoubles('floor', Math.floor),
-  overDoubles('round', round),
-  overDoubles('trunc', Math.trunc),
-  overDoubles('isNaN', Number.isNaN),
-  overDoubles('isFinite', Number.isFinite),
-  overDoubles('isInf', (value) => value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY),
+  doubleFunction('ceil', Math.ceil),
+  doubleFunction('floor', Math.floor),
+  doubleFunction('round', round),
+  doubleFunction('trunc', Math.trunc),
+  doubleFunction('isNaN', Number.isNaN),
+  doubleFunction('isFinite', Number.isFinite),
+  doubleFunction(
+    'isInf',
+    (value) => value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY,
+  ),
   fn('random', 0, () => Math.random()),
 ];
 
 /** How many bits a shift may move: a negative count is an error, from 64 on nothing is left. */
-export function shiftBy(count: Value | undefined): bigint | undefined {
+export function shiftCount(count: Value | undefined): bigint | undefined {
   if (typeof count !== 'bigint') throw mismatch('int', count);
   if (count < 0n) throw invalid('the shift count must not be negative');
   return count >= 64n ? undefined : count;

@@ -1,7 +1,7 @@
 import { isIP, isIPv4, SocketAddress } from 'node:net';
 import { charge } from '../limits.ts';
 import { Keyed, type Value } from '../values.ts';
-import { type FunctionDefinition, fn, invalid, method, text } from './define.ts';
+import { asString, type FunctionDefinition, fn, invalid, method } from './define.ts';
 
 type Family = 4 | 6;
 
@@ -24,14 +24,14 @@ class Address extends Keyed {
   }
 
   /** Whether the first `length` bits are those of `prefix`, an address of the same family. */
-  within(prefix: string, length: number): boolean {
+  hasPrefix(prefix: string, length: number): boolean {
     const shift = BigInt(width(this.family) - length);
     return this.bits >> shift === parseAddress(prefix).bits >> shift;
   }
 }
 
 /** An address with a prefix length; the bits after the prefix are kept as written. */
-class Block extends Keyed {
+class Cidr extends Keyed {
   readonly typeName = 'net.CIDR';
   readonly address: Address;
   readonly length: number;
@@ -46,9 +46,9 @@ class Block extends Keyed {
     return `${this.address.key}/${this.length}`;
   }
 
-  masked(): Block {
+  masked(): Cidr {
     const shift = BigInt(width(this.address.family) - this.length);
-    return new Block(new Address(this.address.family, (this.address.bits >> shift) << shift), this.length);
+    return new Cidr(new Address(this.address.family, (this.address.bits >> shift) << shift), this.length);
   }
 
   contains(address: Address): boolean {
@@ -91,7 +91,7 @@ function v4Text(bits: bigint): string {
   return [24n, 16n, 8n, 0n].map((shift) => (bits >> shift) & 0xffn).join('.');
 }
 
-// The platform knows the shortest form of RFC 5952.
+// The platform prints the canonical form of RFC 5952.
 function v6Text(bits: bigint): string {
   charge(6);
   const groups = bits.toString(16).padStart(32, '0').match(/.{4}/g) as string[];
@@ -99,25 +99,25 @@ function v6Text(bits: bigint): string {
 }
 
 /** Reads `address/length`. Throws `invalid_argument`. */
-function parseBlock(source: string): Block {
+function parseCidr(source: string): Cidr {
   const parts = /^([^/]+)\/(\d{1,3})$/.exec(source);
   const length = Number(parts?.[2]);
   if (parts === null || isIP(parts[1] as string) === 0) throw invalid('cidr() needs a block like 10.0.0.0/8');
   const address = parseAddress(parts[1] as string);
   if (length > width(address.family)) throw invalid('cidr() needs a prefix length that fits the address');
-  return new Block(address, length);
+  return new Cidr(address, length);
 }
 
 function addressOf(value: Value | undefined): Address {
-  return value instanceof Address ? value : parseAddress(text(value));
+  return value instanceof Address ? value : parseAddress(asString(value));
 }
 
-function blockOf(value: Value | undefined): Block {
-  return value instanceof Block ? value : parseBlock(text(value));
+function cidrOf(value: Value | undefined): Cidr {
+  return value instanceof Cidr ? value : parseCidr(asString(value));
 }
 
 function inFamily(address: Address, v4: readonly [string, number], v6: readonly [string, number]): boolean {
-  return address.within(...(address.family === 4 ? v4 : v6));
+  return address.hasPrefix(...(address.family === 4 ? v4 : v6));
 }
 
 const isUnspecified = (address: Address): boolean => address.bits === 0n;
@@ -141,25 +141,25 @@ function isGlobalUnicast(address: Address): boolean {
 }
 
 const isAddress = (value: Value): value is Address => value instanceof Address;
-const isBlock = (value: Value): value is Block => value instanceof Block;
+const isCidr = (value: Value): value is Cidr => value instanceof Cidr;
 
 /** Addresses and blocks, after Kubernetes' IP and CIDR libraries. */
 export const network: readonly FunctionDefinition[] = [
-  fn('isIP', 1, (value) => !text(value).includes('%') && isIP(text(value)) !== 0),
+  fn('isIP', 1, (value) => !asString(value).includes('%') && isIP(asString(value)) !== 0),
   fn('ip', 1, addressOf),
-  fn('cidr', 1, blockOf),
+  fn('cidr', 1, cidrOf),
   method(isAddress, 'family', 0, (address) => BigInt(address.family)),
   method(isAddress, 'isUnspecified', 0, isUnspecified),
   method(isAddress, 'isLoopback', 0, isLoopback),
   method(isAddress, 'isLinkLocalMulticast', 0, isLinkLocalMulticast),
   method(isAddress, 'isLinkLocalUnicast', 0, isLinkLocalUnicast),
   method(isAddress, 'isGlobalUnicast', 0, isGlobalUnicast),
-  method(isBlock, 'containsIP', 1, (block, address) => block.contains(addressOf(address))),
-  method(isBlock, 'containsCIDR', 1, (block, value) => {
-    const inner = blockOf(value);
+  method(isCidr, 'containsIP', 1, (block, address) => block.contains(addressOf(address))),
+  method(isCidr, 'containsCIDR', 1, (block, value) => {
+    const inner = cidrOf(value);
     return inner.length >= block.length && block.contains(inner.address);
   }),
-  method(isBlock, 'ip', 0, (block) => block.address),
-  method(isBlock, 'masked', 0, (block) => block.masked()),
-  method(isBlock, 'prefixLength', 0, (block) => BigInt(block.length)),
+  method(isCidr, 'ip', 0, (block) => block.address),
+  method(isCidr, 'masked', 0, (block) => block.masked()),
+  method(isCidr, 'prefixLength', 0, (block) => BigInt(block.length)),
 ];

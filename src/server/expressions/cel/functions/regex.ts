@@ -1,13 +1,13 @@
 import { RE2JS } from 're2js';
 import { CEL_LIMITS, charge, chargeText } from '../limits.ts';
-import { type FunctionDefinition, invalid, isText, method, text } from './define.ts';
+import { asString, type FunctionDefinition, invalid, isString, method } from './define.ts';
 
 /** Patterns in order of use, the oldest first. RE2 runs in linear time, but compiling one costs a hundred matches. */
-const compiled = new Map<string, RE2JS>();
+const patternCache = new Map<string, RE2JS>();
 
 /** Compiles a pattern of RE2. Throws `invalid_argument` when it is not one or is too long. */
-export function pattern(source: string): RE2JS {
-  let regex = compiled.get(source);
+export function compilePattern(source: string): RE2JS {
+  let regex = patternCache.get(source);
   if (regex === undefined) {
     if (source.length > CEL_LIMITS.patternLength)
       throw invalid(`a regular expression is longer than ${CEL_LIMITS.patternLength}`);
@@ -18,17 +18,18 @@ export function pattern(source: string): RE2JS {
     }
     // Measured: 30 µs for a plain pattern, 2 to 6 ms for the worst of 1000 characters or 2000 instructions.
     charge(100 + source.length * 5 + regex.programSize() * 3);
-    if (compiled.size >= CEL_LIMITS.patterns) compiled.delete(compiled.keys().next().value as string);
-  } else compiled.delete(source);
-  compiled.set(source, regex);
+    if (patternCache.size >= CEL_LIMITS.patterns)
+      patternCache.delete(patternCache.keys().next().value as string);
+  } else patternCache.delete(source);
+  patternCache.set(source, regex);
   return regex;
 }
 
 /** How many compiled patterns are kept. */
-export const keptPatterns = (): number => compiled.size;
+export const cachedPatternCount = (): number => patternCache.size;
 
 /** Whether a text can be a pattern, for expressions that hold it literally. */
-export function isPattern(source: string): boolean {
+export function isValidPattern(source: string): boolean {
   try {
     RE2JS.compile(source);
     return source.length <= CEL_LIMITS.patternLength;
@@ -44,14 +45,14 @@ function chargeMatch(regex: RE2JS, length: number): void {
 }
 
 function matches(value: string, source: string): boolean {
-  const regex = pattern(source);
+  const regex = compilePattern(source);
   chargeMatch(regex, value.length);
   return regex.test(value);
 }
 
 /** Replaces the first match. `$1` and `${name}` stand for groups. */
 function regexReplace(value: string, source: string, replacement: string): string {
-  const regex = pattern(source);
+  const regex = compilePattern(source);
   chargeMatch(regex, value.length);
   // Each `$` may stand for the whole text.
   chargeText(value.length + replacement.length + (replacement.split('$').length - 1) * value.length);
@@ -60,8 +61,8 @@ function regexReplace(value: string, source: string, replacement: string): strin
 
 /** Regular expressions: always RE2, because both pattern and text may come from a client. */
 export const regex: readonly FunctionDefinition[] = [
-  method(isText, 'matches', 1, (value, source) => matches(value, text(source))),
-  method(isText, 'regexReplace', 2, (value, source, replacement) =>
-    regexReplace(value, text(source), text(replacement)),
+  method(isString, 'matches', 1, (value, source) => matches(value, asString(source))),
+  method(isString, 'regexReplace', 2, (value, source, replacement) =>
+    regexReplace(value, asString(source), asString(replacement)),
   ),
 ];

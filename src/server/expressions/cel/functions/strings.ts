@@ -1,7 +1,7 @@
 import { CelEvaluationError } from '../errors.ts';
 import { CEL_LIMITS, charge, chargeItems, chargeRead, chargeText } from '../limits.ts';
 import { isList, type Value } from '../values.ts';
-import { type FunctionDefinition, isText, method, position, text } from './define.ts';
+import { asIndex, asString, type FunctionDefinition, isString, method } from './define.ts';
 
 /** Text as it is indexed: by code point. Without surrogates that is the text itself, which costs nothing. */
 type Characters = string | readonly string[];
@@ -25,34 +25,34 @@ function outOfRange(): CelEvaluationError {
 }
 
 function startsWith(value: string, prefix: Value | undefined): boolean {
-  chargeRead(text(prefix).length);
-  return value.startsWith(text(prefix));
+  chargeRead(asString(prefix).length);
+  return value.startsWith(asString(prefix));
 }
 
 function endsWith(value: string, suffix: Value | undefined): boolean {
-  chargeRead(text(suffix).length);
-  return value.endsWith(text(suffix));
+  chargeRead(asString(suffix).length);
+  return value.endsWith(asString(suffix));
 }
 
 function charAt(value: string, at: Value): string {
   const chars = characters(value);
-  const index = position(at);
+  const index = asIndex(at);
   if (index < 0 || index > chars.length) throw outOfRange();
   return chars[index] ?? '';
 }
 
 function substring(value: string, from: Value, to?: Value): string {
   const chars = characters(value);
-  const start = position(from);
-  const end = to === undefined ? chars.length : position(to);
+  const start = asIndex(from);
+  const end = to === undefined ? chars.length : asIndex(to);
   if (start < 0 || end < start || end > chars.length) throw outOfRange();
   return slice(chars, start, end);
 }
 
 /** Position in code points; -1 when absent. A start beyond the end finds nothing (upstream; cel-go fails there). */
 function indexOf(value: string, search: Value, from?: Value): bigint {
-  const wanted = text(search);
-  const start = from === undefined ? 0 : position(from);
+  const wanted = asString(search);
+  const start = from === undefined ? 0 : asIndex(from);
   if (start < 0) throw outOfRange();
   const chars = characters(value);
   if (start > chars.length) return -1n;
@@ -62,9 +62,9 @@ function indexOf(value: string, search: Value, from?: Value): bigint {
 }
 
 function lastIndexOf(value: string, search: Value, from?: Value): bigint {
-  const wanted = text(search);
+  const wanted = asString(search);
   const chars = characters(value);
-  const start = from === undefined ? chars.length : position(from);
+  const start = from === undefined ? chars.length : asIndex(from);
   if (start < 0) throw outOfRange();
   if (from !== undefined && start > chars.length) return -1n;
   if (typeof chars === 'string') return BigInt(chars.lastIndexOf(wanted, start));
@@ -74,8 +74,8 @@ function lastIndexOf(value: string, search: Value, from?: Value): bigint {
 
 /** At most `limit` parts, the last one holding the rest; a negative limit means all. */
 function split(value: string, separator: Value, limit?: Value): readonly string[] {
-  const by = text(separator);
-  const most = limit === undefined ? -1 : position(limit);
+  const by = asString(separator);
+  const most = limit === undefined ? -1 : asIndex(limit);
   if (most === 0) return [];
   chargeRead(value.length);
   // A pair of surrogates is one part, so there are at least half as many parts as units.
@@ -101,11 +101,11 @@ function splitCharacters(value: string, most: number): readonly string[] {
 
 /** Replaces every match, or the first `count`; a negative count means all. */
 function replace(value: string, search: Value, replacement: Value, count?: Value): string {
-  const wanted = text(search);
-  const by = text(replacement);
-  const most = count === undefined || position(count) < 0 ? Number.POSITIVE_INFINITY : position(count);
+  const wanted = asString(search);
+  const by = asString(replacement);
+  const most = count === undefined || asIndex(count) < 0 ? Number.POSITIVE_INFINITY : asIndex(count);
   chargeRead(value.length);
-  if (wanted === '') return insert(value, by, most);
+  if (wanted === '') return replaceEmpty(value, by, most);
   let hits = 0;
   let end = 0;
   for (let at = value.indexOf(wanted); at >= 0 && hits < most; at = value.indexOf(wanted, end)) {
@@ -118,7 +118,7 @@ function replace(value: string, search: Value, replacement: Value, count?: Value
 }
 
 /** An empty text is found before each character and at the end. */
-function insert(value: string, by: string, most: number): string {
+function replaceEmpty(value: string, by: string, most: number): string {
   charge(value.length >> 1);
   const chars = Array.from(value);
   const hits = Math.min(most, chars.length + 1);
@@ -128,9 +128,9 @@ function insert(value: string, by: string, most: number): string {
 }
 
 function join(items: readonly Value[], separator: Value = ''): string {
-  const by = text(separator);
+  const by = asString(separator);
   chargeItems(items.length);
-  const parts = items.map((part) => text(part));
+  const parts = items.map((part) => asString(part));
   chargeText(parts.reduce((length, part) => length + part.length + by.length, 0));
   return parts.join(by);
 }
@@ -147,37 +147,37 @@ function upper(value: string): string {
 
 // White space by Unicode's property: JavaScript's own `trim` also takes the byte order mark and leaves NEL. Two loops,
 // because a regular expression for the end of a text starts again at each run of blanks inside of it.
-const BLANK = /\p{White_Space}/u;
+const WHITE_SPACE = /\p{White_Space}/u;
 
 function trim(value: string): string {
   chargeRead(value.length);
   let start = 0;
   let end = value.length;
-  while (start < end && BLANK.test(value[start] as string)) start++;
-  while (end > start && BLANK.test(value[end - 1] as string)) end--;
+  while (start < end && WHITE_SPACE.test(value[start] as string)) start++;
+  while (end > start && WHITE_SPACE.test(value[end - 1] as string)) end--;
   return value.slice(start, end);
 }
 
 /** Methods of texts, after the strings extension of cel-go with upstream's additions. */
 export const strings: readonly FunctionDefinition[] = [
-  method(isText, 'startsWith', 1, startsWith),
-  method(isText, 'endsWith', 1, endsWith),
-  method(isText, 'charAt', 1, charAt),
-  method(isText, 'indexOf', [1, 2], indexOf),
-  method(isText, 'lastIndexOf', [1, 2], lastIndexOf),
-  method(isText, 'substring', [1, 2], substring),
-  method(isText, 'split', [1, 2], split),
-  method(isText, 'replace', [2, 3], replace),
+  method(isString, 'startsWith', 1, startsWith),
+  method(isString, 'endsWith', 1, endsWith),
+  method(isString, 'charAt', 1, charAt),
+  method(isString, 'indexOf', [1, 2], indexOf),
+  method(isString, 'lastIndexOf', [1, 2], lastIndexOf),
+  method(isString, 'substring', [1, 2], substring),
+  method(isString, 'split', [1, 2], split),
+  method(isString, 'replace', [2, 3], replace),
   method(isList, 'join', [0, 1], join),
-  method(isText, 'lowerAscii', 0, lower),
-  method(isText, 'upperAscii', 0, upper),
-  method(isText, 'trim', 0, trim),
-  method(isText, 'stripPrefix', 1, (value, prefix) =>
-    startsWith(value, prefix) ? value.slice(text(prefix).length) : value,
+  method(isString, 'lowerAscii', 0, lower),
+  method(isString, 'upperAscii', 0, upper),
+  method(isString, 'trim', 0, trim),
+  method(isString, 'stripPrefix', 1, (value, prefix) =>
+    startsWith(value, prefix) ? value.slice(asString(prefix).length) : value,
   ),
-  method(isText, 'stripSuffix', 1, (value, suffix) =>
-    endsWith(value, suffix) ? value.slice(0, value.length - text(suffix).length) : value,
+  method(isString, 'stripSuffix', 1, (value, suffix) =>
+    endsWith(value, suffix) ? value.slice(0, value.length - asString(suffix).length) : value,
   ),
   // A secret reads as its text; where it is printed, the printer redacts it.
-  method(isText, 'unredacted', 0, (value) => value),
+  method(isString, 'unredacted', 0, (value) => value),
 ];

@@ -2,24 +2,24 @@ import { charge } from '../limits.ts';
 import { Duration, parseDuration, parseTimestamp, Timestamp } from '../time.ts';
 import type { Value } from '../values.ts';
 import { timestampOf } from './conversions.ts';
-import { type FunctionDefinition, fn, invalid, method, text } from './define.ts';
+import { asString, type FunctionDefinition, fn, invalid, method } from './define.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
 
 function timestamp(value: Value): Timestamp {
   if (value instanceof Timestamp) return value;
-  return typeof value === 'bigint' ? timestampOf(value) : parseTimestamp(text(value));
+  return typeof value === 'bigint' ? timestampOf(value) : parseTimestamp(asString(value));
 }
 
 function duration(value: Value): Duration {
-  return value instanceof Duration ? value : parseDuration(text(value));
+  return value instanceof Duration ? value : parseDuration(asString(value));
 }
 
 /** The clock of a time zone as a `Date` whose UTC fields show it. No zone means UTC. */
-function clock(moment: Timestamp, zone: Value | undefined): Date {
+function wallClock(moment: Timestamp, zone: Value | undefined): Date {
   if (zone === undefined) return moment.date;
-  const name = text(zone);
+  const name = asString(zone);
   const fixed = /^([+-])?(\d{1,2}):(\d{2})$/.exec(name);
   if (fixed !== null) {
     const minutes = Number(fixed[2]) * 60 + Number(fixed[3]);
@@ -56,11 +56,11 @@ function dayOfYear(date: Date): number {
 const isTimestamp = (value: Value): value is Timestamp => value instanceof Timestamp;
 const isDuration = (value: Value): value is Duration => value instanceof Duration;
 
-function field(name: string, read: (clock: Date) => number): FunctionDefinition {
-  return method(isTimestamp, name, [0, 1], (moment, zone) => BigInt(read(clock(moment, zone))));
+function timestampMethod(name: string, read: (clock: Date) => number): FunctionDefinition {
+  return method(isTimestamp, name, [0, 1], (moment, zone) => BigInt(read(wallClock(moment, zone))));
 }
 
-function total(name: string, unit: bigint): FunctionDefinition {
+function durationMethod(name: string, unit: bigint): FunctionDefinition {
   return method(isDuration, name, 0, (span) => span.nanos / unit);
 }
 
@@ -68,19 +68,19 @@ function total(name: string, unit: bigint): FunctionDefinition {
 export const times: readonly FunctionDefinition[] = [
   fn('timestamp', 1, (value) => timestamp(value as Value)),
   fn('duration', 1, (value) => duration(value as Value)),
-  field('getFullYear', (date) => date.getUTCFullYear()),
-  field('getMonth', (date) => date.getUTCMonth()),
-  field('getDate', (date) => date.getUTCDate()),
-  field('getDayOfMonth', (date) => date.getUTCDate() - 1),
-  field('getDayOfWeek', (date) => date.getUTCDay()),
-  field('getDayOfYear', dayOfYear),
-  field('getHours', (date) => date.getUTCHours()),
-  field('getMinutes', (date) => date.getUTCMinutes()),
-  field('getSeconds', (date) => date.getUTCSeconds()),
-  field('getMilliseconds', (date) => date.getUTCMilliseconds()),
-  total('getHours', 3_600_000_000_000n),
-  total('getMinutes', 60_000_000_000n),
-  total('getSeconds', 1_000_000_000n),
+  timestampMethod('getFullYear', (date) => date.getUTCFullYear()),
+  timestampMethod('getMonth', (date) => date.getUTCMonth()),
+  timestampMethod('getDate', (date) => date.getUTCDate()),
+  timestampMethod('getDayOfMonth', (date) => date.getUTCDate() - 1),
+  timestampMethod('getDayOfWeek', (date) => date.getUTCDay()),
+  timestampMethod('getDayOfYear', dayOfYear),
+  timestampMethod('getHours', (date) => date.getUTCHours()),
+  timestampMethod('getMinutes', (date) => date.getUTCMinutes()),
+  timestampMethod('getSeconds', (date) => date.getUTCSeconds()),
+  timestampMethod('getMilliseconds', (date) => date.getUTCMilliseconds()),
+  durationMethod('getHours', 3_600_000_000_000n),
+  durationMethod('getMinutes', 60_000_000_000n),
+  durationMethod('getSeconds', 1_000_000_000n),
   // cel-spec: the milliseconds of a duration are those of its last second, not its length.
   method(isDuration, 'getMilliseconds', 0, (span) => (span.nanos / 1_000_000n) % 1000n),
 ];
