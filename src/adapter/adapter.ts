@@ -3,9 +3,8 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { LIMITS } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
 import { MEMORY_API_LIMITS } from '../core/memory-limits.ts';
+import { bearerProblem, hostProblem } from './access-checks.ts';
 import type { Backend } from './backend/backend.ts';
-import { bearerProblem } from './bearer.ts';
-import { hostProblem } from './host-check.ts';
 import { createMemoryServer } from './mcp-server.ts';
 
 export interface AdapterParts {

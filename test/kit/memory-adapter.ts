@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { createAdapter } from '../../src/adapter/adapter.ts';
 import { createBackend } from '../../src/adapter/backend/backend.ts';
-import { httpTransport } from '../../src/adapter/backend/http-transport.ts';
+import { httpTransport } from '../../src/adapter/backend/transport.ts';
 import { dashboardUrl, memoryApiUrl } from '../../src/adapter/base-url.ts';
 import { createLog } from '../../src/core/log.ts';
 import { type McpReply, post } from './mcp.ts';

@@ -1,3 +1,7 @@
+import type { FastifyInstance } from 'fastify';
+import { Pool } from 'undici';
+import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
+
 /** One request to the memory backend. */
 export interface BackendRequest {
   readonly method: 'GET' | 'POST';
@@ -25,3 +29,61 @@ export interface Transport {
 
 /** A response longer than any that the backend sends. */
 export class ReplyTooLongError extends Error {}
+
+/** Transport to a backend at an address from `memoryApiUrl`. Connections are opened on demand and kept alive. */
+export function httpTransport(base: URL): Transport {
+  const pool = new Pool(base.origin, {
+    connections: MEMORY_API_LIMITS.backendConnections,
+    connect: { timeout: MEMORY_API_LIMITS.connectTimeout },
+    // The caller's signal limits the duration of the whole call.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    pipelining: 1,
+  });
+  return {
+    origin: base.origin,
+    send: ({ method, path, headers, body, signal }: BackendRequest): Promise<BackendReply> =>
+      pool
+        .request({ method, path: `${base.pathname}${path}`, headers, body: body ?? null, signal })
+        .then(async (response) => ({
+          status: response.statusCode,
+          headers: response.headers,
+          text: await textOf(response.body),
+        })),
+    close: () => pool.destroy(),
+  };
+}
+
+async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of body) {
+    length += part.length;
+    if (length > MEMORY_API_LIMITS.replyBytes) throw new ReplyTooLongError();
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
+
+/**
+ * Transport to a backend in this process: the same requests, without a socket. `prefix` precedes the paths of its
+ * endpoints.
+ */
+export function injectTransport(app: FastifyInstance, prefix: string): Transport {
+  return {
+    origin: 'this process',
+    async send({ method, path, headers, body, signal }: BackendRequest): Promise<BackendReply> {
+      signal.throwIfAborted();
+      const reply = await app.inject({
+        method,
+        url: `${prefix}${path}`,
+        headers,
+        signal,
+        ...(body === undefined ? {} : { payload: body }),
+      });
+      const replyHeaders = reply.headers as BackendReply['headers'];
+      return { status: reply.statusCode, headers: replyHeaders, text: reply.body };
+    },
+    close: () => Promise.resolve(),
+  };
+}

@@ -1,6 +1,10 @@
-import type { Backend } from './documents.ts';
-import { SyncRun } from './sync-run.ts';
-import { noSync, type SyncStatus } from './sync-status.ts';
+import { AppError, messageOf } from '../../core/errors.ts';
+import { MEMORY_STORE_LIMITS } from '../../core/memory-limits.ts';
+import type { SyncError, SyncStatus } from '../../core/memory-model.ts';
+import { FolderWorkspaces, relateLinks } from './docs-relations.ts';
+import { type DocsFile, type DocsScan, readDocument, scanDocs } from './docs-scan.ts';
+import { type Backend, putDocument, type StoredDocument } from './documents.ts';
+import { embedAgain } from './reembed.ts';
 
 export interface DocsSync {
   /** Reads the folder and updates the store. If a sync is already running, returns its result. Never rejects. */
@@ -19,6 +23,7 @@ export interface DocsSyncOptions {
 
 export const SYNC_NOTE = 'docs-sync';
 const LOCK = 'docs-sync';
+
 /** Creates the sync of a docs folder; see `DocsSync`. */
 export function createDocsSync(backend: Backend, { folder, progress }: DocsSyncOptions): DocsSync {
   const stop = new AbortController();
@@ -57,4 +62,222 @@ export function createDocsSync(backend: Backend, { folder, progress }: DocsSyncO
       await running;
     },
   };
+}
+
+/** Set while links may be missing, so that the next sync repairs one that was killed. */
+const LINKS_NOTE = 'docs-links';
+/** Failures of a remote embedder in a row that abort the sync, because further documents would only wait. */
+const EMBEDDER_FAILURES = 3;
+
+const REMOVED_TOGETHER = 200;
+
+/** One sync. */
+class SyncRun {
+  readonly counts: SyncCounts = { ...noSync(), state: 'running', startedAt: new Date().toISOString() };
+  readonly #startedAt = performance.now();
+  readonly #backend: Backend;
+  readonly #signal: AbortSignal;
+  readonly #progress: ((status: SyncStatus) => void) | undefined;
+  readonly #workspaces: FolderWorkspaces;
+  readonly #changed = new Set<string>();
+  #embedderFailures = 0;
+  /** Set when links of documents stored since then may be missing. */
+  #linksMarked: Promise<void> | undefined;
+
+  constructor(
+    backend: Backend,
+    folder: string | undefined,
+    signal: AbortSignal,
+    progress: ((status: SyncStatus) => void) | undefined,
+  ) {
+    this.#backend = backend;
+    this.#signal = signal;
+    this.#progress = progress;
+    this.#workspaces = new FolderWorkspaces(backend, folder ?? '');
+  }
+
+  status(): SyncStatus {
+    const { counts } = this;
+    if (counts.state === 'running') counts.durationMs = Math.round(performance.now() - this.#startedAt);
+    return { ...counts, errors: [...counts.errors] };
+  }
+
+  async whole(folder: string | undefined): Promise<void> {
+    const scan = folder === undefined ? undefined : await this.#scan(folder);
+    if (scan !== undefined) await this.#documents(scan);
+    await embedAgain(this.#backend, { signal: this.#signal, done: (count) => this.#embedded(count) });
+  }
+
+  end(error?: unknown): void {
+    const { counts } = this;
+    counts.durationMs = Math.round(performance.now() - this.#startedAt);
+    counts.errors.sort((a, b) => (a.path < b.path ? -1 : 1));
+    counts.state = error === undefined ? 'done' : 'failed';
+    if (error === undefined) return;
+    const message = this.#signal.aborted
+      ? 'stopped before its end; the next sync continues from here'
+      : messageOf(error);
+    counts.errors.unshift({ path: '', message });
+  }
+
+  async #scan(folder: string): Promise<DocsScan | undefined> {
+    try {
+      const scan = await scanDocs(folder, this.#signal);
+      for (const error of scan.errors) this.#failed(error.path, error.message);
+      this.counts.total = scan.files.length;
+      return scan;
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      this.#note('', `the docs folder cannot be read, so nothing was removed: ${messageOf(error)}`);
+      return undefined;
+    }
+  }
+
+  async #documents(scan: DocsScan): Promise<void> {
+    const { store, embedder } = this.#backend;
+    const wasBehind = (await store.note(LINKS_NOTE)) === 'missing';
+    await this.#each(scan.files);
+    await this.#remove(scan);
+    if (!wasBehind && this.#linksMarked === undefined) return;
+    // After an interrupted sync, the changed documents are unknown, so all links are processed.
+    const all = await store.documents('docs_dir');
+    await relateLinks(store, all, wasBehind ? undefined : this.#changed, embedder.id, this.#signal);
+    await store.setNote(LINKS_NOTE, 'complete');
+  }
+
+  /**
+   * Processes several documents concurrently: while one waits for the disk, the next is split and embedded, and waiting
+   * writes share an fsync.
+   */
+  async #each(files: readonly DocsFile[]): Promise<void> {
+    // A shared iterator: an exception in one `for` loop ends it for the others too.
+    const left = (function* () {
+      yield* files;
+    })();
+    const lane = async (): Promise<void> => {
+      for (const file of left) {
+        this.#signal.throwIfAborted();
+        await this.#document(file);
+        this.counts.scanned += 1;
+        this.#report();
+      }
+    };
+    const ends = await Promise.allSettled(Array.from({ length: MEMORY_STORE_LIMITS.syncTogether }, lane));
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  }
+
+  #markLinks(): Promise<void> {
+    this.#linksMarked ??= this.#backend.store.setNote(LINKS_NOTE, 'missing').catch((error: unknown) => {
+      this.#linksMarked = undefined;
+      throw error;
+    });
+    return this.#linksMarked;
+  }
+
+  async #document({ path, file }: DocsFile): Promise<void> {
+    try {
+      const content = await readDocument(file);
+      const { status } = await this.#put(path, content);
+      if (status === 'created') this.counts.added += 1;
+      else if (status === 'updated') this.counts.updated += 1;
+      else this.counts.unchanged += 1;
+      this.#embedderFailures = 0;
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      const isOfEmbedder = error instanceof AppError && error.code.startsWith('upstream_');
+      // Documents in progress when the sync was aborted report nothing new.
+      if (isOfEmbedder && this.#embedderFailures >= EMBEDDER_FAILURES) throw error;
+      this.#failed(path, messageOf(error));
+      if (!isOfEmbedder) return;
+      this.#embedderFailures += 1;
+      if (this.#embedderFailures >= EMBEDDER_FAILURES) throw error;
+    }
+  }
+
+  async #put(path: string, content: string): Promise<StoredDocument> {
+    let reported = 0;
+    const document = await putDocument(
+      this.#backend,
+      { origin: 'docs_dir', key: path, path, content, workspace: this.#workspaces.idFor(path) },
+      {
+        signal: this.#signal,
+        embedded: (count) => {
+          this.counts.embedded += count - reported;
+          reported = count;
+          this.#report();
+        },
+        beforeWrite: async () => {
+          await this.#markLinks();
+          await this.#workspaces.store(path);
+        },
+      },
+    );
+    if (document.status !== 'unchanged') this.#changed.add(path);
+    return document;
+  }
+
+  /** Removes documents whose file is gone. A folder that is empty, or that was not read completely, removes nothing. */
+  async #remove(scan: DocsScan): Promise<void> {
+    const { store } = this.#backend;
+    const known = await store.documents('docs_dir');
+    const there = new Set(scan.files.map(({ path }) => path));
+    const gone = known.map(({ key }) => key).filter((key) => !there.has(key));
+    if (gone.length === 0) return;
+    if (there.size === 0)
+      this.#note('', `the docs folder has no documents: the ${gone.length} stored ones were kept`);
+    else if (!scan.isComplete)
+      this.#note('', `the docs folder was not read completely: ${gone.length} missing documents were kept`);
+    else
+      for (let start = 0; start < gone.length; start += REMOVED_TOGETHER) {
+        this.#signal.throwIfAborted();
+        this.counts.removed += await store.removeDocuments(
+          'docs_dir',
+          gone.slice(start, start + REMOVED_TOGETHER),
+        );
+        this.#report();
+      }
+  }
+
+  #embedded(count: number): void {
+    this.counts.embedded += count;
+    this.#report();
+  }
+
+  #failed(path: string, message: string): void {
+    this.counts.failed += 1;
+    this.#note(path, message);
+  }
+
+  #note(path: string, message: string): void {
+    noteError(this.counts, path, message);
+  }
+
+  #report(): void {
+    this.#progress?.(this.status());
+  }
+}
+
+/** The state of a sync while it runs. */
+type SyncCounts = { -readonly [Key in keyof SyncStatus]: SyncStatus[Key] } & { errors: SyncError[] };
+
+function noSync(): SyncCounts {
+  return {
+    state: 'idle',
+    scanned: 0,
+    total: 0,
+    added: 0,
+    updated: 0,
+    unchanged: 0,
+    removed: 0,
+    failed: 0,
+    errors: [],
+    embedded: 0,
+    startedAt: null,
+    durationMs: 0,
+  };
+}
+
+/** Keeps the first errors; further ones are only counted. */
+function noteError(counts: SyncCounts, path: string, message: string): void {
+  if (counts.errors.length < MEMORY_STORE_LIMITS.syncErrors) counts.errors.push({ path, message });
 }

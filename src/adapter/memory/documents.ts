@@ -68,7 +68,7 @@ export function checkDocumentSize(bytes: number): void {
 
 /**
  * Stores one document: splits it into chunks, embeds them, and replaces the old version as a whole. An unchanged
- * document is neither embedded nor written. Its links become relations later (`references.ts`), when their targets
+ * document is neither embedded nor written. Its links become relations later (`docs-relations.ts`), when their targets
  * exist.
  *
  * @throws AppError `body_too_large`, or an error of the embedder; nothing is stored then

@@ -1,11 +1,11 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { MEMORY_API_LIMITS } from '../../core/memory-limits.ts';
+import type { SyncStatus } from '../../core/memory-model.ts';
 import { indexTurn } from './chat-index.ts';
 import { createDocsSync, type DocsSync, SYNC_NOTE } from './docs-sync.ts';
 import type { Embedder } from './embed/embedder.ts';
 import type { Store, Turn } from './store.ts';
-import type { SyncStatus } from './sync-status.ts';
 
 /** The components that the endpoints use. */
 export interface Memory {

@@ -1,6 +1,6 @@
 import { createAdapter } from '../../adapter/adapter.ts';
 import { createBackend } from '../../adapter/backend/backend.ts';
-import { httpTransport } from '../../adapter/backend/http-transport.ts';
+import { httpTransport } from '../../adapter/backend/transport.ts';
 import { dashboardUrl, memoryApiUrl } from '../../adapter/base-url.ts';
 import { createLog, fileSink } from '../../core/log.ts';
 import { VERSION } from '../../core/version.ts';

@@ -1,9 +1,7 @@
 import { pipeline } from 'node:stream';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { createBackend } from '../../adapter/backend/backend.ts';
-import { httpTransport } from '../../adapter/backend/http-transport.ts';
-import { injectTransport } from '../../adapter/backend/inject-transport.ts';
-import type { Transport } from '../../adapter/backend/transport.ts';
+import { httpTransport, injectTransport, type Transport } from '../../adapter/backend/transport.ts';
 import { memoryApiUrl } from '../../adapter/base-url.ts';
 import { createMemoryServer } from '../../adapter/mcp-server.ts';
 import { createLog, fileSink, type Log } from '../../core/log.ts';

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { bearerProblem } from '../../bearer.ts';
-import { hostProblem } from '../../host-check.ts';
+import { bearerProblem, hostProblem } from '../../access-checks.ts';
 import { MemoryError } from './memory-error.ts';
 
 export interface Access {

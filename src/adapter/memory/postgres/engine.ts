@@ -1,6 +1,13 @@
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { selectiveTerms } from '../sql/selective-terms.ts';
-import { ENTITY_COLUMNS, type Engine, entityValues, type Insert, type Row, type Value } from '../sql/sql.ts';
+import {
+  ENTITY_COLUMNS,
+  type Engine,
+  entityValues,
+  type Insert,
+  type Row,
+  selectiveTerms,
+  type Value,
+} from '../sql/sql.ts';
 import type { NewEntity, SearchScope } from '../store.ts';
 import type { Connection } from './connection.ts';
 

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { MEMORY_STORE_LIMITS } from '../../../core/memory-limits.ts';
-import { selectiveTerms } from '../sql/selective-terms.ts';
+import { selectiveTerms } from '../sql/sql.ts';
 import type { SearchScope } from '../store.ts';
 
 /** Search by words with the FTS5 index. */

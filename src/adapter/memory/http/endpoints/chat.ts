@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { MEMORY_API_LIMITS as LIMITS } from '../../../../core/memory-limits.ts';
 import { ROLES } from '../../store.ts';
-import { defineEndpoint } from '../endpoint.ts';
-import { sessionId } from '../fields.ts';
+import { defineEndpoint, sessionId } from '../endpoint.ts';
 import { MemoryError } from '../memory-error.ts';
 
 const turn = z

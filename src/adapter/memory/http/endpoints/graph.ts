@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import { walkGraph } from '../../graph.ts';
 import type { Memory } from '../../memory.ts';
-import { type Answer, defineEndpoint } from '../endpoint.ts';
-import { cursor, entityTypes, wholeNumber } from '../fields.ts';
+import { type Answer, cursor, defineEndpoint, entityTypes, wholeNumber } from '../endpoint.ts';
 import { MemoryError } from '../memory-error.ts';
 
 const query = z.strictObject({

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { MEMORY_API_LIMITS, MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
+import type { SyncStatus } from '../../../../core/memory-model.ts';
 import { ingestDocument } from '../../documents.ts';
 import type { Memory } from '../../memory.ts';
-import type { SyncStatus } from '../../sync-status.ts';
 import { defineEndpoint } from '../endpoint.ts';
 import { checked } from '../memory-error.ts';
 

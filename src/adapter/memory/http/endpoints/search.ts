@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { MEMORY_STORE_LIMITS } from '../../../../core/memory-limits.ts';
 import type { Memory } from '../../memory.ts';
 import { search as searchStore } from '../../search/search.ts';
-import { defineEndpoint } from '../endpoint.ts';
-import { entityType } from '../fields.ts';
+import { defineEndpoint, entityType } from '../endpoint.ts';
 
 /** Similarity search over all indexed entities (spec, "search_knowledge"). */
 export const search = defineEndpoint({

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { defineEndpoint } from '../endpoint.ts';
-import { pageLimit, sessionId, wholeNumber } from '../fields.ts';
+import { defineEndpoint, pageLimit, sessionId, wholeNumber } from '../endpoint.ts';
 import { MemoryError } from '../memory-error.ts';
 
 /** The turns of one chat thread, oldest first. */

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { defineEndpoint } from '../endpoint.ts';
-import { cursor, pageLimit } from '../fields.ts';
+import { cursor, defineEndpoint, pageLimit } from '../endpoint.ts';
 
 /** The chat threads, most recent first. */
 export const sessions = defineEndpoint({

@@ -1,4 +1,21 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { hostnameOf, rebindingHeader, rebindingMessage } from '../core/dns-rebinding.ts';
+
+/**
+ * Protects the adapter and its backend from DNS rebinding.
+ *
+ * @param allowed Host names that local connections may use, in addition to loopback names.
+ * @returns the message for the client if the request must be refused
+ */
+export function hostProblem(
+  localAddress: string | undefined,
+  headers: { readonly host?: string | undefined; readonly origin?: string | undefined },
+  allowed: ReadonlySet<string>,
+): string | undefined {
+  const host = hostnameOf(`http://${headers.host ?? ''}`);
+  const header = rebindingHeader({ localAddress, host, origin: headers.origin }, allowed);
+  return header && rebindingMessage(header, 'a host named in MEMORY_ALLOWED_HOSTS');
+}
 
 /**
  * Checks an `Authorization` header against the required bearer token `key` (RFC 6750 §2.1). Returns what is wrong
