@@ -73,7 +73,7 @@ function levelOf(word: string): DirectiveLevel | undefined {
 }
 
 /** `agentgateway::mcp` and `mcp` are the same target. */
-export const bareName = (target: string): string => target.replace(PREFIX, '');
+const bareName = (target: string): string => target.replace(PREFIX, '');
 
 /** Clauses with the same key replace each other. `agentgateway` alone is all of our lines, and yet not the bare level. */
 export function directiveKey({ target }: Directive): string {
@@ -173,4 +173,32 @@ function merged(before: readonly Directive[], added: readonly Directive[]): Dire
   return [...byTarget.values()].sort(
     (a, b) => b.target.length - a.target.length || (a.target < b.target ? -1 : 1),
   );
+}
+
+/** What lines of the gateway's log come from: every scope in the code, and `request`, the access log. */
+export const LOG_MODULES: readonly string[] = [
+  'admin',
+  'agctl',
+  'agctl::reload',
+  'auth',
+  'config',
+  'llm',
+  'llm::guardrail',
+  'mcp',
+  'mcp::call',
+  'mcp::http',
+  'mcp::session',
+  'mcp::stdio',
+  'proxy::gateway',
+  'proxy::httpproxy',
+  'proxy::policy',
+  'proxy::upstream',
+  'request',
+  'telemetry::trace',
+];
+
+/** Whether a level for this target changes anything: it is a module, or the beginning of one. */
+export function hasLogModule(target: string): boolean {
+  const beginning = bareName(target);
+  return LOG_MODULES.some((module) => bareName(module).startsWith(beginning));
 }

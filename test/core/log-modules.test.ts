@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { LOG_MODULES } from '../../src/core/log-modules.ts';
+import { LOG_MODULES } from '../../src/core/log-directives.ts';
 
 const SOURCE = fileURLToPath(new URL('../../src/', import.meta.url));
 const FILES = globSync(['server/**/*.ts', 'admin/**/*.ts', 'cli/commands/gateway-serve.ts'], { cwd: SOURCE });

@@ -1,5 +1,5 @@
+import { durationSchema } from '../../core/duration.ts';
 import { InvalidDirectives, LOG_LEVEL_HELP } from '../../core/log-directives.ts';
-import { durationSchema } from '../../core/schema/duration.ts';
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
 
 /** Shows the log levels, and changes them on POST; `for=10m` reverts the change after that time. */

@@ -1,6 +1,6 @@
 import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { escapeControls } from '../../core/log.ts';
-import { hasLogModule, LOG_MODULES } from '../../core/log-modules.ts';
+import { hasLogModule, LOG_MODULES } from '../../core/log-directives.ts';
 import { nearest } from '../../core/suggest.ts';
 import type { Run } from '../context.ts';
 import { type AdminOptions, adminAddress } from '../proxy/address.ts';

@@ -2,14 +2,12 @@ import type { z } from 'zod';
 import type { DiagnosticCode, Path } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
 import type { YamlSource } from '../yaml/source.ts';
+import { adviseOnKey, type Base, mappingAdvice, schemasIn } from './advice.ts';
 import { describeKind, describeSchema, describeType, exampleText, joinWords } from './describe-types.ts';
 import type { Remedy } from './fix.ts';
-import { adviseOnKey, type Base, schemasIn } from './keys.ts';
-import { mappingAdvice } from './mapping.ts';
 import { isSecretAt } from './secrets.ts';
-import { type CheckMessage, describeFormat, describeSize } from './size.ts';
-import { wrongForm } from './text-form.ts';
 import { judgeUnion, rivalOf, unionBranches } from './union.ts';
+import { type CheckMessage, describeFormat, describeSize, wrongForm } from './value-messages.ts';
 import { fittingObjects, keysOf, type Schema, valueAt } from './walk.ts';
 
 type Issue = z.core.$ZodIssue;

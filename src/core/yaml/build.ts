@@ -1,12 +1,23 @@
-import type { Alias, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
-import { isAlias, isMap, isNode, isScalar, isSeq, Schema } from 'yaml';
+import {
+  type Alias,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  type Node,
+  type Pair,
+  type Scalar,
+  Schema,
+  type YAMLMap,
+  type YAMLSeq,
+} from 'yaml';
 import type { Path } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
 import { type Environment, expandEnvironment } from './env.ts';
 import { YAML_LIMITS, type YamlProblem } from './limits.ts';
 import { LineIndex } from './lines.ts';
-import { decodeScalar } from './scalar.ts';
-import { scalarSite } from './site.ts';
+import { decodeScalar, scalarSite } from './scalar.ts';
 import { tooDeep } from './syntax.ts';
 
 /** Result of the walk over a document. */

@@ -1,12 +1,14 @@
+import type { Node, Scalar } from 'yaml';
+
 /**
  * Maps each decoded character of a YAML scalar to its place in the source. The YAML library gives only the range of a
  * scalar; a CEL error at its 42nd character needs the place of that character, in each of the five styles.
  */
 
-export type ScalarStyle = 'plain' | 'single' | 'double' | 'literal' | 'folded';
+type ScalarStyle = 'plain' | 'single' | 'double' | 'literal' | 'folded';
 
 /** A scalar in its source: `[start, end)` includes quotes or the block header (`>-`). */
-export interface ScalarSite {
+interface ScalarSite {
   readonly style: ScalarStyle;
   readonly start: number;
   readonly end: number;
@@ -219,4 +221,22 @@ function chomp(trace: Trace, header: string, tail: readonly (Line | undefined)[]
   // At the end of a file without a final line break, the value has one nevertheless.
   const last = tail.at(-1);
   if (breaks.length === 0 && last !== undefined) trace.add('\n', last.end, last.end);
+}
+
+const STYLES: Readonly<Record<string, ScalarStyle>> = {
+  PLAIN: 'plain',
+  QUOTE_SINGLE: 'single',
+  QUOTE_DOUBLE: 'double',
+  BLOCK_LITERAL: 'literal',
+  BLOCK_FOLDED: 'folded',
+};
+
+/** The range and style of `node`; undefined for a node that is not in the source. */
+export function scalarSite(node: Scalar): ScalarSite | undefined {
+  const style = STYLES[node.type ?? ''];
+  const range = (node as Node).range;
+  if (style === undefined || !range) return undefined;
+  const token = node.srcToken;
+  const parentIndent = token !== undefined && 'indent' in token ? token.indent : 0;
+  return { style, start: range[0], end: range[1], parentIndent };
 }

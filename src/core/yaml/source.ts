@@ -1,12 +1,10 @@
-import type { Node, Pair, YAMLMap } from 'yaml';
-import { isAlias, isMap, isNode, isScalar, isSeq } from 'yaml';
+import { isAlias, isMap, isNode, isScalar, isSeq, type Node, type Pair, type YAMLMap } from 'yaml';
 import type { Diagnostic, Path, Range } from '../diagnostic.ts';
 import { type BuiltTree, buildTree, isMerge, keyText } from './build.ts';
 import { type Environment, isPureReference } from './env.ts';
 import type { YamlProblem } from './limits.ts';
 import { LineIndex } from './lines.ts';
-import { type DecodedScalar, decodeScalar } from './scalar.ts';
-import { scalarSite } from './site.ts';
+import { type DecodedScalar, decodeScalar, scalarSite } from './scalar.ts';
 import { parseYamlSyntax } from './syntax.ts';
 
 export interface ParsedYaml {

@@ -1,5 +1,4 @@
-import type { CST, Document } from 'yaml';
-import { Composer, Lexer, Parser } from 'yaml';
+import { Composer, type CST, type Document, Lexer, Parser } from 'yaml';
 import { YAML_LIMITS, type YamlProblem } from './limits.ts';
 import { describeErrors } from './syntax-error.ts';
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { durationSchema, durationText } from '../../core/duration.ts';
 import { LIMITS } from '../../core/limits.ts';
 import { LISTEN_ADDRESS_FORMS, parseListenAddress } from '../../core/listen.ts';
 import { InvalidDirectives, parseDirectives } from '../../core/log-directives.ts';
-import { durationSchema, durationText } from '../../core/schema/duration.ts';
 import { backendKinds, policyKinds } from '../features.ts';
 import { matchSchema } from '../kernel/match.ts';
 import { PATH_MODES } from '../kernel/request-target.ts';

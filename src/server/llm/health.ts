@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { DumpEndpointInfo } from '../../core/config-dump.ts';
-import { goDuration } from '../../core/go-duration.ts';
+import { durationSchema, durationText, goDuration } from '../../core/duration.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { durationSchema, durationText } from '../../core/schema/duration.ts';
 import { CelEvaluationError } from '../expressions/cel/expression.ts';
 import { ResponseView } from '../expressions/request-variables.ts';
 import { resolverFor } from '../expressions/variable.ts';

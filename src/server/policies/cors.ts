@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { goDuration } from '../../core/go-duration.ts';
-import { durationSchema } from '../../core/schema/duration.ts';
+import { durationSchema, goDuration } from '../../core/duration.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import { definePolicy } from '../kernel/policy.ts';
 

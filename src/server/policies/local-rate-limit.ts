@@ -1,17 +1,15 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
+import { durationSchema, goDuration } from '../../core/duration.ts';
 import { AppError } from '../../core/errors.ts';
-import { goDuration } from '../../core/go-duration.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { durationSchema } from '../../core/schema/duration.ts';
 import { tryEvaluate } from '../expressions/cel/expression.ts';
 import { requestScope } from '../expressions/scopes.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 import type { Expression, VariableResolver } from '../kernel/expression.ts';
 import type { HeaderList } from '../kernel/header-list.ts';
-import type { PolicyRoute } from '../kernel/policy.ts';
-import { definePolicy } from '../kernel/policy.ts';
+import { definePolicy, type PolicyRoute } from '../kernel/policy.ts';
 import { tokenListeners } from '../kernel/shared-slots.ts';
 import { TokenBucket } from './token-bucket.ts';
 

@@ -1,8 +1,7 @@
 import { z } from 'zod';
+import { durationSchema, durationText, goDuration } from '../../core/duration.ts';
 import { AppError } from '../../core/errors.ts';
-import { goDuration } from '../../core/go-duration.ts';
 import { LIMITS } from '../../core/limits.ts';
-import { durationSchema, durationText } from '../../core/schema/duration.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import { definePolicy } from '../kernel/policy.ts';
 

@@ -5,7 +5,7 @@ import type {
   DumpEndpointSet,
   DumpModel,
 } from '../../../core/config-dump.ts';
-import { goDuration } from '../../../core/go-duration.ts';
+import { goDuration } from '../../../core/duration.ts';
 import { modelBackend } from '../../llm/model.ts';
 import type { GatewayPlan, RoutePlan } from '../plan.ts';
 import type { RouteConfig } from '../schema.ts';

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { DumpMatch, DumpRoute, DumpVersion } from '../../../core/config-dump.ts';
-import { goDuration } from '../../../core/go-duration.ts';
+import { goDuration } from '../../../core/duration.ts';
 import { LIMITS } from '../../../core/limits.ts';
 import { isLoopback, parseListenAddress } from '../../../core/listen.ts';
 import type { Redactor } from '../../../core/redact.ts';
