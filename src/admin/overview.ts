@@ -4,7 +4,7 @@ import { listenerKey, routeNames } from '../server/config/dump/names.ts';
 import type { GatewayPlan, RoutePlan } from '../server/config/plan.ts';
 import type { RouteConfig } from '../server/config/schema.ts';
 import type { BackendState } from '../server/kernel/inspection.ts';
-import { diagnosticsJson } from './diagnostics.ts';
+import { diagnosticsJson } from './config-problems.ts';
 import type { Admin } from './sources.ts';
 
 export function overviewOf(admin: Admin): Overview {

@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import { Profile } from 'pprof-format';
 import { describe, expect, test } from 'vitest';
-import { cpuParameters } from '../../src/admin/profile/parameters.ts';
+import { cpuParameters } from '../../src/admin/profile/duration.ts';
 import { gateway } from '../kit/gateway.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';

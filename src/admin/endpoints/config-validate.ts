@@ -1,5 +1,5 @@
-import { checkedJson, checkText } from '../check-config.ts';
 import { readConfigFile } from '../config-file.ts';
+import { checkedJson, checkText } from '../config-problems.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
 import { withSecrets } from '../secret-masks.ts';
 

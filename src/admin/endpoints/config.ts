@@ -1,11 +1,11 @@
 import { redactedText } from '../../server/config/redact.ts';
-import { diagnosticsJson } from '../diagnostics.ts';
+import { saveConfig } from '../config-file.ts';
+import { diagnosticsJson } from '../config-problems.ts';
 import { defineEndpoint, sendJson } from '../endpoint.ts';
-import { saveConfig } from '../save-config.ts';
 
 /**
  * The text of the active configuration without secrets, and the validator's report. POST `{"text", "hash"}` writes the
- * file, see `save-config.ts`.
+ * file, see `config-file.ts`.
  */
 export const config = defineEndpoint({
   path: '/api/config',

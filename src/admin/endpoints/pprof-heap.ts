@@ -1,6 +1,6 @@
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
+import { profileSeconds } from '../profile/duration.ts';
 import { profileHeap } from '../profile/heap-profiler.ts';
-import { profileSeconds } from '../profile/parameters.ts';
 
 /** Profiles memory that is allocated within the next `seconds` and still in use afterwards, as gzipped pprof. */
 export const pprofHeap = defineEndpoint({

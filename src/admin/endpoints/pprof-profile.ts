@@ -1,6 +1,6 @@
 import { defineEndpoint, parameter, sendText } from '../endpoint.ts';
 import { profileCpu } from '../profile/cpu-profiler.ts';
-import { cpuParameters } from '../profile/parameters.ts';
+import { cpuParameters } from '../profile/duration.ts';
 
 /** A CPU profile as raw pprof. Parameters that are not whole numbers in their range count as absent, as in upstream. */
 export const pprofProfile = defineEndpoint({

@@ -1,5 +1,5 @@
 import { type Profiler, Session } from 'node:inspector/promises';
-import { type MeasureTime, measured } from './measure-time.ts';
+import { type MeasureTime, measured } from './duration.ts';
 import { PprofBuilder, type Stack } from './pprof.ts';
 
 export interface CpuProfileOptions extends MeasureTime {

@@ -2,7 +2,7 @@ import { type HeapProfiler as Inspector, Session } from 'node:inspector/promises
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { LIMITS } from '../../core/limits.ts';
-import { type MeasureTime, measured } from './measure-time.ts';
+import { type MeasureTime, measured } from './duration.ts';
 import { type CallFrame, PprofBuilder, type Stack } from './pprof.ts';
 
 let isRunning = false;

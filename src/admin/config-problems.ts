@@ -1,10 +1,11 @@
 import type { Diagnostic, Range } from '../core/diagnostic.ts';
 import type { ProblemsView } from '../core/overview.ts';
+import type { Redactor } from '../core/redact.ts';
+import { renderJson } from '../core/render/machine.ts';
 import type { YamlSource } from '../core/yaml/source.ts';
 import { loadConfigText } from '../server/config/load.ts';
 import { redactorOf } from '../server/config/redact.ts';
 import { findProblems } from '../server/runtime/find-problems.ts';
-import { diagnosticsJson } from './diagnostics.ts';
 import type { Admin } from './sources.ts';
 
 export interface Checked {
@@ -32,4 +33,14 @@ export function checkedJson(
     }),
   }));
   return diagnosticsJson(moved, redactorOf(source, env));
+}
+
+/** Diagnostics in the form of `agctl config validate -o json`, in source order, without secrets. */
+export function diagnosticsJson(diagnostics: readonly Diagnostic[], redactor: Redactor): ProblemsView {
+  const ordered = diagnostics
+    .toSorted((a, b) => a.range.start.offset - b.range.start.offset)
+    .map(({ notesQuoteFile, notes, ...each }) =>
+      notes === undefined || notesQuoteFile ? each : { ...each, notes },
+    );
+  return redactor.value(JSON.parse(renderJson(ordered))) as ProblemsView;
 }
