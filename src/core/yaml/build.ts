@@ -1,17 +1,5 @@
-import {
-  type Alias,
-  isAlias,
-  isMap,
-  isNode,
-  isScalar,
-  isSeq,
-  type Node,
-  type Pair,
-  type Scalar,
-  Schema,
-  type YAMLMap,
-  type YAMLSeq,
-} from 'yaml';
+import type { Alias, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
+import { isAlias, isMap, isNode, isScalar, isSeq, Schema } from 'yaml';
 import type { Path } from '../diagnostic.ts';
 import { nearest } from '../suggest.ts';
 import { type Environment, expandEnvironment } from './env.ts';
