@@ -224,11 +224,11 @@ export function recordBody(ctx: RequestContext, { body }: Reply, limit: number):
 }
 
 const requestNumbers = new Slot<number>();
-let requests = 0;
+let requestCount = 0;
 
 /** The request's number in the log, assigned on the first call and counting from 1. */
 export function numberOf(ctx: RequestContext): number {
-  return requestNumbers.ensure(ctx, () => ++requests);
+  return requestNumbers.ensure(ctx, () => ++requestCount);
 }
 
 /** Whether the request already has a number, that is, whether log lines mention it. */

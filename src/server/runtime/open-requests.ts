@@ -4,7 +4,7 @@ import { counted } from '../../core/render/counted.ts';
 import { endWithError } from '../kernel/pipeline.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { Slot } from '../kernel/slot.ts';
-import { writeReply } from '../transport/write-reply.ts';
+import { writeReply } from '../transport/listener.ts';
 
 /** The previous and the next open request in the list. */
 const olderOf = new Slot<RequestContext>();

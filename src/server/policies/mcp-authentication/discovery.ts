@@ -3,9 +3,8 @@ import type { Log } from '../../../core/log.ts';
 import { emptyReply } from '../../kernel/error-response.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import type { DocumentClient } from './document.ts';
-import type { Provider } from './provider.ts';
+import { type Provider, ServerMetadata } from './provider.ts';
 import { answerRegistration, jsonReply, type RegistrationLimit, relayRegistration } from './registration.ts';
-import { ServerMetadata } from './server-metadata.ts';
 
 const RESOURCE = '/.well-known/oauth-protected-resource';
 const SERVER = '/.well-known/oauth-authorization-server';

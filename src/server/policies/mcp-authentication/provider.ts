@@ -1,4 +1,8 @@
 import { z } from 'zod';
+import { AppError, messageOf } from '../../../core/errors.ts';
+import { LIMITS } from '../../../core/limits.ts';
+import type { Log } from '../../../core/log.ts';
+import type { DocumentClient } from './document.ts';
 
 /** Properties of a kind of identity provider. */
 export interface Provider {
@@ -57,4 +61,100 @@ export const providerSchema = z
 /** Returns the configured kind of provider, by default one that follows RFC 8414. */
 export function providerOf(config: z.output<typeof providerSchema> | undefined): Provider {
   return config === undefined ? standard : idpx;
+}
+
+/** Authorization-server metadata (RFC 8414 §2). Only issuer and endpoint URLs have been checked. */
+export type Metadata = Readonly<Record<string, unknown>>;
+
+export interface ServerMetadataOptions {
+  readonly issuer: string;
+  readonly provider: Provider;
+  /** Whether the gateway answers registrations itself, so that clients can register at any provider. */
+  readonly answersRegistration: boolean;
+  readonly client: DocumentClient;
+  readonly log: Log;
+}
+
+/** The provider's metadata, cached for `LIMITS.serverMetadataLifetime`. After a failed request, the old one stays in use. */
+export class ServerMetadata {
+  readonly #options: ServerMetadataOptions;
+  #document: Metadata | undefined;
+  #problem = '';
+  /** Until then, in ms of `performance.now()`, the last result is used: callers are not authenticated. */
+  #nextFetchAt = 0;
+  #fetching: Promise<void> | undefined;
+
+  constructor(options: ServerMetadataOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Metadata for clients of the gateway: as published, except for the registration endpoint, and for the issuer if the
+   * gateway acts as the authorization server. Rejects with `provider_failed`.
+   */
+  async read(issuer: string, registrationEndpoint: string): Promise<Metadata> {
+    const document = await this.#original();
+    const { provider, answersRegistration } = this.#options;
+    const registers = answersRegistration || this.#registrationUrl(document) !== undefined;
+    const own = registers ? { registration_endpoint: registrationEndpoint } : {};
+    if (!provider.isFronted) return { ...document, ...own };
+    // RFC 9207: the provider's `iss` in a callback would differ from this issuer.
+    const { authorization_response_iss_parameter_supported: _dropped, ...kept } = document;
+    return { ...kept, issuer, ...own };
+  }
+
+  /** URL of the provider's client registration, even without metadata; undefined if it does not support that. */
+  async registrationUrl(): Promise<string | undefined> {
+    return this.#registrationUrl(await this.#original().catch(() => ({})));
+  }
+
+  #registrationUrl({ registration_endpoint: endpoint }: Metadata): string | undefined {
+    const { issuer, provider } = this.#options;
+    // Only on the provider's origin: its metadata must not direct requests of the gateway elsewhere.
+    if (typeof endpoint === 'string' && new URL(endpoint).origin === new URL(issuer).origin) return endpoint;
+    return provider.registrationUrl(issuer);
+  }
+
+  async #original(): Promise<Metadata> {
+    if (performance.now() >= this.#nextFetchAt) {
+      this.#fetching ??= this.#fetch().finally(() => {
+        this.#fetching = undefined;
+      });
+      await this.#fetching;
+    }
+    if (this.#document === undefined) throw new AppError('provider_failed', { detail: this.#problem });
+    return this.#document;
+  }
+
+  async #fetch(): Promise<void> {
+    const { provider, issuer, client, log } = this.#options;
+    try {
+      const { value } = await client.fetch(provider.metadataUrl(issuer), LIMITS.metadataBytes);
+      this.#document = checkedMetadata(value, issuer);
+      this.#nextFetchAt = performance.now() + LIMITS.serverMetadataLifetime;
+    } catch (error) {
+      this.#problem = messageOf(error);
+      log.warn('auth', 'metadata of the identity provider could not be read', { problem: this.#problem });
+      const delay = this.#document === undefined ? LIMITS.retryLast : LIMITS.keyRefetch;
+      this.#nextFetchAt = performance.now() + delay;
+    }
+  }
+}
+
+/** Throws for metadata of another issuer. Removes endpoints that are not http(s) URLs, because clients open them. */
+function checkedMetadata(value: unknown, issuer: string): Metadata {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new Error('its metadata is not a JSON object');
+  const document = value as Record<string, unknown>;
+  if (document['issuer'] !== issuer)
+    throw new Error(
+      `its metadata names the issuer ${String(document['issuer']).slice(0, 200)}, expected ${issuer}`,
+    );
+  return Object.fromEntries(
+    Object.entries(document).filter(([key, member]) => !/_(?:endpoint|uri)$/.test(key) || isHttpUrl(member)),
+  );
+}
+
+function isHttpUrl(value: unknown): boolean {
+  return typeof value === 'string' && /^https?:\/\//.test(value) && URL.canParse(value);
 }

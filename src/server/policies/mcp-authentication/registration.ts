@@ -6,7 +6,7 @@ import { HeaderList } from '../../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../../kernel/request-context.ts';
 import { TokenBucket } from '../token-bucket.ts';
 import type { DocumentClient } from './document.ts';
-import type { ServerMetadata } from './server-metadata.ts';
+import type { ServerMetadata } from './provider.ts';
 
 /**
  * Forwards a dynamic client registration (RFC 7591) to the provider and returns status, content type and body of its
