@@ -77,7 +77,7 @@ export function portkeyScript() {
   const script = folder && join(folder, 'node_modules/@portkey-ai/gateway/build/start-server.js');
   if (script && existsSync(script)) return script;
   console.error(
-    'SKIPPED: Portkey is not there; its row is missing below. `npm i --ignore-scripts @portkey-ai/gateway` in a folder, and AGCTL_BENCH_PEERS=<folder>.',
+    'SKIPPED: Portkey is not installed; its row is missing below. `npm i --ignore-scripts @portkey-ai/gateway` in a folder, and AGCTL_BENCH_PEERS=<folder>.',
   );
   return undefined;
 }

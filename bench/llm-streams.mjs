@@ -129,9 +129,9 @@ try {
     table(
       ['', ''],
       [
-        ['streams at once, events/s each, minutes', `${streams}, ${rate}, ${(elapsed / 60).toFixed(1)}`],
+        ['concurrent streams, events/s each, minutes', `${streams}, ${rate}, ${(elapsed / 60).toFixed(1)}`],
         ['streams finished, events', `${seen.finished}, ${seen.events}`],
-        ['events lost, foreign or out of order', String(seen.faults.length)],
+        ['events lost, misdelivered or out of order', String(seen.faults.length)],
         ['first event p50, p99', `${ms(seen.first, 50)}, ${ms(seen.first, 99)} ms`],
         [
           `gap between events p50, p99 (sent each ${1000 / rate} ms)`,
@@ -141,7 +141,10 @@ try {
           'CPU of the gateway per event',
           `${(((cpuSeconds(gateway.pid) - cpu) / seen.events) * 1e6).toFixed(1)} µs`,
         ],
-        ['memory of the gateway, least and most in each third', `${range(0)}, ${range(1)}, ${range(2)} MiB`],
+        [
+          'memory of the gateway, minimum and maximum in each third',
+          `${range(0)}, ${range(1)}, ${range(2)} MiB`,
+        ],
       ],
     ),
   );

@@ -78,9 +78,9 @@ function nextSteps(port, llmPort, files) {
   const url = `http://127.0.0.1:${port}/mcp`;
   return `
 Three MCP servers now answer at ${url}
-  everything   tools are called everything_*
-  files        tools are called files_*, limited to ${files}
-  memory       tools are called memory_*; what it knows is at ${dashboard}
+  everything   tools are named everything_*
+  files        tools are named files_*, limited to ${files}
+  memory       tools are named memory_*; its contents are shown at ${dashboard}
 
 Try, in another terminal:
 
@@ -90,7 +90,7 @@ Try, in another terminal:
   node examples/call-tool.mjs ${url} everything_echo '{"message":"hi"}'
 
   node examples/call-tool.mjs ${url} memory_search_knowledge '{"query":"how do I sign in with a token"}'
-      searches the documents of this repository, which the memory has read
+      searches the documents of this repository, which the memory server has ingested
 
   curl -i ${url} -H 'content-type: application/json' -H 'accept: application/json, text/event-stream' \\
     -d '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}'

@@ -19,7 +19,9 @@ const startMs = 20_000;
 const stopMs = 5_000;
 const canPin = spawnSync('taskset', ['-V']).status === 0;
 if (!canPin)
-  console.error('NOTE: taskset is not installed: nothing is pinned to a core, figures mean little.');
+  console.error(
+    'NOTE: taskset is not installed: nothing is pinned to a core, so the figures are unreliable.',
+  );
 
 const groups = new Set();
 const folders = [];

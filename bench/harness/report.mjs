@@ -7,8 +7,8 @@ export function conditions({ connections, rounds, seconds }, what) {
   return [
     `${what}; c=${connections}, ${rounds} interleaved rounds of ${seconds} s, median (range)`,
     `Node ${process.versions.node}, ${cpus().length} cores: measured process on one, generator and upstream on the other`,
-    '"rate" is against the reference in the same round; "capacity" is its CPU time per request against the same,',
-    'which also holds where the generator is the limit ("core" far below 100 %) or the machine does other work.',
+    '"rate" is relative to the reference in the same round; "capacity" is the CPU time per request of the reference divided by that of the case,',
+    'and is valid even if the generator is the bottleneck ("core" far below 100 %) or the machine does other work.',
     '',
   ].join('\n');
 }

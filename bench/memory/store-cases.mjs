@@ -59,7 +59,7 @@ async function fill(name, store, data) {
       report(done);
     }
   };
-  const lanes = () => Array.from({ length: MEMORY_STORE_LIMITS.syncTogether }, lane);
+  const lanes = () => Array.from({ length: MEMORY_STORE_LIMITS.syncConcurrency }, lane);
   return (await duration(() => Promise.all(lanes()))) / 1000;
 }
 

@@ -50,7 +50,7 @@ const shown = ({ name, at, max, used }: Bound): ShownBound => ({
 
 /** Bounds that all configurations of the process share. */
 const PROCESS: readonly Bound[] = [
-  { name: 'upstream.hosts', max: LIMITS.lookedUpHosts, used: () => hostLookup.remembered },
+  { name: 'upstream.hosts', max: LIMITS.cachedHostLookups, used: () => hostLookup.remembered },
   { name: 'cel.patterns', max: CEL_LIMITS.patterns, used: cachedPatternCount },
 ];
 
@@ -69,7 +69,7 @@ async function ownBounds({ gateway, requests, streams, connections }: Admin): Pr
       used: Math.max(0, ...queued.map(({ bytes }) => bytes)),
       max: LIMITS.traceQueueBytes,
     },
-    { name: 'admin.connections', used: await connections(), max: LIMITS.ownServerConnections },
+    { name: 'admin.connections', used: await connections(), max: LIMITS.operatorServerConnections },
     { name: 'admin.streams', used: streams.size, max: LIMITS.adminStreams },
     { name: 'admin.recentRequests', used: requests.length, max: LIMITS.recentRequests },
     { name: 'admin.recentRequestBytes', used: requests.size, max: LIMITS.recentRequestBytes },

@@ -56,7 +56,7 @@ export class LogLevels {
       this.#log.directives.replace(now);
       throw error;
     }
-    const wait = milliseconds === undefined ? undefined : Math.min(milliseconds, LIMITS.logLevelFor);
+    const wait = milliseconds === undefined ? undefined : Math.min(milliseconds, LIMITS.logLevelMaxDuration);
     for (const key of this.#touched(directives, reset, before)) {
       const known = this.#temporary.get(key);
       if (wait === undefined) this.#temporary.delete(key);

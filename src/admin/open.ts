@@ -52,7 +52,7 @@ const reachable = (text: string): string => text.replace(/^(?:0\.0\.0\.0|\[::\])
 function createAdminServer(handle: RequestListener): Server {
   const server = createServer(
     {
-      headersTimeout: LIMITS.ownServerHeadersTimeout,
+      headersTimeout: LIMITS.operatorServerHeadersTimeout,
       requestTimeout: LIMITS.adminRequestTimeout,
       keepAliveTimeout: LIMITS.adminKeepAlive,
       connectionsCheckingInterval: LIMITS.adminCheckingInterval,
@@ -61,7 +61,7 @@ function createAdminServer(handle: RequestListener): Server {
     },
     handle,
   );
-  server.maxConnections = LIMITS.ownServerConnections;
+  server.maxConnections = LIMITS.operatorServerConnections;
   // Ends the connection of a client that does not read its response.
   server.setTimeout(LIMITS.writeStall);
   return server;

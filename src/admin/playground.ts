@@ -111,7 +111,7 @@ export function sendToGateway(
     const entry = { end: () => void sent.destroy() };
     const timer = setTimeout(
       () => sent.destroy(new Error('the request took too long')),
-      LIMITS.playgroundTime,
+      LIMITS.playgroundTimeout,
     );
     streams.add(entry);
     reader.once('close', () => sent.destroy());

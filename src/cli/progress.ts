@@ -33,7 +33,7 @@ export class Progress {
       return;
     }
     const now = performance.now();
-    if (now - this.#printedAt < LIMITS.progressLine) return;
+    if (now - this.#printedAt < LIMITS.progressIntervalLog) return;
     this.#printedAt = now;
     this.#stderr.write(`${safe}\n`);
   }

@@ -137,9 +137,9 @@ export function findRepeated(text: string): string | undefined {
   return undefined;
 }
 
-/** A member's name for an error message, quoted and shortened to `LIMITS.shownMemberName` characters. */
+/** A member's name for an error message, quoted and shortened to `LIMITS.memberNameLength` characters. */
 export function shownName(name: string): string {
-  const most = LIMITS.shownMemberName;
+  const most = LIMITS.memberNameLength;
   return JSON.stringify(name.length > most ? `${name.slice(0, most)}…` : name);
 }
 

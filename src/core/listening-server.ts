@@ -108,12 +108,12 @@ export async function listenOn(
 function newServer(onRequest: RequestListener): Server {
   const server = createServer(
     {
-      headersTimeout: LIMITS.ownServerHeadersTimeout,
+      headersTimeout: LIMITS.operatorServerHeadersTimeout,
       connectionsCheckingInterval: LIMITS.connectionsCheckingInterval,
     },
     onRequest,
   );
-  server.maxConnections = LIMITS.ownServerConnections;
+  server.maxConnections = LIMITS.operatorServerConnections;
   return server;
 }
 

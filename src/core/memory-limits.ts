@@ -33,7 +33,7 @@ export const MEMORY_API_LIMITS = {
   /** Entries of one page of sessions, turns or nodes. */
   pageSize: 500,
   /** Chat turns that are indexed concurrently; the next one waits. */
-  turnsIndexing: 64,
+  indexingConcurrency: 64,
   /** Interval of progress lines of a running sync. */
   syncReport: 2 * SECOND,
   /** Concurrent requests of the backend; more are answered with status 503. */
@@ -80,7 +80,7 @@ export const MEMORY_STORE_LIMITS = {
   /** Agents listed for one session. */
   sessionAgents: 50,
   /** Names that are compared for a suggestion when a name was not found. */
-  nearNames: 200,
+  similarNames: 200,
   /** Stems of words that are cached for later queries. */
   stems: 10_000,
   /** Connections of one memory backend to PostgreSQL. */
@@ -88,7 +88,7 @@ export const MEMORY_STORE_LIMITS = {
   /** Entities for which PostgreSQL counts occurrences of the query's words: those that match the rarest words. */
   ranked: 1_000,
   /** How long PostgreSQL's count of all entities is reused for word rarity. */
-  countAge: 10 * SECOND,
+  countMaxAge: 10 * SECOND,
   /** Timeout of a connection to PostgreSQL, and of one statement. */
   connect: 5 * SECOND,
   statement: 30 * SECOND,
@@ -98,7 +98,7 @@ export const MEMORY_STORE_LIMITS = {
   documents: 100_000,
   folderDepth: 32,
   /** Documents that a sync processes concurrently: four of the longest take half of `queueBytes`. */
-  syncTogether: 4,
+  syncConcurrency: 4,
   /** Errors of a sync that are reported individually; further errors are counted. */
   syncErrors: 50,
   /** Candidates of a search: this many by meaning, and as many by words. */

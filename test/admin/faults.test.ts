@@ -48,7 +48,7 @@ describe('misbehaving admin clients', () => {
     await using running = await gateway(YAML, { admin: true });
     const sockets = await Promise.all(Array.from({ length: 1000 }, () => open(portOf(running))));
     await until(
-      () => sockets.filter(({ destroyed }) => destroyed).length >= 1000 - LIMITS.ownServerConnections,
+      () => sockets.filter(({ destroyed }) => destroyed).length >= 1000 - LIMITS.operatorServerConnections,
     );
     // The data plane does not notice.
     expect((await send(running.url)).status).toBe(200);

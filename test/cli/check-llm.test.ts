@@ -192,13 +192,13 @@ describe('agctl check of LLM providers', () => {
 });
 
 describe('timeouts of agctl check', () => {
-  const limits = LIMITS as { checkAnswer: number; checkConnection: number };
+  const limits = LIMITS as { checkResponseTimeout: number; checkConnectTimeout: number };
   const before = { ...limits };
   afterEach(() => Object.assign(limits, before));
 
   /** The same checks in this process, with shorter timeouts. */
   async function soon(baseUrl: string): Promise<readonly CheckResult[]> {
-    Object.assign(limits, { checkAnswer: 100, checkConnection: 100 });
+    Object.assign(limits, { checkResponseTimeout: 100, checkConnectTimeout: 100 });
     const text = JSON.stringify({ llm: { port: 0, models: [model(baseUrl, withKey)] } });
     const loaded = loadConfigText(text, 'config.yaml', {});
     const checks = llmProviders.run({

@@ -162,7 +162,7 @@ class SyncRun {
         this.#report();
       }
     };
-    const ends = await Promise.allSettled(Array.from({ length: MEMORY_STORE_LIMITS.syncTogether }, lane));
+    const ends = await Promise.allSettled(Array.from({ length: MEMORY_STORE_LIMITS.syncConcurrency }, lane));
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
 

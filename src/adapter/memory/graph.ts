@@ -41,11 +41,11 @@ export interface GraphResponse {
 /** No entity has the id or name; contains similar names. */
 export interface GraphMissing {
   readonly root: undefined;
-  readonly nearNames: readonly string[];
+  readonly similarNames: readonly string[];
 }
 
 const SNIPPET = 160;
-const NEAR_NAMES = 5;
+const SIMILAR_NAMES = 5;
 /** Maximum number of entities with the same name that are reported. */
 const SAME_NAME = 20;
 
@@ -68,7 +68,7 @@ export async function walkGraph(store: Store, request: GraphRequest): Promise<Gr
   const found = await candidatesFor(store, request.entityId);
   const [root, ...others] = found;
   if (root === undefined)
-    return { root: undefined, nearNames: await store.nearNames(request.entityId, NEAR_NAMES) };
+    return { root: undefined, similarNames: await store.similarNames(request.entityId, SIMILAR_NAMES) };
   const maxDepth = clamp(request.maxDepth, 0, MEMORY_STORE_LIMITS.graphDepth);
   const limit = clamp(
     request.limit ?? MEMORY_STORE_LIMITS.graphNodesDefault,

@@ -68,7 +68,7 @@ export function createMemory(options: MemoryOptions): Memory {
         .finally(() => indexing.delete(task));
       indexing.add(task);
       // A slow embedder delays the writers instead of filling the memory.
-      if (indexing.size > MEMORY_API_LIMITS.turnsIndexing) await Promise.race(indexing);
+      if (indexing.size > MEMORY_API_LIMITS.indexingConcurrency) await Promise.race(indexing);
     },
     async start() {
       await sync.run();

@@ -127,7 +127,7 @@ export interface Store {
   ): Promise<ReadonlyMap<string, number>>;
   byName(name: string, limit: number): Promise<readonly Entity[]>;
   /** Names similar to the requested one, best first. */
-  nearNames(name: string, limit: number): Promise<readonly string[]>;
+  similarNames(name: string, limit: number): Promise<readonly string[]>;
   /** Edges that leave (`out`), enter (`in`) or touch (`both`) any of the ids, highest weight first. */
   edges(
     ids: readonly string[],

@@ -51,7 +51,7 @@ async function checkEndpoint(endpoint: LlmEndpoint, { options }: CheckContext): 
   const key = keyProblem(endpoint, shown);
   const keyResults = key === undefined ? [] : [key];
   if (options.offline) return [...keyResults, skip(`${shown} not contacted (--offline)`)];
-  const problem = await tryConnection(endpoint.url, LIMITS.checkConnection);
+  const problem = await tryConnection(endpoint.url, LIMITS.checkConnectTimeout);
   if (problem !== undefined) {
     const why = explainUpstreamError(problem);
     return [...keyResults, fail(`${shown}: ${why}`, connectionFix(endpoint, problem))];
@@ -113,7 +113,7 @@ async function askForModels(endpoint: LlmEndpoint, headers: HeaderList, shown: s
       method: 'GET',
       path: `${url.pathname.replace(/\/+$/, '')}/models`,
       headers: headers.raw,
-      signal: AbortSignal.timeout(LIMITS.checkAnswer),
+      signal: AbortSignal.timeout(LIMITS.checkResponseTimeout),
     });
     const type = String(answer.headers['content-type'] ?? '');
     // Not read, because a provider's response may repeat the key.
@@ -121,7 +121,9 @@ async function askForModels(endpoint: LlmEndpoint, headers: HeaderList, shown: s
     return judge(answer.statusCode, type.includes('json'), endpoint, shown);
   } catch (error) {
     const isLate = error instanceof Error && error.name === 'TimeoutError';
-    const why = isLate ? `no answer within ${LIMITS.checkAnswer / 1000} s` : explainUpstreamError(error);
+    const why = isLate
+      ? `no answer within ${LIMITS.checkResponseTimeout / 1000} s`
+      : explainUpstreamError(error);
     return fail(`${shown}: ${why}`, 'check the state of the provider, and the network between it and agctl');
   } finally {
     await upstream.close();

@@ -18,7 +18,7 @@ export interface Outcome extends Started {
 
 /**
  * Waits for all checks and passes each outcome to `print` once the preceding ones are printed. No outcome is held back
- * for longer than `LIMITS.progressTick`; one that is printed out of order repeats the title of its group.
+ * for longer than `LIMITS.progressIntervalTerminal`; one that is printed out of order repeats the title of its group.
  */
 export async function gather(
   all: readonly Started[],
@@ -43,7 +43,7 @@ export async function gather(
     const waiting = all.filter((started) => !outcomes.has(started)).map(({ check }) => check.name);
     const seconds = Math.round((performance.now() - began) / 1000);
     progress.show(`still waiting for ${named(waiting)} (${seconds} s)`);
-  }, LIMITS.progressTick);
+  }, LIMITS.progressIntervalTerminal);
   try {
     await Promise.all(
       all.map(async (started) => {

@@ -93,7 +93,7 @@ class TargetStarter {
   }
 
   async start(name: string, config: StdioConfig): Promise<CheckResult> {
-    if (this.#running < LIMITS.checkStarts) this.#running += 1;
+    if (this.#running < LIMITS.checkStartConcurrency) this.#running += 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {
       return await this.#tools(name, config);

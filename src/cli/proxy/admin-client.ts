@@ -43,7 +43,7 @@ export async function open(address: AdminAddress, request: AdminRequest): Promis
 }
 
 function answerTo(address: AdminAddress, request: AdminRequest): Promise<IncomingMessage> {
-  const { method, path, silence = LIMITS.adminAnswer, signal } = request;
+  const { method, path, silence = LIMITS.adminResponseTimeout, signal } = request;
   return new Promise((resolve, reject) => {
     const outgoing = (address.isTls ? sendHttps : sendHttp)(
       {

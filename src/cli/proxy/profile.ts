@@ -33,7 +33,7 @@ export async function saveProfile(
   const { body } = await ask(address, {
     method: 'GET',
     path: `${path}?seconds=${seconds}`,
-    silence: wait + LIMITS.adminAnswer * 3,
+    silence: wait + LIMITS.adminResponseTimeout * 3,
   }).finally(stopCountdown);
   check(address, kind, body);
   const file = options.output ?? `agctl-${kind}-${stamp(new Date())}.pb.gz`;
@@ -73,7 +73,7 @@ function countDown(shown: string, wait: number, context: Context): () => void {
     progress.show(`profiling ${shown}: ${left} s left`);
   };
   show();
-  const timer = setInterval(show, LIMITS.progressTick);
+  const timer = setInterval(show, LIMITS.progressIntervalTerminal);
   return () => {
     clearInterval(timer);
     progress.clear();

@@ -133,5 +133,5 @@ async function ownOf(operands: readonly string[], cwd: string): Promise<TraceReq
 /** A user at a terminal sees that nothing happens; a script does not. */
 async function waitOf({ timeout }: TraceOptions, form: TracePlan['form']): Promise<number | undefined> {
   if (timeout !== undefined) return spanOption('--timeout', timeout);
-  return form === 'screen' ? undefined : LIMITS.traceWait;
+  return form === 'screen' ? undefined : LIMITS.traceRequestTimeout;
 }

@@ -172,7 +172,7 @@ async function read(
       await ended;
       listener.replied?.(reply());
       if (traces.events === 0)
-        missing = setTimeout(() => fail(notTraced(address, reply())), LIMITS.traceMissing);
+        missing = setTimeout(() => fail(notTraced(address, reply())), LIMITS.traceFirstEventTimeout);
     }, fail);
   };
   let isWhole = false;

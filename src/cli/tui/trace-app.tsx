@@ -51,7 +51,7 @@ export function TraceApp({ store, hasColor, copy }: Props): ReactNode {
     else if (pressed.action === 'save') void store.save();
     else if (pressed.action === 'copy') copyDetail(before, view, copy);
   };
-  const silent = view.phase === 'waiting' && now - view.heardAt > LIMITS.traceSilence;
+  const silent = view.phase === 'waiting' && now - view.heardAt > LIMITS.traceKeepaliveTimeout;
   const shown =
     silent && view.note === ''
       ? { ...view, note: `no data from the gateway for ${Math.floor((now - view.heardAt) / 1000)} s` }

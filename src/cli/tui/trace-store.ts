@@ -186,7 +186,7 @@ export class TraceStore {
         ? { ...current, dropped: current.dropped + 1 }
         : addEvent(current, json);
     const kept = traces.toSpliced(index, 1, trace);
-    const forgotten = index - LIMITS.traceScreens;
+    const forgotten = index - LIMITS.traceKeptRequests;
     if (forgotten >= 0) kept[forgotten] = EMPTY_TRACE;
     this.#set({ phase: 'live', traces: kept });
   }

@@ -22,11 +22,11 @@ export const ADMIN_LIMITS = {
    */
   playgroundHeaders: 32,
   playgroundReplyBytes: 16 * MIB,
-  playgroundTime: 600 * SECOND,
+  playgroundTimeout: 600 * SECOND,
   /** Longest time after which a temporary log level is reverted. */
-  logLevelFor: 24 * 3600 * SECOND,
+  logLevelMaxDuration: 24 * 3600 * SECOND,
   /** Characters of the configuration dump that are serialized before other work gets a turn. */
-  dumpPiece: 64 * KIB,
+  dumpChunkLength: 64 * KIB,
   /**
    * Requests kept for the admin server, and bytes of their JSON text together; beyond either, the oldest are dropped.
    * Characters of one request's fields; further fields are left out. Escaped (six times) and as UTF-8 (three times),

@@ -5,19 +5,19 @@ export const COMMANDS_LIMITS = {
   /**
    * `agctl check`: timeout of a connection to an LLM provider, and of its answer. Short, because a person waits for it.
    */
-  checkConnection: 5 * SECOND,
-  checkAnswer: 10 * SECOND,
+  checkConnectTimeout: 5 * SECOND,
+  checkResponseTimeout: 10 * SECOND,
   /** Targets that `agctl check --start` starts concurrently; `npx` may install packages for each. */
-  checkStarts: 4,
+  checkStartConcurrency: 4,
   /**
    * How often a command reports progress: on a terminal, where the report is redrawn, and elsewhere, where each report
    * is a line.
    */
-  progressTick: SECOND,
-  progressLine: 10 * SECOND,
+  progressIntervalTerminal: SECOND,
+  progressIntervalLog: 10 * SECOND,
 
   /** `agctl proxy`: how long an admin server may be silent before it counts as not responding. */
-  adminAnswer: 10 * SECOND,
+  adminResponseTimeout: 10 * SECOND,
   /** A configuration dump or response of an admin server; V8 cannot hold more than 512 MiB in a string. */
   dumpBytes: 256 * MIB,
   /** Nesting of a dump. Every level is indented, so the cost grows with the square of the depth. */
@@ -28,13 +28,13 @@ export const COMMANDS_LIMITS = {
   traceEvents: 10_000,
   traceKeptLength: 128 * MIB,
   /** Traces that the screen keeps with `--count`; older traces are only counted. */
-  traceScreens: 200,
+  traceKeptRequests: 200,
   /** How long the command waits for a request when it does not run on a terminal. */
-  traceWait: 60 * SECOND,
+  traceRequestTimeout: 60 * SECOND,
   /** How long to wait for the first trace event after a request that the command sent has been answered. */
-  traceMissing: 2 * SECOND,
+  traceFirstEventTimeout: 2 * SECOND,
   /** An admin server sends a keepalive every second; after this silence the screen reports that it is missing. */
-  traceSilence: 5 * SECOND,
+  traceKeepaliveTimeout: 5 * SECOND,
   /** Body of the response to a request that `agctl proxy trace` sends: kept for display, the rest is discarded. */
   traceReplyBytes: 64 * KIB,
 } as const;

@@ -14,7 +14,7 @@ export const HTTP_LIMITS = {
    * Matches of other routes that a regular expression is compared with, when warning about routes that are never
    * reached.
    */
-  comparedMatches: 100,
+  shadowingChecks: 100,
   /**
    * Time until all headers have arrived, until the whole request has arrived, and until an idle connection is closed.
    */
@@ -47,7 +47,7 @@ export const HTTP_LIMITS = {
   /** Items of a JSON body that is parsed before a rule reads it. Evaluation steps limit `json()` to the same number. */
   jsonItems: 200_000,
   /** Characters of a member's name in an error message: enough to find it, too few to echo a body. */
-  shownMemberName: 64,
+  memberNameLength: 64,
   /** Parts of a form, and header bytes of one part. 40,000 parts or 300,000 header lines take 0.4 s to parse. */
   formParts: 1_000,
   formHeaderBytes: 4 * KIB,
@@ -62,19 +62,19 @@ export const HTTP_LIMITS = {
   /**
    * Chunks of one write are coalesced up to this size, which Node.js writes from its stack without allocating memory.
    */
-  joinedWriteBytes: 16 * KIB,
+  coalescedWriteBytes: 16 * KIB,
   writeStall: 30 * SECOND,
   connectTimeout: 10 * SECOND,
   /**
    * Lookup of an upstream's host name: glibc asks a second time, or another server, after 5 s, and gives up after 10 s.
    */
-  hostLookup: 7 * SECOND,
+  hostLookupTimeout: 7 * SECOND,
   /** If a lookup takes longer than this, the last known addresses are used (RFC 8767 §5, client response timer). */
-  hostLookupPatience: 1_800,
+  hostLookupFallbackAfter: 1_800,
   /** Host names whose addresses are remembered for that; beyond that, the oldest entry is forgotten. */
-  lookedUpHosts: 1_000,
+  cachedHostLookups: 1_000,
   /** Maximum age of a connection to a host name: the name may resolve to another address by then. */
-  connectionAge: 60 * SECOND,
+  connectionMaxAge: 60 * SECOND,
   /** How long an MCP server over HTTP may take to send its response headers. */
   upstreamHeadersTimeout: 300 * SECOND,
   /**
@@ -90,5 +90,5 @@ export const HTTP_LIMITS = {
    * Minimum interval between two warnings that the same upstream is unreachable; each request has its own access-log
    * line.
    */
-  upstreamWarning: 60 * SECOND,
+  upstreamWarningInterval: 60 * SECOND,
 } as const;

@@ -26,8 +26,8 @@ export const MCP_LIMITS = {
   evictionIdle: SECOND,
   evictionListening: 5 * 60 * SECOND,
   /** How long a new child waits for a free slot, and the polling interval. At most as many wait as there are slots. */
-  childSlotWait: 5 * SECOND,
-  childSlotLook: 100,
+  childSlotTimeout: 5 * SECOND,
+  childSlotPollInterval: 100,
   /**
    * Time for a target to answer `initialize`. Generous, because `npx` may download packages first; the client does not
    * wait that long.
@@ -37,25 +37,25 @@ export const MCP_LIMITS = {
    * A session of several targets starts without those that have not answered `initialize` within this time; they join
    * later.
    */
-  slowBegin: 2 * SECOND,
+  slowTargetStartWait: 2 * SECOND,
   /**
    * A target that does not answer within this time is left out of a list, unless `failureMode` requires an error. A
    * call to a target that is not connected waits as long.
    */
-  slowTarget: 10 * SECOND,
+  targetResponseWait: 10 * SECOND,
   /** Once the first target has answered a list, how much longer the list waits for the others. */
-  slowTogether: 2 * SECOND,
+  listGracePeriod: 2 * SECOND,
   /**
    * A session that requires its only target, or all of its targets, starts or fails within this time: clients give up
    * after 60 s (default of the official SDKs) without a reason. Lists of a session that started without any target wait
    * as long.
    */
-  sessionBegin: 55 * SECOND,
+  sessionStartTimeout: 55 * SECOND,
   /**
-   * One page of a target's list. The client's response leaves that page out earlier (`slowTarget`), unless
+   * One page of a target's list. The client's response leaves that page out earlier (`targetResponseWait`), unless
    * `failureMode` requires an error.
    */
-  listAnswer: 60 * SECOND,
+  listPageTimeout: 60 * SECOND,
   /** Longest tool name that LLM providers accept (OpenAI, Anthropic); a longer name only causes a warning. */
   llmToolName: 64,
   /** Requests in flight per session; further requests are answered with a JSON-RPC error. */
@@ -74,7 +74,7 @@ export const MCP_LIMITS = {
    * Minimum interval between two refreshes of the lists, which an unknown name or a target that failed to list
    * triggers.
    */
-  relist: 10 * SECOND,
+  relistInterval: 10 * SECOND,
   /** Pages that are requested when a target's list is merged (upstream). */
   listPages: 64,
   /**
@@ -85,12 +85,12 @@ export const MCP_LIMITS = {
   /**
    * How long requests of servers wait for a client that is about to open its first stream; a few round trips at most.
    */
-  streamOpening: SECOND,
+  firstStreamWait: SECOND,
   /**
    * How long a response is held back for answers to requests of other calls on its stream: mcp-go gives up its own
    * after that.
    */
-  heldResponse: 30 * SECOND,
+  heldResponseTimeout: 30 * SECOND,
   /** One message of a target: a line on stdout, or an event or body over HTTP. */
   targetMessageBytes: 8 * MIB,
   /** Bytes queued for a child that does not read its stdin; more fail the call. */
@@ -110,13 +110,13 @@ export const MCP_LIMITS = {
   childErrorBytes: 64 * KIB,
   childErrorLinesPerSecond: 10,
   /** Minimum interval between two log lines about output of a target that is not a message. */
-  noiseInterval: 60 * SECOND,
+  invalidMessageLogInterval: 60 * SECOND,
   /** Closing a child: end of stdin, then SIGTERM, then SIGKILL to its process group. */
   childExitGrace: 500,
   childKillGrace: 2 * SECOND,
   /** Backoff before a failed target is tried again: doubles from the first value to the last. */
-  retryFirst: 100,
-  retryLast: 5 * SECOND,
+  retryDelayMin: 100,
+  retryDelayMax: 5 * SECOND,
   /** Failed attempts in a row to resume a response stream: 11 s with the backoff above, long enough for a restart. */
   resumeAttempts: 8,
   /**
@@ -124,7 +124,7 @@ export const MCP_LIMITS = {
    * them.
    */
   resumeRetry: SECOND,
-  resumeWithin: 15 * SECOND,
+  resumeTimeout: 15 * SECOND,
   /**
    * Resumable response streams per session (further streams are not resumable), and characters of events that are kept
    * for each.

@@ -34,7 +34,7 @@ export const OBSERVE_LIMITS = {
   logFlush: SECOND / 2,
   logStall: SECOND / 4,
   /** Minimum interval between two warnings that access-log lines were lost; the metric has the exact count. */
-  logLossWarning: 60 * SECOND,
+  logLossWarningInterval: 60 * SECOND,
   /** Call spans per request; spans queued for the collector (more are dropped and counted); spans per export. */
   spansPerRequest: 128,
   spanQueue: 4_096,
@@ -44,7 +44,7 @@ export const OBSERVE_LIMITS = {
   spanExportTimeout: 5 * SECOND,
   /** Together with `exitGrace` less than 2 s: the longest that an unresponsive collector delays a shutdown. */
   spanFlush: 1_500,
-  spanWarning: 60 * SECOND,
+  spanWarningInterval: 60 * SECOND,
   /** Label combinations of one metric; further combinations are counted together as `overflow`. */
   metricSeries: 2_000,
   /** Distinct values of one label that clients or providers choose, and their length. */

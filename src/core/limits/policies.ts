@@ -25,18 +25,18 @@ export const POLICIES_LIMITS = {
   metadataBytes: 256 * KIB,
   registrationBytes: 64 * KIB,
   /**
-   * Client registrations per `registrationsTime`, from one address (an office may share one) and in total; more are
+   * Client registrations per `registrationsInterval`, from one address (an office may share one) and in total; more are
    * answered with status 429. Addresses that are tracked; beyond that, the count of the oldest starts again.
    */
   registrationsPerAddress: 30,
   registrations: 120,
-  registrationsTime: 60 * SECOND,
+  registrationsInterval: 60 * SECOND,
   registrationAddresses: 1_000,
   /**
    * Minimum interval between two refreshes of a key set for an unknown key id, since anyone can send a token with an
    * arbitrary key id.
    */
-  keyRefetch: 30 * SECOND,
+  keyRefetchInterval: 30 * SECOND,
   /**
    * How long documents of the identity provider are cached: without Cache-Control, and the bounds on what Cache-Control
    * may set.

@@ -3,8 +3,8 @@ import { SECOND } from './units.ts';
 /** Limits of operator servers, shutdown and reload. Times are in ms and sizes in bytes unless a comment says otherwise. */
 export const PROCESS_LIMITS = {
   /** Operator servers (admin, metrics, readiness): concurrent connections, and time for headers (upstream). */
-  ownServerConnections: 200,
-  ownServerHeadersTimeout: 2 * SECOND,
+  operatorServerConnections: 200,
+  operatorServerHeadersTimeout: 2 * SECOND,
   /** After SIGTERM: how long open requests may take to finish. */
   drain: 10 * SECOND,
   /**
@@ -17,18 +17,18 @@ export const PROCESS_LIMITS = {
    * A changed configuration is read once it has not changed for this long (upstream), because editors write in several
    * steps.
    */
-  reloadQuiet: 250,
+  reloadDebounce: 250,
   /**
    * A configuration that keeps changing is read after this long anyway; a file that is written byte by byte is complete
    * by then.
    */
-  reloadLongest: 30 * SECOND,
+  reloadMaxDelay: 30 * SECOND,
   /**
    * Events of a watched folder are collected for this long before its files are checked; and the polling interval
    * without events.
    */
-  watchEvents: 50,
-  watchPoll: 2 * SECOND,
+  watchDebounce: 50,
+  watchPollInterval: 2 * SECOND,
   /** Symbolic links that are followed on the way to a watched file (Linux: 40). */
   watchedFolders: 40,
   /** Names and problems of one reload in the log; further ones are only counted. */

@@ -65,7 +65,7 @@ function coveringRoute<R>(candidates: readonly Compared<R>[]): (candidate: Compa
     if (path.kind !== 'regex') return undefined;
     for (const prefix of segments(literalBeginning(path.source)).reverse()) {
       // The last matches have the fewest conditions.
-      const known = prefixes.get(prefix)?.slice(-LIMITS.comparedMatches);
+      const known = prefixes.get(prefix)?.slice(-LIMITS.shadowingChecks);
       const covering = known?.find((other) => other.conditions.every((each) => conditions.includes(each)));
       if (covering !== undefined) return covering.route;
     }

@@ -30,7 +30,7 @@ export interface Ready {
 
 /**
  * One target within one session. Connects on demand, and reconnects after the connection was lost, at most once per
- * back-off interval (`LIMITS.retryFirst`, doubled up to `LIMITS.retryLast`). Concurrent callers share one attempt.
+ * back-off interval (`LIMITS.retryDelayMin`, doubled up to `LIMITS.retryDelayMax`). Concurrent callers share one attempt.
  */
 export class Connection {
   readonly target: Target;
@@ -44,7 +44,7 @@ export class Connection {
   #failedAt = 0;
   /** The last failure. */
   #failure: unknown;
-  #backOff: number = LIMITS.retryFirst;
+  #backOff: number = LIMITS.retryDelayMin;
   #closed = false;
   #joinsLate = false;
   #isResumed = false;
@@ -103,7 +103,7 @@ export class Connection {
   }
 
   /**
-   * Like `ready`, for requests of a waiting client: rejects after `LIMITS.slowTarget` while the target continues to start.
+   * Like `ready`, for requests of a waiting client: rejects after `LIMITS.targetResponseWait` while the target continues to start.
    * With `isList`, rejects at once if the last attempt to connect failed or was slow.
    */
   readySoon(headers: readonly string[], isList = false): Promise<Ready> {
@@ -117,7 +117,7 @@ export class Connection {
   /** The session starts without this target. Once connected, the gateway sends `notifications/initialized` itself. */
   markLate(): void {
     this.#joinsLate = true;
-    this.#unavailable = timeoutMessage(LIMITS.slowBegin);
+    this.#unavailable = timeoutMessage(LIMITS.slowTargetStartWait);
     this.#log.warn('mcp', 'target is slow to start; the session starts without it', {
       target: this.target.name,
       problem: detailOf(this.timeoutFailure(this.#unavailable)),
@@ -162,7 +162,7 @@ export class Connection {
     if (this.#rpc !== rpc || this.#isResumed) return;
     this.dropSession(rpc);
     // Otherwise a server that loses each session at once would be sent `initialize` in a tight loop.
-    const delay = this.#reinitializedAt + LIMITS.retryLast - performance.now();
+    const delay = this.#reinitializedAt + LIMITS.retryDelayMax - performance.now();
     if (delay > 0) await pause(delay, undefined, { ref: false });
     this.#reinitializedAt = performance.now();
     while (!this.#closed && this.#rpc === undefined && this.#listenHeaders !== undefined) {
@@ -211,7 +211,7 @@ export class Connection {
     const rpc = this.#createRpc();
     this.#connecting = rpc;
     const startedAt = performance.now();
-    const slow = isFirst ? undefined : setTimeout(() => this.#noteSlow(), LIMITS.slowTarget);
+    const slow = isFirst ? undefined : setTimeout(() => this.#noteSlow(), LIMITS.targetResponseWait);
     try {
       const channel = await this.target.open(rpc.events);
       rpc.bind(channel);
@@ -227,7 +227,7 @@ export class Connection {
       this.website = websiteOf(result);
       channel.agreed(result.protocolVersion);
       this.problem = undefined;
-      this.#backOff = LIMITS.retryFirst;
+      this.#backOff = LIMITS.retryDelayMin;
       if (this.#closed) throw new Error('the session ended');
       this.#rpc = rpc;
       if (this.#listenHeaders !== undefined) channel.listen(this.#listenHeaders);
@@ -256,7 +256,7 @@ export class Connection {
   }
 
   #noteSlow(): void {
-    this.#unavailable = timeoutMessage(LIMITS.slowTarget);
+    this.#unavailable = timeoutMessage(LIMITS.targetResponseWait);
   }
 
   /** Sends `list_changed` if lists were returned without this target or before it was restarted. */
@@ -274,7 +274,7 @@ export class Connection {
   }
 
   #fail(error: unknown): void {
-    if (this.problem !== undefined) this.#backOff = Math.min(this.#backOff * 2, LIMITS.retryLast);
+    if (this.problem !== undefined) this.#backOff = Math.min(this.#backOff * 2, LIMITS.retryDelayMax);
     this.#failedAt = performance.now();
     this.#ready = undefined;
     this.#rpc = undefined;

@@ -11,9 +11,9 @@ import type { Session } from './session.ts';
 import { detailOf, publicProblem, TargetFailure, timeoutMessage } from './target-failure.ts';
 
 /**
- * Opens all connections of a new session in parallel. A target that fails, or has not answered within `LIMITS.slowBegin`,
+ * Opens all connections of a new session in parallel. A target that fails, or has not answered within `LIMITS.slowTargetStartWait`,
  * joins the session later (`failOpen`). If all targets fail, `mcp_session_failed` is thrown with every reason. A session with
- * a single target or a `failClosed` backend needs all targets and waits up to `LIMITS.sessionBegin`.
+ * a single target or a `failClosed` backend needs all targets and waits up to `LIMITS.sessionStartTimeout`.
  */
 export async function connectAll(
   session: Session,
@@ -24,7 +24,7 @@ export async function connectAll(
   const needsAll = session.options.failClosed || connections.length === 1;
   const attempts = connections.map((connection) => new Attempt(connection));
   const all = Promise.all(attempts.map((attempt) => attempt.run(headers, observer)));
-  await within(needsAll ? LIMITS.sessionBegin : LIMITS.slowBegin, all);
+  await within(needsAll ? LIMITS.sessionStartTimeout : LIMITS.slowTargetStartWait, all);
   const missing = attempts.filter(({ isConnected }) => !isConnected);
   if (missing.length === 0) return;
   if (!needsAll && attempts.some(({ isConnected, isPending }) => isConnected || isPending)) {
@@ -33,7 +33,7 @@ export async function connectAll(
   }
   const problems = missing.map(({ connection, isPending, problem }) => ({
     target: connection.target.name,
-    problem: isPending ? connection.timeoutFailure(timeoutMessage(LIMITS.sessionBegin)) : problem,
+    problem: isPending ? connection.timeoutFailure(timeoutMessage(LIMITS.sessionStartTimeout)) : problem,
   }));
   const known = problems.find(({ problem }) => problem instanceof AppError);
   if (known !== undefined) throw known.problem;
@@ -51,17 +51,17 @@ export async function connectAll(
 
 /**
  * For list requests of a session that started without any target: waits for the first target, and then up to
- * `LIMITS.slowTogether` for the others, which are likely to be as slow. Otherwise a client that lists once, right after
+ * `LIMITS.listGracePeriod` for the others, which are likely to be as slow. Otherwise a client that lists once, right after
  * `initialize`, would get an empty list.
  */
 export async function waitForFirstTarget(session: Session, headers: readonly string[]): Promise<void> {
   const { connections, createdAt } = session;
-  const remaining = createdAt + LIMITS.sessionBegin - performance.now();
+  const remaining = createdAt + LIMITS.sessionStartTimeout - performance.now();
   if (remaining <= 0 || connections.some(({ version }) => version !== undefined)) return;
   const attempts = connections.map((connection) => connection.ready(headers));
   const all = Promise.allSettled(attempts);
   const first = Promise.any(attempts).then(
-    () => within(LIMITS.slowTogether, all),
+    () => within(LIMITS.listGracePeriod, all),
     // All have failed; the response to the list request gives the reasons.
     () => undefined,
   );

@@ -29,7 +29,7 @@ export interface Listing {
 
 /**
  * Lists these targets in parallel, all pages. Targets without the list count as empty. Unless the backend is `failClosed`,
- * targets that take longer than `LIMITS.slowTarget` are unavailable.
+ * targets that take longer than `LIMITS.targetResponseWait` are unavailable.
  */
 export async function listAll(
   call: ClientCall,
@@ -154,7 +154,7 @@ async function readPages(
       method,
       cursor === undefined && meta === undefined ? undefined : JSON.stringify({ ...meta, cursor }),
       headers,
-      LIMITS.listAnswer,
+      LIMITS.listPageTimeout,
     );
     items.push(...itemsOf(text, list));
     const next = (result as { nextCursor?: unknown } | null)?.nextCursor;

@@ -15,7 +15,7 @@ interface KnownList {
 /**
  * Cache of the names that the targets of a session have listed. With names without prefix, it finds the target of a call
  * without a list request to all targets. A list is requested again after `list_changed`, and for an unknown name, at most
- * once per `LIMITS.relist`.
+ * once per `LIMITS.relistInterval`.
  */
 export class NameIndex {
   readonly #known = new Map<string, KnownList>();
@@ -80,14 +80,14 @@ export class NameIndex {
   #isDue(connection: Connection, method: string): boolean {
     const known = this.#known.get(keyOf(connection, method));
     if (known === undefined) return true;
-    return known.names === undefined && performance.now() - known.receivedAt > LIMITS.relist;
+    return known.names === undefined && performance.now() - known.receivedAt > LIMITS.relistInterval;
   }
 
   #mayRefresh(method: string): boolean {
     // Sharing a request that is in flight costs nothing.
     if (this.#pending.has(method)) return true;
     const since = performance.now() - (this.#refreshedAt.get(method) ?? Number.NEGATIVE_INFINITY);
-    if (since <= LIMITS.relist) return false;
+    if (since <= LIMITS.relistInterval) return false;
     this.#refreshedAt.set(method, performance.now());
     return true;
   }

@@ -6,7 +6,7 @@ import type { Reply, RequestContext } from '../kernel/request-context.ts';
 export interface ResumableCall {
   /** The call has its response, which the client may have missed. */
   readonly isOver: boolean;
-  /** Called when the client has not reconnected within `LIMITS.resumeWithin`. */
+  /** Called when the client has not reconnected within `LIMITS.resumeTimeout`. */
   giveUp(): void;
   /** Resumes the stream after event number `after`. Undefined if later events were discarded. */
   resume(ctx: RequestContext, after: number): Reply | undefined;
@@ -29,7 +29,7 @@ export class ResumableCalls {
     return id;
   }
 
-  /** The client has disconnected. After `LIMITS.resumeWithin`, the call is given up. */
+  /** The client has disconnected. After `LIMITS.resumeTimeout`, the call is given up. */
   disconnected(id: string): void {
     const entry = this.#calls.get(id);
     if (entry === undefined) return;
@@ -37,7 +37,7 @@ export class ResumableCalls {
     entry.timer = setTimeout(() => {
       this.#calls.delete(id);
       entry.call.giveUp();
-    }, LIMITS.resumeWithin).unref();
+    }, LIMITS.resumeTimeout).unref();
   }
 
   /** Returns the call of an event id and the number of the event, for a client that reconnected. Undefined if unknown. */

@@ -95,7 +95,7 @@ export class ServerRequests {
   }
 
   /**
-   * Queues a request until the client opens a stream, for at most `LIMITS.streamOpening`. If `LIMITS.queuedMessages` requests
+   * Queues a request until the client opens a stream, for at most `LIMITS.firstStreamWait`. If `LIMITS.queuedMessages` requests
    * are queued, it is answered with an error.
    */
   queue(rpc: JsonRpcConnection, message: RpcMessage): void {
@@ -104,7 +104,7 @@ export class ServerRequests {
       return;
     }
     this.#waiting.push({ rpc, message });
-    this.#timer ??= setTimeout(() => this.#expire(), LIMITS.streamOpening);
+    this.#timer ??= setTimeout(() => this.#expire(), LIMITS.firstStreamWait);
   }
 
   /** Sends queued requests on a stream that the client has opened. */
@@ -160,12 +160,15 @@ export class ServerRequests {
 
   /**
    * Ends the stream of a call with its response. If the client has not answered requests of other calls on that stream, the
-   * response is held back for at most `LIMITS.heldResponse`: some clients drop such requests when the stream ends (mcp-go 1.2).
+   * response is held back for at most `LIMITS.heldResponseTimeout`: some clients drop such requests when the stream ends (mcp-go 1.2).
    */
   end(stream: EventStream, text: string): void {
     if (!this.#carriesOthers(stream)) stream.end(text);
     else
-      this.#held.set(stream, { text, timer: setTimeout(() => this.#endHeld(stream), LIMITS.heldResponse) });
+      this.#held.set(stream, {
+        text,
+        timer: setTimeout(() => this.#endHeld(stream), LIMITS.heldResponseTimeout),
+      });
   }
 
   /** Forgets all requests and sends held responses, at the end of the session. */

@@ -206,13 +206,13 @@ export class Session {
   }
 
   /**
-   * Whether the client may still open its first GET stream, for `LIMITS.streamOpening` after `initialized`. Servers request
+   * Whether the client may still open its first GET stream, for `LIMITS.firstStreamWait` after `initialized`. Servers request
    * roots as soon as they are initialized, before the client can have opened it.
    */
   get #mayOpenStream(): boolean {
     if (this.#hasHadStream) return false;
     return (
-      this.#initializedAt === undefined || performance.now() - this.#initializedAt < LIMITS.streamOpening
+      this.#initializedAt === undefined || performance.now() - this.#initializedAt < LIMITS.firstStreamWait
     );
   }
 

@@ -43,7 +43,7 @@ export function timeoutFailure(
   return new TargetFailure(message, `${at}${message}${diagnosis === undefined ? '' : `; ${diagnosis}`}`);
 }
 
-/** Settles like the promise, but rejects after `LIMITS.slowTarget` ms, after calling `onTimeout`. */
+/** Settles like the promise, but rejects after `LIMITS.targetResponseWait` ms, after calling `onTimeout`. */
 export function withTimeout<T>(
   promise: Promise<T>,
   onTimeout?: () => void,
@@ -52,8 +52,8 @@ export function withTimeout<T>(
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       onTimeout?.();
-      reject(timeoutFailure(target, timeoutMessage(LIMITS.slowTarget)));
-    }, LIMITS.slowTarget);
+      reject(timeoutFailure(target, timeoutMessage(LIMITS.targetResponseWait)));
+    }, LIMITS.targetResponseWait);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -4,12 +4,12 @@ import type { Target } from './target.ts';
 
 // Warnings about what targets send, each logged once and not with every message.
 
-/** Targets that sent invalid messages within `LIMITS.noiseInterval`, with the number since the last log line. */
+/** Targets that sent invalid messages within `LIMITS.invalidMessageLogInterval`, with the number since the last log line. */
 const REPORTED = new WeakMap<object, { count: number }>();
 
 /**
  * Logs that a target sent something that is not a JSON-RPC message and was dropped: the first time at once, then at most
- * once per `LIMITS.noiseInterval` with the number since. A server that prints to stdout may do so on every call.
+ * once per `LIMITS.invalidMessageLogInterval` with the number since. A server that prints to stdout may do so on every call.
  * `start` returns the beginning of the text, without secrets; it is only called for the first one.
  */
 export function logInvalidMessage(
@@ -29,7 +29,7 @@ export function logInvalidMessage(
     start: start(),
   });
   REPORTED.set(target, { count: 0 });
-  setTimeout(summarize, LIMITS.noiseInterval, target, log).unref();
+  setTimeout(summarize, LIMITS.invalidMessageLogInterval, target, log).unref();
 }
 
 function summarize(target: Pick<Target, 'name'>, log: Log): void {
@@ -43,7 +43,7 @@ function summarize(target: Pick<Target, 'name'>, log: Log): void {
     count: reported.count,
   });
   reported.count = 0;
-  setTimeout(summarize, LIMITS.noiseInterval, target, log).unref();
+  setTimeout(summarize, LIMITS.invalidMessageLogInterval, target, log).unref();
 }
 
 /** "Tool Names" of MCP 2025-11-25: 1 to 128 of these characters, unique within a server. */

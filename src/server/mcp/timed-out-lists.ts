@@ -9,15 +9,15 @@ interface TimedOutList {
 }
 
 /**
- * List requests to one target that exceeded `LIMITS.slowTarget`, by method. Until the result arrives, callers get an error
+ * List requests to one target that exceeded `LIMITS.targetResponseWait`, by method. Until the result arrives, callers get an error
  * at once instead of waiting, and share one request in flight per method. The late result is kept for the next caller, for
- * at most `LIMITS.listAnswer`.
+ * at most `LIMITS.listPageTimeout`.
  */
 export class TimedOutLists {
   readonly #late = new Map<string, TimedOutList>();
 
   /**
-   * The result of `send`, or a rejection after `LIMITS.slowTarget` ms. `onArrival` runs when a list that timed out has
+   * The result of `send`, or a rejection after `LIMITS.targetResponseWait` ms. `onArrival` runs when a list that timed out has
    * arrived after all.
    */
   request<Items>(method: string, send: () => Promise<Items>, onArrival: () => void): Promise<Items> {
@@ -32,7 +32,7 @@ export class TimedOutLists {
       return Promise.resolve(late.arrived.items as Items);
     }
     if (!late.isPending) this.#follow(method, send(), onArrival);
-    return Promise.reject(new Error(timeoutMessage(LIMITS.slowTarget)));
+    return Promise.reject(new Error(timeoutMessage(LIMITS.targetResponseWait)));
   }
 
   /** The target sent `list_changed`: late results are outdated. */
@@ -41,7 +41,7 @@ export class TimedOutLists {
   }
 
   #isExpired({ arrived }: TimedOutList): boolean {
-    return arrived !== undefined && performance.now() - arrived.at > LIMITS.listAnswer;
+    return arrived !== undefined && performance.now() - arrived.at > LIMITS.listPageTimeout;
   }
 
   #follow(method: string, sent: Promise<unknown>, onArrival: () => void): void {

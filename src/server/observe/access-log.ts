@@ -238,7 +238,7 @@ function isNumbered(ctx: RequestContext): boolean {
 
 /**
  * Warns on stderr when access-log lines are dropped because stdout is not read: at the first dropped line, then at most
- * once per `LIMITS.logLossWarning` ms while more are dropped.
+ * once per `LIMITS.logLossWarningInterval` ms while more are dropped.
  */
 export class DroppedLinesReporter {
   readonly #sink: LineSink;
@@ -275,6 +275,6 @@ export class DroppedLinesReporter {
       lost,
       total: this.count,
     });
-    this.#timer = setTimeout(() => this.#warn(), LIMITS.logLossWarning).unref();
+    this.#timer = setTimeout(() => this.#warn(), LIMITS.logLossWarningInterval).unref();
   }
 }

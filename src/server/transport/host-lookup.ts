@@ -17,7 +17,7 @@ type LookupCallback = (error: Error | null, addresses: readonly LookupAddress[])
  * take half a minute. To protect other lookups:
  *
  * - There is one lookup per name at a time, whatever number of connections wait for it, so it blocks one thread at most.
- * - Waiting connections fail after `LIMITS.hostLookup` (7 s). The lookup continues, and later connections use its result.
+ * - Waiting connections fail after `LIMITS.hostLookupTimeout` (7 s). The lookup continues, and later connections use its result.
  * - While lookups of a name fail, its last known addresses are used (RFC 8767), and each use starts another lookup. If the
  *   resolver answers that the name does not exist, they are discarded.
  *
@@ -51,7 +51,7 @@ export class HostLookup {
     if (host === undefined) {
       host = new Host((callback) => this.#system(hostname, { all: true, hints }, callback));
       const [oldest] = this.#hosts.keys();
-      if (this.#hosts.size >= LIMITS.lookedUpHosts && oldest !== undefined) this.#hosts.delete(oldest);
+      if (this.#hosts.size >= LIMITS.cachedHostLookups && oldest !== undefined) this.#hosts.delete(oldest);
       this.#hosts.set(hostname, host);
     }
     return host;
@@ -87,11 +87,11 @@ class Host {
     const slowTimer = setTimeout(() => {
       this.#isFailing = true;
       if (this.#known !== undefined) this.#answer(null, this.#known);
-    }, LIMITS.hostLookupPatience);
+    }, LIMITS.hostLookupFallbackAfter);
     const deadline = setTimeout(() => {
       this.#isOverdue = true;
       this.#answer(unresolved(), []);
-    }, LIMITS.hostLookup);
+    }, LIMITS.hostLookupTimeout);
     this.#systemLookup((error, addresses) => {
       clearTimeout(slowTimer);
       clearTimeout(deadline);

@@ -226,7 +226,7 @@ export class Reachability {
     const now = performance.now();
     if (this.#isLost || now < this.#quietUntil || !isUnreachable(error)) return;
     this.#isLost = true;
-    this.#quietUntil = now + LIMITS.upstreamWarning;
+    this.#quietUntil = now + LIMITS.upstreamWarningInterval;
     this.#log.warn('proxy::upstream', 'an upstream cannot be reached', {
       upstream: this.#address,
       problem: explainUpstreamError(error),

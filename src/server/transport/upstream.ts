@@ -69,7 +69,7 @@ export function createUpstream(
     maxHeaderSize: LIMITS.headerBytes,
     // Less than the 5 s of most servers: a request fails if the server closes the connection at the same moment.
     keepAliveTimeout: 4_000,
-    ...(isNamed ? { clientTtl: LIMITS.connectionAge } : {}),
+    ...(isNamed ? { clientTtl: LIMITS.connectionMaxAge } : {}),
     ...(connections === undefined ? {} : { connections }),
     pipelining: 1,
   });

@@ -18,7 +18,7 @@ export function coalesceSmallWrites(socket: Socket): void {
 function writeCoalesced(this: Socket, pieces: Piece[], written: (error?: Error | null) => void): void {
   let length = 0;
   for (const { chunk } of pieces) length += chunk.length;
-  if (length > LIMITS.joinedWriteBytes) {
+  if (length > LIMITS.coalescedWriteBytes) {
     Socket.prototype._writev?.call(this, pieces, written);
     return;
   }

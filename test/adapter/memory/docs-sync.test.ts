@@ -338,13 +338,13 @@ describe('syncs and the embedder', () => {
       let asked = 0;
       embedder.state.before = async () => {
         asked += 1;
-        if (asked === MEMORY_STORE_LIMITS.syncTogether) full.resolve();
+        if (asked === MEMORY_STORE_LIMITS.syncConcurrency) full.resolve();
         await open.promise;
       };
       const result = sync().run();
       await full.promise;
       await new Promise((resolve) => setImmediate(resolve));
-      expect(asked).toBe(MEMORY_STORE_LIMITS.syncTogether);
+      expect(asked).toBe(MEMORY_STORE_LIMITS.syncConcurrency);
       open.resolve();
       expect(await result).toMatchObject({ state: 'done', added: 20, embedded: 20, failed: 0 });
       const folders = [...store.relations.keys()].filter((key) => key.endsWith('BELONGS_TO'));

@@ -131,7 +131,7 @@ export function fakeStore(): FakeStore {
       ),
     byName: async (name, limit): Promise<Entity[]> =>
       [...kept.values()].filter((entity) => entity.name === name).slice(0, limit),
-    nearNames: async (name, limit) =>
+    similarNames: async (name, limit) =>
       [...kept.values()]
         .map((entity) => entity.name)
         .filter((other) => other.toLowerCase().includes(name.toLowerCase().slice(0, 3)))

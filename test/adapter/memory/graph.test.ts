@@ -135,7 +135,7 @@ describe('the start of a graph walk', () => {
     const store = await graph('install>use');
     expect(await walkGraph(store, { entityId: 'instal', maxDepth: 1 })).toEqual({
       root: undefined,
-      nearNames: ['install'],
+      similarNames: ['install'],
     });
   });
 });

@@ -58,7 +58,7 @@ test('a folder is synced into the embedded store, searched and walked, also afte
   ]);
   expect(await walkGraph(again.store, { entityId: 'Rate limit', maxDepth: 1 })).toMatchObject({
     root: undefined,
-    nearNames: ['Rate limits'],
+    similarNames: ['Rate limits'],
   });
 
   await rm(join(docs, 'limits.md'));

@@ -363,11 +363,11 @@ function graph(store: () => Store): void {
       [],
       EMBEDDER,
     );
-    expect((await store().nearNames('geting started', 3))[0]).toBe('Getting Started');
-    expect(await store().nearNames('getting-strated', 1)).toEqual(['Getting Started']);
-    expect(await store().nearNames('100%_sur', 5)).toEqual(['100%_sure']);
-    expect(await store().nearNames('xyzzy qwfp', 5)).toEqual([]);
-    for (const text of HOSTILE) await store().nearNames(text, 5);
+    expect((await store().similarNames('geting started', 3))[0]).toBe('Getting Started');
+    expect(await store().similarNames('getting-strated', 1)).toEqual(['Getting Started']);
+    expect(await store().similarNames('100%_sur', 5)).toEqual(['100%_sure']);
+    expect(await store().similarNames('xyzzy qwfp', 5)).toEqual([]);
+    for (const text of HOSTILE) await store().similarNames(text, 5);
   });
 
   test('edges are returned by direction, heaviest first and once each, including cycles and self-loops', async () => {

@@ -55,7 +55,7 @@ describe('HostLookup', () => {
   test('HostLookup times out, fails immediately while that lookup runs and uses its late result', async () => {
     const { asked, find } = scene();
     const waiting = find();
-    vi.advanceTimersByTime(LIMITS.hostLookup);
+    vi.advanceTimersByTime(LIMITS.hostLookupTimeout);
     expect(await waiting).toBe('LOOKUP_TIMEOUT');
     expect(await find()).toBe('LOOKUP_TIMEOUT');
     expect(asked).toHaveLength(1);
@@ -80,7 +80,7 @@ describe('HostLookup', () => {
     asked[2]?.(null, TWO);
 
     const silent = find();
-    vi.advanceTimersByTime(LIMITS.hostLookupPatience);
+    vi.advanceTimersByTime(LIMITS.hostLookupFallbackAfter);
     expect(await silent).toEqual(TWO);
     expect(await find()).toEqual(TWO);
     expect(asked).toHaveLength(4);
@@ -100,9 +100,9 @@ describe('HostLookup', () => {
     });
     const find = (name: string): Promise<unknown> =>
       new Promise((resolve) => forConnect(name, { all: true }, (error) => resolve(error?.code)));
-    for (let count = 0; count <= LIMITS.lookedUpHosts; count += 1) await find(`h${count}.test`);
+    for (let count = 0; count <= LIMITS.cachedHostLookups; count += 1) await find(`h${count}.test`);
     fails = true;
-    expect(await find(`h${LIMITS.lookedUpHosts}.test`)).toBeUndefined();
+    expect(await find(`h${LIMITS.cachedHostLookups}.test`)).toBeUndefined();
     expect(await find('h0.test')).toBe('EAI_AGAIN');
   });
 });

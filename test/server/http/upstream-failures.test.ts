@@ -179,13 +179,13 @@ describe.each([
 });
 
 describe('timeout of an MCP server', () => {
-  const limits = LIMITS as { sessionBegin: number };
-  const { sessionBegin } = limits;
+  const limits = LIMITS as { sessionStartTimeout: number };
+  const { sessionStartTimeout } = limits;
   beforeEach(() => {
-    limits.sessionBegin = 200;
+    limits.sessionStartTimeout = 200;
   });
   afterEach(() => {
-    limits.sessionBegin = sessionBegin;
+    limits.sessionStartTimeout = sessionStartTimeout;
   });
 
   test('an MCP server that does not answer in time is named in the access log', async () => {

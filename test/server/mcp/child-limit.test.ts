@@ -8,7 +8,7 @@ import { INITIALIZE, type McpSession, openSession, post } from '../../kit/mcp.ts
 import { until } from '../../kit/until.ts';
 
 // Sessions count as idle after a second or more; shorter limits behave the same.
-const limits = LIMITS as Record<'evictionIdle' | 'evictionListening' | 'childSlotWait', number>;
+const limits = LIMITS as Record<'evictionIdle' | 'evictionListening' | 'childSlotTimeout', number>;
 const before = { ...LIMITS };
 afterEach(() => void Object.assign(limits, before));
 

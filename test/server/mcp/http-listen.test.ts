@@ -8,10 +8,10 @@ import { type McpUpstream, mcpUpstream, type Received, type Script } from '../..
 import { until } from '../../kit/until.ts';
 
 // A failing server is retried every few seconds; a few milliseconds behave the same.
-const limits = LIMITS as { retryFirst: number; retryLast: number };
+const limits = LIMITS as { retryDelayMin: number; retryDelayMax: number };
 const before = { ...LIMITS };
 beforeEach(() => {
-  Object.assign(limits, { retryFirst: 5, retryLast: 20 });
+  Object.assign(limits, { retryDelayMin: 5, retryDelayMax: 20 });
 });
 afterEach(() => {
   Object.assign(limits, before);
@@ -131,7 +131,7 @@ describe('the GET stream of an HTTP target', () => {
   });
 
   test('an HTTP target that forgets every session immediately does not cause an endless series of new sessions', async () => {
-    limits.retryLast = 300;
+    limits.retryDelayMax = 300;
     const begun: number[] = [];
     const opened = new Set<unknown>();
     const script: Script = ({ verb, message, headers }, response) => {

@@ -9,10 +9,10 @@ import { type McpUpstream, mcpUpstream, type Received, type Script } from '../..
 import { until } from '../../kit/until.ts';
 
 // The waits between attempts add up to 11 s otherwise.
-const limits = LIMITS as { retryLast: number };
-const before = LIMITS.retryLast;
+const limits = LIMITS as { retryDelayMax: number };
+const before = LIMITS.retryDelayMax;
 afterEach(() => {
-  limits.retryLast = before;
+  limits.retryDelayMax = before;
 });
 
 const target = (up: McpUpstream) => ({ name: 'up', mcp: { host: up.url } });
@@ -117,7 +117,7 @@ describe('a response stream of an HTTP target that ends before the response', ()
   });
 
   test('a call fails after a few failed attempts to resume its stream, and is not sent again', async () => {
-    limits.retryLast = 100;
+    limits.retryDelayMax = 100;
     await using server = await hangingUp('id: a\nretry: 5\ndata: \n\n', (response) =>
       response.writeHead(500).end(),
     );

@@ -8,10 +8,10 @@ import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
 import { until } from '../../kit/until.ts';
 
-const limits = LIMITS as { relist: number };
-const { relist } = LIMITS;
+const limits = LIMITS as { relistInterval: number };
+const { relistInterval } = LIMITS;
 afterEach(() => {
-  limits.relist = relist;
+  limits.relistInterval = relistInterval;
 });
 
 const backend = { prefixMode: 'never' };
@@ -90,7 +90,7 @@ describe('the name cache of several targets without a prefix', () => {
       new Set(['Unknown tool: unknown']),
     );
     expect([lists(one.up), lists(two.up)]).toEqual([2, 2]);
-    limits.relist = -1;
+    limits.relistInterval = -1;
     await call(session, 'unknown');
     expect([lists(one.up), lists(two.up)]).toEqual([3, 3]);
   });
@@ -104,7 +104,7 @@ describe('the name cache of several targets without a prefix', () => {
     for (let turn = 0; turn < 5; turn += 1) expect(await call(session, 'a')).toBe('one says a');
     expect([lists(one.up), lists(two.up)]).toEqual([1, 1]);
     two.isFailing = false;
-    limits.relist = -1;
+    limits.relistInterval = -1;
     expect(await call(session, 'b')).toBe('two says b');
   });
 

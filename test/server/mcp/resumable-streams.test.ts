@@ -8,7 +8,7 @@ import { INITIALIZE, type Json, type McpSession, openSession } from '../../kit/m
 import { mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
 import { until } from '../../kit/until.ts';
 
-const limits = LIMITS as { resumeWithin: number; resumableStreams: number; replayBytes: number };
+const limits = LIMITS as { resumeTimeout: number; resumableStreams: number; replayBytes: number };
 const before = { ...LIMITS };
 afterEach(() => {
   Object.assign(limits, before);
@@ -144,7 +144,7 @@ describe('a resumable response stream', () => {
   });
 
   test('the call of a resumable response stream is cancelled when the client does not come back', async () => {
-    limits.resumeWithin = 100;
+    limits.resumeTimeout = 100;
     await using own = await stage();
     const first = await own.call();
     await first.next(isProgress(0));

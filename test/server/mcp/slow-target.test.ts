@@ -10,18 +10,18 @@ import { until } from '../../kit/until.ts';
 
 // The real limits are many seconds; one second, in which the other target starts, behaves the same.
 const limits = LIMITS as Record<
-  | 'slowBegin'
-  | 'slowTarget'
-  | 'slowTogether'
-  | 'sessionBegin'
+  | 'slowTargetStartWait'
+  | 'targetResponseWait'
+  | 'listGracePeriod'
+  | 'sessionStartTimeout'
   | 'initializeTimeout'
-  | 'listAnswer'
-  | 'retryFirst',
+  | 'listPageTimeout'
+  | 'retryDelayMin',
   number
 >;
 const before = { ...LIMITS };
 beforeEach(() => {
-  Object.assign(limits, { slowBegin: 1_000, slowTarget: 1_000 });
+  Object.assign(limits, { slowTargetStartWait: 1_000, targetResponseWait: 1_000 });
 });
 afterEach(() => {
   Object.assign(limits, before);
@@ -69,7 +69,7 @@ describe('a target that does not answer initialize', () => {
 
   test('a target that does not answer initialize delays no list after the session has begun, also while it is retried', async () => {
     limits.initializeTimeout = 1_500;
-    limits.retryFirst = 10;
+    limits.retryDelayMin = 10;
     const mark = newFile();
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent', `--mark=${mark}`), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
@@ -81,14 +81,14 @@ describe('a target that does not answer initialize', () => {
     });
     for (const method of ['tools/list', 'prompts/list', 'logging/setLevel'])
       longest = Math.max(longest, await took(session.request(method, { level: 'info' })));
-    expect(longest).toBeLessThan(limits.slowTarget / 2);
+    expect(longest).toBeLessThan(limits.targetResponseWait / 2);
   });
 
   test('a target that does not answer initialize delays no session by more than 2 s', async () => {
     Object.assign(limits, before);
-    expect(limits.slowBegin).toBe(2_000);
+    expect(limits.slowTargetStartWait).toBe(2_000);
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
-    expect(await took(openSession(`${gate.url}/mcp`))).toBeLessThan(limits.slowTarget / 2);
+    expect(await took(openSession(`${gate.url}/mcp`))).toBeLessThan(limits.targetResponseWait / 2);
   });
 
   test('calls to a target that does not answer initialize fail after a timeout with the reason', async () => {
@@ -102,7 +102,7 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('the log has the last stderr lines, without secrets, and the missing environment variables of a target that does not answer initialize', async () => {
-    Object.assign(limits, { sessionBegin: 1_500, initializeTimeout: 1_200 });
+    Object.assign(limits, { sessionStartTimeout: 1_500, initializeTimeout: 1_200 });
     const script = `
       console.error('connecting to https://me:hunter2@registry.example.com');
       setInterval(() => undefined, 1000)`;
@@ -128,7 +128,7 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('the last stderr lines of a single target that does not answer initialize are in the access log but not sent to the client', async () => {
-    limits.sessionBegin = 1_000;
+    limits.sessionStartTimeout = 1_000;
     const script = `console.error('waiting for the database'); setInterval(() => undefined, 1000)`;
     const stdio = { cmd: process.execPath, args: ['-e', script], inheritEnv: true };
     await using gate = await gateway(mcpConfig([{ name: 'dumb', stdio }]));
@@ -141,7 +141,7 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('a single target that does not answer initialize fails the session with an error to the client', async () => {
-    limits.sessionBegin = 1_500;
+    limits.sessionStartTimeout = 1_500;
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent')]));
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(status).toBe(500);
@@ -152,7 +152,7 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('lists wait for a slow target when all others fail, and then report the error of each', async () => {
-    Object.assign(limits, { slowBegin: 200, sessionBegin: 1_000 });
+    Object.assign(limits, { slowTargetStartWait: 200, sessionStartTimeout: 1_000 });
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('dead', '--exit=7')]));
     const session = await openSession(`${gate.url}/mcp`);
     const { error } = await session.request('tools/list');
@@ -163,7 +163,7 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('with failClosed a target that does not answer initialize fails the session after a timeout', async () => {
-    limits.sessionBegin = 1_500;
+    limits.sessionStartTimeout = 1_500;
     await using gate = await gateway(
       mcpConfig([chaos('dumb', '--silent'), chaos('well')], { backend: { failureMode: 'failClosed' } }),
     );
@@ -211,7 +211,7 @@ describe('a target that is slow to start', () => {
 
   test('a target that is slow to start does not delay the session when no other is up; lists wait for it, and it is started once', async () => {
     const [start, mark] = [newFile(), newFile()];
-    limits.slowBegin = 200;
+    limits.slowTargetStartWait = 200;
     await using gate = await gateway(
       mcpConfig(['one', 'two'].map((name) => chaos(name, `--starts-with=${start}`, `--mark=${mark}`))),
     );
@@ -222,7 +222,7 @@ describe('a target that is slow to start', () => {
       resources: { listChanged: true },
     });
     const listed = list(session);
-    expect(await isOpenAfter(listed, limits.slowTarget * 1.5)).toBe(true);
+    expect(await isOpenAfter(listed, limits.targetResponseWait * 1.5)).toBe(true);
     writeFileSync(start, '');
     // Both targets are equally slow to start: the first to answer waits for the other.
     expect(toolsOf(await listed)).toEqual(['one_echo', 'two_echo']);
@@ -231,7 +231,7 @@ describe('a target that is slow to start', () => {
 
   test('lists do not wait for a target that is slower than the first one to be ready', async () => {
     const start = newFile();
-    Object.assign(limits, { slowBegin: 200, slowTarget: 200, slowTogether: 100 });
+    Object.assign(limits, { slowTargetStartWait: 200, targetResponseWait: 200, listGracePeriod: 100 });
     await using gate = await gateway(
       mcpConfig([chaos('one', `--starts-with=${start}`), chaos('two', '--silent')]),
     );
@@ -250,9 +250,9 @@ describe('a target that is slow to list', () => {
       mcpConfig([chaos('slow', '--prompts=p', `--lists-with=${go}`), chaos('well')]),
     );
     const session = await openSession(`${gate.url}/mcp`);
-    expect(await took(list(session))).toBeGreaterThan(limits.slowTarget - 100);
+    expect(await took(list(session))).toBeGreaterThan(limits.targetResponseWait - 100);
     const again = list(session);
-    expect(await took(again)).toBeLessThan(limits.slowTarget / 2);
+    expect(await took(again)).toBeLessThan(limits.targetResponseWait / 2);
     expect((await again)._meta[UNAVAILABLE]).toEqual([{ name: 'slow', error: 'no answer within 1 s' }]);
     const heard = changes(session, 1);
     writeFileSync(go, '');
@@ -264,7 +264,7 @@ describe('a target that is slow to list', () => {
   });
 
   test('a target whose list is overdue is queried again without delaying the client', async () => {
-    limits.listAnswer = 1_200;
+    limits.listPageTimeout = 1_200;
     await using gate = await gateway(mcpConfig([chaos('slow', `--lists-with=${newFile()}`), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
     await list(session);
@@ -273,7 +273,7 @@ describe('a target that is slow to list', () => {
       longest = Math.max(longest, await took(list(session)));
       return (await asked(session)).length > 2;
     });
-    expect(longest).toBeLessThan(limits.slowTarget / 2);
+    expect(longest).toBeLessThan(limits.targetResponseWait / 2);
     expect(await asked(session)).toEqual(['tools/list', 'notifications/cancelled', 'tools/list']);
   });
 });

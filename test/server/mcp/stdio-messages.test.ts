@@ -75,9 +75,9 @@ describe('stdio lines', () => {
   });
 
   test('invalid stdio lines are logged once per target and minute over all sessions, with their number', async () => {
-    const limits = LIMITS as { noiseInterval: number };
-    const before = limits.noiseInterval;
-    limits.noiseInterval = 2_000;
+    const limits = LIMITS as { invalidMessageLogInterval: number };
+    const before = limits.invalidMessageLogInterval;
+    limits.invalidMessageLogInterval = 2_000;
     try {
       await using own = await gateway(mcpConfig([chaos('a'), chaos('b')]));
       const url = `${own.url}/mcp`;
@@ -95,7 +95,7 @@ describe('stdio lines', () => {
       await until(() => counted('a') === 39 && counted('b') === 39);
       expect(warnings('sent more').length).toBeLessThanOrEqual(4);
     } finally {
-      limits.noiseInterval = before;
+      limits.invalidMessageLogInterval = before;
     }
   });
 });

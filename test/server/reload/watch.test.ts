@@ -133,7 +133,7 @@ describe.concurrent('changes of the configuration file', () => {
     await until(() => logged(it.gate, 'Failed to reload config: test.yaml cannot be read') === 1);
     mkdirSync(it.folder);
     writeFileSync(it.file, config('back'));
-    await until(async () => (await send(it.gate.url)).text === 'back', LIMITS.watchPoll + 2_000);
+    await until(async () => (await send(it.gate.url)).text === 'back', LIMITS.watchPollInterval + 2_000);
   });
 });
 
@@ -143,7 +143,7 @@ describe('no reload', () => {
     for (let count = 0; count < 10_000; count += 1) utimesSync(it.file, count, count);
     writeFileSync(it.file, config('0'));
     for (let count = 0; count < 100; count += 1) appendFileSync(join(it.folder, 'other.log'), 'line\n');
-    await pause(LIMITS.reloadQuiet + 3 * LIMITS.watchEvents);
+    await pause(LIMITS.reloadDebounce + 3 * LIMITS.watchDebounce);
     writeFileSync(it.file, config('1'));
     await serves(it.gate, '1');
     expect(reloads(it.gate)).toBe(1);
@@ -216,7 +216,7 @@ describe('agctl proxy and reloads', () => {
     writeFileSync(file, config('1'));
     await using running = await serve(config('0'), { args: ['-f', file, '--no-watch'] });
     writeFileSync(file, config('2'));
-    await pause(LIMITS.reloadQuiet + 3 * LIMITS.watchEvents);
+    await pause(LIMITS.reloadDebounce + 3 * LIMITS.watchDebounce);
     expect((await send(running.url)).text).toBe('1');
     running.kill('SIGHUP');
     await until(() => running.stderr.includes('configuration reloaded'));

@@ -136,7 +136,7 @@ export class PostgresEngine implements Engine {
    */
   async #searchable(): Promise<number> {
     const known = this.#total;
-    if (known !== undefined && performance.now() - known.at < MEMORY_STORE_LIMITS.countAge)
+    if (known !== undefined && performance.now() - known.at < MEMORY_STORE_LIMITS.countMaxAge)
       return known.count;
     const at = performance.now();
     const [row] = await this.all('SELECT count(*) AS n FROM memory_entities WHERE words IS NOT NULL');

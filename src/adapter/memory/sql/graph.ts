@@ -34,7 +34,7 @@ export async function byName(sql: Sql, name: string, limit: number): Promise<Ent
  * Names that share the most trigrams with the requested one, then those with the smallest edit distance. Chunks are
  * excluded: there are many, and they are named after their document.
  */
-export async function nearNames(sql: Sql, name: string, limit: number): Promise<string[]> {
+export async function similarNames(sql: Sql, name: string, limit: number): Promise<string[]> {
   const wanted = name.toLowerCase().slice(0, 64);
   const pieces = new Set<string>();
   for (let at = 0; at + 3 <= wanted.length; at++) pieces.add(wanted.slice(at, at + 3));
@@ -47,7 +47,7 @@ export async function nearNames(sql: Sql, name: string, limit: number): Promise<
     `SELECT name, max(hits) AS likeness FROM
        (SELECT name, ${hits} AS hits FROM memory_entities WHERE type IN ('workspace', 'doc_file')) AS counted
      WHERE hits > 0 GROUP BY name ORDER BY likeness DESC, name LIMIT $1`,
-    [MEMORY_STORE_LIMITS.nearNames, ...patterns],
+    [MEMORY_STORE_LIMITS.similarNames, ...patterns],
   );
   return rows
     .map((row) => ({ name: text(row, 'name'), likeness: number(row, 'likeness') }))

@@ -11,7 +11,7 @@ import {
 import type { Store } from '../store.ts';
 import { appendTurn, sessions, turns } from './chat.ts';
 import { document, documents, putDocument, putEntities, removeDocuments } from './documents.ts';
-import { byName, edges, entities, nearNames, topology } from './graph.ts';
+import { byName, edges, entities, similarNames, topology } from './graph.ts';
 import { note, setNote, stats } from './overview.ts';
 import type { Engine } from './sql.ts';
 
@@ -78,7 +78,7 @@ export const OPERATIONS: { readonly [Name in Operation]: Entry<Name> } = {
     (engine, ...args) => engine.cosines(...args),
   ),
   byName: read<'byName'>((_, limit) => checkLimit(limit), byName),
-  nearNames: read<'nearNames'>((_, limit) => checkLimit(limit), nearNames),
+  similarNames: read<'similarNames'>((_, limit) => checkLimit(limit), similarNames),
   edges: read<'edges'>((_ids, _direction, limit) => checkLimit(limit), edges),
   topology: read<'topology'>((page) => checkLimit(page.limit), topology),
   stats: read<'stats'>(nothing, stats),

@@ -30,7 +30,7 @@ export async function* writeConfigDump(options: DumpOptions): AsyncGenerator<str
   let piece = '';
   for (const text of dumpTexts(options)) {
     piece += text;
-    if (piece.length < LIMITS.dumpPiece) continue;
+    if (piece.length < LIMITS.dumpChunkLength) continue;
     yield piece;
     piece = '';
     await nextTurn();

@@ -40,7 +40,7 @@ export class ChildSlots {
     return () => void this.#sources.delete(source);
   }
 
-  /** Takes a slot until `release`. Rejects with `overloaded` (503) if none becomes free within `LIMITS.childSlotWait`. */
+  /** Takes a slot until `release`. Rejects with `overloaded` (503) if none becomes free within `LIMITS.childSlotTimeout`. */
   async take(): Promise<void> {
     if (this.#waiting === 0 && this.#count < this.max) {
       this.#count += 1;
@@ -48,7 +48,7 @@ export class ChildSlots {
     }
     if (this.#waiting >= this.max) throw this.#overloaded();
     this.#waiting += 1;
-    const deadline = performance.now() + LIMITS.childSlotWait;
+    const deadline = performance.now() + LIMITS.childSlotTimeout;
     const turn = this.#last.then(() => this.#makeRoom(deadline));
     this.#last = turn.catch(() => undefined);
     try {
@@ -70,7 +70,8 @@ export class ChildSlots {
         throw this.#overloaded();
       const wait = first.idleFrom - performance.now();
       // Checked again after a short wait: the session may be used or end meanwhile.
-      if (wait > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(wait, LIMITS.childSlotLook)));
+      if (wait > 0)
+        await new Promise((resolve) => setTimeout(resolve, Math.min(wait, LIMITS.childSlotPollInterval)));
       else await first.evict();
     }
     this.#count += 1;

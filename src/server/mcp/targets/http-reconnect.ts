@@ -39,7 +39,7 @@ export async function listen(stream: Listening): Promise<void> {
           stream.message(text);
         });
         // Otherwise a server that ends each stream at once would get ten requests a second.
-        if (performance.now() - since > LIMITS.retryLast) wait.succeeded();
+        if (performance.now() - since > LIMITS.retryDelayMax) wait.succeeded();
         else wait.failed();
       } else {
         await response.body.dump();
@@ -77,11 +77,14 @@ class RetryWait {
 
   /**
    * Resolves at the time of the next attempt, or when `signal` is aborted. Waits at least as long as the server requested
-   * (`retry`, at most `LIMITS.streamRetryMax`), and at least `LIMITS.retryFirst`, since a server that sends `retry: 0` and
+   * (`retry`, at most `LIMITS.streamRetryMax`), and at least `LIMITS.retryDelayMin`, since a server that sends `retry: 0` and
    * ends each stream would otherwise cause a tight loop.
    */
   async next({ retry }: StreamPosition, signal: AbortSignal): Promise<void> {
-    const backOff = Math.min(LIMITS.retryFirst * 2 ** Math.max(0, this.failures - 1), LIMITS.retryLast);
+    const backOff = Math.min(
+      LIMITS.retryDelayMin * 2 ** Math.max(0, this.failures - 1),
+      LIMITS.retryDelayMax,
+    );
     // Jitter of up to a fifth, so that the sessions of a restarted target do not all reconnect at the same moment.
     const own = backOff * (1 + Math.random() / 5);
     const wait = Math.max(own, Math.min(retry ?? 0, LIMITS.streamRetryMax));

@@ -96,7 +96,7 @@ export class SharedChannel implements Channel {
     for (const uri of this.#subscriptions) {
       if (this.#hasOtherSubscriber(uri)) continue;
       const params = JSON.stringify({ uri });
-      rpc.call('resources/unsubscribe', params, [], LIMITS.slowTarget).catch(() => undefined);
+      rpc.call('resources/unsubscribe', params, [], LIMITS.targetResponseWait).catch(() => undefined);
     }
     await this.#server.leave(this, this.#process);
   }

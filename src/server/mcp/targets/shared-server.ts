@@ -36,7 +36,7 @@ export class SharedServer {
   #stopped: Promise<void> = Promise.resolve();
   #failure: unknown;
   #failedAt = Number.NEGATIVE_INFINITY;
-  #wait: number = LIMITS.retryFirst;
+  #wait: number = LIMITS.retryDelayMin;
   #nextToken = 1;
 
   constructor(target: Target, log: Log, open: (events: ChannelEvents) => Promise<Channel>) {
@@ -133,7 +133,7 @@ export class SharedServer {
     running.initialized.then(
       () => {
         isInitialized = true;
-        this.#wait = LIMITS.retryFirst;
+        this.#wait = LIMITS.retryDelayMin;
       },
       (error: Error) => {
         this.#ended(running, error, false);
@@ -178,7 +178,7 @@ export class SharedServer {
     this.#current = undefined;
     this.#failure = error;
     if (!wasReady && this.#failedAt !== Number.NEGATIVE_INFINITY)
-      this.#wait = Math.min(this.#wait * 2, LIMITS.retryLast);
+      this.#wait = Math.min(this.#wait * 2, LIMITS.retryDelayMax);
     this.#failedAt = performance.now();
   }
 

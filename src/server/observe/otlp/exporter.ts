@@ -89,7 +89,7 @@ export class BoundedExport implements SpanProcessor {
     if (this.#isClosed) return;
     this.dropped += count;
     const now = performance.now();
-    if (now - this.#lastWarning < LIMITS.spanWarning) return;
+    if (now - this.#lastWarning < LIMITS.spanWarningInterval) return;
     this.#lastWarning = now;
     this.#log.warn('telemetry::trace', 'spans were lost', { lost: this.dropped, problem });
   }

@@ -14,7 +14,7 @@ export type KeySource = () => Promise<Document>;
 
 /**
  * The provider's signing keys, loaded on first use and cached. They are loaded again in the background when they expire,
- * and at most every `LIMITS.keyRefetch` when a token names an unknown key. Concurrent callers share one load. If a load
+ * and at most every `LIMITS.keyRefetchInterval` when a token names an unknown key. Concurrent callers share one load. If a load
  * fails, the cached keys stay in use. Why this is not jose's `createRemoteJWKSet`: docs/decisions/0027.
  */
 export class KeySet {
@@ -54,24 +54,24 @@ export class KeySet {
   /** Starts loading expired keys again. Requests do not wait for it: they use the old keys meanwhile. */
   keepFresh(): void {
     if (this.#keys === undefined || this.#now() < this.#expiresAt) return;
-    if (this.#now() - this.#loadedAt >= LIMITS.keyRefetch) void this.#loadOnce();
+    if (this.#now() - this.#loadedAt >= LIMITS.keyRefetchInterval) void this.#loadOnce();
   }
 
   /**
    * Loads the keys for a token whose key is not among them. The first load of all, and one that is under way already, do
    * not count as a load for an unknown `kid`. Rejects with `KeySetUnavailableError` if there are no keys at all; for
-   * `LIMITS.retryLast` after a failed load, it does so without another attempt.
+   * `LIMITS.retryDelayMax` after a failed load, it does so without another attempt.
    */
   async loadFor(kid: string): Promise<void> {
     if (this.#keys === undefined) {
-      if (this.#loading !== undefined || this.#now() - this.#loadedAt >= LIMITS.retryLast)
+      if (this.#loading !== undefined || this.#now() - this.#loadedAt >= LIMITS.retryDelayMax)
         await this.#loadOnce();
       if (this.#keys === undefined) throw new KeySetUnavailableError(this.#problem);
       return;
     }
     await this.#loading;
     if (this.#keys.has(kid)) return;
-    if (this.#now() - this.#unknownKidAt < LIMITS.keyRefetch) return this.#loading;
+    if (this.#now() - this.#unknownKidAt < LIMITS.keyRefetchInterval) return this.#loading;
     this.#unknownKidAt = this.#now();
     this.#log.debug('auth', 'a token names an unknown key: the keys are loaded again');
     await this.#loadOnce();

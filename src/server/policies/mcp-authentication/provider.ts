@@ -135,7 +135,7 @@ export class ServerMetadata {
     } catch (error) {
       this.#problem = messageOf(error);
       log.warn('auth', 'metadata of the identity provider could not be read', { problem: this.#problem });
-      const delay = this.#document === undefined ? LIMITS.retryLast : LIMITS.keyRefetch;
+      const delay = this.#document === undefined ? LIMITS.retryDelayMax : LIMITS.keyRefetchInterval;
       this.#nextFetchAt = performance.now() + delay;
     }
   }

@@ -46,7 +46,7 @@ export function invalidToken(
   if (unavailable)
     throw new AppError('keys_unavailable', {
       detail: error.message,
-      headers: ['retry-after', String(LIMITS.retryLast / 1000)],
+      headers: ['retry-after', String(LIMITS.retryDelayMax / 1000)],
     });
   throw new AppError('token_invalid', {
     detail: error.message,

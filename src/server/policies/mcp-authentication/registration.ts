@@ -83,7 +83,7 @@ function isLoopbackUrl(value: unknown): boolean {
 
 /**
  * Rate limit of client registrations, which need no authentication: a loop could fill the provider with clients, while a
- * client registers only once. Limited per address (`LIMITS.registrationsPerAddress` in `LIMITS.registrationsTime`), and in
+ * client registers only once. Limited per address (`LIMITS.registrationsPerAddress` in `LIMITS.registrationsInterval`), and in
  * total (`LIMITS.registrations`), because IPv6 addresses are plentiful.
  */
 export class RegistrationLimit {
@@ -93,8 +93,8 @@ export class RegistrationLimit {
 
   constructor(limits: Limits) {
     this.#limits = limits;
-    const { registrations, registrationsTime } = limits;
-    this.#all = new TokenBucket(registrations, 1, registrationsTime / registrations, performance.now());
+    const { registrations, registrationsInterval } = limits;
+    this.#all = new TokenBucket(registrations, 1, registrationsInterval / registrations, performance.now());
   }
 
   /** Number of addresses with a bucket. */
@@ -125,7 +125,7 @@ export class RegistrationLimit {
     if (this.#byAddress.size >= this.#limits.registrationAddresses)
       this.#byAddress.delete(this.#byAddress.keys().next().value as string);
     const most = this.#limits.registrationsPerAddress;
-    const bucket = new TokenBucket(most, 1, this.#limits.registrationsTime / most, now);
+    const bucket = new TokenBucket(most, 1, this.#limits.registrationsInterval / most, now);
     this.#byAddress.set(address, bucket);
     return bucket;
   }

@@ -6,9 +6,9 @@ import { LIMITS } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 
 /**
- * Reports changed files once they have not changed for `LIMITS.reloadQuiet`. Watches their folders, so it does not matter
+ * Reports changed files once they have not changed for `LIMITS.reloadDebounce`. Watches their folders, so it does not matter
  * how a file is written: in place, by renaming, by deleting and creating it, or by changing a symbolic link. Events only
- * trigger a check; polling every `LIMITS.watchPoll` finds changes without events, as on network file systems.
+ * trigger a check; polling every `LIMITS.watchPollInterval` finds changes without events, as on network file systems.
  */
 export class FileWatch {
   readonly #log: Log;
@@ -29,7 +29,7 @@ export class FileWatch {
   constructor(log: Log, changed: (files: readonly string[]) => void) {
     this.#log = log;
     this.#changed = changed;
-    this.#poll = setInterval(() => void this.#check(), LIMITS.watchPoll).unref();
+    this.#poll = setInterval(() => void this.#check(), LIMITS.watchPollInterval).unref();
   }
 
   /** Replaces the set of watched files (absolute paths). Resolves once they are watched. */
@@ -53,7 +53,7 @@ export class FileWatch {
     this.#checkTimer ??= setTimeout(() => {
       this.#checkTimer = undefined;
       void this.#check();
-    }, LIMITS.watchEvents);
+    }, LIMITS.watchDebounce);
   }
 
   /** Runs one check at a time. A request during a check starts another one after it. */
@@ -98,7 +98,7 @@ export class FileWatch {
     if (this.#dirty.size === 0) this.#dirtySince = now;
     this.#dirty.add(file);
     clearTimeout(this.#quiet);
-    const wait = Math.min(LIMITS.reloadQuiet, Math.max(0, this.#dirtySince + LIMITS.reloadLongest - now));
+    const wait = Math.min(LIMITS.reloadDebounce, Math.max(0, this.#dirtySince + LIMITS.reloadMaxDelay - now));
     this.#quiet = setTimeout(() => void this.#notify(), wait);
   }
 
@@ -106,7 +106,7 @@ export class FileWatch {
     // A change whose event has not been checked yet restarts the wait.
     const since = performance.now() - this.#dirtySince;
     const timer = this.#quiet;
-    if (since < LIMITS.reloadLongest) await this.#check();
+    if (since < LIMITS.reloadMaxDelay) await this.#check();
     if (this.#isClosed || this.#quiet !== timer) return;
     const files = [...this.#dirty];
     this.#dirty = new Set();

@@ -140,7 +140,7 @@ function Waiting({
 }): ReactNode {
   const now = useSeconds();
   const waited = Math.max(0, Math.round((now - state.since) / 1000));
-  const isSilent = now - state.alive > LIMITS.traceSilence;
+  const isSilent = now - state.alive > LIMITS.traceKeepaliveTimeout;
   const { data } = useOverview();
   const command = data === undefined ? undefined : firstRequest(data);
   return (

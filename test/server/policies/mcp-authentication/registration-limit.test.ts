@@ -7,7 +7,7 @@ import { protectedGateway, signIn } from '../../../kit/sign-in.ts';
 const MOST = 5;
 const ALL = 12;
 const LIMITS = {
-  limits: { registrationsPerAddress: MOST, registrations: ALL, registrationsTime: 3_600_000 },
+  limits: { registrationsPerAddress: MOST, registrations: ALL, registrationsInterval: 3_600_000 },
 };
 
 const SERVER = '/.well-known/oauth-authorization-server';

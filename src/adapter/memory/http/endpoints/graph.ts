@@ -22,7 +22,7 @@ export const graph = defineEndpoint({
   async run({ query: { entityId, ...asked }, memory }) {
     if (entityId === undefined) return topology(memory, asked);
     const found = await walkGraph(memory.store, { entityId, ...asked });
-    if (found.root === undefined) throw unknown(entityId, found.nearNames);
+    if (found.root === undefined) throw unknown(entityId, found.similarNames);
     return { body: found };
   },
 });
