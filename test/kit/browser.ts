@@ -1,6 +1,7 @@
 import type { Browser } from 'playwright-core';
 import { test } from 'vitest';
 import { CHROMIUM, hasChromium, sharedChromium } from './chromium.ts';
+import { closeSharedPage, releaseSharedPage } from './shared-page.ts';
 
 const say = (name: string): void =>
   void process.stderr.write(
@@ -19,15 +20,21 @@ export function sharedBrowser(file: string): { readonly browserTest: typeof brow
   return { browserTest: skippable };
 }
 
-/** Each test opens contexts of its own in the one browser of its worker. */
+/** Each test uses the one browser of its worker. */
 function skippable(name: string, run: (browser: Browser) => Promise<void>): void {
   test.skipIf(!hasChromium)(name, { timeout: 30_000 }, async () => {
     const browser = await sharedChromium();
     try {
       await run(browser);
+    } catch (error) {
+      await closeSharedPage();
+      throw error;
     } finally {
       // What stays open goes on asking its server.
-      await Promise.all(browser.contexts().map((context) => context.close()));
+      const kept = await releaseSharedPage();
+      await Promise.all(
+        browser.contexts().map((context) => (context === kept ? undefined : context.close())),
+      );
     }
   });
 }

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, ConsoleMessage, Page, Request } from 'playwright-core';
 import { expect } from 'vitest';
+import { ownPage, type PageOptions, sharedPage } from './shared-page.ts';
 
 /** The built memory dashboard. */
 export const MEMORY_PAGES = fileURLToPath(new URL('../../dist/web/memory', import.meta.url));
@@ -17,22 +18,25 @@ export interface WatchedPage {
   readonly problems: readonly string[];
 }
 
-/** A page that notes what it should not do. */
+/**
+ * A page that notes what it should not do: the shared one of this worker, or one of its own if that is in use or the
+ * test asks for it.
+ */
 export async function watchedPage(
   browser: Browser,
   url: string,
-  options: BrowserContextOptions = {},
+  { isOwn = false, ...options }: PageOptions & { readonly isOwn?: boolean } = {},
 ): Promise<WatchedPage> {
-  const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
-  const page = await context.newPage();
+  const shared = isOwn ? undefined : await sharedPage(browser, options);
+  const page = shared ?? (await ownPage(browser, options));
   page.setDefaultTimeout(15_000);
   const elsewhere: string[] = [];
   const problems: string[] = [];
-  context.on('request', (request) => {
+  page.context().on('request', (request: Request) => {
     if (!request.url().startsWith(url) && !request.url().startsWith('blob:')) elsewhere.push(request.url());
   });
   page.on('pageerror', (error) => problems.push(error.message));
-  page.on('console', (message) => {
+  page.on('console', (message: ConsoleMessage) => {
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
       problems.push(message.text());
   });

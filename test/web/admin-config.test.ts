@@ -40,7 +40,6 @@ async function open(browser: Browser, { uiWrite = true, width = 1000, query = ''
     problems,
     file: join(folder.path, 'test.yaml'),
     [Symbol.asyncDispose]: async () => {
-      await page.context().close();
       await running.close();
       await folder.remove();
     },

@@ -154,7 +154,7 @@ browserTest('the requests page reports an unreachable gateway and reconnects to 
 browserTest(
   'the requests page closes its stream in the background and catches up when it is visible again',
   async (browser) => {
-    const { page } = await watchedPage(browser, ui.gate.admin);
+    const { page } = await watchedPage(browser, ui.gate.admin, { isOwn: true });
     await page.clock.install();
     await page.goto(`${ui.url}/requests`);
     await page

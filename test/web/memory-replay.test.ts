@@ -45,7 +45,7 @@ beforeAll(async () => {
 afterAll(() => backend[Symbol.asyncDispose]());
 
 browserTest('the replay page selects a session, steps and plays by keyboard alone', async (browser) => {
-  const { page, problems } = await watchedPage(browser, backend.url);
+  const { page, problems } = await watchedPage(browser, backend.url, { isOwn: true });
   await page.clock.install();
   await page.goto(`${backend.url}/ui/replay`);
   const session = page.getByRole('link', { name: 'chat-1' });
