@@ -2,7 +2,7 @@ import { join, relative } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { KNOWN_FLAKY, retriedReporter } from './test/kit/known-flaky.ts';
-import { ISOLATED, slowFiles } from './test/kit/selection.ts';
+import { slowFiles } from './test/kit/selection.ts';
 
 /** `npm run test:interop` sets it: its tests need other people's software, and run alone. */
 const isInterop = process.env['AGCTL_INTEROP'] !== undefined;
@@ -11,10 +11,8 @@ const isInterop = process.env['AGCTL_INTEROP'] !== undefined;
 class LongFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const slow = new Set(slowFiles());
-    const rank = ({ moduleId, project }: TestSpecification): number => {
-      if (project.config.isolate) return 0;
-      return slow.has(relative(import.meta.dirname, moduleId)) ? 1 : 2;
-    };
+    const rank = ({ moduleId }: TestSpecification): number =>
+      slow.has(relative(import.meta.dirname, moduleId)) ? 0 : 1;
     return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
   }
 }
@@ -36,26 +34,9 @@ export default defineConfig(({ mode }) => ({
       ...(process.env['GITHUB_ACTIONS'] === undefined ? [] : ['github-actions']),
       retriedReporter(),
     ],
-    // `npm run test:fast`.
-    exclude: mode === 'fast' ? slowFiles() : [],
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'isolated',
-          include: isInterop ? ['test/interop/**/*.test.ts'] : ISOLATED,
-        },
-      },
-      {
-        // Loading the whole of `src` takes a second for each file; these load it once for each worker.
-        extends: true,
-        test: {
-          name: 'shared',
-          isolate: false,
-          include: isInterop ? [] : ['test/**/*.test.ts'],
-          exclude: ['test/interop/**', ...ISOLATED, ...(mode === 'fast' ? slowFiles() : [])],
-        },
-      },
-    ],
+    include: isInterop ? ['test/interop/**/*.test.ts'] : ['test/**/*.test.ts'],
+    exclude: [...(isInterop ? [] : ['test/interop/**']), ...(mode === 'fast' ? slowFiles() : [])],
+    // Loading the whole of `src` takes a second for each file; a worker loads it once.
+    isolate: isInterop,
   },
 }));

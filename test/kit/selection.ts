@@ -7,9 +7,6 @@ const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8')
 /** Test files of `npm test`, relative to the project. */
 const FILES = globSync('test/**/*.test.ts', { cwd: PROJECT, exclude: ['test/interop/**'] });
 
-/** Files that replace a module for themselves, so that they cannot share loaded modules with others. */
-export const ISOLATED = FILES.filter((file) => read(file).includes('vi.mock('));
-
 /** Files that take seconds because they wait, repeat or measure. `npm run test:fast` leaves them out. */
 const LONG = [
   'test/adapter/adapter.test.ts',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Limits } from '../../core/limits.ts';
 import { resolverFor } from '../expressions/variable.ts';
 import { defineBackend } from '../kernel/backend.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
@@ -54,6 +55,7 @@ export const llmFields = {
 /** The compiled configuration of one LLM backend, shared by its calls. */
 export interface LlmRuntime extends ModelListing {
   readonly maxBodySize: number;
+  readonly limits: Limits;
   readonly requestGuardrails: readonly Webhook[];
   readonly responseGuardrails: readonly Webhook[];
 }
@@ -110,6 +112,7 @@ export const llm = defineBackend({
       ],
       startedAt: Math.floor(Date.now() / 1000),
       maxBodySize: context.settings.maxBufferSize,
+      limits: context.settings.limits,
       requestGuardrails: guardrails?.request ?? [],
       responseGuardrails: guardrails?.response ?? [],
     };
@@ -248,6 +251,7 @@ async function callModel(
   if (endpoint.isPassthrough && !allowsPassthrough(ctx, model)) throw unknownCall(ctx);
   const providerModel = model.model ?? target?.model;
   const call: LlmCall = {
+    limits: runtime.limits,
     operation: endpoint.operation,
     provider: model.provider.telemetryName,
     requestModel: requested,

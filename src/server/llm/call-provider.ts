@@ -1,5 +1,4 @@
 import { AppError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import { HeaderList, withoutFields } from '../kernel/header-list.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
@@ -101,7 +100,7 @@ async function sendToProvider(
     client: ctx,
     // Streams have their own idle timer, which ends them with an event. This one covers other responses to a stream
     // request.
-    bodyIdle: (timeouts?.idle ?? LIMITS.streamIdle) * (body.get('stream') === true ? 2 : 1),
+    bodyIdle: (timeouts?.idle ?? call.limits.streamIdle) * (body.get('stream') === true ? 2 : 1),
     ...(timeouts?.request === undefined ? {} : { timeout: timeouts.request }),
   });
   const {

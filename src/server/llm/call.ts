@@ -1,3 +1,4 @@
+import type { Limits } from '../../core/limits.ts';
 import { Slot } from '../kernel/slot.ts';
 import type { Completion, PromptMessage, StreamedCompletion } from './conversation.ts';
 import type { ProviderError } from './errors.ts';
@@ -5,6 +6,8 @@ import type { Usage } from './usage.ts';
 
 /** The state of one LLM call, for the access log and for expressions (`llm.*`). Filled in during the call. */
 export interface LlmCall {
+  /** Limits of its stream. */
+  readonly limits: Pick<Limits, 'streamIdle' | 'streamFrameBytes'>;
   readonly operation: 'chat' | 'text_completion' | 'embeddings' | 'responses' | 'other';
   /** Name of the provider in telemetry and price catalogs. */
   readonly provider: string;

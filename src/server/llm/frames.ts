@@ -1,5 +1,4 @@
 import { createParser } from 'eventsource-parser';
-import { LIMITS } from '../../core/limits.ts';
 
 const CR = 13;
 const LF = 10;
@@ -16,9 +15,15 @@ export class OversizedFrameError extends Error {}
  * eventsource-parser cannot do this, because it returns values without their bytes.
  */
 export class FrameSplitter {
+  readonly #maxBytes: number;
   #pending: Buffer = Buffer.alloc(0);
   /** Number of bytes of `#pending` that were already searched. */
   #searched = 0;
+
+  /** `maxBytes` bounds one event: `LIMITS.streamFrameBytes`. */
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
 
   /** Adds a chunk and returns the frames completed by it. Throws `OversizedFrameError`. */
   push(chunk: Buffer): Buffer[] {
@@ -33,7 +38,7 @@ export class FrameSplitter {
       this.#pending = this.#pending.subarray(end);
       this.#searched = 0;
     }
-    if (this.#pending.length > LIMITS.streamFrameBytes)
+    if (this.#pending.length > this.#maxBytes)
       throw new OversizedFrameError('an event of the stream is too long');
     return frames;
   }

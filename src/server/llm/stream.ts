@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import { AppError, ERRORS, messageOf, type Reason } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { backendTimeouts } from '../kernel/backend.ts';
 import type { RequestContext } from '../kernel/request-context.ts';
 import { type BodySink, responseSink, type UpstreamBody } from '../transport/upstream-body.ts';
@@ -21,7 +20,7 @@ export class LlmStream {
   readonly #upstream: UpstreamBody;
   readonly #meter: StreamMeter;
   readonly #guard: StreamGuard | undefined;
-  readonly #frames = new FrameSplitter();
+  readonly #frames: FrameSplitter;
   #response: BodySink | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #pending: Promise<void> = Promise.resolve();
@@ -36,6 +35,7 @@ export class LlmStream {
   ) {
     this.#ctx = ctx;
     this.#call = call;
+    this.#frames = new FrameSplitter(call.limits.streamFrameBytes);
     this.#upstream = upstream;
     this.#meter = meter;
     this.#guard = guard;
@@ -60,7 +60,7 @@ export class LlmStream {
 
   /** Idle timeout of the provider in ms; 0 for none. Default: `LIMITS.streamIdle`. */
   get #idle(): number {
-    return backendTimeouts.get(this.#ctx)?.idle ?? LIMITS.streamIdle;
+    return backendTimeouts.get(this.#ctx)?.idle ?? this.#call.limits.streamIdle;
   }
 
   discard(): void {

@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   answering,
   CHAT,
@@ -14,10 +14,7 @@ import {
 import { until } from '../../kit/until.ts';
 
 // Minutes of silence are too long for a test.
-vi.mock(import('../../../src/core/limits.ts'), async (original) => {
-  const { LIMITS } = await original();
-  return { LIMITS: { ...LIMITS, streamIdle: 300 } as unknown as typeof LIMITS };
-});
+const SHORT = { options: { limits: { streamIdle: 300 } } };
 
 const STREAM = { ...CHAT, stream: true };
 const KEY = { apiKey: 'sk-of-the-gateway' };
@@ -111,7 +108,7 @@ describe('a stalled provider response in place of a stream', () => {
           hasLeft = true;
         });
       });
-      await using served = await llmGateway(provider, more);
+      await using served = await llmGateway(provider, { ...SHORT, ...more });
       const reply = await chat(served, STREAM).catch(() => undefined);
       // The beginning of a response is forwarded at once; errors and guarded responses are read completely first.
       expect(reply?.status).toBe(status === 200 && !('llm' in more) ? undefined : 504);

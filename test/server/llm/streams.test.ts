@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { AT_ONCE } from '../../kit/at-once.ts';
 import {
   answering,
@@ -22,10 +22,7 @@ import { until } from '../../kit/until.ts';
 import { rawUpstream } from '../../kit/upstream.ts';
 
 // A minute of silence is too long for a test, and a megabyte for its loop over every byte.
-vi.mock(import('../../../src/core/limits.ts'), async (original) => {
-  const { LIMITS } = await original();
-  return { LIMITS: { ...LIMITS, streamIdle: 300, streamFrameBytes: 10_000 } as unknown as typeof LIMITS };
-});
+const SHORT = { options: { limits: { streamIdle: 300, streamFrameBytes: 10_000 } } };
 
 const STREAM = { ...CHAT, stream: true };
 const tokens = (...words: string[]): string => words.map((content) => chunk({ content })).join('');
@@ -145,7 +142,7 @@ describe('LLM streams', () => {
         });
       }),
     );
-    await using served = await llmGateway(provider);
+    await using served = await llmGateway(provider, SHORT);
     const reply = await chat(served, STREAM);
     expect(reply.text.slice(tokens('Hel').length)).toContain('"code":"stream_idle"');
     expect(reply.text).not.toContain('[DONE]');
@@ -157,7 +154,7 @@ describe('LLM streams', () => {
     await using provider = await llmProvider(
       streaming((response) => response.write(`data: ${'x'.repeat(20_000)}`)),
     );
-    await using served = await llmGateway(provider);
+    await using served = await llmGateway(provider, SHORT);
     const reply = await chat(served, STREAM);
     expect(reply.text).toMatch(/^data: \{"error":.*"code":"upstream_failed"/);
     expect(await served.accessLine(1)).toMatchObject({ error: 'an event of the stream is too long' });
@@ -275,7 +272,7 @@ describe('responses in place of a stream', () => {
         left = true;
       });
     });
-    await using served = await llmGateway(provider, more);
+    await using served = await llmGateway(provider, { ...SHORT, ...more });
     const reply = await chat(served).catch(() => undefined);
     // Its beginning was already sent, so only closing the connection can signal the error.
     expect(reply?.status).toBe('llm' in more ? 504 : undefined);

@@ -267,7 +267,8 @@ describe('label limits', () => {
   test('models of successful calls have their own label up to a limit', async () => {
     const metrics = new Metrics();
     const route = new RouteSeries(metrics.families, []);
-    const call = { operation: 'chat', provider: 'openai', streaming: false, request: {} } as const;
+    const called = { operation: 'chat', provider: 'openai', streaming: false, request: {} } as const;
+    const call = { ...called, limits: LIMITS };
     for (let i = 0; i < LIMITS.metricLabelValues + 5; i++)
       metrics.recordLlm({ ...call, requestModel: `m${i}` }, 1, true, route);
     metrics.recordLlm({ ...call, requestModel: 'refused' }, 1, false, route);
