@@ -66,10 +66,11 @@ export class EventStream {
   /**
    * Makes the stream resumable; call it before the first event. Events get ids that begin with `id`. An initial event
    * without data informs the client that it can reconnect after `retry` ms (MCP 2025-11-25, "Sending Messages").
+   * At most `maxBytes` of events are kept for it.
    */
-  makeResumable(id: string, retry: number): void {
+  makeResumable(id: string, retry: number, maxBytes: number): void {
     if (this.#wasAttached || this.#waiting.length > 0 || this.#replay !== undefined) return;
-    this.#replay = new EventReplay(id);
+    this.#replay = new EventReplay(id, maxBytes);
     this.#waiting.push(this.#replay.first(retry));
   }
 
@@ -231,16 +232,18 @@ function startHeartbeat(): void {
 /**
  * Buffers the events of one stream so that a client that lost its connection can request them again (`Last-Event-ID`).
  * The last event is always kept, because it may be the response; older events are dropped once the buffer exceeds
- * `LIMITS.replayBytes`.
+ * `maxBytes`.
  */
 class EventReplay {
   readonly #id: string;
+  readonly #maxBytes: number;
   #next = 0;
   #kept: { readonly number: number; readonly frame: string }[] = [];
   #bytes = 0;
 
-  constructor(id: string) {
+  constructor(id: string, maxBytes: number) {
     this.#id = id;
+    this.#maxBytes = maxBytes;
   }
 
   /**
@@ -257,7 +260,7 @@ class EventReplay {
     const frame = formatEvent(data, event, this.#nextId());
     this.#kept.push({ number, frame });
     this.#bytes += frame.length;
-    while (this.#kept.length > 1 && this.#bytes > LIMITS.replayBytes)
+    while (this.#kept.length > 1 && this.#bytes > this.#maxBytes)
       this.#bytes -= this.#kept.shift()?.frame.length ?? 0;
     return frame;
   }

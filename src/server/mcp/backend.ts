@@ -83,6 +83,7 @@ export const mcp = defineBackend({
         prefixed,
         failClosed: config.failureMode === 'failClosed',
         log: context.log,
+        limits: context.settings.limits,
       },
       mcpProcessOf(context.settings),
     );
@@ -173,6 +174,7 @@ function compileTarget(config: McpBackendConfig['targets'][number], context: Com
     });
     return {
       name: config.name,
+      limits: context.settings.limits,
       resumable: false,
       endpoint: undefined,
       open: () => Promise.reject(new Error('not configured')),

@@ -44,7 +44,7 @@ export class Connection {
   #failedAt = 0;
   /** The last failure. */
   #failure: unknown;
-  #backOff: number = LIMITS.retryDelayMin;
+  #backOff: number;
   #closed = false;
   #joinsLate = false;
   #isResumed = false;
@@ -55,7 +55,7 @@ export class Connection {
   #unavailable: string | undefined;
   /** Headers of the client's GET request, for opening the server's stream. Undefined until a client opens one. */
   #listenHeaders: readonly string[] | undefined;
-  readonly timedOutLists = new TimedOutLists();
+  readonly timedOutLists: TimedOutLists;
   /** Requests that are sent again to a restarted server. */
   readonly replayed = new ReplayedRequests();
   /** Why the target is not available, for the log and the admin server; undefined while it is available. */
@@ -73,6 +73,8 @@ export class Connection {
     onUnrelated: (connection: Connection, message: RpcMessage, rpc: JsonRpcConnection) => void,
   ) {
     this.target = target;
+    this.timedOutLists = new TimedOutLists(target);
+    this.#backOff = target.limits.retryDelayMin;
     this.#log = log;
     this.#initializeParams = initializeParams;
     this.#onUnrelated = onUnrelated;
@@ -109,7 +111,7 @@ export class Connection {
   readySoon(headers: readonly string[], isList = false): Promise<Ready> {
     const ready = this.ready(headers);
     if (!isList || this.#unavailable === undefined || this.#rpc !== undefined)
-      return withTimeout(ready, undefined, this.target);
+      return withTimeout(ready, this.target.limits, undefined, this.target);
     ready.catch(() => undefined);
     return Promise.reject(new Error(this.#unavailable));
   }
@@ -117,7 +119,7 @@ export class Connection {
   /** The session starts without this target. Once connected, the gateway sends `notifications/initialized` itself. */
   markLate(): void {
     this.#joinsLate = true;
-    this.#unavailable = timeoutMessage(LIMITS.slowTargetStartWait);
+    this.#unavailable = timeoutMessage(this.target.limits.slowTargetStartWait);
     this.#log.warn('mcp', 'target is slow to start; the session starts without it', {
       target: this.target.name,
       problem: detailOf(this.timeoutFailure(this.#unavailable)),
@@ -162,7 +164,7 @@ export class Connection {
     if (this.#rpc !== rpc || this.#isResumed) return;
     this.dropSession(rpc);
     // Otherwise a server that loses each session at once would be sent `initialize` in a tight loop.
-    const delay = this.#reinitializedAt + LIMITS.retryDelayMax - performance.now();
+    const delay = this.#reinitializedAt + this.target.limits.retryDelayMax - performance.now();
     if (delay > 0) await pause(delay, undefined, { ref: false });
     this.#reinitializedAt = performance.now();
     while (!this.#closed && this.#rpc === undefined && this.#listenHeaders !== undefined) {
@@ -211,13 +213,15 @@ export class Connection {
     const rpc = this.#createRpc();
     this.#connecting = rpc;
     const startedAt = performance.now();
-    const slow = isFirst ? undefined : setTimeout(() => this.#noteSlow(), LIMITS.targetResponseWait);
+    const slow = isFirst
+      ? undefined
+      : setTimeout(() => this.#noteSlow(), this.target.limits.targetResponseWait);
     try {
       const channel = await this.target.open(rpc.events);
       rpc.bind(channel);
       if (this.#closed) throw new Error('the session ended');
       const answer = rpc.call('initialize', this.#initializeParams, headers);
-      const message = await withInitializeTimeout(answer, (text) => this.timeoutFailure(text));
+      const message = await withInitializeTimeout(answer, this.target, (text) => this.timeoutFailure(text));
       const result = message.result as InitializeResult;
       if (typeof result?.protocolVersion !== 'string')
         throw new Error('its initialize result has no protocolVersion');
@@ -227,7 +231,7 @@ export class Connection {
       this.website = websiteOf(result);
       channel.agreed(result.protocolVersion);
       this.problem = undefined;
-      this.#backOff = LIMITS.retryDelayMin;
+      this.#backOff = this.target.limits.retryDelayMin;
       if (this.#closed) throw new Error('the session ended');
       this.#rpc = rpc;
       if (this.#listenHeaders !== undefined) channel.listen(this.#listenHeaders);
@@ -256,7 +260,7 @@ export class Connection {
   }
 
   #noteSlow(): void {
-    this.#unavailable = timeoutMessage(LIMITS.targetResponseWait);
+    this.#unavailable = timeoutMessage(this.target.limits.targetResponseWait);
   }
 
   /** Sends `list_changed` if lists were returned without this target or before it was restarted. */
@@ -274,7 +278,8 @@ export class Connection {
   }
 
   #fail(error: unknown): void {
-    if (this.problem !== undefined) this.#backOff = Math.min(this.#backOff * 2, LIMITS.retryDelayMax);
+    if (this.problem !== undefined)
+      this.#backOff = Math.min(this.#backOff * 2, this.target.limits.retryDelayMax);
     this.#failedAt = performance.now();
     this.#ready = undefined;
     this.#rpc = undefined;
@@ -294,10 +299,14 @@ function websiteOf({ serverInfo }: InitializeResult): string | undefined {
 }
 
 /** Rejects with `failure` after `LIMITS.initializeTimeout` ms. */
-function withInitializeTimeout<T>(promise: Promise<T>, failure: (message: string) => Error): Promise<T> {
-  const text = `no answer to initialize within ${LIMITS.initializeTimeout / 1000} s`;
+function withInitializeTimeout<T>(
+  promise: Promise<T>,
+  { limits: { initializeTimeout } }: Target,
+  failure: (message: string) => Error,
+): Promise<T> {
+  const text = `no answer to initialize within ${initializeTimeout / 1000} s`;
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(failure(text)), LIMITS.initializeTimeout);
+    const timer = setTimeout(() => reject(failure(text)), initializeTimeout);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -283,6 +283,7 @@ async function runOnEach(call: ClientCall, capability: string): Promise<void> {
     able.map((connection) =>
       withTimeout(
         connection.readySoon(headers, true).then(({ rpc }) => rpc.call(message.method, params, headers)),
+        connection.target.limits,
       ),
     ),
   );

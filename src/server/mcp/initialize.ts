@@ -1,5 +1,4 @@
 import { AppError } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { VERSION } from '../../core/version.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
 import type { RequestObserver } from '../kernel/observer.ts';
@@ -24,7 +23,10 @@ export async function connectAll(
   const needsAll = session.options.failClosed || connections.length === 1;
   const attempts = connections.map((connection) => new Attempt(connection));
   const all = Promise.all(attempts.map((attempt) => attempt.run(headers, observer)));
-  await within(needsAll ? LIMITS.sessionStartTimeout : LIMITS.slowTargetStartWait, all);
+  await within(
+    needsAll ? session.options.limits.sessionStartTimeout : session.options.limits.slowTargetStartWait,
+    all,
+  );
   const missing = attempts.filter(({ isConnected }) => !isConnected);
   if (missing.length === 0) return;
   if (!needsAll && attempts.some(({ isConnected, isPending }) => isConnected || isPending)) {
@@ -33,7 +35,9 @@ export async function connectAll(
   }
   const problems = missing.map(({ connection, isPending, problem }) => ({
     target: connection.target.name,
-    problem: isPending ? connection.timeoutFailure(timeoutMessage(LIMITS.sessionStartTimeout)) : problem,
+    problem: isPending
+      ? connection.timeoutFailure(timeoutMessage(session.options.limits.sessionStartTimeout))
+      : problem,
   }));
   const known = problems.find(({ problem }) => problem instanceof AppError);
   if (known !== undefined) throw known.problem;
@@ -56,12 +60,12 @@ export async function connectAll(
  */
 export async function waitForFirstTarget(session: Session, headers: readonly string[]): Promise<void> {
   const { connections, createdAt } = session;
-  const remaining = createdAt + LIMITS.sessionStartTimeout - performance.now();
+  const remaining = createdAt + session.options.limits.sessionStartTimeout - performance.now();
   if (remaining <= 0 || connections.some(({ version }) => version !== undefined)) return;
   const attempts = connections.map((connection) => connection.ready(headers));
   const all = Promise.allSettled(attempts);
   const first = Promise.any(attempts).then(
-    () => within(LIMITS.listGracePeriod, all),
+    () => within(session.options.limits.listGracePeriod, all),
     // All have failed; the response to the list request gives the reasons.
     () => undefined,
   );

@@ -35,7 +35,7 @@ export type OnUnrelated = (message: RpcMessage) => void;
  * collide, and passes each response to its caller with the original id.
  */
 export class JsonRpcConnection {
-  readonly #target: Pick<Target, 'name' | 'clean'>;
+  readonly #target: Pick<Target, 'name' | 'clean' | 'limits'>;
   readonly #log: Log;
   readonly #pending = new Map<number, PendingCall>();
   readonly #onUnrelated: OnUnrelated;
@@ -48,7 +48,7 @@ export class JsonRpcConnection {
   /** Called when the server reports on its GET stream that it no longer knows the session. */
   onSessionLost: (() => void) | undefined;
 
-  constructor(target: Pick<Target, 'name' | 'clean'>, log: Log, onUnrelated: OnUnrelated) {
+  constructor(target: Pick<Target, 'name' | 'clean' | 'limits'>, log: Log, onUnrelated: OnUnrelated) {
     this.#target = target;
     this.#log = log;
     this.#onUnrelated = onUnrelated;

@@ -154,7 +154,7 @@ async function readPages(
       method,
       cursor === undefined && meta === undefined ? undefined : JSON.stringify({ ...meta, cursor }),
       headers,
-      LIMITS.listPageTimeout,
+      connection.target.limits.listPageTimeout,
     );
     items.push(...itemsOf(text, list));
     const next = (result as { nextCursor?: unknown } | null)?.nextCursor;
@@ -227,7 +227,7 @@ export async function listTasks(call: ClientCall): Promise<void> {
   if (able.length === 0) throw new RpcError(RPC.methodNotFound, `method not found: ${LIST}`);
   const results = await Promise.allSettled(
     able.map((connection) => {
-      const own = withTimeout(listTarget(connection, call, LIST, SHAPE));
+      const own = withTimeout(listTarget(connection, call, LIST, SHAPE), connection.target.limits);
       return observer === undefined ? own : traced(observer, connection.target, own);
     }),
   );

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../core/limits.ts';
+import type { Limits } from '../../core/limits.ts';
 import type { Connection } from './connection.ts';
 import { type ItemKind, LIST_METHODS, type ListMethod } from './names.ts';
 
@@ -25,6 +25,12 @@ export class NameIndex {
   /** Number of changes by target: a list that was requested before a change is not cached. */
   readonly #changes = new Map<string, number>();
 
+  readonly #limits: Limits;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
   /** Number of changes of lists of that target so far, for `record`. */
   changesOf({ target }: Connection): number {
     return this.#changes.get(target.name) ?? 0;
@@ -41,7 +47,7 @@ export class NameIndex {
     changes: number,
   ): void {
     if (changes !== this.changesOf(connection)) return;
-    const isKept = items !== undefined && items.length <= LIMITS.listedNames;
+    const isKept = items !== undefined && items.length <= this.#limits.listedNames;
     const names = isKept ? new Set(items.map(({ name }) => name)) : undefined;
     this.#known.set(keyOf(connection, method), { names, receivedAt: performance.now() });
   }
@@ -80,14 +86,14 @@ export class NameIndex {
   #isDue(connection: Connection, method: string): boolean {
     const known = this.#known.get(keyOf(connection, method));
     if (known === undefined) return true;
-    return known.names === undefined && performance.now() - known.receivedAt > LIMITS.relistInterval;
+    return known.names === undefined && performance.now() - known.receivedAt > this.#limits.relistInterval;
   }
 
   #mayRefresh(method: string): boolean {
     // Sharing a request that is in flight costs nothing.
     if (this.#pending.has(method)) return true;
     const since = performance.now() - (this.#refreshedAt.get(method) ?? Number.NEGATIVE_INFINITY);
-    if (since <= LIMITS.relistInterval) return false;
+    if (since <= this.#limits.relistInterval) return false;
     this.#refreshedAt.set(method, performance.now());
     return true;
   }

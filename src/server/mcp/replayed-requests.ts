@@ -53,7 +53,7 @@ export class ReplayedRequests {
     for (const { method, params } of this.#requests()) {
       if (!((method.split('/')[0] as string) in capabilities)) continue;
       try {
-        await rpc.call(method, params, headers, LIMITS.listPageTimeout);
+        await rpc.call(method, params, headers, target.limits.listPageTimeout);
       } catch (error) {
         log.warn('mcp', 'target was restarted and rejected a request of the client that was sent again', {
           target: target.name,

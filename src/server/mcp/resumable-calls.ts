@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { LIMITS } from '../../core/limits.ts';
+import type { Limits } from '../../core/limits.ts';
 import type { Reply, RequestContext } from '../kernel/request-context.ts';
 
 /** A call whose response stream can be resumed. */
@@ -20,9 +20,15 @@ let streams = 0;
 export class ResumableCalls {
   readonly #calls = new Map<string, { readonly call: ResumableCall; timer: NodeJS.Timeout | undefined }>();
 
+  readonly #limits: Limits;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
   /** Assigns an id to the stream of a call. Undefined if `LIMITS.resumableStreams` calls without a response have one. */
   add(call: ResumableCall): string | undefined {
-    if (this.#calls.size >= LIMITS.resumableStreams && !this.#removeOldest()) return undefined;
+    if (this.#calls.size >= this.#limits.resumableStreams && !this.#removeOldest()) return undefined;
     streams += 1;
     const id = `${PROCESS}-${streams}`;
     this.#calls.set(id, { call, timer: undefined });
@@ -37,7 +43,7 @@ export class ResumableCalls {
     entry.timer = setTimeout(() => {
       this.#calls.delete(id);
       entry.call.giveUp();
-    }, LIMITS.resumeTimeout).unref();
+    }, this.#limits.resumeTimeout).unref();
   }
 
   /** Returns the call of an event id and the number of the event, for a client that reconnected. Undefined if unknown. */

@@ -127,7 +127,8 @@ export class RunningCall implements ClientCall, EventStreamOwner, ResumableCall 
   opening(): void {
     if (!this.session.canResume || this.stream.isResumable) return;
     this.#streamId = this.session.resumable.add(this);
-    if (this.#streamId !== undefined) this.stream.makeResumable(this.#streamId, LIMITS.resumeRetry);
+    const { resumeRetry, replayBytes } = this.session.options.limits;
+    if (this.#streamId !== undefined) this.stream.makeResumable(this.#streamId, resumeRetry, replayBytes);
   }
 
   /** The response is delayed: the client gets its stream now. */

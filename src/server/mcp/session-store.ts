@@ -226,9 +226,10 @@ export class SessionStore {
   #evictable(): Evictable | undefined {
     let first: Session | undefined;
     let idleFrom = Number.POSITIVE_INFINITY;
+    const { limits } = this.#options;
     for (const session of this.#sessions.values()) {
       const from =
-        session.lastUsed + (session.hasOpenStream ? LIMITS.evictionListening : LIMITS.evictionIdle);
+        session.lastUsed + (session.hasOpenStream ? limits.evictionListening : limits.evictionIdle);
       if (from >= idleFrom || session.inFlight > 0 || !session.connections.some((each) => each.hasProcess))
         continue;
       first = session;

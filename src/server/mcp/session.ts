@@ -1,4 +1,4 @@
-import { LIMITS } from '../../core/limits.ts';
+import { LIMITS, type Limits } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import { EventStream } from '../../core/sse.ts';
 import { edit, valueAt } from '../kernel/json-text.ts';
@@ -23,6 +23,7 @@ export interface SessionOptions {
   /** Whether a session fails if one target fails. */
   readonly failClosed: boolean;
   readonly log: Log;
+  readonly limits: Limits;
 }
 
 /** A request of the client in flight. */
@@ -40,8 +41,8 @@ export class Session {
   /** Hash of the authenticated caller that the session belongs to; undefined without authentication. */
   readonly owner: string | undefined;
   readonly connections: readonly Connection[];
-  readonly nameIndex = new NameIndex();
-  readonly resumable = new ResumableCalls();
+  readonly nameIndex: NameIndex;
+  readonly resumable: ResumableCalls;
   /** The protocol revision negotiated with the client; empty until the session is registered. */
   version = '';
   /** Empty until the session is registered. */
@@ -70,6 +71,8 @@ export class Session {
     isResumed = false,
   ) {
     this.options = options;
+    this.nameIndex = new NameIndex(options.limits);
+    this.resumable = new ResumableCalls(options.limits);
     this.isResumed = isResumed;
     this.owner = owner;
     this.connections = options.targets.map(

@@ -1,5 +1,5 @@
 import { messageOf } from '../../core/errors.ts';
-import { LIMITS } from '../../core/limits.ts';
+import type { Limits } from '../../core/limits.ts';
 import type { Target } from './target.ts';
 
 /**
@@ -46,14 +46,15 @@ export function timeoutFailure(
 /** Settles like the promise, but rejects after `LIMITS.targetResponseWait` ms, after calling `onTimeout`. */
 export function withTimeout<T>(
   promise: Promise<T>,
+  { targetResponseWait }: Limits,
   onTimeout?: () => void,
   target: Pick<Target, 'endpoint'> = { endpoint: undefined },
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       onTimeout?.();
-      reject(timeoutFailure(target, timeoutMessage(LIMITS.targetResponseWait)));
-    }, LIMITS.targetResponseWait);
+      reject(timeoutFailure(target, timeoutMessage(targetResponseWait)));
+    }, targetResponseWait);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -1,4 +1,3 @@
-import { LIMITS } from '../../core/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Target } from './target.ts';
 
@@ -13,7 +12,7 @@ const REPORTED = new WeakMap<object, { count: number }>();
  * `start` returns the beginning of the text, without secrets; it is only called for the first one.
  */
 export function logInvalidMessage(
-  target: Pick<Target, 'name'>,
+  target: Pick<Target, 'name' | 'limits'>,
   log: Log,
   problem: string,
   start: () => string | undefined = () => undefined,
@@ -29,10 +28,10 @@ export function logInvalidMessage(
     start: start(),
   });
   REPORTED.set(target, { count: 0 });
-  setTimeout(summarize, LIMITS.invalidMessageLogInterval, target, log).unref();
+  setTimeout(summarize, target.limits.invalidMessageLogInterval, target, log).unref();
 }
 
-function summarize(target: Pick<Target, 'name'>, log: Log): void {
+function summarize(target: Pick<Target, 'name' | 'limits'>, log: Log): void {
   const reported = REPORTED.get(target);
   if (reported === undefined || reported.count === 0) {
     REPORTED.delete(target);
@@ -43,7 +42,7 @@ function summarize(target: Pick<Target, 'name'>, log: Log): void {
     count: reported.count,
   });
   reported.count = 0;
-  setTimeout(summarize, LIMITS.invalidMessageLogInterval, target, log).unref();
+  setTimeout(summarize, target.limits.invalidMessageLogInterval, target, log).unref();
 }
 
 /** "Tool Names" of MCP 2025-11-25: 1 to 128 of these characters, unique within a server. */

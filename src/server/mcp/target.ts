@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Limits } from '../../core/limits.ts';
 import type { CompileContext } from '../kernel/compile-context.ts';
 
 /** Options for sending one message. */
@@ -53,6 +54,8 @@ export interface Target {
   readonly name: string;
   /** Whether another process can resume a session with this target. */
   readonly resumable: boolean;
+  /** Limits of the process. */
+  readonly limits: Limits;
   /** `host:port` for the access log; undefined for a child process. */
   readonly endpoint: string | undefined;
   /**

@@ -1,4 +1,4 @@
-import { LIMITS } from '../../core/limits.ts';
+import type { Target } from './target.ts';
 import { timeoutMessage, withTimeout } from './target-failure.ts';
 
 interface TimedOutList {
@@ -15,6 +15,11 @@ interface TimedOutList {
  */
 export class TimedOutLists {
   readonly #late = new Map<string, TimedOutList>();
+  readonly #target: Pick<Target, 'limits'>;
+
+  constructor(target: Pick<Target, 'limits'>) {
+    this.#target = target;
+  }
 
   /**
    * The result of `send`, or a rejection after `LIMITS.targetResponseWait` ms. `onArrival` runs when a list that timed out has
@@ -25,14 +30,14 @@ export class TimedOutLists {
     if (late === undefined || this.#isExpired(late)) {
       this.#late.delete(method);
       const sent = send();
-      return withTimeout(sent, () => this.#follow(method, sent, onArrival));
+      return withTimeout(sent, this.#target.limits, () => this.#follow(method, sent, onArrival));
     }
     if (late.arrived !== undefined) {
       this.#late.delete(method);
       return Promise.resolve(late.arrived.items as Items);
     }
     if (!late.isPending) this.#follow(method, send(), onArrival);
-    return Promise.reject(new Error(timeoutMessage(LIMITS.targetResponseWait)));
+    return Promise.reject(new Error(timeoutMessage(this.#target.limits.targetResponseWait)));
   }
 
   /** The target sent `list_changed`: late results are outdated. */
@@ -41,7 +46,7 @@ export class TimedOutLists {
   }
 
   #isExpired({ arrived }: TimedOutList): boolean {
-    return arrived !== undefined && performance.now() - arrived.at > LIMITS.listPageTimeout;
+    return arrived !== undefined && performance.now() - arrived.at > this.#target.limits.listPageTimeout;
   }
 
   #follow(method: string, sent: Promise<unknown>, onArrival: () => void): void {

@@ -24,7 +24,7 @@ export async function toolsOf(target: Target, log: Log): Promise<readonly string
     let cursor: unknown;
     for (let page = 0; page < LIMITS.listPages; page += 1) {
       const params = cursor === undefined ? undefined : JSON.stringify({ cursor });
-      const { result } = await rpc.call('tools/list', params, [], LIMITS.listPageTimeout);
+      const { result } = await rpc.call('tools/list', params, [], target.limits.listPageTimeout);
       const { tools, nextCursor } = (result ?? {}) as { tools?: unknown; nextCursor?: unknown };
       if (!Array.isArray(tools)) throw new Error('its response to tools/list has no `tools` list');
       names.push(...tools.map((tool: { name?: unknown } | null) => String(tool?.name)));

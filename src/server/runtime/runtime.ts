@@ -246,10 +246,11 @@ function runtimeSettings(
     maxBufferSize: frontendPolicies.http.maxBufferSize,
   };
   if (previous !== undefined) return { ...previous, ...own };
+  const allLimits = { ...LIMITS, ...limits };
   const settings: RuntimeSettings = {
     slots: undefined,
     requestValidation: config.http,
-    limits: { ...LIMITS, ...limits },
+    limits: allLimits,
     callMeter: (kind, subtype) => metrics.calls(kind, subtype),
     counter: (name) => (labels) => metrics.families[name].with(labels).inc(),
     ...own,
@@ -258,7 +259,7 @@ function runtimeSettings(
     sessionKey: config.session.key === undefined ? randomBytes(32) : Buffer.from(config.session.key, 'hex'),
     sessionIdle: config.mcp.sessionTtl,
     maxSessions: config.mcp.maxSessions,
-    children: new ChildSlots(config.mcp.maxChildren),
+    children: new ChildSlots(config.mcp.maxChildren, allLimits),
   });
   return settings;
 }

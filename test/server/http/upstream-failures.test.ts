@@ -1,5 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { describe, expect, test } from 'vitest';
 import { askPolicy } from '../../kit/authz.ts';
 import { mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
@@ -123,13 +122,15 @@ describe.each([
 });
 
 const ECHO = { name: '*', provider: 'echo' };
+/** Real limits are seconds. */
+const QUICK = { limits: { authorizationTimeout: 200, guardrailTimeout: 200 } };
 /** Every call gets a span, which no collector receives. */
 const RECORDED = { config: { tracing: { otlpEndpoint: 'http://127.0.0.1:1', randomSampling: true } } };
 
 describe.each([
   [
     'an authorization service',
-    (host: string) => modelsGateway([ECHO], { policies: askPolicy(host) }, RECORDED),
+    (host: string) => modelsGateway([ECHO], { policies: askPolicy(host) }, RECORDED, QUICK),
     'the authorization service could not be reached: ',
     'timed out',
   ],
@@ -140,16 +141,12 @@ describe.each([
         [{ ...ECHO, guardrails: { request: [{ webhook: { target: { host } } }] } }],
         {},
         RECORDED,
+        QUICK,
       ),
     '',
     'the webhook timed out',
   ],
 ] as const)('failures of %s', (kind, open, said, late) => {
-  const limits = LIMITS as { authorizationTimeout: number; guardrailTimeout: number };
-  const { authorizationTimeout, guardrailTimeout } = limits;
-  beforeEach(() => void Object.assign(limits, { authorizationTimeout: 200, guardrailTimeout: 200 }));
-  afterEach(() => void Object.assign(limits, { authorizationTimeout, guardrailTimeout }));
-
   test(`${kind} that is unreachable is named in the access log, and once in the log`, async () => {
     const port = await refusingPort();
     const address = `127.0.0.1:${port}`;
@@ -178,24 +175,14 @@ describe.each([
   });
 });
 
-describe('timeout of an MCP server', () => {
-  const limits = LIMITS as { sessionStartTimeout: number };
-  const { sessionStartTimeout } = limits;
-  beforeEach(() => {
-    limits.sessionStartTimeout = 200;
-  });
-  afterEach(() => {
-    limits.sessionStartTimeout = sessionStartTimeout;
-  });
-
-  test('an MCP server that does not answer in time is named in the access log', async () => {
-    await using upstream = await httpUpstream(() => undefined);
-    await using gate = await mcp.open(`http://${upstream.address}`);
-    expect((await mcp.ask(gate)).text).toContain('no answer within 0.2 s');
-    expect((await gate.accessLine(1))['error.detail']).toBe(
-      `target "a": ${upstream.address}: no answer within 0.2 s`,
-    );
-  });
+test('an MCP server that does not answer in time is named in the access log', async () => {
+  await using upstream = await httpUpstream(() => undefined);
+  const config = mcpConfig([{ name: 'a', mcp: { host: `http://${upstream.address}/mcp` } }]);
+  await using gate = await gateway(config, { limits: { sessionStartTimeout: 200 } });
+  expect((await mcp.ask(gate)).text).toContain('no answer within 0.2 s');
+  expect((await gate.accessLine(1))['error.detail']).toBe(
+    `target "a": ${upstream.address}: no answer within 0.2 s`,
+  );
 });
 
 test.each([

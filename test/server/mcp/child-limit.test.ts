@@ -1,5 +1,5 @@
-import { afterEach, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { describe, expect, test } from 'vitest';
+import type { Limits } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
@@ -7,13 +7,13 @@ import { isAlive } from '../../kit/is-alive.ts';
 import { INITIALIZE, type McpSession, openSession, post } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 
-// Sessions count as idle after a second or more; shorter limits behave the same.
-const limits = LIMITS as Record<'evictionIdle' | 'evictionListening' | 'childSlotTimeout', number>;
-const before = { ...LIMITS };
-afterEach(() => void Object.assign(limits, before));
-
-const limited = (max: number, targets = [chaos('a')], backend = {}): Promise<TestGateway> =>
-  gateway(mcpConfig(targets, { config: { mcp: { maxChildren: max } }, backend }));
+const limited = (
+  max: number,
+  targets = [chaos('a')],
+  backend = {},
+  limits: Partial<Limits> = {},
+): Promise<TestGateway> =>
+  gateway(mcpConfig(targets, { config: { mcp: { maxChildren: max } }, backend }), { limits });
 
 const pidOf = async (session: McpSession): Promise<number> =>
   Number((await session.request('tools/call', { name: 'pid' })).result.content[0].text);
@@ -61,17 +61,21 @@ describe('the limit of child processes', () => {
   test('a session with an open GET stream counts as used for some minutes', async () => {
     await using gate = await limited(1);
     const one = await openSession(`${gate.url}/mcp`);
-    await using stream = await openEvents(one.url, { session: one.id });
+    await using _stream = await openEvents(one.url, { session: one.id });
     expect((await post(`${gate.url}/mcp`, INITIALIZE)).status).toBe(503);
-    limits.evictionListening = 1;
+  });
+
+  test('a session with an open GET stream that has not been used for some minutes is evicted', async () => {
+    await using gate = await limited(1, undefined, undefined, { evictionListening: 1 });
+    const one = await openSession(`${gate.url}/mcp`);
+    await using stream = await openEvents(one.url, { session: one.id });
     expect((await post(`${gate.url}/mcp`, INITIALIZE)).status).toBe(200);
     await stream.untilEnd();
     expect((await one.request('ping')).status).toBe(404);
   });
 
   test('at the limit of child processes a new session waits for a recently used session instead of evicting it immediately', async () => {
-    limits.evictionIdle = 400;
-    await using gate = await limited(1);
+    await using gate = await limited(1, undefined, undefined, { evictionIdle: 400 });
     const one = await openSession(`${gate.url}/mcp`);
     await one.request('ping');
     const since = performance.now();
@@ -116,8 +120,7 @@ describe('the limit of child processes', () => {
   });
 
   test('many sessions that begin simultaneously are all answered without exceeding the limit of child processes', async () => {
-    limits.evictionIdle = 50;
-    await using gate = await limited(2);
+    await using gate = await limited(2, undefined, undefined, { evictionIdle: 50 });
     const replies = await Promise.all(Array.from({ length: 8 }, () => post(`${gate.url}/mcp`, INITIALIZE)));
     for (const { status } of replies) expect([200, 503]).toContain(status);
     expect(replies.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(2);

@@ -1,5 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { describe, expect, test } from 'vitest';
 import { mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
@@ -8,14 +7,7 @@ import { type McpUpstream, mcpUpstream, type Received, type Script } from '../..
 import { until } from '../../kit/until.ts';
 
 // A failing server is retried every few seconds; a few milliseconds behave the same.
-const limits = LIMITS as { retryDelayMin: number; retryDelayMax: number };
-const before = { ...LIMITS };
-beforeEach(() => {
-  Object.assign(limits, { retryDelayMin: 5, retryDelayMax: 20 });
-});
-afterEach(() => {
-  Object.assign(limits, before);
-});
+const LIMITS = { retryDelayMin: 5, retryDelayMax: 20 };
 
 const target = (up: McpUpstream) => ({ name: 'up', mcp: { host: up.url } });
 const gets = (up: McpUpstream): Received[] => up.received.filter(({ verb }) => verb === 'GET');
@@ -23,8 +15,8 @@ const changed = (id: string): string =>
   `id: ${id}\ndata: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"${id}"}}\n\n`;
 
 /** A gateway before one target, and a client of it with an open GET stream. */
-async function listening(up: McpUpstream) {
-  const gate = await gateway(mcpConfig([target(up)]));
+async function listening(up: McpUpstream, limits = LIMITS) {
+  const gate = await gateway(mcpConfig([target(up)]), { limits });
   const session = await openSession(`${gate.url}/mcp`);
   const own = await openEvents(session.url, { session: session.id });
   return {
@@ -131,7 +123,6 @@ describe('the GET stream of an HTTP target', () => {
   });
 
   test('an HTTP target that forgets every session immediately does not cause an endless series of new sessions', async () => {
-    limits.retryDelayMax = 300;
     const begun: number[] = [];
     const opened = new Set<unknown>();
     const script: Script = ({ verb, message, headers }, response) => {
@@ -144,7 +135,7 @@ describe('the GET stream of an HTTP target', () => {
       return true;
     };
     await using up = await mcpUpstream({ script });
-    await using _client = await listening(up);
+    await using _client = await listening(up, { ...LIMITS, retryDelayMax: 300 });
     await until(() => begun.length >= 4);
     const pauses = begun.slice(1).map((at, index) => at - (begun[index] as number));
     // The first new session comes at once: it may be a restart.

@@ -1,19 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { describe, expect, test } from 'vitest';
+import { LIMITS, type Limits } from '../../../src/core/limits.ts';
 import { mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type McpReply, openSession } from '../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream, type Received, type Script } from '../../kit/mcp-upstream.ts';
 import { until } from '../../kit/until.ts';
-
-// The waits between attempts add up to 11 s otherwise.
-const limits = LIMITS as { retryDelayMax: number };
-const before = LIMITS.retryDelayMax;
-afterEach(() => {
-  limits.retryDelayMax = before;
-});
 
 const target = (up: McpUpstream) => ({ name: 'up', mcp: { host: up.url } });
 const CALL = { id: 7, method: 'tools/call', params: { name: 'say', _meta: { progressToken: 'p' } } };
@@ -59,8 +52,8 @@ const stream = (response: ServerResponse): ServerResponse =>
   response.writeHead(200, { 'content-type': 'text/event-stream' });
 
 /** Makes the one call of a session through a gateway. */
-async function callThrough(up: McpUpstream): Promise<McpReply> {
-  await using gate = await gateway(mcpConfig([target(up)]));
+async function callThrough(up: McpUpstream, limits: Partial<Limits> = {}): Promise<McpReply> {
+  await using gate = await gateway(mcpConfig([target(up)]), { limits });
   const session = await openSession(`${gate.url}/mcp`, { authorization: 'Bearer mine' });
   return await session.send(CALL);
 }
@@ -117,11 +110,11 @@ describe('a response stream of an HTTP target that ends before the response', ()
   });
 
   test('a call fails after a few failed attempts to resume its stream, and is not sent again', async () => {
-    limits.retryDelayMax = 100;
     await using server = await hangingUp('id: a\nretry: 5\ndata: \n\n', (response) =>
       response.writeHead(500).end(),
     );
-    const { error } = await callThrough(server.up);
+    // The waits between attempts add up to 11 s otherwise.
+    const { error } = await callThrough(server.up, { retryDelayMax: 100 });
     expect(error.message).toBe(
       'target "up" is not available: the response stream ended before the response and could not be resumed: ' +
         'the server answered HTTP 500',

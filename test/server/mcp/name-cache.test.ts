@@ -1,18 +1,11 @@
 import type { ServerResponse } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { describe, expect, test } from 'vitest';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { type Json, type McpSession, openSession } from '../../kit/mcp.ts';
 import { type McpUpstream, mcpUpstream, reply } from '../../kit/mcp-upstream.ts';
 import { until } from '../../kit/until.ts';
-
-const limits = LIMITS as { relistInterval: number };
-const { relistInterval } = LIMITS;
-afterEach(() => {
-  limits.relistInterval = relistInterval;
-});
 
 const backend = { prefixMode: 'never' };
 const target = (up: McpUpstream, name: string) => ({ name, mcp: { host: up.url } });
@@ -90,9 +83,19 @@ describe('the name cache of several targets without a prefix', () => {
       new Set(['Unknown tool: unknown']),
     );
     expect([lists(one.up), lists(two.up)]).toEqual([2, 2]);
-    limits.relistInterval = -1;
-    await call(session, 'unknown');
-    expect([lists(one.up), lists(two.up)]).toEqual([3, 3]);
+  });
+
+  test('an unknown unprefixed name causes a new listing when the last one is old enough', async () => {
+    await using one = await changing('one', 'a');
+    await using two = await changing('two', 'b');
+    const targets = [target(one.up, 'one'), target(two.up, 'two')];
+    await using gate = await gateway(mcpConfig(targets, { backend }), { limits: { relistInterval: -1 } });
+    const session = await openSession(`${gate.url}/mcp`);
+    await call(session, 'a');
+    for (const count of [2, 3]) {
+      await call(session, 'unknown');
+      expect([lists(one.up), lists(two.up)]).toEqual([count, count]);
+    }
   });
 
   test('a target that cannot list at the moment is not listed again with every call', async () => {
@@ -103,8 +106,17 @@ describe('the name cache of several targets without a prefix', () => {
     const session = await openSession(`${gate.url}/mcp`);
     for (let turn = 0; turn < 5; turn += 1) expect(await call(session, 'a')).toBe('one says a');
     expect([lists(one.up), lists(two.up)]).toEqual([1, 1]);
+  });
+
+  test('a target that could not list is listed again for an unknown name after a while', async () => {
+    await using one = await changing('one', 'a');
+    await using two = await changing('two', 'b');
+    two.isFailing = true;
+    const targets = [target(one.up, 'one'), target(two.up, 'two')];
+    await using gate = await gateway(mcpConfig(targets, { backend }), { limits: { relistInterval: -1 } });
+    const session = await openSession(`${gate.url}/mcp`);
+    expect(await call(session, 'a')).toBe('one says a');
     two.isFailing = false;
-    limits.relistInterval = -1;
     expect(await call(session, 'b')).toBe('two says b');
   });
 

@@ -1,18 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { describe, expect, test } from 'vitest';
+import type { Limits } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { type EventReader, openEvents } from '../../kit/event-stream.ts';
 import { gateway } from '../../kit/gateway.ts';
 import { INITIALIZE, type Json, type McpSession, openSession } from '../../kit/mcp.ts';
 import { mcpUpstream, type Script } from '../../kit/mcp-upstream.ts';
 import { until } from '../../kit/until.ts';
-
-const limits = LIMITS as { resumeTimeout: number; resumableStreams: number; replayBytes: number };
-const before = { ...LIMITS };
-afterEach(() => {
-  Object.assign(limits, before);
-});
 
 const CALL = { id: 'c', method: 'tools/call', params: { name: 'say', _meta: { progressToken: 'p' } } };
 const revision = (protocolVersion: string) => ({
@@ -21,7 +15,7 @@ const revision = (protocolVersion: string) => ({
 });
 
 /** A target that answers calls when the test says so, on the stream of the call. */
-async function stage(protocolVersion = '2025-11-25') {
+async function stage(protocolVersion = '2025-11-25', limits: Partial<Limits> = {}) {
   const calls: { id: unknown; response: ServerResponse }[] = [];
   const script: Script = ({ message }, response) => {
     if (message?.method !== 'tools/call') return false;
@@ -30,7 +24,7 @@ async function stage(protocolVersion = '2025-11-25') {
     return true;
   };
   const up = await mcpUpstream({ script });
-  const gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]));
+  const gate = await gateway(mcpConfig([{ name: 'up', mcp: { host: up.url } }]), { limits });
   const session = await openSession(`${gate.url}/mcp`, {}, revision(protocolVersion));
   const write = (message: object): void =>
     void calls.at(-1)?.response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
@@ -144,8 +138,7 @@ describe('a resumable response stream', () => {
   });
 
   test('the call of a resumable response stream is cancelled when the client does not come back', async () => {
-    limits.resumeTimeout = 100;
-    await using own = await stage();
+    await using own = await stage('2025-11-25', { resumeTimeout: 100 });
     const first = await own.call();
     await first.next(isProgress(0));
     first.close();
@@ -166,8 +159,7 @@ describe('a resumable response stream', () => {
   });
 
   test('a response stream that has dropped events over the limit cannot be resumed before them', async () => {
-    limits.replayBytes = 300;
-    await using own = await stage();
+    await using own = await stage('2025-11-25', { replayBytes: 300 });
     await using first = await own.call();
     for (let n = 1; n < 10; n += 1) own.progress(n);
     await first.next(isProgress(9));
@@ -198,8 +190,7 @@ describe('a resumable response stream', () => {
   });
 
   test('response streams over the limit are not resumable until other streams have ended', async () => {
-    limits.resumableStreams = 1;
-    await using own = await stage();
+    await using own = await stage('2025-11-25', { resumableStreams: 1 });
     await using first = await own.call();
     await first.next(isProgress(0));
     await using second = await own.call('another');

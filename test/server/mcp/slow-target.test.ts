@@ -1,31 +1,17 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
+import { afterAll, describe, expect, test } from 'vitest';
+import { LIMITS, type Limits } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
-import { gateway } from '../../kit/gateway.ts';
+import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { INITIALIZE, type Json, type McpSession, openSession, post } from '../../kit/mcp.ts';
 import { until } from '../../kit/until.ts';
 
 // The real limits are many seconds; one second, in which the other target starts, behaves the same.
-const limits = LIMITS as Record<
-  | 'slowTargetStartWait'
-  | 'targetResponseWait'
-  | 'listGracePeriod'
-  | 'sessionStartTimeout'
-  | 'initializeTimeout'
-  | 'listPageTimeout'
-  | 'retryDelayMin',
-  number
->;
-const before = { ...LIMITS };
-beforeEach(() => {
-  Object.assign(limits, { slowTargetStartWait: 1_000, targetResponseWait: 1_000 });
-});
-afterEach(() => {
-  Object.assign(limits, before);
-});
+const SHORT = { slowTargetStartWait: 1_000, targetResponseWait: 1_000 };
+const slowGateway = (yaml: string, limits: Partial<Limits> = {}): Promise<TestGateway> =>
+  gateway(yaml, { limits: { ...SHORT, ...limits } });
 
 const { path: folder, remove } = await temporaryFolder();
 afterAll(remove);
@@ -52,7 +38,7 @@ const isOpenAfter = (work: Promise<unknown>, milliseconds: number): Promise<bool
 
 describe('a target that does not answer initialize', () => {
   test('a target that does not answer initialize does not delay the others, and lists report it as unavailable', async () => {
-    await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
+    await using gate = await slowGateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
     expect(
       gate.log.some((line) => line.includes('target is slow to start') && line.includes('target="dumb"')),
@@ -68,10 +54,11 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('a target that does not answer initialize delays no list after the session has begun, also while it is retried', async () => {
-    limits.initializeTimeout = 1_500;
-    limits.retryDelayMin = 10;
     const mark = newFile();
-    await using gate = await gateway(mcpConfig([chaos('dumb', '--silent', `--mark=${mark}`), chaos('well')]));
+    await using gate = await slowGateway(
+      mcpConfig([chaos('dumb', '--silent', `--mark=${mark}`), chaos('well')]),
+      { initializeTimeout: 1_500, retryDelayMin: 10 },
+    );
     const session = await openSession(`${gate.url}/mcp`);
     const starts = (): number => readFileSync(mark, 'utf8').split('\n').length - 1;
     let longest = 0;
@@ -81,18 +68,17 @@ describe('a target that does not answer initialize', () => {
     });
     for (const method of ['tools/list', 'prompts/list', 'logging/setLevel'])
       longest = Math.max(longest, await took(session.request(method, { level: 'info' })));
-    expect(longest).toBeLessThan(limits.targetResponseWait / 2);
+    expect(longest).toBeLessThan(SHORT.targetResponseWait / 2);
   });
 
   test('a target that does not answer initialize delays no session by more than 2 s', async () => {
-    Object.assign(limits, before);
-    expect(limits.slowTargetStartWait).toBe(2_000);
+    expect(LIMITS.slowTargetStartWait).toBe(2_000);
     await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
-    expect(await took(openSession(`${gate.url}/mcp`))).toBeLessThan(limits.targetResponseWait / 2);
+    expect(await took(openSession(`${gate.url}/mcp`))).toBeLessThan(LIMITS.targetResponseWait / 2);
   });
 
   test('calls to a target that does not answer initialize fail after a timeout with the reason', async () => {
-    await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
+    await using gate = await slowGateway(mcpConfig([chaos('dumb', '--silent'), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
     const { error } = await session.request('tools/call', { name: 'dumb_echo' });
     expect(error).toEqual({
@@ -102,12 +88,14 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('the log has the last stderr lines, without secrets, and the missing environment variables of a target that does not answer initialize', async () => {
-    Object.assign(limits, { sessionStartTimeout: 1_500, initializeTimeout: 1_200 });
     const script = `
       console.error('connecting to https://me:hunter2@registry.example.com');
       setInterval(() => undefined, 1000)`;
     const dumb = { name: 'dumb', stdio: { cmd: process.execPath, args: ['-e', script] } };
-    await using gate = await gateway(mcpConfig([dumb, chaos('well')]));
+    await using gate = await slowGateway(mcpConfig([dumb, chaos('well')]), {
+      sessionStartTimeout: 1_500,
+      initializeTimeout: 1_200,
+    });
     const session = await openSession(`${gate.url}/mcp`);
     const said = 'last on stderr: connecting to https://<redacted>@registry.example.com';
     const rule = 'add more with stdio.env, or all with stdio.inheritEnv';
@@ -128,10 +116,11 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('the last stderr lines of a single target that does not answer initialize are in the access log but not sent to the client', async () => {
-    limits.sessionStartTimeout = 1_000;
     const script = `console.error('waiting for the database'); setInterval(() => undefined, 1000)`;
     const stdio = { cmd: process.execPath, args: ['-e', script], inheritEnv: true };
-    await using gate = await gateway(mcpConfig([{ name: 'dumb', stdio }]));
+    await using gate = await slowGateway(mcpConfig([{ name: 'dumb', stdio }]), {
+      sessionStartTimeout: 1_000,
+    });
     const { text } = await post(`${gate.url}/mcp`, INITIALIZE);
     const { 'error.detail': detail } = await gate.accessLine(1);
     expect(detail).toContain('no answer within 1 s');
@@ -141,8 +130,9 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('a single target that does not answer initialize fails the session with an error to the client', async () => {
-    limits.sessionStartTimeout = 1_500;
-    await using gate = await gateway(mcpConfig([chaos('dumb', '--silent')]));
+    await using gate = await slowGateway(mcpConfig([chaos('dumb', '--silent')]), {
+      sessionStartTimeout: 1_500,
+    });
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(status).toBe(500);
     expect(error).toEqual({
@@ -152,8 +142,10 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('lists wait for a slow target when all others fail, and then report the error of each', async () => {
-    Object.assign(limits, { slowTargetStartWait: 200, sessionStartTimeout: 1_000 });
-    await using gate = await gateway(mcpConfig([chaos('dumb', '--silent'), chaos('dead', '--exit=7')]));
+    await using gate = await slowGateway(mcpConfig([chaos('dumb', '--silent'), chaos('dead', '--exit=7')]), {
+      slowTargetStartWait: 200,
+      sessionStartTimeout: 1_000,
+    });
     const session = await openSession(`${gate.url}/mcp`);
     const { error } = await session.request('tools/list');
     expect(error.code).toBe(-32603);
@@ -163,9 +155,9 @@ describe('a target that does not answer initialize', () => {
   });
 
   test('with failClosed a target that does not answer initialize fails the session after a timeout', async () => {
-    limits.sessionStartTimeout = 1_500;
-    await using gate = await gateway(
+    await using gate = await slowGateway(
       mcpConfig([chaos('dumb', '--silent'), chaos('well')], { backend: { failureMode: 'failClosed' } }),
+      { sessionStartTimeout: 1_500 },
     );
     const { status, error } = await post(`${gate.url}/mcp`, INITIALIZE);
     expect(status).toBe(500);
@@ -176,7 +168,7 @@ describe('a target that does not answer initialize', () => {
 describe('a target that is slow to start', () => {
   test('a target that is slow to start joins the session when it is ready, and the client gets list_changed notifications', async () => {
     const start = newFile();
-    await using gate = await gateway(
+    await using gate = await slowGateway(
       mcpConfig([chaos('slow', `--starts-with=${start}`, '--prompts=p'), chaos('well')]),
     );
     const session = await openSession(`${gate.url}/mcp`);
@@ -196,7 +188,7 @@ describe('a target that is slow to start', () => {
 
   test('a target that is slow to start gets the log level that was set before it was ready', async () => {
     const start = newFile();
-    await using gate = await gateway(mcpConfig([chaos('slow', `--starts-with=${start}`), chaos('well')]));
+    await using gate = await slowGateway(mcpConfig([chaos('slow', `--starts-with=${start}`), chaos('well')]));
     const session = await openSession(`${gate.url}/mcp`);
     expect((await session.request('logging/setLevel', { level: 'error' })).result).toEqual({});
     const heard = changes(session, 1);
@@ -211,9 +203,9 @@ describe('a target that is slow to start', () => {
 
   test('a target that is slow to start does not delay the session when no other is up; lists wait for it, and it is started once', async () => {
     const [start, mark] = [newFile(), newFile()];
-    limits.slowTargetStartWait = 200;
-    await using gate = await gateway(
+    await using gate = await slowGateway(
       mcpConfig(['one', 'two'].map((name) => chaos(name, `--starts-with=${start}`, `--mark=${mark}`))),
+      { slowTargetStartWait: 200 },
     );
     const session = await openSession(`${gate.url}/mcp`);
     expect(session.initialize.result.capabilities).toEqual({
@@ -222,7 +214,7 @@ describe('a target that is slow to start', () => {
       resources: { listChanged: true },
     });
     const listed = list(session);
-    expect(await isOpenAfter(listed, limits.targetResponseWait * 1.5)).toBe(true);
+    expect(await isOpenAfter(listed, SHORT.targetResponseWait * 1.5)).toBe(true);
     writeFileSync(start, '');
     // Both targets are equally slow to start: the first to answer waits for the other.
     expect(toolsOf(await listed)).toEqual(['one_echo', 'two_echo']);
@@ -231,9 +223,9 @@ describe('a target that is slow to start', () => {
 
   test('lists do not wait for a target that is slower than the first one to be ready', async () => {
     const start = newFile();
-    Object.assign(limits, { slowTargetStartWait: 200, targetResponseWait: 200, listGracePeriod: 100 });
-    await using gate = await gateway(
+    await using gate = await slowGateway(
       mcpConfig([chaos('one', `--starts-with=${start}`), chaos('two', '--silent')]),
+      { slowTargetStartWait: 200, targetResponseWait: 200, listGracePeriod: 100 },
     );
     const session = await openSession(`${gate.url}/mcp`);
     writeFileSync(start, '');
@@ -246,13 +238,13 @@ describe('a target that is slow to start', () => {
 describe('a target that is slow to list', () => {
   test('a target that is slow to list delays one list, and its late answer is in the next list', async () => {
     const go = newFile();
-    await using gate = await gateway(
+    await using gate = await slowGateway(
       mcpConfig([chaos('slow', '--prompts=p', `--lists-with=${go}`), chaos('well')]),
     );
     const session = await openSession(`${gate.url}/mcp`);
-    expect(await took(list(session))).toBeGreaterThan(limits.targetResponseWait - 100);
+    expect(await took(list(session))).toBeGreaterThan(SHORT.targetResponseWait - 100);
     const again = list(session);
-    expect(await took(again)).toBeLessThan(limits.targetResponseWait / 2);
+    expect(await took(again)).toBeLessThan(SHORT.targetResponseWait / 2);
     expect((await again)._meta[UNAVAILABLE]).toEqual([{ name: 'slow', error: 'no answer within 1 s' }]);
     const heard = changes(session, 1);
     writeFileSync(go, '');
@@ -264,8 +256,10 @@ describe('a target that is slow to list', () => {
   });
 
   test('a target whose list is overdue is queried again without delaying the client', async () => {
-    limits.listPageTimeout = 1_200;
-    await using gate = await gateway(mcpConfig([chaos('slow', `--lists-with=${newFile()}`), chaos('well')]));
+    await using gate = await slowGateway(
+      mcpConfig([chaos('slow', `--lists-with=${newFile()}`), chaos('well')]),
+      { listPageTimeout: 1_200 },
+    );
     const session = await openSession(`${gate.url}/mcp`);
     await list(session);
     let longest = 0;
@@ -273,7 +267,7 @@ describe('a target that is slow to list', () => {
       longest = Math.max(longest, await took(list(session)));
       return (await asked(session)).length > 2;
     });
-    expect(longest).toBeLessThan(limits.targetResponseWait / 2);
+    expect(longest).toBeLessThan(SHORT.targetResponseWait / 2);
     expect(await asked(session)).toEqual(['tools/list', 'notifications/cancelled', 'tools/list']);
   });
 });

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LIMITS } from '../../../src/core/limits.ts';
 import { chaos, mcpConfig } from '../../kit/config.ts';
 import { gateway, type TestGateway } from '../../kit/gateway.ts';
 import { type McpReply, type McpSession, openSession } from '../../kit/mcp.ts';
@@ -75,28 +74,23 @@ describe('stdio lines', () => {
   });
 
   test('invalid stdio lines are logged once per target and minute over all sessions, with their number', async () => {
-    const limits = LIMITS as { invalidMessageLogInterval: number };
-    const before = limits.invalidMessageLogInterval;
-    limits.invalidMessageLogInterval = 2_000;
-    try {
-      await using own = await gateway(mcpConfig([chaos('a'), chaos('b')]));
-      const url = `${own.url}/mcp`;
-      const warnings = (text: string): string[] => own.log.filter((line) => line.includes(text));
-      const noise = Array.from({ length: 20 }, () => 'Listening on port 3000\n');
-      for (const session of [await openSession(url), await openSession(url)])
-        for (const name of ['a_emit', 'b_emit'])
-          await session.request('tools/call', { name, arguments: { pieces: [base64(noise.join(''))] } });
-      const first = warnings('sent something that is not a JSON-RPC message');
-      expect(first.map((line) => /target="(.)"/.exec(line)?.[1])).toEqual(['a', 'b']);
-      const counted = (name: string): number =>
-        warnings('sent more messages that are not JSON-RPC')
-          .map((line) => Number(new RegExp(`target="${name}" count=(\\d+)\n`).exec(line)?.[1] ?? 0))
-          .reduce((sum, count) => sum + count, 0);
-      await until(() => counted('a') === 39 && counted('b') === 39);
-      expect(warnings('sent more').length).toBeLessThanOrEqual(4);
-    } finally {
-      limits.invalidMessageLogInterval = before;
-    }
+    await using own = await gateway(mcpConfig([chaos('a'), chaos('b')]), {
+      limits: { invalidMessageLogInterval: 2_000 },
+    });
+    const url = `${own.url}/mcp`;
+    const warnings = (text: string): string[] => own.log.filter((line) => line.includes(text));
+    const noise = Array.from({ length: 20 }, () => 'Listening on port 3000\n');
+    for (const session of [await openSession(url), await openSession(url)])
+      for (const name of ['a_emit', 'b_emit'])
+        await session.request('tools/call', { name, arguments: { pieces: [base64(noise.join(''))] } });
+    const first = warnings('sent something that is not a JSON-RPC message');
+    expect(first.map((line) => /target="(.)"/.exec(line)?.[1])).toEqual(['a', 'b']);
+    const counted = (name: string): number =>
+      warnings('sent more messages that are not JSON-RPC')
+        .map((line) => Number(new RegExp(`target="${name}" count=(\\d+)\n`).exec(line)?.[1] ?? 0))
+        .reduce((sum, count) => sum + count, 0);
+    await until(() => counted('a') === 39 && counted('b') === 39);
+    expect(warnings('sent more').length).toBeLessThanOrEqual(4);
   });
 });
 

@@ -1,5 +1,5 @@
 import { AppError } from '../../../core/errors.ts';
-import { LIMITS } from '../../../core/limits.ts';
+import type { Limits } from '../../../core/limits.ts';
 
 /** A session that may be ended to make room for another. */
 export interface Evictable {
@@ -19,14 +19,16 @@ export type EvictableSource = () => Evictable | undefined;
  */
 export class ChildSlots {
   readonly max: number;
+  readonly #limits: Limits;
   readonly #sources = new Set<EvictableSource>();
   #count = 0;
   #waiting = 0;
   /** Waiting callers run one at a time: evicting one session may free several slots. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(max: number) {
+  constructor(max: number, limits: Limits) {
     this.max = max;
+    this.#limits = limits;
   }
 
   /** Number of slots in use. */
@@ -48,7 +50,7 @@ export class ChildSlots {
     }
     if (this.#waiting >= this.max) throw this.#overloaded();
     this.#waiting += 1;
-    const deadline = performance.now() + LIMITS.childSlotTimeout;
+    const deadline = performance.now() + this.#limits.childSlotTimeout;
     const turn = this.#last.then(() => this.#makeRoom(deadline));
     this.#last = turn.catch(() => undefined);
     try {
@@ -71,7 +73,9 @@ export class ChildSlots {
       const wait = first.idleFrom - performance.now();
       // Checked again after a short wait: the session may be used or end meanwhile.
       if (wait > 0)
-        await new Promise((resolve) => setTimeout(resolve, Math.min(wait, LIMITS.childSlotPollInterval)));
+        await new Promise((resolve) =>
+          setTimeout(resolve, Math.min(wait, this.#limits.childSlotPollInterval)),
+        );
       else await first.evict();
     }
     this.#count += 1;

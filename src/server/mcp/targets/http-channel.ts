@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { LIMITS } from '../../../core/limits.ts';
+import { LIMITS, type Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Upstream } from '../../transport/upstream.ts';
 import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
@@ -22,6 +22,7 @@ interface HttpTarget {
   readonly upstream: Upstream;
   readonly path: string;
   readonly log: Log;
+  readonly limits: Limits;
 }
 
 /** The server no longer knows the session (404). A new `initialize` gets a new one. */
@@ -159,13 +160,14 @@ export class HttpChannel implements Channel {
       isAwaited: () => events.awaits(id),
       message,
       signal,
+      limits: this.#target.limits,
     });
   }
 
   async #receiveServerStream(headers: readonly string[]): Promise<void> {
     // A stream that the server refused is requested again when the client reconnects, perhaps with another token.
     if (this.#serverStream?.isOver === false) return;
-    const { name, upstream, log } = this.#target;
+    const { name, upstream, log, limits } = this.#target;
     const { signal } = this.#closed;
     const stream = { isOver: false };
     this.#serverStream = stream;
@@ -181,6 +183,7 @@ export class HttpChannel implements Channel {
           problem: locatedProblem(upstream.address, error),
         }),
       signal,
+      limits,
     });
     stream.isOver = true;
   }

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
-import { LIMITS } from '../../../core/limits.ts';
+import type { Limits } from '../../../core/limits.ts';
 import { explainUpstreamError, locatedProblem } from '../../transport/upstream-error.ts';
 import { TargetFailure } from '../target-failure.ts';
 import { OversizedMessage, readEvents, type StreamPosition, UpstreamStatusError } from './http-body.ts';
@@ -15,6 +15,7 @@ export interface Listening {
   /** The stream could not be opened or broke; another attempt follows. */
   interrupted(problem: unknown): void;
   readonly signal: AbortSignal;
+  readonly limits: Limits;
 }
 
 /**
@@ -24,7 +25,7 @@ export interface Listening {
 export async function listen(stream: Listening): Promise<void> {
   const { signal } = stream;
   const position: StreamPosition = {};
-  const wait = new RetryWait();
+  const wait = new RetryWait(stream.limits);
   let wasOpen = false;
   while (!signal.aborted) {
     const since = performance.now();
@@ -39,7 +40,7 @@ export async function listen(stream: Listening): Promise<void> {
           stream.message(text);
         });
         // Otherwise a server that ends each stream at once would get ten requests a second.
-        if (performance.now() - since > LIMITS.retryDelayMax) wait.succeeded();
+        if (performance.now() - since > stream.limits.retryDelayMax) wait.succeeded();
         else wait.failed();
       } else {
         await response.body.dump();
@@ -64,8 +65,13 @@ const isTemporary = (status: number): boolean => status >= 500 || status === 429
 
 /** Waits between attempts to open an event stream, with exponential back-off. */
 class RetryWait {
+  readonly #limits: Limits;
   /** Number of consecutive failures. */
   failures = 0;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
 
   failed(): void {
     this.failures += 1;
@@ -82,12 +88,12 @@ class RetryWait {
    */
   async next({ retry }: StreamPosition, signal: AbortSignal): Promise<void> {
     const backOff = Math.min(
-      LIMITS.retryDelayMin * 2 ** Math.max(0, this.failures - 1),
-      LIMITS.retryDelayMax,
+      this.#limits.retryDelayMin * 2 ** Math.max(0, this.failures - 1),
+      this.#limits.retryDelayMax,
     );
     // Jitter of up to a fifth, so that the sessions of a restarted target do not all reconnect at the same moment.
     const own = backOff * (1 + Math.random() / 5);
-    const wait = Math.max(own, Math.min(retry ?? 0, LIMITS.streamRetryMax));
+    const wait = Math.max(own, Math.min(retry ?? 0, this.#limits.streamRetryMax));
     // Rejects when aborted; the caller checks the signal.
     await setTimeout(wait, undefined, { signal }).catch(() => undefined);
   }
@@ -104,6 +110,7 @@ export interface Interrupted {
   isAwaited(): boolean;
   message(text: string): void;
   readonly signal: AbortSignal;
+  readonly limits: Limits;
 }
 
 /**
@@ -113,13 +120,13 @@ export interface Interrupted {
  */
 export async function resume(stream: Interrupted): Promise<void> {
   const { position, signal } = stream;
-  const wait = new RetryWait();
+  const wait = new RetryWait(stream.limits);
   while (stream.isAwaited()) {
     await wait.next(position, signal);
     if (signal.aborted) return;
     const failure = await attempt(stream);
     if (failure === undefined) wait.succeeded();
-    else if (failure.isFinal || wait.failures + 1 >= LIMITS.resumeAttempts)
+    else if (failure.isFinal || wait.failures + 1 >= stream.limits.resumeAttempts)
       throw cannotResume(stream, failure.problem);
     else wait.failed();
   }

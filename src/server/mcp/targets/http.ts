@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../../../core/errors.ts';
+import type { Limits } from '../../../core/limits.ts';
 import type { CompileContext } from '../../kernel/compile-context.ts';
 import { createUpstream, type Upstream } from '../../transport/upstream.ts';
 import { defineTarget, type Target } from '../target.ts';
@@ -30,19 +31,21 @@ export const mcp = defineTarget({
   schema,
   compile(name, config, context): Target {
     const url = endpointUrl(config, context);
-    if (url === undefined) return unusable(name);
+    const { limits } = context.settings;
+    if (url === undefined) return unusable(name, limits);
     const upstream: Upstream = createUpstream(
       { origin: url.origin },
       { meter: context.settings.callMeter('Primary', 'Mcp') },
     );
     return {
       name,
+      limits,
       resumable: true,
       endpoint: upstream.address,
       open: (events, sessionId) =>
         Promise.resolve(
           new HttpChannel(
-            { name, upstream, path: url.pathname + url.search, log: context.log },
+            { name, upstream, path: url.pathname + url.search, log: context.log, limits },
             events,
             sessionId,
           ),
@@ -99,9 +102,10 @@ function endpointUrl(
 }
 
 /** Placeholder for a target with a reported configuration error: it is never opened. */
-function unusable(name: string): Target {
+function unusable(name: string, limits: Limits): Target {
   return {
     name,
+    limits,
     resumable: false,
     endpoint: undefined,
     open: () => Promise.reject(new AppError('no_backend')),

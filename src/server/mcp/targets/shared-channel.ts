@@ -1,4 +1,4 @@
-import { LIMITS } from '../../../core/limits.ts';
+import { LIMITS, type Limits } from '../../../core/limits.ts';
 import { edit, valueAt } from '../../kernel/json-text.ts';
 import { lowestRevision } from '../initialize.ts';
 import type { CallHandler, JsonRpcConnection } from '../json-rpc-connection.ts';
@@ -27,6 +27,7 @@ export interface SharedProcess {
 
 /** The interface of the shared server for its channels. */
 interface Server {
+  readonly limits: Limits;
   leave(member: SharedChannel, running: SharedProcess): Promise<void>;
   /** Returns a progress token that no other call of the process uses. */
   nextToken(): string;
@@ -96,7 +97,8 @@ export class SharedChannel implements Channel {
     for (const uri of this.#subscriptions) {
       if (this.#hasOtherSubscriber(uri)) continue;
       const params = JSON.stringify({ uri });
-      rpc.call('resources/unsubscribe', params, [], LIMITS.targetResponseWait).catch(() => undefined);
+      const { targetResponseWait } = this.#server.limits;
+      rpc.call('resources/unsubscribe', params, [], targetResponseWait).catch(() => undefined);
     }
     await this.#server.leave(this, this.#process);
   }

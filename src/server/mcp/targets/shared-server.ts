@@ -1,4 +1,4 @@
-import { LIMITS } from '../../../core/limits.ts';
+import type { Limits } from '../../../core/limits.ts';
 import type { Log } from '../../../core/log.ts';
 import { VERSION } from '../../../core/version.ts';
 import { JsonRpcConnection } from '../json-rpc-connection.ts';
@@ -36,11 +36,12 @@ export class SharedServer {
   #stopped: Promise<void> = Promise.resolve();
   #failure: unknown;
   #failedAt = Number.NEGATIVE_INFINITY;
-  #wait: number = LIMITS.retryDelayMin;
+  #wait: number;
   #nextToken = 1;
 
   constructor(target: Target, log: Log, open: (events: ChannelEvents) => Promise<Channel>) {
     this.#target = target;
+    this.#wait = target.limits.retryDelayMin;
     this.#log = log;
     this.#open = open;
   }
@@ -64,6 +65,10 @@ export class SharedServer {
     } finally {
       this.#joining -= 1;
     }
+  }
+
+  get limits(): Limits {
+    return this.#target.limits;
   }
 
   /** Returns a progress token that no other call of any session uses. */
@@ -133,7 +138,7 @@ export class SharedServer {
     running.initialized.then(
       () => {
         isInitialized = true;
-        this.#wait = LIMITS.retryDelayMin;
+        this.#wait = this.#target.limits.retryDelayMin;
       },
       (error: Error) => {
         this.#ended(running, error, false);
@@ -145,12 +150,12 @@ export class SharedServer {
   }
 
   async #initialize(rpc: JsonRpcConnection, channel: Channel): Promise<RpcMessage> {
-    const seconds = LIMITS.initializeTimeout / 1000;
+    const seconds = this.#target.limits.initializeTimeout / 1000;
     const timedOut = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
       const text = `no answer to initialize within ${seconds} s`;
       timedOut.reject(timeoutFailure(this.#target, text, channel.diagnosis?.()));
-    }, LIMITS.initializeTimeout);
+    }, this.#target.limits.initializeTimeout);
     try {
       const message = await Promise.race([rpc.call('initialize', CLIENT, []), timedOut.promise]);
       const result = message.result as { protocolVersion?: unknown } | null | undefined;
@@ -178,7 +183,7 @@ export class SharedServer {
     this.#current = undefined;
     this.#failure = error;
     if (!wasReady && this.#failedAt !== Number.NEGATIVE_INFINITY)
-      this.#wait = Math.min(this.#wait * 2, LIMITS.retryDelayMax);
+      this.#wait = Math.min(this.#wait * 2, this.#target.limits.retryDelayMax);
     this.#failedAt = performance.now();
   }
 

@@ -68,6 +68,7 @@ export const stdio = defineTarget({
     };
     const target: Target = {
       name,
+      limits: context.settings.limits,
       resumable: false,
       endpoint: undefined,
       open: (events) => (shared === undefined ? open(events) : shared.join(events)),

@@ -115,7 +115,7 @@ interface Target {
 
 async function call(
   ctx: RequestContext,
-  { upstream, headers: added, config }: Plan,
+  { upstream, timeout, headers: added, config }: Plan,
   { path, authority }: Target,
 ): Promise<Answer> {
   const headers: string[] = [];
@@ -137,7 +137,7 @@ async function call(
     isReplaySafe: true,
     span: ctx.span,
   };
-  const signal = AbortSignal.any([AbortSignal.timeout(LIMITS.authorizationTimeout), ctx.signal]);
+  const signal = AbortSignal.any([AbortSignal.timeout(timeout), ctx.signal]);
   const sent = upstream.request({ ...request, signal });
   const response = await (ctx.observer === undefined
     ? sent

@@ -116,6 +116,8 @@ type Config = z.output<typeof schema>;
 /** The compiled policy. */
 export interface Plan {
   readonly upstream: Upstream;
+  /** Maximum time of a call, in ms. */
+  readonly timeout: number;
   readonly config: Config;
   readonly path: Expression | undefined;
   readonly headers: readonly (readonly [name: string, value: Expression])[];
@@ -155,6 +157,7 @@ export function compilePlan(config: Config, context: CompileContext): Plan | und
       ? [http.metadata ?? {}, inHttp.at('metadata')]
       : [config.metadata, context.at('metadata')];
   const compiled: Omit<Plan, 'upstream'> = {
+    timeout: context.settings.limits.authorizationTimeout,
     config,
     path: http.path === undefined ? undefined : inHttp.at('path').cel(http.path, requestScope),
     headers: Object.entries(http.addRequestHeaders).map(([name, value]) => [
