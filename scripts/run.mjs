@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
+import { constants, setPriority } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -27,7 +28,33 @@ export async function runTogether(...commands) {
   if (failed !== undefined) process.exit(failed ?? 1);
 }
 
-function collect(command, args) {
+/**
+ * Runs a command as `run` does, and checks, one after another, in the processor time that it leaves: it waits often, and
+ * measures time. A check that fails ends both.
+ */
+export async function runWithChecks([command, args, env], ...checks) {
+  const started = performance.now();
+  const child = spawn(command, args, { cwd: root, stdio: 'inherit', env: { ...process.env, ...env } });
+  const ended = new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (status) => resolve(status));
+  });
+  const failed = (async () => {
+    for (const [check, ...rest] of checks) {
+      const status = await collect(check, rest, constants.priority.PRIORITY_LOW);
+      if (status !== 0) {
+        child.kill();
+        return status ?? 1;
+      }
+    }
+    return 0;
+  })();
+  const status = await ended;
+  say(command, args, status, started);
+  process.exitCode = (await failed) || (status ?? 1);
+}
+
+function collect(command, args, priority = constants.priority.PRIORITY_NORMAL) {
   const started = performance.now();
   const color = process.stderr.isTTY ? { FORCE_COLOR: '1' } : {};
   const child = spawn(command, args, {
@@ -35,6 +62,8 @@ function collect(command, args) {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...color },
   });
+  if (priority !== constants.priority.PRIORITY_NORMAL && child.pid !== undefined)
+    setPriority(child.pid, priority);
   const output = [];
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => output.push(chunk));
   return new Promise((resolve, reject) => {

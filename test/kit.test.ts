@@ -42,7 +42,7 @@ export default { test: {
 const IMPORT = `import { expect, test } from 'vitest';\n`;
 const SECOND_TRY = `${IMPORT}let tries = 0;\ntest('flaky', () => expect(++tries).toBe(2));\n`;
 
-describe('tests that pass only on a retry', () => {
+describe.concurrent('tests that pass only on a retry', () => {
   test('a test that passes only on a retry fails the run and is reported', async () => {
     await using folder = await temporaryFolder();
     const { code, output } = await vitest(folder.path, SECOND_TRY);
@@ -60,7 +60,7 @@ describe('tests that pass only on a retry', () => {
   });
 });
 
-describe('child processes of tests', () => {
+describe.concurrent('child processes of tests', () => {
   test('a child process of a test is ended with its test file, even after a test timeout', async () => {
     await using folder = await temporaryFolder();
     const pids = join(folder.path, 'pids');

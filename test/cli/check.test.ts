@@ -5,7 +5,6 @@ import { cli, inheritedEnv } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { AUDIENCE, type Idp, startIdp } from '../kit/idp.ts';
 import { busyPort } from '../kit/ports.ts';
-import { agctl } from '../kit/process.ts';
 import { refusingPort } from '../kit/upstream.ts';
 
 interface Finding {
@@ -239,7 +238,7 @@ describe('agctl check', () => {
     const config = { adminAddr: 'off', statsAddr: 'off', readinessAddr: 'off' };
     const models = [{ name: '*', provider: 'echo' }];
     writeFileSync(file, JSON.stringify({ config, llm: { port, models } }));
-    const { stdout } = await agctl(['check', '-f', file, '--only', 'ports', '-o', 'json']);
+    const { stdout } = await cli(['check', '-f', file, '--only', 'ports', '-o', 'json']);
     expect(JSON.parse(stdout).checks).toEqual([
       {
         group: 'ports',

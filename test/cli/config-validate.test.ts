@@ -241,7 +241,7 @@ describe('config validate output formats', () => {
 describe('config validate input', () => {
   test('config validate reads stdin with -', async () => {
     const args = ['config', 'validate', '-o', 'concise', '-f', '-'];
-    const { code, stdout } = await agctl(args, { input: BAD });
+    const { code, stdout } = await cli(args, { input: BAD });
     expect(code).toBe(1);
     expect(stdout).toMatch(/^-:3:11: error AGW0102 /);
   });

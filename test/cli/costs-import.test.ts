@@ -8,7 +8,6 @@ import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
 import { gateway } from '../kit/gateway.ts';
 import { CHAT, chat } from '../kit/llm-provider.ts';
-import { agctl } from '../kit/process.ts';
 
 // In the format of https://models.dev/api.json, with invented prices.
 const LIST = {
@@ -134,7 +133,7 @@ describe('agctl costs import', () => {
   });
 
   test('costs import has the alias `catalog import`, reads standard input and prints the catalog', async () => {
-    const { code, stdout, stderr } = await agctl(['catalog', 'import', '-f', '-', '--source', 'models.dev'], {
+    const { code, stdout, stderr } = await cli(['catalog', 'import', '-f', '-', '--source', 'models.dev'], {
       input: JSON.stringify(LIST),
     });
     expect([code, stderr]).toEqual([0, 'imported 2 providers\n']);

@@ -7,7 +7,7 @@ import { isAlive } from '../kit/is-alive.ts';
 import { CHAT, chat, chunk, llmProvider } from '../kit/llm-provider.ts';
 import { INITIALIZE, openSession, post } from '../kit/mcp.ts';
 import { busyPort } from '../kit/ports.ts';
-import { agctl, serve } from '../kit/process.ts';
+import { serve } from '../kit/process.ts';
 import { send } from '../kit/send.ts';
 import { until } from '../kit/until.ts';
 
@@ -47,7 +47,7 @@ describe('start', () => {
     await using busy = await busyPort();
     const { port } = busy;
     const yaml = `gateways:\n  first:\n    port: 0\n    routes: []\n  second:\n    port: ${port}\n`;
-    const { code, stdout, stderr } = await agctl(['serve', '-f', '-'], { input: yaml });
+    const { code, stdout, stderr } = await cli(['serve', '-f', '-'], { input: yaml });
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain(`error[AGW0401]: port ${port} is already in use\n  ┌─ -:6:11\n`);
     expect(stderr).toContain(`6 │     port: ${port}\n`);

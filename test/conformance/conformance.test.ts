@@ -11,7 +11,7 @@ const missed = (scenarios: Scenario[]) =>
 const patience = 120_000;
 
 describe('the official conformance suite', () => {
-  test('the conformance fixture passes every required scenario of the official suite', {
+  test.concurrent('the conformance fixture passes every required scenario of the official suite', {
     timeout: patience,
   }, async () => {
     const { scenarios, passed, required } = await runConformance({
@@ -22,7 +22,7 @@ describe('the official conformance suite', () => {
     expect(passed).toBe(required);
   });
 
-  test.each(['stdio', 'http'] as const)(
+  test.concurrent.each(['stdio', 'http'] as const)(
     'the gateway in front of a server over %s has the pinned conformance score and passes the stream polling scenarios',
     { timeout: patience },
     async (target) => {

@@ -12,15 +12,7 @@ export interface Flaky {
  * No test is retried while this list is empty; while it is not, a test that is not listed still fails the run when it
  * passes only at a retry. One that races is to be fixed: wait for the event, not for a time.
  */
-export const KNOWN_FLAKY: readonly Flaky[] = [
-  {
-    tests: 'test/web/',
-    reason: 'a real Chromium: on two busy cores it may drop a key press or a frame',
-  },
-  { tests: 'test/server/policies/cors-browser.test.ts', reason: 'a real Chromium, as above' },
-  { tests: 'test/cli/proxy/trace-screen.test.ts', reason: 'a real terminal (tmux), read while it is drawn' },
-  { tests: 'test/cli/proxy/trace-docs.test.ts', reason: 'a real terminal (tmux), read while it is drawn' },
-];
+export const KNOWN_FLAKY: readonly Flaky[] = [];
 
 /** Fails a run in which a test passed only at a later try, unless `allowed` names it; says which in any case. */
 export function retriedReporter(allowed: readonly Flaky[] = KNOWN_FLAKY): Reporter {

@@ -6,9 +6,16 @@ import { type Client, type Pool, SETTINGS } from '../../src/adapter/memory/postg
  * PostgreSQL with pgvector inside this process, as a pool. There is one session behind it: a transaction has it to
  * itself from BEGIN on, everyone else waits. The server outlives the pool, so a store can be opened again.
  */
-export async function pgliteServer(): Promise<{ pool(): Pool; close(): Promise<void> }> {
+export async function pgliteServer(): Promise<{
+  pool(): Pool;
+  /** Drops everything that stores have created. */
+  empty(): Promise<void>;
+  close(): Promise<void>;
+}> {
   const server = await PGlite.create({ extensions: { vector } });
   await server.exec('CREATE EXTENSION IF NOT EXISTS vector');
+  const empty = async (): Promise<void> =>
+    void (await server.exec('DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE EXTENSION vector'));
   for (const statement of SETTINGS) await server.exec(statement);
   let last: Promise<unknown> = Promise.resolve();
   /** Resolves, when it is our turn, to what ends it. */
@@ -53,5 +60,5 @@ export async function pgliteServer(): Promise<{ pool(): Pool; close(): Promise<v
       },
     };
   };
-  return { pool, close: () => server.close() };
+  return { pool, empty, close: () => server.close() };
 }

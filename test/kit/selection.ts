@@ -12,7 +12,6 @@ const LONG = [
   'test/adapter/adapter.test.ts',
   'test/adapter/memory/markdown/chunk.test.ts',
   'test/adapter/memory/postgres/contract.test.ts',
-  'test/adapter/memory/postgres/two-backends.test.ts',
   'test/admin/config-dump.test.ts',
   'test/admin/faults.test.ts',
   'test/admin/profile.test.ts',

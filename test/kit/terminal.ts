@@ -25,7 +25,7 @@ export interface Terminal extends AsyncDisposable {
   screen(): Promise<string>;
   /** The same with its colours. */
   styled(): Promise<string>;
-  /** Waits until it shows something; gives the screen. */
+  /** Waits until it shows something and is not being drawn any more; gives the screen. */
   shows(pattern: RegExp | string): Promise<string>;
   /** Keys by tmux's names (`Up`, `C-c`, `Escape`), or text. */
   press(...keys: readonly string[]): Promise<void>;
@@ -37,6 +37,12 @@ export interface Terminal extends AsyncDisposable {
   /** Process id of what runs in the foreground. */
   foreground(): Promise<number>;
 }
+
+/** For a program to start and draw, in ms, where others want the processor too. */
+const PATIENCE = 30_000;
+
+/** Between two looks at a screen, in ms. Each starts a process. */
+const INTERVAL = 30;
 
 let count = 0;
 
@@ -67,11 +73,14 @@ export async function terminal({ columns = 80, rows = 24 } = {}): Promise<Termin
   const screen = (): Promise<string> => tmux('capture-pane', '-p');
   const shows = async (pattern: RegExp | string): Promise<string> => {
     let last = '';
+    const isShown = async (): Promise<boolean> => {
+      const before = last;
+      last = await screen();
+      const found = typeof pattern === 'string' ? last.includes(pattern) : pattern.test(last);
+      return found && last === before;
+    };
     try {
-      await until(async () => {
-        last = await screen();
-        return typeof pattern === 'string' ? last.includes(pattern) : pattern.test(last);
-      }, 15_000);
+      await until(isShown, PATIENCE, INTERVAL);
     } catch {
       throw new Error(`the terminal never showed ${pattern}:\n${last}`);
     }

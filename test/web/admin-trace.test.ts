@@ -4,8 +4,8 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { type AdminUi, adminUi } from '../kit/admin-ui.ts';
 import { sharedBrowser } from '../kit/browser.ts';
+import { cli } from '../kit/cli.ts';
 import { temporaryFolder } from '../kit/folder.ts';
-import { agctl } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 import { expectAccessible, watchedPage } from '../kit/web-page.ts';
 
@@ -32,10 +32,10 @@ browserTest(
     // The shortcuts of the page work once it has rendered: the key is lost before.
     await until(async () => {
       await page.keyboard.press('/');
+      // Not `waitForFunction`, whose later looks the content security policy refuses, which is a problem in the page.
       return page
-        .waitForFunction("['INPUT', 'TEXTAREA'].includes(document.activeElement?.tagName)", null, {
-          timeout: 1_000,
-        })
+        .locator('input:focus, textarea:focus')
+        .waitFor({ timeout: 1_000 })
         .then(() => true)
         .catch(() => false);
     });
@@ -127,14 +127,14 @@ browserTest('traces saved by the trace page open in the terminal, and vice versa
   expect(file.suggestedFilename()).toMatch(/^trace-\d{8}-\d{6}\.jsonl$/);
   const saved = join(folder.path, 'browser.jsonl');
   await file.saveAs(saved);
-  const shown = await agctl(['proxy', 'trace', '--file', saved]);
+  const shown = await cli(['proxy', 'trace', '--file', saved]);
   expect(shown.code).toBe(0);
   expect(shown.stdout).toContain('/private/b');
   expect(shown.stdout).toMatch(/authorization +.*deni/i);
 
   const admin = new URL(ui.gate.admin).host;
   const other = join(folder.path, 'terminal.jsonl');
-  const running = agctl(['proxy', 'trace', '--admin', admin, '--save', other]);
+  const running = cli(['proxy', 'trace', '--admin', admin, '--save', other]);
   await until(() => watched());
   await ui.get('/files/from-terminal');
   expect((await running).code).toBe(0);

@@ -111,7 +111,7 @@ describe('the system page', () => {
   browserTest('the system page downloads a heap profile as a file', async (browser) => {
     const { page } = await watchedPage(browser, ui.gate.admin);
     await page.goto(`${ui.url}/system`);
-    await page.getByLabel('Seconds').fill('1');
+    await page.getByLabel('Seconds', { exact: true }).fill('1');
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Record heap profile' }).click(),

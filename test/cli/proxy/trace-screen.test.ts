@@ -69,12 +69,13 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
 
   test('the trace screen waits, traces again with one key, reports a lost gateway and can save the received steps', async () => {
     let round = 0;
+    let answer = (): void => undefined;
     await using admin = await fakeAdmin({
       '/debug/trace': (response, request) => {
         round += 1;
         if (round === 1) waits(response, request);
         else streams(frames(DENIED.slice(0, 3)))(response, request);
-        if (round === 1) setTimeout(() => response.end(frames(DENIED)), 400);
+        if (round === 1) answer = () => void response.end(frames(DENIED));
       },
     });
     await using term = await terminal();
@@ -83,6 +84,7 @@ describe.skipIf(!hasTerminal)('the trace screen', { timeout: 60_000 }, () => {
     expect(waiting).toContain('The next request for which this is true: true');
     expect(waiting).toContain('"method":"initialize"');
     expect(waiting).toContain(`agctl proxy trace --admin ${admin.address} -- <url>`);
+    answer();
     await term.shows('● done');
     await term.press('n');
     const lost = await term.shows('✗ disconnected');

@@ -14,7 +14,7 @@ import { cli } from '../../kit/cli.ts';
 import { temporaryFolder } from '../../kit/folder.ts';
 import { parseMetrics } from '../../kit/open-metrics.ts';
 import { busyPort } from '../../kit/ports.ts';
-import { agctl, serve } from '../../kit/process.ts';
+import { serve } from '../../kit/process.ts';
 import { routesConfig } from '../../kit/routes.ts';
 
 const config = (more: object = {}): string =>
@@ -101,7 +101,7 @@ describe('an address in use', () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'a.yaml');
     writeFileSync(file, config({ statsAddr: address }));
-    const { code, stderr } = await agctl(['serve', '-f', file], { env: { STATS_ADDR: undefined } });
+    const { code, stderr } = await cli(['serve', '-f', file]);
     expect(code).toBe(1);
     expect(stderr).toContain(`error[AGW0401]: ${address} is already in use`);
   });
