@@ -29,8 +29,8 @@ export async function runTogether(...commands) {
 }
 
 /**
- * Runs a command as `run` does, and checks, one after another, in the processor time that it leaves: it waits often, and
- * measures time. A check that fails ends both.
+ * Runs a command as `run` does, and checks at the same time in the processor time that it leaves: it waits often, and
+ * measures time. A check that fails ends the command.
  */
 export async function runWithChecks([command, args, env], ...checks) {
   const started = performance.now();
@@ -39,19 +39,15 @@ export async function runWithChecks([command, args, env], ...checks) {
     child.once('error', reject);
     child.once('exit', (status) => resolve(status));
   });
-  const failed = (async () => {
-    for (const [check, ...rest] of checks) {
-      const status = await collect(check, rest, constants.priority.PRIORITY_LOW);
-      if (status !== 0) {
-        child.kill();
-        return status ?? 1;
-      }
-    }
-    return 0;
-  })();
+  const checked = checks.map(async ([check, ...rest]) => {
+    const status = await collect(check, rest, constants.priority.PRIORITY_LOW);
+    if (status !== 0) child.kill();
+    return status;
+  });
   const status = await ended;
   say(command, args, status, started);
-  process.exitCode = (await failed) || (status ?? 1);
+  const failed = [status, ...(await Promise.all(checked))].find((each) => each !== 0);
+  process.exitCode = failed === undefined ? 0 : (failed ?? 1);
 }
 
 function collect(command, args, priority = constants.priority.PRIORITY_NORMAL) {
