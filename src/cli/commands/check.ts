@@ -5,7 +5,7 @@ import { CommandError, EXIT_CODES } from '../../core/exit-codes.ts';
 import { counted } from '../../core/render/counted.ts';
 import { loadConfigText, readConfigFile } from '../../server/config/load.ts';
 import { planGateways } from '../../server/config/plan.ts';
-import type { CheckContext, CheckOptions, CheckResult } from '../check/check.ts';
+import type { CheckContext, CheckGroup, CheckOptions, CheckResult } from '../check/check.ts';
 import { configuration } from '../check/configuration.ts';
 import { checkGroups } from '../check/groups.ts';
 import { gather, type Started, textPrinter } from '../check/report.ts';
@@ -38,15 +38,22 @@ export const run: Run<Options> = async (options, context) => {
     folder: file === '-' ? context.cwd : dirname(resolve(context.cwd, file)),
     options: checkOptions(options, context),
   };
-  const started: Started[] = selectedGroups(options.only, loaded.config !== undefined).flatMap((group) => {
-    const title = group.title(checkContext);
-    return group.run(checkContext).map((each) => ({ group: group.name, title, check: each }));
-  });
+  const start = (groups: readonly CheckGroup[]): Started[] =>
+    groups.flatMap((group) => {
+      const title = group.title(checkContext);
+      return group.run(checkContext).map((each) => ({ group: group.name, title, check: each }));
+    });
   const isJson = options.output === 'json';
   const write = (text: string): void => void context.stdout.write(text);
   const color = wantsColor(context.stdout, options.color, context.env);
   const print = isJson ? () => undefined : textPrinter(write, color);
-  const outcomes = await gather(started, new Progress(context), print);
+  const progress = new Progress(context);
+  const selected = await gather(start(selectedGroups(options.only)), progress, print);
+  const isExplained = summaryOf(selected.flatMap(({ results }) => results)).fail > 0;
+  // Otherwise `--only` would skip everything and exit with 0.
+  const more =
+    loaded.config === undefined && !isExplained ? await gather(start([configuration]), progress, print) : [];
+  const outcomes = [...selected, ...more];
   const summary = summaryOf(outcomes.flatMap(({ results }) => results));
   const { fail, warn, ok, skip } = summary;
   if (isJson) {
@@ -58,8 +65,7 @@ export const run: Run<Options> = async (options, context) => {
   return fail > 0 ? EXIT_CODES.not_ok.code : EXIT_CODES.ok.code;
 };
 
-/** Groups that `--only` names. An invalid configuration is always reported, because the other groups cannot check it. */
-function selectedGroups(only: string | undefined, isValid: boolean): typeof checkGroups {
+function selectedGroups(only: string | undefined): typeof checkGroups {
   if (only === undefined) return checkGroups;
   const wanted = only.split(',');
   const unknown = wanted.find((name) => !checkGroups.some((group) => group.name === name));
@@ -69,7 +75,7 @@ function selectedGroups(only: string | undefined, isValid: boolean): typeof chec
       `unknown group of checks: ${unknown}`,
       `groups: ${checkGroups.map(({ name }) => name).join(', ')}`,
     );
-  return checkGroups.filter((group) => wanted.includes(group.name) || (group === configuration && !isValid));
+  return checkGroups.filter(({ name }) => wanted.includes(name));
 }
 
 function checkOptions(options: Options, { env }: Context): CheckOptions {

@@ -2,10 +2,10 @@ import { isCredentialName } from '../../core/credentials.ts';
 import type { Diagnostic, Path } from '../../core/diagnostic.ts';
 import { secretPaths } from '../../core/schema/secrets.ts';
 import type { YamlSource } from '../../core/yaml/source.ts';
-import { type Config, configSchema } from './schema.ts';
+import { configSchema } from './schema.ts';
 
 /** Warnings about secrets in the configuration file that are not read from the environment. */
-export function lint(_config: Config, source: YamlSource): Diagnostic[] {
+export function lint(source: YamlSource): Diagnostic[] {
   return [...literalKeys(source), ...literalArguments(source)];
 }
 

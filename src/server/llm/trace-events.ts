@@ -55,7 +55,7 @@ export function traceEvictedTargets(
       for: target.stats.info.evictedUntil,
       ...(target === chosen ? { taken: 'used anyway: every target is evicted' } : {}),
     };
-    observer?.emit({ type: 'policyEvent', kind: 'llm_left_alone', details }, { severity: 'warn' });
+    observer?.emit({ type: 'policyEvent', kind: 'llm_evicted', details }, { severity: 'warn' });
   }
 }
 

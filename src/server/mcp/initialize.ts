@@ -42,7 +42,7 @@ export async function connectAll(
   const known = problems.find(({ problem }) => problem instanceof AppError);
   if (known !== undefined) throw known.problem;
   const [first] = problems;
-  if (attempts.length === 1 && isConnectedstreamStatus(first?.problem)) throw first.problem;
+  if (attempts.length === 1 && isUpstreamStatus(first?.problem)) throw first.problem;
   const reasons = problems.map(({ target, problem }) => publicProblem(target, problem)).join('; ');
   const details = problems
     .filter(({ problem }) => problem instanceof TargetFailure)
@@ -107,7 +107,7 @@ class Attempt {
   }
 }
 
-const isConnectedstreamStatus = (error: unknown): error is Error =>
+const isUpstreamStatus = (error: unknown): error is Error =>
   error instanceof Error && error.name === 'UpstreamStatusError';
 
 /** Returns the `params` of an `initialize` request as JSON text. Throws `RpcError` without a `protocolVersion`. */

@@ -207,7 +207,7 @@ function eventLine({ kind, details, ...place }: PolicyEventMessage): Line | unde
       };
     case 'llm_eviction':
       return { scope: 'llm', message: 'model evicted', fields: details };
-    case 'llm_left_alone':
+    case 'llm_evicted':
       return { scope: 'llm', message: 'target still evicted', fields: details };
     case 'llm_failover':
       return { scope: 'llm', message: 'trying the next target', fields: details };

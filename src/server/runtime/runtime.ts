@@ -102,7 +102,7 @@ export function compileRuntime({ config: loaded, previous, ...options }: Compile
   const report = (path: Path, problem: Problem): void =>
     void diagnostics.push(locate(source, options.sourcePath?.(path) ?? path, problem));
   for (const { path, ...problem } of problems) report(path, problem);
-  diagnostics.push(...lint(loaded, source));
+  diagnostics.push(...lint(source));
   const inspection = new Inspection();
   const metrics = previous?.metrics ?? new Metrics(Object.keys(config.config.metrics.fields.add));
   const settings = runtimeSettings(config, metrics, previous?.settings, options.limits);

@@ -78,7 +78,7 @@ describe('a virtual model with failover', () => {
     const skipped = async (): Promise<unknown[]> => {
       const events = await recorded(served, () => chat(served, ASKED));
       return events.flatMap(({ message }) =>
-        message.type === 'policyEvent' && message.kind === 'llm_left_alone' ? [message.details] : [],
+        message.type === 'policyEvent' && message.kind === 'llm_evicted' ? [message.details] : [],
       );
     };
     const evictedFor = expect.stringMatching(/^(?:59m|1h0m)/) as string;
