@@ -19,8 +19,8 @@ class LongFilesFirst extends BaseSequencer {
 
 export default defineConfig(({ mode }) => ({
   test: {
-    // Many tests wait for timers and processes: three files at a time keep two cores busy.
-    maxWorkers: 3,
+    // Many tests wait for timers and processes: four files at a time keep two cores busy.
+    maxWorkers: 4,
     sequence: { sequencer: LongFilesFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
