@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { launchChromium } from '../test/kit/chromium.ts';
+import { sharedChromium } from '../test/kit/chromium.ts';
 import { root } from './harness/processes.mjs';
 import { table } from './harness/report.mjs';
 import { median } from './harness/rounds.mjs';
@@ -19,7 +19,7 @@ const APPLICATIONS = { admin, memory };
 const ROUNDS = 7;
 
 const { values } = parseArgs({ options: { only: { type: 'string' } } });
-const browser = await launchChromium();
+const browser = await sharedChromium();
 const rows = [];
 const lines = [];
 for (const [name, application] of Object.entries(APPLICATIONS)) {

@@ -2,7 +2,7 @@
 // applications into docs/ui, in light and dark mode and at phone width. Requires `npm run build` and Chromium.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { launchChromium } from '../test/kit/chromium.ts';
+import { sharedChromium } from '../test/kit/chromium.ts';
 import { root } from './run.mjs';
 import { admin } from './screenshots/admin.mjs';
 import { memory } from './screenshots/memory.mjs';
@@ -23,7 +23,7 @@ const LOOKS = {
 const [only] = process.argv.slice(2);
 const folder = join(root, 'docs/ui');
 mkdirSync(folder, { recursive: true });
-const browser = await launchChromium();
+const browser = await sharedChromium();
 for (const [name, application] of Object.entries(APPLICATIONS)) {
   if (only !== undefined && only !== name) continue;
   const { url, pages, close } = await application.open();
