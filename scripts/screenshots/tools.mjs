@@ -143,8 +143,8 @@ export const tools = {
           async prepare(page) {
             await page.getByLabel('Bearer token').fill(idp.token({ groups: ['support', 'everyone'] }));
             await page.getByRole('button', { name: 'Try it' }).click();
-            await page.getByText('refused 403').waitFor();
-            await page.getByText('let through').first().waitFor();
+            await page.getByText('rejected 403').waitFor();
+            await page.getByText('accepted').first().waitFor();
             await page.evaluate(() => scrollTo(0, 0));
           },
         },
