@@ -16,8 +16,13 @@ export function routesConfig(routes: readonly RouteParts[], more: object = {}): 
 }
 
 /** A gateway whose only route has these policies and leads to a plain HTTP service. */
-export function proxyGateway(host: string, policies: object = {}, more: object = {}): Promise<TestGateway> {
-  return gateway(routesConfig([{ name: 'proxied', policies, backends: [{ host }] }], more));
+export function proxyGateway(
+  host: string,
+  policies: object = {},
+  more: object = {},
+  options: TestGatewayOptions = {},
+): Promise<TestGateway> {
+  return gateway(routesConfig([{ name: 'proxied', policies, backends: [{ host }] }], more), options);
 }
 
 /** A gateway that answers 200 `reached` itself after these policies. */

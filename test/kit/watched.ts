@@ -62,6 +62,7 @@ export async function watchedRoute(
     listener: 'default',
     port: 0,
     address: '127.0.0.1',
+    limits: runtime.settings.limits,
     handle(ctx) {
       ctx.observer = new TraceObserver(ctx, {
         event: ({ message }) => events.push(...stepOf(message)),

@@ -90,6 +90,7 @@ export async function openPort(
     },
     port,
     address,
+    limits: first.runtime.settings.limits,
     handle: (ctx) => handle(ctx, state.active),
     ended: (ctx, status, bodyBytes) => {
       // A pipelined request whose connection closed before it was handled has none yet.

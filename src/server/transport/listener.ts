@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { promisify } from 'node:util';
-import { LIMITS } from '../../core/limits.ts';
+import { LIMITS, type Limits } from '../../core/limits.ts';
 import { HeaderList } from '../kernel/header-list.ts';
 import { type Reply, RequestContext } from '../kernel/request-context.ts';
 import { type ConnectionQueue, type QueuedResponse, RequestPipeline } from './pipelining.ts';
@@ -12,6 +12,7 @@ export interface ListenerOptions {
   readonly port: number;
   /** IP address; all IPv4 and IPv6 addresses by default. */
   readonly address?: string | undefined;
+  readonly limits: Limits;
   /** Answers one request. Must not throw. */
   handle(ctx: RequestContext): Promise<Reply>;
   /** Called once per request after its response has ended, also if it was aborted; `status` is 0 if none was sent. */
@@ -37,18 +38,19 @@ export interface Listener {
 
 /** Opens a port. Rejects with Node's error (`EADDRINUSE`, `EACCES`, …) if that fails. */
 export async function openListener(options: ListenerOptions): Promise<Listener> {
+  const { limits } = options;
   const server = createServer({
     ServerResponse: GatewayResponse,
-    headersTimeout: LIMITS.headersTimeout,
-    requestTimeout: LIMITS.requestTimeout,
-    keepAliveTimeout: LIMITS.keepAliveTimeout,
-    connectionsCheckingInterval: LIMITS.connectionsCheckingInterval,
-    maxHeaderSize: LIMITS.headerBytes,
+    headersTimeout: limits.headersTimeout,
+    requestTimeout: limits.requestTimeout,
+    keepAliveTimeout: limits.keepAliveTimeout,
+    connectionsCheckingInterval: limits.connectionsCheckingInterval,
+    maxHeaderSize: limits.headerBytes,
     noDelay: true,
   });
   // Node would silently drop header lines over its limit, possibly Authorization; request validation rejects them instead.
   server.maxHeadersCount = 0;
-  server.maxConnections = LIMITS.connections;
+  server.maxConnections = limits.connections;
   const finished = (response: GatewayResponse): void => {
     const { context: ctx } = response;
     // Only once: newer versions of Node.js also close the responses of requests that never started.

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { askPolicy } from '../../kit/authz.ts';
 import { parseAccessLine, type TestGateway } from '../../kit/gateway.ts';
 import { proxyGateway } from '../../kit/routes.ts';
@@ -9,11 +9,7 @@ import { type Arrived, converse, inPieces, LAST, type Recorder, recordingBackend
 import { startNginx } from './nginx.ts';
 
 // Requests that never become complete are among the cases.
-vi.mock(import('../../../src/core/limits.ts'), async (original) => {
-  const { LIMITS } = await original();
-  const short = { headersTimeout: 1_000, requestTimeout: 1_000, connectionsCheckingInterval: 250 };
-  return { LIMITS: { ...LIMITS, ...short } as unknown as typeof LIMITS };
-});
+const SHORT = { headersTimeout: 1_000, requestTimeout: 1_000, connectionsCheckingInterval: 250 };
 
 /** Cases in which a request gets further here than at nginx, and why that is right. */
 const LOOSER: Readonly<Record<string, string>> = {
@@ -39,6 +35,7 @@ beforeAll(async () => {
     `127.0.0.1:${backend.port}`,
     { ...askPolicy(service.address), requestHeaderModifier: { set: { 'X-Front': 'agctl' } } },
     { frontendPolicies: { accessLog: { add: { seen: 'request.pathAndQuery' } } } },
+    { limits: SHORT },
   );
 });
 afterAll(async () => {
