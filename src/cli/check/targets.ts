@@ -106,7 +106,7 @@ class TargetStarter {
 
   async #tools(name: string, config: StdioConfig): Promise<CheckResult> {
     const { loaded, env, folder } = this.#context;
-    if (loaded.config === undefined) throw new Error('there is no configuration');
+    if (loaded.config === undefined) throw new Error('the configuration is not valid');
     const options = { config: loaded.config, source: loaded.source, log: silent, env, folder };
     const { runtime } = compileRuntime(options);
     const { settings, redactor, inspection } = runtime;

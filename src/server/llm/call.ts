@@ -51,7 +51,7 @@ export interface LlmCall {
 /** Result of the price lookup. `status` is a metric label; amounts are in USD, `total` as exact decimal text. */
 export interface CostOutcome {
   readonly status: 'Exact' | 'Unpriced' | 'Missing' | 'NoCatalog';
-  /** Why there is no price. For the log. */
+  /** Why the cost is unknown, for the log. */
   readonly reason?: string;
   readonly total?: string;
   /** Costs by token class (`input`, `output`, `cacheRead`, …) and `total`, as numbers for expressions. */

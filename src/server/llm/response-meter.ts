@@ -9,8 +9,8 @@ import { outputTextBytes } from './texts.ts';
 import { parseUsage } from './usage.ts';
 
 /**
- * Copies a non-streaming response on its way to the client, up to `LIMITS.responseBodyBytes`, and reads model and usage
- * from it at the end. A class, because closures over the call would keep whole requests alive (docs/benchmarks.md).
+ * Keeps a copy of a non-streaming response while it is sent to the client, up to `LIMITS.responseBodyBytes`, and reads
+ * model and usage from it at the end. A class, because closures over the call would keep whole requests alive (docs/benchmarks.md).
  */
 export class NonStreamingMeter {
   readonly #startedClock: number;

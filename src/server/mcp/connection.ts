@@ -178,8 +178,8 @@ export class Connection {
   }
 
   /**
-   * Drops the server's session, so that the next use initializes a new one. Does nothing if `rpc` is no longer the current
-   * connection, because another call has dropped it already.
+   * Forgets the connection `rpc` and its session at the server; the next request initializes a new session. Does nothing if
+   * `rpc` is not the current connection, because another call has already replaced it.
    */
   dropSession(rpc: JsonRpcConnection): void {
     if (this.#rpc !== rpc) return;

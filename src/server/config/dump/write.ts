@@ -190,7 +190,7 @@ function dumpMatch({ headers, path, method, query }: NonNullable<RouteConfig['ma
   };
 }
 
-/** There is no compiler and no build profile here; the keys are part of the wire format. */
+/** Clients of the dump expect upstream's keys for the compiler and the build; this program is not compiled to a binary. */
 function dumpVersion(): DumpVersion {
   return {
     version: VERSION,

@@ -74,7 +74,7 @@ export function misspelledMember(path: readonly string[], member: string): strin
   return nearest(member, Object.keys(owner.members));
 }
 
-/** What is wrong with a name that is no variable here, in words. */
+/** The error message and the help for a name that is not a variable of the scope. */
 export function unknownVariable(
   name: string,
   available: readonly string[],

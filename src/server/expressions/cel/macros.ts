@@ -17,7 +17,7 @@ interface Macro {
   compile(call: Call, scope: Scope | undefined, c: Compilation): Step;
 }
 
-/** The name that a macro binds. Throws `CelSyntaxError` when anything else stands in its place. */
+/** The variable name in the first argument of a macro. Throws `CelSyntaxError` if that argument is not a name. */
 function nameOf(node: Node | undefined, call: Call): string {
   if (node?.kind === 'name') return node.name;
   throw problem(

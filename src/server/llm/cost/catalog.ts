@@ -91,7 +91,8 @@ export class PriceCatalog {
   }
 
   /**
-   * The cost of a call, by the first of `models` that has prices. Never throws: `status` tells why there is no price.
+   * The cost of a call, with the prices of the first of `models` that has any. Never throws: if there are none, `status` and
+   * `reason` say why.
    */
   price(provider: string, models: readonly (string | undefined)[], usage: Usage | undefined): CostOutcome {
     if (this.#isEmpty) return { status: 'NoCatalog', reason: 'config.modelCatalog is not set' };
